@@ -1,0 +1,294 @@
+//! Free-form JSON kept as text, and objects that keep the order of their members.
+//!
+//! Nothing is lost and nothing is reordered: nulls, key order and numerals of any size survive.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A JSON value as text.
+///
+/// The text is valid JSON without line breaks, so that it can stand in a line-framed message as it is.
+#[derive(Clone)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// Takes JSON text. Line breaks between tokens are removed, everything else stays as it is.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Renders any value as JSON.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::value::to_raw_value(value).map(Self::from)
+    }
+
+    /// The empty object.
+    pub fn object() -> Self {
+        Self::literal("{}")
+    }
+
+    /// `null`.
+    pub fn null() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Reads the text as a `T`.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.as_str())
+    }
+
+    /// Whether the value is an object.
+    pub fn is_object(&self) -> bool {
+        self.as_str().starts_with('{')
+    }
+
+    /// Whether the value is `null`.
+    pub fn is_null(&self) -> bool {
+        self.as_str() == "null"
+    }
+
+    fn literal(text: &'static str) -> Self {
+        RawValue::from_string(text.to_owned()).map_or_else(|_| Self::null(), Self)
+    }
+}
+
+impl From<Box<RawValue>> for Json {
+    fn from(raw: Box<RawValue>) -> Self {
+        match without_line_breaks(raw.get()) {
+            Cow::Borrowed(_) => Self(raw),
+            Cow::Owned(text) => RawValue::from_string(text).map_or(Self(raw), Self),
+        }
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Self {
+        RawValue::from_string(value.to_string()).map_or_else(|_| Self::null(), Self)
+    }
+}
+
+impl From<&str> for Json {
+    /// The JSON *string* with this text; use [`Json::parse`] for JSON text.
+    fn from(text: &str) -> Self {
+        serde_json::Value::from(text).into()
+    }
+}
+
+/// JSON text cannot hold a line break inside a string, so every one stands between tokens.
+fn without_line_breaks(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|byte| byte == b'\n' || byte == b'\r') {
+        Cow::Owned(text.replace(['\n', '\r'], " "))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Json {}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// For an optional member whose value may itself be `null`: a present `null` is `Some`.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
+
+/// The members of a JSON object, in the order they were written, each name once.
+///
+/// `Members` alone is an object that nobody has described, such as `_meta`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members<T = Json>(Vec<(String, T)>);
+
+impl<T> Members<T> {
+    /// No members.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The value under `name`.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Puts `value` under `name`, in the place of an earlier one if there is one.
+    pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
+        let name = name.into();
+        match self.0.iter_mut().find(|(key, _)| *key == name) {
+            Some((_, slot)) => Some(std::mem::replace(slot, value)),
+            None => {
+                self.0.push((name, value));
+                None
+            }
+        }
+    }
+
+    /// Takes the member `name` out.
+    pub fn remove(&mut self, name: &str) -> Option<T> {
+        let at = self.0.iter().position(|(key, _)| key == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The same with one member more, for building.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<T>) -> Self {
+        self.insert(name, value.into());
+        self
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+impl<T> Default for Members<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Into<String>, T> FromIterator<(K, T)> for Members<T> {
+    fn from_iter<I: IntoIterator<Item = (K, T)>>(members: I) -> Self {
+        let mut all = Self::new();
+        for (name, value) in members {
+            all.insert(name, value);
+        }
+        all
+    }
+}
+
+impl<T> IntoIterator for Members<T> {
+    type Item = (String, T);
+    type IntoIter = std::vec::IntoIter<(String, T)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<T: Serialize> Serialize for Members<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object<T>(std::marker::PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+            type Value = Members<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = access.next_entry::<String, T>()? {
+                    members.push(member);
+                }
+                match repeated_name(&members) {
+                    Some(name) => Err(A::Error::custom(format_args!("duplicate member `{name}`"))),
+                    None => Ok(Members(members)),
+                }
+            }
+        }
+
+        deserializer.deserialize_map(Object(std::marker::PhantomData))
+    }
+}
+
+
+/// Sorting keeps this quick however many members a peer sends.
+fn repeated_name<T>(members: &[(String, T)]) -> Option<&str> {
+    let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TYP-07: free-form JSON survives as text.
+    #[test]
+    fn nulls_order_and_large_numbers_survive() {
+        let text = r#"{"z":null,"a":123456789012345678901234567890,"m":{"y":1.0,"b":[null, 1e2]}}"#;
+        assert_eq!(Json::parse(text).unwrap().as_str(), text);
+        let members: Members = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&members).unwrap(), text);
+    }
+
+    /// P-STDIO-1: what goes into a line holds no line break.
+    #[test]
+    fn line_breaks_between_tokens_are_removed_and_those_in_strings_stay_escaped() {
+        let json = Json::parse("{\n  \"a\": \"x\\ny\",\r\n \"b\":\t1}").unwrap();
+        assert!(!json.as_str().contains(['\n', '\r']));
+        assert_eq!(json.decode::<serde_json::Value>().unwrap(), serde_json::json!({"a": "x\ny", "b": 1}));
+    }
+
+    #[test]
+    fn text_that_is_not_json_is_refused() {
+        for text in ["", "{", "nul", "1 2", "{\"a\":}"] {
+            assert!(Json::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_stands_once() {
+        assert!(serde_json::from_str::<Members>(r#"{"a":1,"a":2}"#).is_err());
+        let mut members: Members = Members::new();
+        members.insert("a", Json::from("x"));
+        assert_eq!(members.insert("a", Json::null()), Some(Json::from("x")));
+        assert_eq!(members.len(), 1);
+        assert_eq!(members.remove("a"), Some(Json::null()));
+        assert!(members.is_empty());
+    }
+}

@@ -1,0 +1,413 @@
+//! JSON-RPC frames: one pass over the text finds kind, id, method and the raw rest; one pass writes.
+//!
+//! Knows nothing of MCP except that `params` may hold a `_meta`, whose place is noted on the way.
+//! Member names are compared exactly, duplicate members are refused, nesting is bounded.
+
+mod id;
+mod scan;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::error::{ErrorCode, ErrorObject};
+
+pub use id::RequestId;
+pub use scan::MAX_DEPTH;
+use scan::{Fault, Scanner};
+
+/// A frame that borrows from the text it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Wants an answer under its id.
+    Request {
+        /// Correlates the answer.
+        id: RequestId,
+        /// What to do.
+        call: Invocation<'a>,
+    },
+    /// Wants no answer.
+    Notification(Invocation<'a>),
+    /// The answer to one of our requests.
+    Success {
+        /// The id we sent.
+        id: RequestId,
+        /// JSON text.
+        result: &'a str,
+    },
+    /// The refusal of one of our requests; without id, of something the peer could not read.
+    Failure {
+        /// The id we sent.
+        id: Option<RequestId>,
+        /// JSON text of the error object.
+        error: &'a str,
+    },
+    /// A JSON array; [`batch`] takes it apart.
+    Batch(&'a str),
+}
+
+/// Method and params of a request or notification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation<'a> {
+    /// The method.
+    pub method: Cow<'a, str>,
+    /// JSON text of an object; `None` if absent or null.
+    pub params: Option<&'a str>,
+    /// JSON text of `params._meta`, whatever it is.
+    pub meta: Option<&'a str>,
+}
+
+/// Why a text is not a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Not JSON.
+    NotJson,
+    /// JSON, but not a frame. To be answered, under the id if one could be read.
+    Invalid {
+        /// The id of the request, if it is readable.
+        id: Option<RequestId>,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// Meant as a response or a notification: never to be answered.
+    Unanswerable {
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+impl Malformed {
+    /// What to answer, if anything, and under which id.
+    pub fn answer(&self) -> Option<(Option<&RequestId>, ErrorObject)> {
+        match self {
+            Self::NotJson => Some((None, ErrorObject::new(ErrorCode::PARSE_ERROR, "Parse error"))),
+            Self::Invalid { id, reason } => {
+                let message = format!("Invalid request: {reason}");
+                Some((id.as_ref(), ErrorObject::new(ErrorCode::INVALID_REQUEST, message)))
+            }
+            Self::Unanswerable { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotJson => "not JSON",
+            Self::Invalid { reason, .. } | Self::Unanswerable { reason } => reason,
+        })
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Reads one frame.
+pub fn read(text: &str) -> Result<Frame<'_>, Malformed> {
+    let mut scanner = Scanner::new(text);
+    match scanner.peek() {
+        Some(b'{') => {
+            let members = Members::scan(&mut scanner).map_err(|Fault| Malformed::NotJson)?;
+            members.frame(scanner.too_deep())
+        }
+        start => {
+            scanner.value(0).and_then(|_| scanner.end()).map_err(|Fault| Malformed::NotJson)?;
+            match start {
+                Some(b'[') => Ok(Frame::Batch(text)),
+                _ => Err(Malformed::Invalid { id: None, reason: "a message is an object" }),
+            }
+        }
+    }
+}
+
+/// The messages of a batch, each as its own text.
+pub fn batch(text: &str) -> Result<Vec<&str>, Malformed> {
+    let mut scanner = Scanner::new(text);
+    let items = scanner.items().and_then(|items| scanner.end().map(|()| items));
+    match items {
+        Ok(items) if items.is_empty() => {
+            Err(Malformed::Invalid { id: None, reason: "a batch holds at least one message" })
+        }
+        Ok(items) => Ok(items),
+        Err(Fault) => Err(Malformed::NotJson),
+    }
+}
+
+/// Finds `_meta` in the text of a params object without decoding the rest.
+///
+/// For params that did not come through [`read`], such as those a middleware has rewritten.
+pub fn find_meta(params: &str) -> Option<&str> {
+    let mut meta = Slot::Absent;
+    params_object(&mut Scanner::new(params), 0, &mut meta).ok()?;
+    meta.get()
+}
+
+/// Walks over a params object and notes its `_meta` on the way.
+fn params_object<'a>(scanner: &mut Scanner<'a>, depth: usize, meta: &mut Slot<'a>) -> Result<&'a str, Fault> {
+    let start = scanner.position();
+    let mut object = scanner.open_object()?;
+    while let Some(name) = scanner.next_name(&mut object)? {
+        let value = scanner.value(depth + 1)?;
+        if name == "_meta" {
+            meta.put(value);
+        }
+    }
+    Ok(scanner.since(start))
+}
+
+/// What has been seen of a frame.
+#[derive(Default)]
+struct Members<'a> {
+    version: Slot<'a>,
+    id: Slot<'a>,
+    method: Slot<'a>,
+    params: Slot<'a>,
+    result: Slot<'a>,
+    error: Slot<'a>,
+    meta: Slot<'a>,
+}
+
+/// A member that may stand once.
+#[derive(Default, Clone, Copy)]
+enum Slot<'a> {
+    #[default]
+    Absent,
+    Once(&'a str),
+    Twice,
+}
+
+impl<'a> Slot<'a> {
+    fn put(&mut self, value: &'a str) {
+        *self = match self {
+            Self::Absent => Self::Once(value),
+            Self::Once(_) | Self::Twice => Self::Twice,
+        };
+    }
+
+    fn get(self) -> Option<&'a str> {
+        match self {
+            Self::Once(value) => Some(value),
+            Self::Absent | Self::Twice => None,
+        }
+    }
+
+    fn is_present(self) -> bool {
+        !matches!(self, Self::Absent)
+    }
+
+    fn is_repeated(self) -> bool {
+        matches!(self, Self::Twice)
+    }
+}
+
+impl<'a> Members<'a> {
+    fn scan(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+        let mut members = Self::default();
+        let mut object = scanner.open_object()?;
+        while let Some(name) = scanner.next_name(&mut object)? {
+            members.take(&name, scanner)?;
+        }
+        scanner.end()?;
+        Ok(members)
+    }
+
+    fn take(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        if name == "params" && scanner.peek() == Some(b'{') {
+            let params = params_object(scanner, 1, &mut self.meta)?;
+            self.params.put(params);
+            return Ok(());
+        }
+        let value = scanner.value(1)?;
+        match name {
+            "jsonrpc" => self.version.put(value),
+            "id" => self.id.put(value),
+            "method" => self.method.put(value),
+            "params" => self.params.put(value),
+            "result" => self.result.put(value),
+            "error" => self.error.put(value),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn frame(self, too_deep: bool) -> Result<Frame<'a>, Malformed> {
+        if self.method.is_present() {
+            self.invocation(too_deep)
+        } else if self.result.is_present() || self.error.is_present() {
+            self.response(too_deep).map_err(|reason| Malformed::Unanswerable { reason })
+        } else {
+            let id = self.id.get().and_then(RequestId::read);
+            Err(Malformed::Invalid { id, reason: "there is neither a method nor a result" })
+        }
+    }
+
+    /// A request or notification. Whatever else is wrong, the id is recovered if it is readable.
+    fn invocation(self, too_deep: bool) -> Result<Frame<'a>, Malformed> {
+        let id = self.id.get().and_then(RequestId::read);
+        match self.readable_invocation(too_deep) {
+            Ok(call) => match id {
+                Some(id) => Ok(Frame::Request { id, call }),
+                None if self.id.is_present() => {
+                    Err(Malformed::Invalid { id: None, reason: "the id is neither a string nor an integer" })
+                }
+                None => Ok(Frame::Notification(call)),
+            },
+            Err(reason) if self.id.is_present() => Err(Malformed::Invalid { id, reason }),
+            Err(reason) => Err(Malformed::Unanswerable { reason }),
+        }
+    }
+
+    fn readable_invocation(&self, too_deep: bool) -> Result<Invocation<'a>, &'static str> {
+        self.check_envelope(too_deep)?;
+        let method = self.method.get().and_then(scan::string).ok_or("the method is not a string")?;
+        let params = match self.params.get() {
+            None | Some("null") => None,
+            Some(params) if params.starts_with('{') => Some(params),
+            Some(_) => return Err("params is not an object"),
+        };
+        Ok(Invocation { method, params, meta: self.meta.get() })
+    }
+
+    fn response(self, too_deep: bool) -> Result<Frame<'a>, &'static str> {
+        self.check_envelope(too_deep)?;
+        let id = self.id.get().and_then(RequestId::read);
+        match (self.error.get(), self.result.get()) {
+            (Some(error), _) => Ok(Frame::Failure { id, error }),
+            (None, Some(result)) => {
+                let id = id.ok_or("a result without a readable id")?;
+                Ok(Frame::Success { id, result })
+            }
+            (None, None) => Err("a response without a result"),
+        }
+    }
+
+    fn check_envelope(&self, too_deep: bool) -> Result<(), &'static str> {
+        let all = [self.version, self.id, self.method, self.params, self.result, self.error, self.meta];
+        if all.into_iter().any(Slot::is_repeated) {
+            return Err("a member stands twice");
+        }
+        if too_deep {
+            return Err("nested too deeply");
+        }
+        match self.version.get().and_then(scan::string) {
+            Some(version) if version == "2.0" => Ok(()),
+            _ => Err("jsonrpc is not \"2.0\""),
+        }
+    }
+}
+
+/// Something that writes itself as JSON text.
+pub trait Body {
+    /// Appends the text to `out`. On failure what was appended is cut off again by the caller.
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
+}
+
+/// JSON text, as it is.
+impl Body for str {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        out.extend_from_slice(self.as_bytes());
+        Ok(())
+    }
+}
+
+impl Body for crate::json::Json {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        self.as_str().write(out)
+    }
+}
+
+impl Body for ErrorObject {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(out, self)
+    }
+}
+
+/// Appends a request. If the params cannot be written, `out` is as before.
+pub fn write_request<B: Body + ?Sized>(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    method: &str,
+    params: Option<&B>,
+) -> Result<(), serde_json::Error> {
+    whole(out, |out| {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        id.write(out);
+        out.push(b',');
+        write_invocation(out, method, params)
+    })
+}
+
+/// Appends a notification. If the params cannot be written, `out` is as before.
+pub fn write_notification<B: Body + ?Sized>(
+    out: &mut Vec<u8>,
+    method: &str,
+    params: Option<&B>,
+) -> Result<(), serde_json::Error> {
+    whole(out, |out| {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+        write_invocation(out, method, params)
+    })
+}
+
+/// Appends a success response. If the result cannot be written, `out` is as before.
+pub fn write_success<B: Body + ?Sized>(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    result: &B,
+) -> Result<(), serde_json::Error> {
+    whole(out, |out| {
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        id.write(out);
+        out.extend_from_slice(br#","result":"#);
+        result.write(out)?;
+        out.push(b'}');
+        Ok(())
+    })
+}
+
+/// Appends an error response; without an id where none could be read.
+pub fn write_failure(out: &mut Vec<u8>, id: Option<&RequestId>, error: &ErrorObject) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+    if let Some(id) = id {
+        out.extend_from_slice(br#""id":"#);
+        id.write(out);
+        out.push(b',');
+    }
+    out.extend_from_slice(br#""error":"#);
+    let start = out.len();
+    if error.write(out).is_err() {
+        // An error object is strings and JSON text; writing it into memory has no way to fail.
+        out.truncate(start);
+        out.extend_from_slice(br#"{"code":-32603,"message":"Internal server error"}"#);
+    }
+    out.push(b'}');
+}
+
+fn write_invocation<B: Body + ?Sized>(
+    out: &mut Vec<u8>,
+    method: &str,
+    params: Option<&B>,
+) -> Result<(), serde_json::Error> {
+    out.extend_from_slice(br#""method":"#);
+    serde_json::to_writer(&mut *out, method)?;
+    if let Some(params) = params {
+        out.extend_from_slice(br#","params":"#);
+        params.write(out)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Writes all of a frame or nothing.
+fn whole(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    let written = write(out);
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests;

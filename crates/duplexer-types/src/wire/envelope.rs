@@ -1,0 +1,90 @@
+//! What the envelope era adds to a result: `resultType`, freshness, and who answered.
+
+use serde::ser::{SerializeMap, Serializer as _};
+
+use super::{CacheScope, Freshness, ResultBody, Shape, result_type};
+use crate::json::{Json, Members};
+use crate::meta::key;
+use crate::version::{Era, ProtocolVersion};
+
+/// What a server adds to each of its results in the envelope era.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stamp<'a> {
+    /// The server's identity, rendered once.
+    pub server_info: Option<&'a Json>,
+    /// For cacheable methods: what unset freshness is filled with.
+    pub hint: Option<Freshness>,
+}
+
+/// Writes a result as `version` has it: its members, then what the era adds.
+///
+/// In the handshake era nothing is added. On failure `out` may hold a part of the result: cut it back.
+pub fn write_result<R: ResultBody + ?Sized>(
+    out: &mut Vec<u8>,
+    result: &R,
+    version: ProtocolVersion,
+    stamp: Stamp<'_>,
+) -> Result<(), serde_json::Error> {
+    let mut serializer = serde_json::Serializer::new(out);
+    let mut map = serializer.serialize_map(None)?;
+    result.members(Shape::of(version), &mut map)?;
+    match version.era() {
+        Era::Handshake => plain_meta(&mut map, result.meta())?,
+        Era::Envelope => stamped(&mut map, result, stamp)?,
+    }
+    map.end()
+}
+
+fn stamped<M: SerializeMap, R: ResultBody + ?Sized>(
+    map: &mut M,
+    result: &R,
+    stamp: Stamp<'_>,
+) -> Result<(), M::Error> {
+    let kind = result.result_type();
+    map.serialize_entry("resultType", kind)?;
+    if let Some(hint) = stamp.hint
+        && kind == result_type::COMPLETE
+    {
+        freshness(map, result.freshness(), hint)?;
+    }
+    match stamp.server_info {
+        Some(info) => map.serialize_entry("_meta", &StampedMeta { own: result.meta(), server_info: info }),
+        None => plain_meta(map, result.meta()),
+    }
+}
+
+/// Members the handler set win one by one over the hint, and the hint over the safe default.
+fn freshness<M: SerializeMap>(map: &mut M, set: Freshness, hint: Freshness) -> Result<(), M::Error> {
+    map.serialize_entry("ttlMs", &set.ttl_ms.or(hint.ttl_ms).unwrap_or(0))?;
+    map.serialize_entry("cacheScope", &set.scope.or(hint.scope).unwrap_or(CacheScope::Private))
+}
+
+pub(crate) fn plain_meta<M: SerializeMap>(map: &mut M, meta: Option<&Members>) -> Result<(), M::Error> {
+    meta.map_or(Ok(()), |meta| map.serialize_entry("_meta", meta))
+}
+
+/// The handler's `_meta` with the server's identity at its end, unless the handler named one itself.
+struct StampedMeta<'a> {
+    own: Option<&'a Members>,
+    server_info: &'a Json,
+}
+
+impl serde::Serialize for StampedMeta<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let mut named = false;
+        for (name, value) in self.own.into_iter().flat_map(Members::iter) {
+            if name == key::SERVER_INFO {
+                if value.is_null() {
+                    continue;
+                }
+                named = true;
+            }
+            map.serialize_entry(name, value)?;
+        }
+        if !named {
+            map.serialize_entry(key::SERVER_INFO, self.server_info)?;
+        }
+        map.end()
+    }
+}

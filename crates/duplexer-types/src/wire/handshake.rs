@@ -1,0 +1,1 @@
+//! How older revisions say what they cannot say.
