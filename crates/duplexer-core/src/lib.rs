@@ -1,1 +1,3 @@
-//! How MCP messages are carried.
+//! How MCP messages are carried: transports and the dispatcher.
+
+pub mod transport;
