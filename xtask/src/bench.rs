@@ -16,9 +16,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
         return Err(Failure::Failed);
     }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .args(["bench", "--locked", "--package", PACKAGE])
-        .args(arguments);
+    cargo.args(["bench", "--locked", "--package", PACKAGE]).args(arguments);
     process::run(&mut cargo).map_err(|reason| {
         eprintln!("error: cargo bench failed: {reason}");
         Failure::Failed

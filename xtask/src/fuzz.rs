@@ -30,34 +30,17 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
         eprintln!("error: no fuzz target was run: {advice}");
         return Err(Failure::Failed);
     }
-    let found: Vec<&String> = targets
-        .iter()
-        .filter(|target| run(target, request.seconds).is_err())
-        .collect();
+    let found: Vec<&String> = targets.iter().filter(|target| run(target, request.seconds).is_err()).collect();
     println!("\nsummary of cargo xtask fuzz, {} s each:", request.seconds);
     for target in &targets {
-        println!(
-            "  {}  {target}",
-            if found.contains(&target) {
-                "FAILED"
-            } else {
-                "clean "
-            }
-        );
+        println!("  {}  {target}", if found.contains(&target) { "FAILED" } else { "clean " });
     }
     println!("{} clean, {} failed", targets.len() - found.len(), found.len());
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::Failed)
-    }
+    if found.is_empty() { Ok(()) } else { Err(Failure::Failed) }
 }
 
 fn read(arguments: &[String]) -> Result<Request, Failure> {
-    let mut request = Request {
-        seconds: DEFAULT_SECONDS,
-        target: None,
-    };
+    let mut request = Request { seconds: DEFAULT_SECONDS, target: None };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         if argument == "--seconds" {
@@ -71,9 +54,7 @@ fn read(arguments: &[String]) -> Result<Request, Failure> {
                 }
             };
         } else if argument.starts_with('-') || request.target.is_some() {
-            return Err(Failure::Usage(format!(
-                "`cargo xtask fuzz` does not understand `{argument}`"
-            )));
+            return Err(Failure::Usage(format!("`cargo xtask fuzz` does not understand `{argument}`")));
         } else {
             request.target = Some(argument.clone());
         }
@@ -101,10 +82,7 @@ fn targets(manifest: &str) -> Vec<String> {
 fn chosen(all: &[String], wanted: Option<&str>) -> Result<Vec<String>, Failure> {
     match wanted {
         Some(name) if all.iter().any(|target| target == name) => Ok(vec![name.to_owned()]),
-        Some(name) => Err(Failure::Usage(format!(
-            "no fuzz target `{name}`; there are: {}",
-            all.join(", ")
-        ))),
+        Some(name) => Err(Failure::Usage(format!("no fuzz target `{name}`; there are: {}", all.join(", ")))),
         None if all.is_empty() => {
             eprintln!("error: nothing to run: fuzz/Cargo.toml names no [[bin]]");
             Err(Failure::Failed)
@@ -167,10 +145,7 @@ mod tests {
     #[test]
     fn the_command_line_is_read() {
         let check = |given: &[&str], seconds, target: Option<&str>| {
-            let want = Request {
-                seconds,
-                target: target.map(str::to_owned),
-            };
+            let want = Request { seconds, target: target.map(str::to_owned) };
             assert_eq!(read(&words(given)), Ok(want), "{given:?}");
         };
         check(&[], 60, None);
@@ -181,13 +156,9 @@ mod tests {
 
     #[test]
     fn a_command_line_that_makes_no_sense_is_refused() {
-        for given in [
-            &["--seconds"][..],
-            &["--seconds", "0"],
-            &["--seconds", "x"],
-            &["--forever"],
-            &["a", "b"],
-        ] {
+        for given in
+            [&["--seconds"][..], &["--seconds", "0"], &["--seconds", "x"], &["--forever"], &["a", "b"]]
+        {
             assert!(matches!(read(&words(given)), Err(Failure::Usage(_))), "{given:?}");
         }
     }

@@ -50,12 +50,7 @@ const COMMANDS: &[Command] = &[
         about: "run the benchmarks; arguments go to `cargo bench`",
         run: bench::command,
     },
-    Command {
-        name: "help",
-        usage: "help",
-        about: "print this list",
-        run: help,
-    },
+    Command { name: "help", usage: "help", about: "print this list", run: help },
 ];
 
 /// Why a command did not succeed, and so which exit code it leaves.
@@ -83,11 +78,7 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
     let Some((name, rest)) = arguments.split_first() else {
         return Err(Failure::Usage("no command given".to_owned()));
     };
-    let name = if name == "--help" || name == "-h" {
-        "help"
-    } else {
-        name.as_str()
-    };
+    let name = if name == "--help" || name == "-h" { "help" } else { name.as_str() };
     match COMMANDS.iter().find(|command| command.name == name) {
         Some(command) => (command.run)(rest),
         None => Err(Failure::Usage(format!("unknown command `{name}`"))),
@@ -101,9 +92,8 @@ fn help(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn help_text() -> String {
-    let lines = COMMANDS
-        .iter()
-        .map(|command| format!("\n  cargo xtask {:<30}{}", command.usage, command.about));
+    let lines =
+        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<30}{}", command.usage, command.about));
     format!("commands:{}", lines.collect::<String>())
 }
 
@@ -111,9 +101,9 @@ fn help_text() -> String {
 fn no_arguments(command: &str, arguments: &[String]) -> Result<(), Failure> {
     match arguments.first() {
         None => Ok(()),
-        Some(argument) => Err(Failure::Usage(format!(
-            "`cargo xtask {command}` takes no arguments, got `{argument}`"
-        ))),
+        Some(argument) => {
+            Err(Failure::Usage(format!("`cargo xtask {command}` takes no arguments, got `{argument}`")))
+        }
     }
 }
 

@@ -17,9 +17,7 @@ impl CommandLine {
     /// Runs it in the root of the repository with this process's output. `Err` says why it did not succeed.
     pub(crate) fn run(&self) -> Result<(), String> {
         let mut command = Command::new(program(self.program));
-        command
-            .args(self.arguments)
-            .envs(self.environment.iter().copied());
+        command.args(self.arguments).envs(self.environment.iter().copied());
         run(&mut command)
     }
 
@@ -40,19 +38,13 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     match command.current_dir(root()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(status.to_string()),
-        Err(error) => Err(format!(
-            "could not start {}: {error}",
-            command.get_program().display()
-        )),
+        Err(error) => Err(format!("could not start {}: {error}", command.get_program().display())),
     }
 }
 
 /// Whether a prepared command succeeds; its output is thrown away.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     run(command).is_ok()
 }
 
@@ -60,19 +52,14 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 pub(crate) fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| {
-        folder.join(name).is_file()
-            || folder
-                .join(format!("{name}{}", env::consts::EXE_SUFFIX))
-                .is_file()
+        folder.join(name).is_file() || folder.join(format!("{name}{}", env::consts::EXE_SUFFIX)).is_file()
     })
 }
 
 /// The root of the repository: the parent of this package.
 pub(crate) fn root() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&package)
-        .parent()
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    Path::new(&package).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// The cargo that runs us is the cargo that we run: a second toolchain would build everything twice.
@@ -89,21 +76,14 @@ mod tests {
 
     #[test]
     fn a_command_line_is_shown_as_it_is_typed() {
-        let line = CommandLine {
-            program: "cargo",
-            arguments: &["doc", "--locked"],
-            environment: &[("A", "-D b")],
-        };
+        let line =
+            CommandLine { program: "cargo", arguments: &["doc", "--locked"], environment: &[("A", "-D b")] };
         assert_eq!(line.shown(), "A=\"-D b\" cargo doc --locked");
     }
 
     #[test]
     fn a_failing_command_says_so() {
-        let line = |arguments| CommandLine {
-            program: "cargo",
-            arguments,
-            environment: &[],
-        };
+        let line = |arguments| CommandLine { program: "cargo", arguments, environment: &[] };
         assert_eq!(line(&["--version"]).run(), Ok(()));
         assert!(line(&["--no-such-option"]).run().is_err());
     }

@@ -25,29 +25,13 @@ enum Action {
 }
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "formatting",
-        needs: &[],
-        action: cargo(&["fmt", "--all", "--check"]),
-    },
+    Step { name: "formatting", needs: &[], action: cargo(&["fmt", "--all", "--check"]) },
     Step {
         name: "lints",
         needs: &[],
-        action: cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ]),
+        action: cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
     },
-    Step {
-        name: "tests",
-        needs: &[],
-        action: cargo(&["test", "--workspace", "--locked"]),
-    },
+    Step { name: "tests", needs: &[], action: cargo(&["test", "--workspace", "--locked"]) },
     Step {
         name: "documentation",
         needs: &[],
@@ -57,19 +41,11 @@ const STEPS: &[Step] = &[
             environment: &[("RUSTDOCFLAGS", "-D warnings")],
         }),
     },
-    Step {
-        name: "tidy",
-        needs: &[],
-        action: Action::Tidy,
-    },
+    Step { name: "tidy", needs: &[], action: Action::Tidy },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {
-    Action::Run(CommandLine {
-        program: "cargo",
-        arguments,
-        environment: &[],
-    })
+    Action::Run(CommandLine { program: "cargo", arguments, environment: &[] })
 }
 
 impl Action {
@@ -115,17 +91,8 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
         _ => Absence::Skips,
     };
     let verdicts = run(STEPS, absence);
-    print!(
-        "{}",
-        Summary {
-            steps: STEPS,
-            verdicts: &verdicts
-        }
-    );
-    if verdicts
-        .iter()
-        .any(|verdict| matches!(verdict, Verdict::Failed(_)))
-    {
+    print!("{}", Summary { steps: STEPS, verdicts: &verdicts });
+    if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Failed(_))) {
         return Err(Failure::Failed);
     }
     Ok(())
@@ -134,20 +101,11 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
 fn run(steps: &[Step], absence: Absence) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
-        if verdicts
-            .iter()
-            .any(|verdict| matches!(verdict, Verdict::Failed(_)))
-        {
+        if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Failed(_))) {
             verdicts.push(Verdict::NotReached);
             continue;
         }
-        println!(
-            "\n==> {}/{} {}: {}",
-            index + 1,
-            steps.len(),
-            step.name,
-            step.action.shown()
-        );
+        println!("\n==> {}/{} {}: {}", index + 1, steps.len(), step.name, step.action.shown());
         let verdict = judge(step, absence);
         match &verdict {
             Verdict::Passed(took) => println!("==> {} passed in {:.1} s", step.name, took.as_secs_f64()),
@@ -161,12 +119,7 @@ fn run(steps: &[Step], absence: Absence) -> Vec<Verdict> {
 }
 
 fn judge(step: &Step, absence: Absence) -> Verdict {
-    let missing: Vec<&str> = step
-        .needs
-        .iter()
-        .copied()
-        .filter(|name| !process::is_installed(name))
-        .collect();
+    let missing: Vec<&str> = step.needs.iter().copied().filter(|name| !process::is_installed(name)).collect();
     if !missing.is_empty() {
         let reason = format!("not found on PATH: {}", missing.join(", "));
         return match absence {
@@ -181,10 +134,7 @@ fn judge(step: &Step, absence: Absence) -> Verdict {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "no runtime here: this is the wall clock of a build step"
-)]
+#[expect(clippy::disallowed_methods, reason = "no runtime here: this is the wall clock of a build step")]
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = std::time::Instant::now();
     let value = work();
@@ -206,12 +156,7 @@ impl fmt::Display for Summary<'_> {
             match verdict {
                 Verdict::Passed(took) => {
                     passed += 1;
-                    writeln!(
-                        out,
-                        "  passed   {:<14} {:>6.1} s  {command}",
-                        step.name,
-                        took.as_secs_f64()
-                    )?;
+                    writeln!(out, "  passed   {:<14} {:>6.1} s  {command}", step.name, took.as_secs_f64())?;
                 }
                 Verdict::Failed(reason) => {
                     failed += 1;
@@ -229,10 +174,7 @@ impl fmt::Display for Summary<'_> {
             }
         }
         if skipped > 0 {
-            writeln!(
-                out,
-                "WARNING: {skipped} skipped: this run does not show that everything works"
-            )?;
+            writeln!(out, "WARNING: {skipped} skipped: this run does not show that everything works")?;
         }
         writeln!(out, "{passed} passed, {failed} failed")
     }

@@ -34,12 +34,7 @@ struct Finding {
 
 impl Finding {
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self {
-            severity: Severity::Fails,
-            path: path.to_owned(),
-            line,
-            what: what.into(),
-        }
+        Self { severity: Severity::Fails, path: path.to_owned(), line, what: what.into() }
     }
 }
 
@@ -79,16 +74,8 @@ pub(crate) fn check_repository() -> Result<(), String> {
             failures += usize::from(finding.severity == Severity::Fails);
         }
     }
-    println!(
-        "tidy: {} rules over {} sources: {failures} broken",
-        RULES.len(),
-        tree.sources().count()
-    );
-    if failures == 0 {
-        Ok(())
-    } else {
-        Err(format!("{failures} findings, listed above"))
-    }
+    println!("tidy: {} rules over {} sources: {failures} broken", RULES.len(), tree.sources().count());
+    if failures == 0 { Ok(()) } else { Err(format!("{failures} findings, listed above")) }
 }
 
 #[cfg(test)]

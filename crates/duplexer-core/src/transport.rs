@@ -110,7 +110,10 @@ impl TransportContext {
 
     /// The values of a header, by its name in any case.
     pub fn header(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 

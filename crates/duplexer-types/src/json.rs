@@ -245,7 +245,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
     }
 }
 
-
 /// Sorting keeps this quick however many members a peer sends.
 fn repeated_name<T>(members: &[(String, T)]) -> Option<&str> {
     let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();

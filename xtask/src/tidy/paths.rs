@@ -27,12 +27,7 @@ enum Token {
 /// Every path of a source, production code and tests alike.
 pub(crate) fn paths(code: &[String]) -> Vec<PathUse> {
     let tokens = tokens(code);
-    let mut reader = Reader {
-        tokens: &tokens,
-        at: 0,
-        braces: Vec::new(),
-        found: Vec::new(),
-    };
+    let mut reader = Reader { tokens: &tokens, at: 0, braces: Vec::new(), found: Vec::new() };
     while let Some(token) = reader.token() {
         match token {
             Token::Word(word) if word == "mod" => reader.module(),
@@ -59,10 +54,7 @@ fn tokens(code: &[String]) -> Vec<(usize, Token)> {
             } else if rest.starts_with("::") {
                 (Some(Token::Separator), 2)
             } else {
-                (
-                    (!first.is_whitespace()).then_some(Token::Mark(first)),
-                    first.len_utf8(),
-                )
+                ((!first.is_whitespace()).then_some(Token::Mark(first)), first.len_utf8())
             };
             tokens.extend(token.map(|token| (index + 1, token)));
             rest = &rest[width..];
@@ -138,16 +130,9 @@ impl Reader<'_> {
         if segments.len() > 1 && segments.last().is_some_and(|last| last == "self") {
             segments.pop();
         }
-        let line = self
-            .tokens
-            .get(self.at.saturating_sub(1))
-            .map_or(1, |(line, _)| *line);
+        let line = self.tokens.get(self.at.saturating_sub(1)).map_or(1, |(line, _)| *line);
         let inside = self.braces.iter().flatten().cloned().collect();
-        self.found.push(PathUse {
-            line,
-            segments,
-            inside,
-        });
+        self.found.push(PathUse { line, segments, inside });
         if self.token() == Some(&Token::Word("as".to_owned())) {
             self.at += 2;
         }
@@ -175,11 +160,7 @@ pub(crate) fn exports(tree: &Tree) -> BTreeMap<String, Exports> {
             }
             if found.segments.len() > 1
                 && modules.contains(&found.segments[0])
-                && let Some(name) = found
-                    .segments
-                    .last()
-                    .filter(|name| !modules.contains(name))
-                    .cloned()
+                && let Some(name) = found.segments.last().filter(|name| !modules.contains(name)).cloned()
             {
                 exports.entry(name).or_insert(found.segments);
             }
@@ -243,11 +224,7 @@ mod tests {
 
     fn found(source: &str) -> Vec<String> {
         let paths = paths(&Scan::of(source).code);
-        paths
-            .iter()
-            .filter(|path| path.segments.len() > 1)
-            .map(|path| path.segments.join("::"))
-            .collect()
+        paths.iter().filter(|path| path.segments.len() > 1).map(|path| path.segments.join("::")).collect()
     }
 
     #[test]
@@ -269,11 +246,7 @@ mod tests {
     #[test]
     fn a_path_is_reported_on_its_own_line() {
         let paths = paths(&Scan::of("use crate::{\n  a,\n  b,\n};").code);
-        let lines: Vec<usize> = paths
-            .iter()
-            .filter(|p| p.segments.len() > 1)
-            .map(|p| p.line)
-            .collect();
+        let lines: Vec<usize> = paths.iter().filter(|p| p.segments.len() > 1).map(|p| p.line).collect();
         assert_eq!(lines, [2, 3]);
     }
 
@@ -286,10 +259,7 @@ mod tests {
             ),
             ("crates/duplexer-core/src/server/runner.rs", ""),
         ]);
-        let source = tree
-            .sources()
-            .find(|source| source.path.ends_with("runner.rs"))
-            .expect("in the tree");
+        let source = tree.sources().find(|source| source.path.ends_with("runner.rs")).expect("in the tree");
         let check = |code: &str, want: Option<&str>| {
             let paths = paths(&Scan::of(code).code);
             let found = paths.iter().find(|path| path.segments.len() > 1).expect("a path");
@@ -300,10 +270,7 @@ mod tests {
         check("self::x", Some("duplexer_core::server::runner::x"));
         check("super::context::Y", Some("duplexer_core::server::context::Y"));
         check("super::super::client", Some("duplexer_core::client"));
-        check(
-            "mod a { fn f() {} mod b { super::x } }",
-            Some("duplexer_core::server::runner::a::x"),
-        );
+        check("mod a { fn f() {} mod b { super::x } }", Some("duplexer_core::server::runner::a::x"));
         check("mod a {} super::x", Some("duplexer_core::server::x"));
         check("crate::client::Z", Some("duplexer_core::client::Z"));
         check("crate::Server", Some("duplexer_core::server::Server"));

@@ -65,11 +65,7 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "split the file: `foo.rs` keeps the public types and the story, `foo/` takes the parts",
         check: layout::size,
     },
-    Rule {
-        name: "no-mod-rs",
-        remedy: "name it `foo.rs` next to `foo/`",
-        check: layout::mod_rs,
-    },
+    Rule { name: "no-mod-rs", remedy: "name it `foo.rs` next to `foo/`", check: layout::mod_rs },
     Rule {
         name: "module-header",
         remedy: "begin with `//!`, at most ten lines: what this does and what it does not know",

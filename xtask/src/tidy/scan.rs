@@ -26,13 +26,7 @@ pub(crate) struct Scan {
 impl Scan {
     pub(crate) fn of(source: &str) -> Self {
         let chars = source.chars().collect();
-        let mut lexer = Lexer {
-            chars,
-            at: 0,
-            line: 1,
-            code: String::new(),
-            out: Self::default(),
-        };
+        let mut lexer = Lexer { chars, at: 0, line: 1, code: String::new(), out: Self::default() };
         lexer.run();
         let Lexer { code, mut out, .. } = lexer;
         out.test = test_lines(&code);
@@ -41,10 +35,7 @@ impl Scan {
     }
 
     pub(crate) fn is_test(&self, line: usize) -> bool {
-        line.checked_sub(1)
-            .and_then(|index| self.test.get(index))
-            .copied()
-            .unwrap_or_default()
+        line.checked_sub(1).and_then(|index| self.test.get(index)).copied().unwrap_or_default()
     }
 }
 
@@ -119,10 +110,9 @@ impl Lexer {
             }
         }
         let lines = text.split('\n').enumerate();
-        self.out.comments.extend(lines.map(|(offset, text)| Text {
-            line: first + offset,
-            text: text.to_owned(),
-        }));
+        self.out
+            .comments
+            .extend(lines.map(|(offset, text)| Text { line: first + offset, text: text.to_owned() }));
     }
 
     fn string(&mut self) {
@@ -145,10 +135,7 @@ impl Lexer {
         if self.peek(0) != Some('r') || before.is_some_and(|c| is_word(*c) && !matches!(c, 'b' | 'c')) {
             return None;
         }
-        let hashes = self.chars[self.at + 1..]
-            .iter()
-            .take_while(|c| **c == '#')
-            .count();
+        let hashes = self.chars[self.at + 1..].iter().take_while(|c| **c == '#').count();
         (self.peek(1 + hashes) == Some('"')).then_some(hashes)
     }
 

@@ -6,15 +6,7 @@ use std::path::Path;
 use super::scan::Scan;
 
 /// Folders that hold no source of ours: build output, downloads, machine-made inputs.
-const SKIPPED: &[&str] = &[
-    "target",
-    "node_modules",
-    ".git",
-    ".venv",
-    "corpus",
-    "corpus.work",
-    "artifacts",
-];
+const SKIPPED: &[&str] = &["target", "node_modules", ".git", ".venv", "corpus", "corpus.work", "artifacts"];
 
 /// A text file and, for Rust, what the lexer made of it.
 #[derive(Debug)]
@@ -29,17 +21,8 @@ pub(crate) struct Source {
 
 impl Source {
     fn of(path: &str, text: &str) -> Self {
-        let scan = if has_extension(path, "rs") {
-            Scan::of(text)
-        } else {
-            Scan::default()
-        };
-        Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-            scan,
-            is_test: is_test_path(path),
-        }
+        let scan = if has_extension(path, "rs") { Scan::of(text) } else { Scan::default() };
+        Self { path: path.to_owned(), text: text.to_owned(), scan, is_test: is_test_path(path) }
     }
 
     /// The crate's name in paths, and the module: `crates/duplexer-core/src/server/runner.rs` is
@@ -55,12 +38,7 @@ impl Source {
 
     /// Lines of code that are not compiled for tests only, with their numbers.
     pub(crate) fn production(&self) -> impl Iterator<Item = (usize, &str)> {
-        let lines = self
-            .scan
-            .code
-            .iter()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line.as_str()));
+        let lines = self.scan.code.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()));
         lines.filter(|(line, _)| self.is_production(*line))
     }
 
@@ -70,11 +48,7 @@ impl Source {
 
     /// Whether the path is this one, or below it when it ends with a slash.
     pub(crate) fn is_at(&self, place: &str) -> bool {
-        if place.ends_with('/') {
-            self.path.starts_with(place)
-        } else {
-            self.path == place
-        }
+        if place.ends_with('/') { self.path.starts_with(place) } else { self.path == place }
     }
 }
 
@@ -89,10 +63,8 @@ impl Tree {
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut files = Vec::new();
         collect(root, "", &mut files).map_err(|error| format!("could not read the source tree: {error}"))?;
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
-            .collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         Ok(Self::of(&files))
     }
 
@@ -102,9 +74,8 @@ impl Tree {
         let test_only: Vec<String> = files.iter().flat_map(test_modules).collect();
         for file in &mut files {
             let stem = file.path.trim_end_matches(".rs");
-            file.is_test |= test_only
-                .iter()
-                .any(|module| stem == module || stem.starts_with(&format!("{module}/")));
+            file.is_test |=
+                test_only.iter().any(|module| stem == module || stem.starts_with(&format!("{module}/")));
         }
         Self { files }
     }
@@ -120,9 +91,7 @@ impl Tree {
 }
 
 pub(crate) fn has_extension(path: &str, extension: &str) -> bool {
-    Path::new(path)
-        .extension()
-        .is_some_and(|found| found == extension)
+    Path::new(path).extension().is_some_and(|found| found == extension)
 }
 
 fn is_test_path(path: &str) -> bool {
@@ -137,24 +106,11 @@ fn test_modules(source: &Source) -> Vec<String> {
     let Some((folder, file)) = source.path.trim_end_matches(".rs").rsplit_once('/') else {
         return Vec::new();
     };
-    let home = if matches!(file, "lib" | "main") {
-        folder.to_owned()
-    } else {
-        format!("{folder}/{file}")
-    };
-    let lines = source
-        .scan
-        .code
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| source.scan.is_test(index + 1));
+    let home = if matches!(file, "lib" | "main") { folder.to_owned() } else { format!("{folder}/{file}") };
+    let lines = source.scan.code.iter().enumerate().filter(|(index, _)| source.scan.is_test(index + 1));
     lines
         .filter_map(|(_, line)| {
-            let name = line
-                .trim()
-                .trim_start_matches("#[cfg(test)]")
-                .trim()
-                .strip_suffix(';')?;
+            let name = line.trim().trim_start_matches("#[cfg(test)]").trim().strip_suffix(';')?;
             Some(format!("{home}/{}", name.rsplit_once("mod ")?.1))
         })
         .collect()
@@ -165,11 +121,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, String)>) -> st
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if prefix.is_empty() {
-            name.clone()
-        } else {
-            format!("{prefix}/{name}")
-        };
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
         let kind = entry.file_type()?;
         if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
             collect(&entry.path(), &path, files)?;
@@ -192,18 +144,12 @@ mod tests {
             let tree = Tree::of(&[(path, "")]);
             let got = tree.files().next().and_then(super::Source::module);
             let want = want.map(|(krate, module)| {
-                (
-                    krate.to_owned(),
-                    module.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>(),
-                )
+                (krate.to_owned(), module.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>())
             });
             assert_eq!(got, want, "{path}");
         };
         check("crates/duplexer-core/src/lib.rs", Some(("duplexer_core", &[])));
-        check(
-            "crates/duplexer-core/src/server/runner.rs",
-            Some(("duplexer_core", &["server", "runner"])),
-        );
+        check("crates/duplexer-core/src/server/runner.rs", Some(("duplexer_core", &["server", "runner"])));
         check("xtask/src/main.rs", None);
         check("crates/duplexer-core/Cargo.toml", None);
     }
@@ -224,18 +170,8 @@ mod tests {
             ("crates/a/src/real/tests.rs", ""),
             ("crates/a/tests/it.rs", ""),
         ]);
-        let production: Vec<&str> = tree
-            .files()
-            .filter(|file| !file.is_test)
-            .map(|file| file.path.as_str())
-            .collect();
-        assert_eq!(
-            production,
-            [
-                "crates/a/src/lib.rs",
-                "crates/a/src/real.rs",
-                "crates/a/src/real/other.rs"
-            ]
-        );
+        let production: Vec<&str> =
+            tree.files().filter(|file| !file.is_test).map(|file| file.path.as_str()).collect();
+        assert_eq!(production, ["crates/a/src/lib.rs", "crates/a/src/real.rs", "crates/a/src/real/other.rs"]);
     }
 }

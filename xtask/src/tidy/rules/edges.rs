@@ -16,26 +16,16 @@ struct Edge {
 const EDGES: &[Edge] = &[
     edge(
         "duplexer_core::transport",
-        &[
-            "duplexer_core::dispatch",
-            "duplexer_core::server",
-            "duplexer_core::client",
-        ],
+        &["duplexer_core::dispatch", "duplexer_core::server", "duplexer_core::client"],
     ),
-    edge(
-        "duplexer_core::dispatch",
-        &["duplexer_core::server", "duplexer_core::client"],
-    ),
+    edge("duplexer_core::dispatch", &["duplexer_core::server", "duplexer_core::client"]),
     edge("duplexer_core::server", &["duplexer_core::client"]),
     edge("duplexer_core::client", &["duplexer_core::server"]),
     Edge {
         from: "duplexer_core::dispatch",
         but: &[],
         never: &["duplexer_types::methods"],
-        except: &[
-            "duplexer_types::methods::Cancelled",
-            "duplexer_types::methods::Progress",
-        ],
+        except: &["duplexer_types::methods::Cancelled", "duplexer_types::methods::Progress"],
     },
     Edge {
         from: "duplexer_types::version",
@@ -58,12 +48,7 @@ const EDGES: &[Edge] = &[
 ];
 
 const fn edge(from: &'static str, never: &'static [&'static str]) -> Edge {
-    Edge {
-        from,
-        but: &[],
-        never,
-        except: &[],
-    }
+    Edge { from, but: &[], never, except: &[] }
 }
 
 pub(super) fn modules(tree: &Tree) -> Vec<Finding> {
@@ -74,35 +59,19 @@ pub(super) fn modules(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         // The root of a crate may re-export everything below it.
-        let here = if module.is_empty() {
-            String::new()
-        } else {
-            format!("{krate}::{}", module.join("::"))
-        };
-        let edges: Vec<&Edge> = EDGES
-            .iter()
-            .filter(|edge| is_below(&here, &[edge.from]) && !is_below(&here, edge.but))
-            .collect();
+        let here = if module.is_empty() { String::new() } else { format!("{krate}::{}", module.join("::")) };
+        let edges: Vec<&Edge> =
+            EDGES.iter().filter(|edge| is_below(&here, &[edge.from]) && !is_below(&here, edge.but)).collect();
         if edges.is_empty() {
             continue;
         }
-        for found in paths(&source.scan.code)
-            .iter()
-            .filter(|found| source.is_production(found.line))
-        {
+        for found in paths(&source.scan.code).iter().filter(|found| source.is_production(found.line)) {
             let Some(target) = resolve(source, found, &exports) else {
                 continue;
             };
             let target = target.join("::");
-            if edges
-                .iter()
-                .any(|edge| is_below(&target, edge.never) && !is_below(&target, edge.except))
-            {
-                findings.push(Finding::new(
-                    &source.path,
-                    found.line,
-                    format!("`{here}` names `{target}`"),
-                ));
+            if edges.iter().any(|edge| is_below(&target, edge.never) && !is_below(&target, edge.except)) {
+                findings.push(Finding::new(&source.path, found.line, format!("`{here}` names `{target}`")));
             }
         }
     }
@@ -110,26 +79,14 @@ pub(super) fn modules(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_below(path: &str, places: &[&str]) -> bool {
-    places.iter().any(|place| {
-        path.strip_prefix(place)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-    })
+    places
+        .iter()
+        .any(|place| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with("::")))
 }
 
 /// What a crate must not depend on, tests aside.
 const MANIFESTS: &[(&str, &[&str])] = &[
-    (
-        "duplexer-types",
-        &[
-            "tokio",
-            "tokio-util",
-            "futures-util",
-            "tracing",
-            "http",
-            "hyper",
-            "duplexer-core",
-        ],
-    ),
+    ("duplexer-types", &["tokio", "tokio-util", "futures-util", "tracing", "http", "hyper", "duplexer-core"]),
     (
         "duplexer-core",
         &[
@@ -144,27 +101,10 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-http",
         ],
     ),
-    (
-        "duplexer-author",
-        &[
-            "http",
-            "http-body",
-            "hyper",
-            "hyper-util",
-            "reqwest",
-            "duplexer-http",
-        ],
-    ),
+    ("duplexer-author", &["http", "http-body", "hyper", "hyper-util", "reqwest", "duplexer-http"]),
     (
         "duplexer-http",
-        &[
-            "reqwest",
-            "schemars",
-            "jsonschema",
-            "jsonwebtoken",
-            "duplexer-author",
-            "duplexer-auth",
-        ],
+        &["reqwest", "schemars", "jsonschema", "jsonwebtoken", "duplexer-author", "duplexer-auth"],
     ),
 ];
 
@@ -175,11 +115,7 @@ pub(super) fn manifests(tree: &Tree) -> Vec<Finding> {
         for file in tree.files().filter(|file| file.is_at(&place)) {
             for (line, name) in dependencies(&file.text) {
                 if never.contains(&name) {
-                    findings.push(Finding::new(
-                        &file.path,
-                        line,
-                        format!("`{package}` depends on `{name}`"),
-                    ));
+                    findings.push(Finding::new(&file.path, line, format!("`{package}` depends on `{name}`")));
                 }
             }
         }
@@ -194,9 +130,7 @@ fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
     for (index, line) in manifest.lines().map(str::trim).enumerate() {
         if let Some(header) = line.strip_prefix('[') {
             section = header.trim_end_matches(']');
-            let table = section
-                .rsplit_once("dependencies.")
-                .filter(|(before, _)| !before.ends_with('-'));
+            let table = section.rsplit_once("dependencies.").filter(|(before, _)| !before.ends_with('-'));
             names.extend(table.map(|(_, name)| (index + 1, name)));
         } else if section == "dependencies" || section.ends_with(".dependencies") {
             let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
@@ -211,9 +145,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 pub(super) fn http_registry(tree: &Tree) -> Vec<Finding> {
-    let sources = tree
-        .sources()
-        .filter(|source| source.is_at("crates/duplexer-http/src/"));
+    let sources = tree.sources().filter(|source| source.is_at("crates/duplexer-http/src/"));
     find_lines(sources, |line| {
         words(line)
             .find(|word| word.to_lowercase().contains("registry"))
@@ -238,8 +170,7 @@ pub(super) fn kernel(tree: &Tree) -> Vec<Finding> {
 }
 
 fn contains_path(line: &str, path: &str) -> bool {
-    line.match_indices(path)
-        .any(|(at, _)| !line[..at].ends_with(is_word))
+    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(is_word))
 }
 
 fn find_lines<'a>(

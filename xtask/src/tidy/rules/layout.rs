@@ -12,10 +12,7 @@ const TABLES: &[&str] = &["crates/duplexer-types/src/methods.rs"];
 
 pub(super) fn size(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for source in tree
-        .sources()
-        .filter(|source| !source.is_test && !TABLES.contains(&source.path.as_str()))
-    {
+    for source in tree.sources().filter(|source| !source.is_test && !TABLES.contains(&source.path.as_str())) {
         let lines = lines_before_tests(source);
         let (severity, limit) = if lines > REFUSED {
             (Severity::Fails, REFUSED)
@@ -25,29 +22,20 @@ pub(super) fn size(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         let what = format!("{lines} lines before its tests, more than {limit}");
-        findings.push(Finding {
-            severity,
-            ..Finding::new(&source.path, 0, what)
-        });
+        findings.push(Finding { severity, ..Finding::new(&source.path, 0, what) });
     }
     findings
 }
 
 fn lines_before_tests(source: &Source) -> usize {
     // Searched in the code, where a string or a remark with the same words is already gone.
-    let tests = source
-        .scan
-        .code
-        .iter()
-        .position(|line| line.starts_with("#[cfg(test)]"));
+    let tests = source.scan.code.iter().position(|line| line.starts_with("#[cfg(test)]"));
     tests.unwrap_or_else(|| source.text.lines().count())
 }
 
 pub(super) fn mod_rs(tree: &Tree) -> Vec<Finding> {
     let files = tree.sources().filter(|source| source.path.ends_with("/mod.rs"));
-    files
-        .map(|source| Finding::new(&source.path, 0, "is called mod.rs"))
-        .collect()
+    files.map(|source| Finding::new(&source.path, 0, "is called mod.rs")).collect()
 }
 
 pub(super) fn header(tree: &Tree) -> Vec<Finding> {

@@ -24,24 +24,12 @@ const FAMILIES: &[&str] = &[
 const PLAIN_METHODS: &[&str] = &["initialize", "ping"];
 
 pub(super) fn methods(tree: &Tree) -> Vec<Finding> {
-    let homes = [
-        "crates/duplexer-types/src/methods.rs",
-        "crates/duplexer-types/src/methods/",
-    ];
+    let homes = ["crates/duplexer-types/src/methods.rs", "crates/duplexer-types/src/methods/"];
     let mut findings = Vec::new();
     for source in product(tree).filter(|source| !homes.iter().any(|home| source.is_at(home))) {
-        for literal in source
-            .scan
-            .strings
-            .iter()
-            .filter(|literal| source.is_production(literal.line))
-        {
+        for literal in source.scan.strings.iter().filter(|literal| source.is_production(literal.line)) {
             if let Some(method) = method_in(&literal.text) {
-                findings.push(Finding::new(
-                    &source.path,
-                    literal.line,
-                    format!("the literal \"{method}\""),
-                ));
+                findings.push(Finding::new(&source.path, literal.line, format!("the literal \"{method}\"")));
             }
         }
     }
@@ -54,9 +42,7 @@ fn method_in(text: &str) -> Option<&str> {
     }
     let mut words = text.split(|c: char| !is_word(c) && c != '/');
     words.find(|word| {
-        let family = word
-            .split_once('/')
-            .filter(|(_, name)| !name.is_empty() && !name.ends_with('/'));
+        let family = word.split_once('/').filter(|(_, name)| !name.is_empty() && !name.ends_with('/'));
         family.is_some_and(|(family, _)| FAMILIES.contains(&family))
     })
 }
@@ -82,17 +68,9 @@ pub(super) fn versions(tree: &Tree) -> Vec<Finding> {
                 .find(|word| word.strip_prefix('V').is_some_and(|date| is_date(date, '_')));
             findings.extend(variant.map(|name| Finding::new(&source.path, line, format!("names `{name}`"))));
         }
-        let dates = source
-            .scan
-            .strings
-            .iter()
-            .filter(|literal| is_date(&literal.text, '-'));
+        let dates = source.scan.strings.iter().filter(|literal| is_date(&literal.text, '-'));
         for date in dates.filter(|date| source.is_production(date.line)) {
-            findings.push(Finding::new(
-                &source.path,
-                date.line,
-                format!("the literal \"{}\"", date.text),
-            ));
+            findings.push(Finding::new(&source.path, date.line, format!("the literal \"{}\"", date.text)));
         }
     }
     findings
@@ -101,9 +79,7 @@ pub(super) fn versions(tree: &Tree) -> Vec<Finding> {
 /// Whether the text is a date of this century: the form of a revision's name.
 fn is_date(text: &str, separator: char) -> bool {
     let parts: Vec<&str> = text.split(separator).collect();
-    let digits = parts
-        .iter()
-        .all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let digits = parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
     digits && lengths == [4, 2, 2] && text.starts_with("20")
 }
@@ -114,18 +90,9 @@ const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/tmp/", "/home/", "/Users/
 pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in product(tree) {
-        for literal in source
-            .scan
-            .strings
-            .iter()
-            .filter(|literal| source.is_production(literal.line))
-        {
+        for literal in source.scan.strings.iter().filter(|literal| source.is_production(literal.line)) {
             if let Some(path) = MACHINE_PATHS.iter().find(|path| holds_path(&literal.text, path)) {
-                findings.push(Finding::new(
-                    &source.path,
-                    literal.line,
-                    format!("a path below `{path}`"),
-                ));
+                findings.push(Finding::new(&source.path, literal.line, format!("a path below `{path}`")));
             }
         }
     }
@@ -145,11 +112,7 @@ const OUTSIDE: &str = concat!("..", "/shared");
 pub(super) fn outside_folder(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files() {
-        let lines = file
-            .text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| line.contains(OUTSIDE));
+        let lines = file.text.lines().enumerate().filter(|(_, line)| line.contains(OUTSIDE));
         findings.extend(
             lines.map(|(index, _)| Finding::new(&file.path, index + 1, format!("names `{OUTSIDE}`"))),
         );

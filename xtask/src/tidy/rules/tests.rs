@@ -11,71 +11,26 @@ const KERNEL: &str = "crates/duplexer-core/src/server/runner.rs";
 
 /// The rule, a tree that breaks it, and the line of the finding.
 const BROKEN: &[(&str, Files, usize)] = &[
+    ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use crate::dispatch::Peer;")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/transport/lines.rs", "fn f() { crate::server::g() }")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use super::client;")], 1),
     (
         "module-edge",
-        &[(
-            "crates/duplexer-core/src/transport.rs",
-            "use crate::dispatch::Peer;",
-        )],
-        1,
-    ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-core/src/transport/lines.rs",
-            "fn f() { crate::server::g() }",
-        )],
-        1,
-    ),
-    (
-        "module-edge",
-        &[("crates/duplexer-core/src/transport.rs", "use super::client;")],
-        1,
-    ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-core/src/dispatch.rs",
-            "use crate::{\n  transport,\n  server::X,\n};",
-        )],
+        &[("crates/duplexer-core/src/dispatch.rs", "use crate::{\n  transport,\n  server::X,\n};")],
         3,
     ),
     (
         "module-edge",
-        &[(
-            "crates/duplexer-core/src/dispatch/call.rs",
-            "use duplexer_types::methods::CallTool;",
-        )],
+        &[("crates/duplexer-core/src/dispatch/call.rs", "use duplexer_types::methods::CallTool;")],
         1,
     ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-core/src/dispatch/call.rs",
-            "use duplexer_types::methods;",
-        )],
-        1,
-    ),
-    (
-        "module-edge",
-        &[("crates/duplexer-core/src/server.rs", "use crate::client;")],
-        1,
-    ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-core/src/client/input.rs",
-            "use super::super::server::X;",
-        )],
-        1,
-    ),
+    ("module-edge", &[("crates/duplexer-core/src/dispatch/call.rs", "use duplexer_types::methods;")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/server.rs", "use crate::client;")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/client/input.rs", "use super::super::server::X;")], 1),
     (
         "module-edge",
         &[
-            (
-                "crates/duplexer-core/src/lib.rs",
-                "pub mod server;\npub use server::Server;",
-            ),
+            ("crates/duplexer-core/src/lib.rs", "pub mod server;\npub use server::Server;"),
             ("crates/duplexer-core/src/client.rs", "\nuse crate::Server;"),
         ],
         2,
@@ -83,113 +38,37 @@ const BROKEN: &[(&str, Files, usize)] = &[
     (
         "module-edge",
         &[
-            (
-                "crates/duplexer-types/src/lib.rs",
-                "pub mod methods;\npub use methods::CallTool;",
-            ),
-            (
-                "crates/duplexer-core/src/dispatch.rs",
-                "use duplexer_types::CallTool;",
-            ),
+            ("crates/duplexer-types/src/lib.rs", "pub mod methods;\npub use methods::CallTool;"),
+            ("crates/duplexer-core/src/dispatch.rs", "use duplexer_types::CallTool;"),
         ],
         1,
     ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-types/src/version.rs",
-            "use crate::error::ErrorCode;",
-        )],
-        1,
-    ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-types/src/tool.rs",
-            "use crate::methods::CallTool;",
-        )],
-        1,
-    ),
-    (
-        "module-edge",
-        &[("crates/duplexer-http/src/server.rs", "use duplexer_author::Tool;")],
-        1,
-    ),
+    ("module-edge", &[("crates/duplexer-types/src/version.rs", "use crate::error::ErrorCode;")], 1),
+    ("module-edge", &[("crates/duplexer-types/src/tool.rs", "use crate::methods::CallTool;")], 1),
+    ("module-edge", &[("crates/duplexer-http/src/server.rs", "use duplexer_author::Tool;")], 1),
+    ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dependencies]\ntokio.workspace = true")], 2),
+    ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dependencies.tokio]\nversion = \"1\"")], 1),
     (
         "crate-edge",
-        &[(
-            "crates/duplexer-types/Cargo.toml",
-            "[dependencies]\ntokio.workspace = true",
-        )],
+        &[("crates/duplexer-core/Cargo.toml", "[target.'cfg(unix)'.dependencies]\nhyper = \"1\"")],
         2,
     ),
-    (
-        "crate-edge",
-        &[(
-            "crates/duplexer-types/Cargo.toml",
-            "[dependencies.tokio]\nversion = \"1\"",
-        )],
-        1,
-    ),
-    (
-        "crate-edge",
-        &[(
-            "crates/duplexer-core/Cargo.toml",
-            "[target.'cfg(unix)'.dependencies]\nhyper = \"1\"",
-        )],
-        2,
-    ),
-    (
-        "http-sees-no-registry",
-        &[("crates/duplexer-http/src/server.rs", "fn f(r: &ToolRegistry) {}")],
-        1,
-    ),
-    (
-        "kernel-is-blind",
-        &[(KERNEL, "if method == Method::CallTool {}")],
-        1,
-    ),
+    ("http-sees-no-registry", &[("crates/duplexer-http/src/server.rs", "fn f(r: &ToolRegistry) {}")], 1),
+    ("kernel-is-blind", &[(KERNEL, "if method == Method::CallTool {}")], 1),
     ("kernel-is-blind", &[(KERNEL, "fn f(h: &http::HeaderMap) {}")], 1),
     ("kernel-is-blind", &[(KERNEL, "use hyper::Request;")], 1),
-    (
-        "stray-method",
-        &[(CORE, "let a = 1;\nlet m = \"tools/call\";")],
-        2,
-    ),
-    (
-        "stray-method",
-        &[(
-            CORE,
-            "let m = r#\"{\"method\":\"notifications/resources/updated\"}\"#;",
-        )],
-        1,
-    ),
+    ("stray-method", &[(CORE, "let a = 1;\nlet m = \"tools/call\";")], 2),
+    ("stray-method", &[(CORE, "let m = r#\"{\"method\":\"notifications/resources/updated\"}\"#;")], 1),
     ("stray-method", &[(CORE, "let m = \"initialize\";")], 1),
-    (
-        "stray-version",
-        &[(CORE, "if v >= ProtocolVersion::V2025_06_18 {}")],
-        1,
-    ),
-    (
-        "stray-version",
-        &[(CORE, "use ProtocolVersion::{V2026_07_28 as New};")],
-        1,
-    ),
+    ("stray-version", &[(CORE, "if v >= ProtocolVersion::V2025_06_18 {}")], 1),
+    ("stray-version", &[(CORE, "use ProtocolVersion::{V2026_07_28 as New};")], 1),
     ("stray-version", &[(CORE, "if v == \"2025-11-25\" {}")], 1),
     ("machine-path", &[(CORE, "let p = \"/tmp/socket\";")], 1),
     ("machine-path", &[(CORE, "let p = \"file:/work/x\";")], 1),
-    (
-        "stands-alone",
-        &[("docs/guide.md", concat!("see\n", "..", "/shared/notes"))],
-        2,
-    ),
+    ("stands-alone", &[("docs/guide.md", concat!("see\n", "..", "/shared/notes"))], 2),
     ("no-mod-rs", &[("crates/duplexer-core/src/server/mod.rs", "")], 0),
     ("module-header", &[(CORE, "use std::fmt;\n//! Too late.")], 1),
-    (
-        "module-header",
-        &[(CORE, "//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n")],
-        1,
-    ),
+    ("module-header", &[(CORE, "//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n")], 1),
     ("todo-has-issue", &[(CORE, "f(); // TODO: later")], 1),
     ("todo-has-issue", &[(CORE, "/* FIXME(soon) */")], 1),
     ("todo-has-issue", &[("xtask/src/main.rs", "/// TODO(#)")], 1),
@@ -208,58 +87,25 @@ const BROKEN: &[(&str, Files, usize)] = &[
 
 /// The rule and a tree that keeps it, for the cases where it might cry wolf.
 const KEPT: &[(&str, Files)] = &[
+    ("module-edge", &[("crates/duplexer-core/src/dispatch.rs", "use crate::transport::Lines;")]),
     (
         "module-edge",
-        &[(
-            "crates/duplexer-core/src/dispatch.rs",
-            "use crate::transport::Lines;",
-        )],
+        &[("crates/duplexer-core/src/dispatch.rs", "use duplexer_types::methods::{Cancelled, Progress};")],
     ),
     (
         "module-edge",
-        &[(
-            "crates/duplexer-core/src/dispatch.rs",
-            "use duplexer_types::methods::{Cancelled, Progress};",
-        )],
+        &[("crates/duplexer-core/src/dispatch.rs", "// crate::server\nlet s = \"crate::server\";")],
     ),
     (
         "module-edge",
-        &[(
-            "crates/duplexer-core/src/dispatch.rs",
-            "// crate::server\nlet s = \"crate::server\";",
-        )],
+        &[("crates/duplexer-core/src/dispatch.rs", "#[cfg(test)]\nmod tests {\n  use crate::server::X;\n}")],
     ),
+    ("module-edge", &[("crates/duplexer-core/src/testing.rs", "use crate::{client::A, server::B};")]),
+    ("module-edge", &[("crates/duplexer-core/src/lib.rs", "pub use crate::server::Server;")]),
+    ("module-edge", &[("crates/duplexer-types/src/wire.rs", "use crate::methods::Method;")]),
     (
         "module-edge",
-        &[(
-            "crates/duplexer-core/src/dispatch.rs",
-            "#[cfg(test)]\nmod tests {\n  use crate::server::X;\n}",
-        )],
-    ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-core/src/testing.rs",
-            "use crate::{client::A, server::B};",
-        )],
-    ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-core/src/lib.rs",
-            "pub use crate::server::Server;",
-        )],
-    ),
-    (
-        "module-edge",
-        &[("crates/duplexer-types/src/wire.rs", "use crate::methods::Method;")],
-    ),
-    (
-        "module-edge",
-        &[(
-            "crates/duplexer-types/src/methods.rs",
-            "use crate::{tool::CallToolParams, version::Era};",
-        )],
+        &[("crates/duplexer-types/src/methods.rs", "use crate::{tool::CallToolParams, version::Era};")],
     ),
     (
         "crate-edge",
@@ -268,38 +114,17 @@ const KEPT: &[(&str, Files)] = &[
             "[dependencies]\nserde = \"1\"\n[dev-dependencies]\ntokio = \"1\"",
         )],
     ),
-    (
-        "crate-edge",
-        &[(
-            "crates/duplexer-types/Cargo.toml",
-            "[dev-dependencies.tokio]\nversion = \"1\"",
-        )],
-    ),
+    ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dev-dependencies.tokio]\nversion = \"1\"")]),
     (
         "http-sees-no-registry",
-        &[(
-            "crates/duplexer-http/src/server.rs",
-            "// no registry here\nfn f(r: &Running) {}",
-        )],
+        &[("crates/duplexer-http/src/server.rs", "// no registry here\nfn f(r: &Running) {}")],
     ),
-    (
-        "kernel-is-blind",
-        &[(
-            KERNEL,
-            "let m = Method::parse(name); for m in Method::ALL {} let https::x;",
-        )],
-    ),
+    ("kernel-is-blind", &[(KERNEL, "let m = Method::parse(name); for m in Method::ALL {} let https::x;")]),
     ("kernel-is-blind", &[(CORE, "if method == Method::CallTool {}")]),
+    ("stray-method", &[("crates/duplexer-types/src/methods.rs", "\"tools/call\"")]),
     (
         "stray-method",
-        &[("crates/duplexer-types/src/methods.rs", "\"tools/call\"")],
-    ),
-    (
-        "stray-method",
-        &[(
-            CORE,
-            "/// Answers `tools/call`.\n#[cfg(test)]\nmod tests { const A: &str = \"tools/call\"; }",
-        )],
+        &[(CORE, "/// Answers `tools/call`.\n#[cfg(test)]\nmod tests { const A: &str = \"tools/call\"; }")],
     ),
     (
         "stray-method",
@@ -308,35 +133,11 @@ const KEPT: &[(&str, Files)] = &[
             "let t = (\"text/html\", \"the ping was late\", \"https://a.example/tools/list\", \"tools/\");",
         )],
     ),
-    (
-        "stray-method",
-        &[(
-            "crates/duplexer-core/src/server/tests.rs",
-            "let m = \"tools/call\";",
-        )],
-    ),
-    (
-        "stray-method",
-        &[("crates/duplexer-core/tests/it.rs", "let m = \"tools/call\";")],
-    ),
-    (
-        "stray-version",
-        &[(
-            "crates/duplexer-core/src/server/lifecycle.rs",
-            "ProtocolVersion::V2025_06_18",
-        )],
-    ),
-    (
-        "stray-version",
-        &[("crates/duplexer-types/src/tool.rs", "title since V2025_06_18")],
-    ),
-    (
-        "stray-version",
-        &[(
-            CORE,
-            "// V2025_06_18\nlet a = (ProtocolVersion::LATEST, \"2025-6-18\", V2);",
-        )],
-    ),
+    ("stray-method", &[("crates/duplexer-core/src/server/tests.rs", "let m = \"tools/call\";")]),
+    ("stray-method", &[("crates/duplexer-core/tests/it.rs", "let m = \"tools/call\";")]),
+    ("stray-version", &[("crates/duplexer-core/src/server/lifecycle.rs", "ProtocolVersion::V2025_06_18")]),
+    ("stray-version", &[("crates/duplexer-types/src/tool.rs", "title since V2025_06_18")]),
+    ("stray-version", &[(CORE, "// V2025_06_18\nlet a = (ProtocolVersion::LATEST, \"2025-6-18\", V2);")]),
     (
         "machine-path",
         &[(
@@ -346,30 +147,15 @@ const KEPT: &[(&str, Files)] = &[
     ),
     ("stands-alone", &[("docs/guide.md", "a shared folder ../share")]),
     ("no-mod-rs", &[("crates/duplexer-core/src/server/xmod.rs", "")]),
+    ("module-header", &[(CORE, "//! Contexts.\n//!\n//! They know their connection.\n\nuse std::fmt;")]),
     (
         "module-header",
-        &[(
-            CORE,
-            "//! Contexts.\n//!\n//! They know their connection.\n\nuse std::fmt;",
-        )],
+        &[("crates/a/src/lib.rs", "//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n")],
     ),
-    (
-        "module-header",
-        &[(
-            "crates/a/src/lib.rs",
-            "//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n",
-        )],
-    ),
-    (
-        "todo-has-issue",
-        &[(CORE, "// TODO(#12): later, in AUTODOC\nlet t = \"TODO\";")],
-    ),
+    ("todo-has-issue", &[(CORE, "// TODO(#12): later, in AUTODOC\nlet t = \"TODO\";")]),
     (
         "type-name",
-        &[(
-            CORE,
-            "struct Base64Value; enum Session {} // struct FooManager\nfn manager() -> Manager {}",
-        )],
+        &[(CORE, "struct Base64Value; enum Session {} // struct FooManager\nfn manager() -> Manager {}")],
     ),
     (
         "one-wire-boundary",
@@ -381,10 +167,7 @@ const KEPT: &[(&str, Files)] = &[
 ];
 
 fn check(rule: &str, files: &[(&str, &str)]) -> Vec<Finding> {
-    let rule = RULES
-        .iter()
-        .find(|candidate| candidate.name == rule)
-        .expect("the sample names a rule");
+    let rule = RULES.iter().find(|candidate| candidate.name == rule).expect("the sample names a rule");
     (rule.check)(&Tree::of(files))
 }
 
@@ -409,16 +192,8 @@ fn a_rule_that_is_kept_finds_nothing() {
 fn every_rule_has_a_sample_that_breaks_it_and_one_that_keeps_it() {
     // The size rule needs long files; it has tests of its own below.
     for rule in RULES.iter().filter(|rule| rule.name != "file-size") {
-        assert!(
-            BROKEN.iter().any(|(name, ..)| *name == rule.name),
-            "nothing breaks {}",
-            rule.name
-        );
-        assert!(
-            KEPT.iter().any(|(name, _)| *name == rule.name),
-            "nothing keeps {}",
-            rule.name
-        );
+        assert!(BROKEN.iter().any(|(name, ..)| *name == rule.name), "nothing breaks {}", rule.name);
+        assert!(KEPT.iter().any(|(name, _)| *name == rule.name), "nothing keeps {}", rule.name);
     }
 }
 
@@ -429,10 +204,7 @@ fn a_file_is_questioned_above_400_lines_and_refused_above_600() {
     assert_eq!(severity(CORE, &"x;\n".repeat(401)), Some(Severity::Warns));
     assert_eq!(severity(CORE, &"x;\n".repeat(600)), Some(Severity::Warns));
     assert_eq!(severity(CORE, &"x;\n".repeat(601)), Some(Severity::Fails));
-    assert_eq!(
-        severity("xtask/src/main.rs", &"x;\n".repeat(601)),
-        Some(Severity::Fails)
-    );
+    assert_eq!(severity("xtask/src/main.rs", &"x;\n".repeat(601)), Some(Severity::Fails));
 }
 
 #[test]
@@ -451,8 +223,5 @@ fn tests_and_tables_may_be_long() {
         assert!(check("file-size", &[(path, text)]).is_empty(), "{path}");
     }
     let nested = format!("mod a {{\n    #[cfg(test)]\n    mod b;\n}}\n{long}");
-    assert!(
-        !check("file-size", &[(CORE, &nested)]).is_empty(),
-        "only a mark at the margin ends the count"
-    );
+    assert!(!check("file-size", &[(CORE, &nested)]).is_empty(), "only a mark at the margin ends the count");
 }

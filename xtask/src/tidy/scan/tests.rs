@@ -3,20 +3,14 @@
 use super::{Scan, Text};
 
 fn text(line: usize, text: &str) -> Text {
-    Text {
-        line,
-        text: text.to_owned(),
-    }
+    Text { line, text: text.to_owned() }
 }
 
 #[test]
 fn comments_are_not_code() {
     let scan = Scan::of("let a = 1; // one\n/* two\n /* three */ four */ let b;\n");
     assert_eq!(scan.code, ["let a = 1; ", "", " let b;", ""]);
-    assert_eq!(
-        scan.comments,
-        [text(1, " one"), text(2, " two"), text(3, "  three  four ")]
-    );
+    assert_eq!(scan.comments, [text(1, " one"), text(2, " two"), text(3, "  three  four ")]);
 }
 
 #[test]
@@ -61,31 +55,19 @@ fn test_lines(source: &str) -> Vec<usize> {
 
 #[test]
 fn a_test_module_is_test_code_and_what_follows_is_not() {
-    assert_eq!(
-        test_lines("a();\n#[cfg(test)]\nmod tests {\n  fn f() { \"}\"; }\n}\nb();\n"),
-        [2, 3, 4, 5]
-    );
+    assert_eq!(test_lines("a();\n#[cfg(test)]\nmod tests {\n  fn f() { \"}\"; }\n}\nb();\n"), [2, 3, 4, 5]);
 }
 
 #[test]
 fn a_test_item_ends_at_its_semicolon() {
     assert_eq!(test_lines("#[cfg(test)]\nuse a::b;\nfn c() {}"), [1, 2]);
-    assert_eq!(
-        test_lines("#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;\nfn c() {}"),
-        [1, 2, 3]
-    );
-    assert_eq!(
-        test_lines("#[cfg(all(test, unix))]\nfn c() -> [u8; 2] {\n}\nd();"),
-        [1, 2, 3]
-    );
+    assert_eq!(test_lines("#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;\nfn c() {}"), [1, 2, 3]);
+    assert_eq!(test_lines("#[cfg(all(test, unix))]\nfn c() -> [u8; 2] {\n}\nd();"), [1, 2, 3]);
 }
 
 #[test]
 fn a_test_field_ends_with_its_struct() {
-    assert_eq!(
-        test_lines("struct A {\n#[cfg(test)]\nx: u8,\n}\nfn f() {}"),
-        [2, 3, 4]
-    );
+    assert_eq!(test_lines("struct A {\n#[cfg(test)]\nx: u8,\n}\nfn f() {}"), [2, 3, 4]);
 }
 
 #[test]
