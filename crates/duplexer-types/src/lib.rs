@@ -6,6 +6,7 @@
 mod model;
 
 pub mod error;
+pub mod headers;
 pub mod json;
 pub mod jsonrpc;
 pub mod meta;
