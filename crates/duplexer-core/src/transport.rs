@@ -5,6 +5,10 @@
 //! (headers, routing) travels beside the frame.
 
 mod frames;
+pub mod lines;
+pub mod memory;
+#[cfg(test)]
+mod testing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +69,11 @@ pub struct IncomingMessage {
 impl IncomingMessage {
     /// A message of a transport that needs no more than text and context.
     pub fn new(text: ByteString, context: Arc<TransportContext>) -> Self {
-        Self { text, context: Some(context), unanswered: None }
+        Self {
+            text,
+            context: Some(context),
+            unanswered: None,
+        }
     }
 }
 
@@ -105,12 +113,19 @@ pub struct TransportContext {
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
-        Self { kind, back_channel: BackChannel::Open, headers: Vec::new() }
+        Self {
+            kind,
+            back_channel: BackChannel::Open,
+            headers: Vec::new(),
+        }
     }
 
     /// The values of a header, by its name in any case.
     pub fn header(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 

@@ -101,10 +101,6 @@ impl Completion {
         let total = values.len();
         values.truncate(Self::LIMIT);
         let completion = Self::new(values);
-        if total > Self::LIMIT {
-            completion.total(total as u64).has_more(true)
-        } else {
-            completion
-        }
+        if total > Self::LIMIT { completion.total(total as u64).has_more(true) } else { completion }
     }
 }

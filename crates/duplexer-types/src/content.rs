@@ -52,11 +52,7 @@ impl Content {
 
     /// The text, if it is text.
     pub fn as_text(&self) -> Option<&str> {
-        if let Self::Text(content) = self {
-            Some(&content.text)
-        } else {
-            None
-        }
+        if let Self::Text(content) = self { Some(&content.text) } else { None }
     }
 }
 

@@ -86,9 +86,9 @@ impl WireObject for ElicitParams {
         match self {
             Self::Form(params) => params.members(shape, map),
             Self::Url(params) => params.members(shape, map),
-            Self::Other(members) if shape.has(feature::URL_ELICITATION) => members
-                .iter()
-                .try_for_each(|(name, value)| map.serialize_entry(name, value)),
+            Self::Other(members) if shape.has(feature::URL_ELICITATION) => {
+                members.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+            }
             Self::Other(_) => Err(M::Error::custom("this revision asks with forms only")),
         }
     }
@@ -190,10 +190,6 @@ impl UrlElicitationRequired {
 
     /// Reads it back from a received error.
     pub fn of(error: &ErrorObject) -> Option<Self> {
-        if error.code == ErrorCode::URL_ELICITATION_REQUIRED {
-            error.data()
-        } else {
-            None
-        }
+        if error.code == ErrorCode::URL_ELICITATION_REQUIRED { error.data() } else { None }
     }
 }

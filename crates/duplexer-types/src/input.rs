@@ -1,16 +1,12 @@
 //! A server of the envelope era asks for input: it answers with what it needs, and the client asks again.
 
-use serde::de::Error as _;
-use serde::ser::SerializeMap;
-
 use crate::elicitation::{ElicitParams, ElicitResult};
 use crate::json::{Json, Members};
-use crate::lifecycle::EmptyParams;
 use crate::model::model;
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
 use crate::version::feature;
-use crate::wire::{Shape, Shaped, Wire, result_type};
+use crate::wire::{Shape, Wire, result_type};
 
 model! {
     /// The server needs something before it can go on.
@@ -64,22 +60,6 @@ pub enum InputRequest {
     Other(Json),
 }
 
-const ELICIT: &str = "elicitation/create";
-const CREATE_MESSAGE: &str = "sampling/createMessage";
-const LIST_ROOTS: &str = "roots/list";
-
-impl InputRequest {
-    /// The method it would have as a request of its own.
-    pub fn method(&self) -> Option<&'static str> {
-        match self {
-            Self::Elicit(_) => Some(ELICIT),
-            Self::CreateMessage(_) => Some(CREATE_MESSAGE),
-            Self::ListRoots => Some(LIST_ROOTS),
-            Self::Other(_) => None,
-        }
-    }
-}
-
 impl From<ElicitParams> for InputRequest {
     fn from(params: ElicitParams) -> Self {
         Self::Elicit(params.into())
@@ -89,50 +69,6 @@ impl From<ElicitParams> for InputRequest {
 impl From<CreateMessageParams> for InputRequest {
     fn from(params: CreateMessageParams) -> Self {
         Self::CreateMessage(params.into())
-    }
-}
-
-impl Wire for InputRequest {
-    fn write<S: serde::Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        fn request<T: Wire, S: serde::Serializer>(
-            (method, params): (&str, &T),
-            shape: Shape,
-            serializer: S,
-        ) -> Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(Some(2))?;
-            map.serialize_entry("method", method)?;
-            map.serialize_entry("params", &Shaped(params, shape))?;
-            map.end()
-        }
-        match self {
-            Self::Elicit(params) => request((ELICIT, params), shape, serializer),
-            Self::CreateMessage(params) => request((CREATE_MESSAGE, params), shape, serializer),
-            Self::ListRoots => request((LIST_ROOTS, &EmptyParams::new()), shape, serializer),
-            Self::Other(json) => json.write(shape, serializer),
-        }
-    }
-}
-
-impl serde::Serialize for InputRequest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.write(Shape::FULL, serializer)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for InputRequest {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Json::object_of(deserializer)?;
-        let method = json
-            .member("method")
-            .and_then(|method| serde_json::from_str::<String>(method).ok());
-        let params = json.member("params").unwrap_or("{}");
-        let known = match method.as_deref() {
-            Some(ELICIT) => serde_json::from_str(params).map(Self::Elicit),
-            Some(CREATE_MESSAGE) => serde_json::from_str(params).map(Self::CreateMessage),
-            Some(LIST_ROOTS) => Ok(Self::ListRoots),
-            _ => return Ok(Self::Other(json)),
-        };
-        known.map_err(D::Error::custom)
     }
 }
 

@@ -64,11 +64,7 @@ impl Json {
     /// Reads an object and nothing else.
     pub(crate) fn object_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Self::deserialize(deserializer)?;
-        if json.is_object() {
-            Ok(json)
-        } else {
-            Err(D::Error::custom("expected an object"))
-        }
+        if json.is_object() { Ok(json) } else { Err(D::Error::custom("expected an object")) }
     }
 
     fn literal(text: &'static str) -> Self {
@@ -218,13 +214,11 @@ impl<T> Members<T> {
     /// Puts `value` under `name`, in the place of an earlier one if there is one.
     pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
         let name = name.into();
-        match self.0.iter_mut().find(|(key, _)| *key == name) {
-            Some((_, slot)) => Some(std::mem::replace(slot, value)),
-            None => {
-                self.0.push((name, value));
-                None
-            }
+        if let Some((_, slot)) = self.0.iter_mut().find(|(key, _)| *key == name) {
+            return Some(std::mem::replace(slot, value));
         }
+        self.0.push((name, value));
+        None
     }
 
     /// Takes the member `name` out.
@@ -318,10 +312,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
 fn repeated_name<T>(members: &[(String, T)]) -> Option<&str> {
     let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
-    names
-        .windows(2)
-        .find(|pair| pair[0] == pair[1])
-        .map(|pair| pair[0])
+    names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
 #[cfg(test)]
@@ -342,10 +333,7 @@ mod tests {
     fn line_breaks_between_tokens_are_removed_and_those_in_strings_stay_escaped() {
         let json = Json::parse("{\n  \"a\": \"x\\ny\",\r\n \"b\":\t1}").unwrap();
         assert!(!json.as_str().contains(['\n', '\r']));
-        assert_eq!(
-            json.decode::<serde_json::Value>().unwrap(),
-            serde_json::json!({"a": "x\ny", "b": 1})
-        );
+        assert_eq!(json.decode::<serde_json::Value>().unwrap(), serde_json::json!({"a": "x\ny", "b": 1}));
     }
 
     #[test]

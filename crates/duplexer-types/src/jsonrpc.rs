@@ -4,7 +4,7 @@
 //! Member names are compared exactly, duplicate members are refused, nesting is bounded.
 
 mod id;
-mod scan;
+pub(crate) mod scan;
 
 use std::borrow::Cow;
 use std::fmt;

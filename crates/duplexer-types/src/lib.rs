@@ -15,6 +15,7 @@ pub mod completion;
 pub mod content;
 pub mod elicitation;
 pub mod error;
+pub mod headers;
 pub mod icon;
 pub mod input;
 pub mod json;

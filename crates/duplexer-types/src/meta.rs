@@ -1,7 +1,282 @@
-//! `_meta`: the reserved keys.
+//! `_meta`: its reserved keys, and the one borrowed reading of what a request says about itself.
+//!
+//! Reading is lenient about values (a malformed one counts as not supplied, see each member) and strict
+//! about form: `_meta` is an object, and a key this module knows stands in it once, because two readers
+//! that disagree about which of two values counts are a way past a gate.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::json::{Json, Members};
+use crate::jsonrpc::RequestId;
+use crate::jsonrpc::scan::{self, Fault, Scanner};
 
 /// Reserved `_meta` keys.
 pub mod key {
+    /// The revision a request is written in.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// The client's identity, on requests.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// What the client can do, on requests.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// From which level on the request wants log messages.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The server's identity, on results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// The id of the `subscriptions/listen` request a notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// Opts a request in to progress notifications.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// W3C Trace Context: the caller's span.
+    pub const TRACEPARENT: &str = "traceparent";
+    /// W3C Trace Context: vendors' additions.
+    pub const TRACESTATE: &str = "tracestate";
+    /// W3C Baggage.
+    pub const BAGGAGE: &str = "baggage";
+    /// The task a message belongs to (2025-11-25).
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+}
+
+/// Whether `key` follows the grammar: an optional prefix of dotted labels with a slash, then a name.
+pub fn valid_key(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((prefix, name)) => prefix.split('.').all(valid_label) && valid_name(name),
+        None => valid_name(key),
+    }
+}
+
+/// Whether the prefix of `key` belongs to the protocol: its second label is `modelcontextprotocol` or `mcp`.
+pub fn reserved(key: &str) -> bool {
+    let second = key.split_once('/').and_then(|(prefix, _)| prefix.split('.').nth(1));
+    matches!(second, Some("modelcontextprotocol" | "mcp"))
+}
+
+fn valid_label(label: &str) -> bool {
+    label.starts_with(|first: char| first.is_ascii_alphabetic())
+        && label.ends_with(|last: char| last.is_ascii_alphanumeric())
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+fn valid_name(name: &str) -> bool {
+    name.is_empty()
+        || name.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && name.ends_with(|last: char| last.is_ascii_alphanumeric())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// What a request says about itself, borrowed from its text.
+///
+/// Members given as JSON text are there whenever the key is, whatever the value: who reads them decides
+/// what a malformed one means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestMeta<'a> {
+    /// JSON text of the revision; see [`Self::version`].
+    pub protocol_version: Option<&'a str>,
+    /// JSON text of the client's identity.
+    pub client_info: Option<&'a str>,
+    /// JSON text of the client's capabilities.
+    pub client_capabilities: Option<&'a str>,
+    /// JSON text of the log level.
+    pub log_level: Option<&'a str>,
+    /// Where progress is to be reported; `None` also if it is neither a string nor an integer.
+    pub progress_token: Option<RequestId>,
+    /// Where the request belongs in a distributed trace.
+    pub trace: TraceContext<'a>,
+}
+
+/// W3C trace context and baggage; a value that is not a string counts as absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceContext<'a> {
+    /// The caller's span.
+    pub traceparent: Option<Cow<'a, str>>,
+    /// Vendors' additions.
+    pub tracestate: Option<Cow<'a, str>>,
+    /// Name-value pairs that travel along.
+    pub baggage: Option<Cow<'a, str>>,
+}
+
+/// Why a `_meta` cannot be read at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidMeta {
+    /// It is not an object.
+    NotAnObject,
+    /// A key that means something stands twice.
+    Repeated(&'static str),
+}
+
+impl fmt::Display for InvalidMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnObject => f.write_str("_meta is not an object"),
+            Self::Repeated(key) => write!(f, "_meta holds the key {key} twice"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidMeta {}
+
+impl<'a> RequestMeta<'a> {
+    /// Reads the text of a `_meta`, in one pass and without decoding what nobody asked for.
+    pub fn read(text: &'a str) -> Result<Self, InvalidMeta> {
+        let mut found = [None; KNOWN.len()];
+        collect(text, &mut found)?;
+        let [version, info, capabilities, level, token, traceparent, tracestate, baggage] = found;
+        Ok(Self {
+            protocol_version: version,
+            client_info: info,
+            client_capabilities: capabilities,
+            log_level: level,
+            progress_token: token.and_then(RequestId::read),
+            trace: TraceContext {
+                traceparent: traceparent.and_then(scan::string),
+                tracestate: tracestate.and_then(scan::string),
+                baggage: baggage.and_then(scan::string),
+            },
+        })
+    }
+
+    /// The revision, if it is a string.
+    pub fn version(&self) -> Option<Cow<'a, str>> {
+        self.protocol_version.and_then(scan::string)
+    }
+}
+
+/// What [`RequestMeta`] reads, in the order of its members.
+const KNOWN: [&str; 8] = [
+    key::PROTOCOL_VERSION,
+    key::CLIENT_INFO,
+    key::CLIENT_CAPABILITIES,
+    key::LOG_LEVEL,
+    key::PROGRESS_TOKEN,
+    key::TRACEPARENT,
+    key::TRACESTATE,
+    key::BAGGAGE,
+];
+
+fn collect<'a>(text: &'a str, found: &mut [Option<&'a str>; KNOWN.len()]) -> Result<(), InvalidMeta> {
+    let not_an_object = |Fault| InvalidMeta::NotAnObject;
+    let mut scanner = Scanner::new(text);
+    let mut object = scanner.open_object().map_err(not_an_object)?;
+    while let Some(name) = scanner.next_name(&mut object).map_err(not_an_object)? {
+        let value = scanner.value(1).map_err(not_an_object)?;
+        for (known, slot) in KNOWN.iter().zip(found.iter_mut()) {
+            if name == *known && slot.replace(value).is_some() {
+                return Err(InvalidMeta::Repeated(known));
+            }
+        }
+    }
+    scanner.end().map_err(not_an_object)
+}
+
+/// The `_meta` that every request of the envelope era carries.
+pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> Members {
+    [
+        (key::PROTOCOL_VERSION, Json::from(version)),
+        (key::CLIENT_INFO, client_info.clone()),
+        (key::CLIENT_CAPABILITIES, capabilities.clone()),
+    ]
+    .into_iter()
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Protocol 1.3: the grammar of keys.
+    #[test]
+    fn keys_follow_the_grammar() {
+        for valid in [
+            "",
+            "a",
+            "progressToken",
+            "a-b_c.d9",
+            "io.modelcontextprotocol/related-task",
+            "com.example/",
+            "x/y",
+            "a-1.b/c",
+        ] {
+            assert!(valid_key(valid), "{valid:?}");
+        }
+        for invalid in ["-a", "a-", ".a", "a b", "é", "/a", "1a/b", "a-/b", "a..b/c", "a_b/c", "a/b/c", "a/-"]
+        {
+            assert!(!valid_key(invalid), "{invalid:?}");
+        }
+    }
+
+    /// Protocol 1.3: the second label reserves a prefix.
+    #[test]
+    fn the_second_label_reserves_a_prefix() {
+        for taken in ["io.modelcontextprotocol/x", "dev.mcp/x", "com.mcp.tools/x"] {
+            assert!(reserved(taken), "{taken}");
+        }
+        for free in ["com.example.mcp/x", "mcp/x", "modelcontextprotocol.io/x", "progressToken", "dev.mcp"] {
+            assert!(!reserved(free), "{free}");
+        }
+    }
+
+    #[test]
+    fn every_known_key_is_found_as_it_was_written() {
+        let text = r#" { "other": {"progressToken": 1},
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+            "io.modelcontextprotocol\/clientCapabilities": {},
+            "io.modelcontextprotocol/logLevel": "info",
+            "progressToken": 7, "traceparent": "00-a", "tracestate": "a=\u0062", "baggage": "k=v" } "#;
+        let meta = RequestMeta::read(text).unwrap();
+        assert_eq!(meta.protocol_version, Some("\"2026-07-28\""));
+        assert_eq!(meta.version().as_deref(), Some("2026-07-28"));
+        assert_eq!(meta.client_info, Some(r#"{"name": "c", "version": "1"}"#));
+        assert_eq!(meta.client_capabilities, Some("{}"));
+        assert_eq!(meta.log_level, Some("\"info\""));
+        assert_eq!(meta.progress_token, Some(7_i64.into()));
+        assert_eq!(meta.trace.traceparent.as_deref(), Some("00-a"));
+        assert_eq!(meta.trace.tracestate.as_deref(), Some("a=b"));
+        assert_eq!(meta.trace.baggage.as_deref(), Some("k=v"));
+    }
+
+    /// CONN-03, RUN-01: malformed pieces are not supplied; ENV-02, ENV-06: but the key is seen.
+    #[test]
+    fn a_malformed_piece_is_seen_but_not_supplied() {
+        let text = r#"{"io.modelcontextprotocol/protocolVersion":7,"io.modelcontextprotocol/clientInfo":null,
+            "progressToken":1.5,"traceparent":[],"tracestate":null,"baggage":1}"#;
+        let meta = RequestMeta::read(text).unwrap();
+        assert_eq!((meta.protocol_version, meta.version()), (Some("7"), None));
+        assert_eq!((meta.client_info, meta.client_capabilities), (Some("null"), None));
+        assert_eq!((meta.progress_token, meta.trace), (None, TraceContext::default()));
+        for token in ["null", "true", "{}", "18446744073709551616"] {
+            let text = format!(r#"{{"progressToken":{token}}}"#);
+            assert_eq!(RequestMeta::read(&text), Ok(RequestMeta::default()), "{token}");
+        }
+    }
+
+    /// ENV-01.
+    #[test]
+    fn what_is_not_an_object_is_refused() {
+        for text in ["", "null", "[]", "\"{}\"", "{", "{} {}", "{\"a\":}", "{\"a\":1,}"] {
+            assert_eq!(RequestMeta::read(text), Err(InvalidMeta::NotAnObject), "{text}");
+        }
+    }
+
+    /// Two readers must not be able to pick different values (robustness 1.1, CVE-2026-27896).
+    #[test]
+    fn a_known_key_stands_once_and_is_compared_exactly() {
+        assert_eq!(
+            RequestMeta::read(r#"{"progressToken":1,"progress\u0054oken":2}"#),
+            Err(InvalidMeta::Repeated("progressToken")),
+        );
+        let others = r#"{"a":1,"a":2,"ProgressToken":1,"progressToken\u0000":1,"progre\u017f\u017fToken":1}"#;
+        assert_eq!(RequestMeta::read(others), Ok(RequestMeta::default()));
+    }
+
+    #[test]
+    fn an_envelope_reads_back() {
+        let info = Json::parse(r#"{"name":"c","version":"1"}"#).unwrap();
+        let members = envelope("2026-07-28", &info, &Json::object());
+        let text = serde_json::to_string(&members).unwrap();
+        let meta = RequestMeta::read(&text).unwrap();
+        assert_eq!(meta.version().as_deref(), Some("2026-07-28"));
+        assert_eq!(meta.client_info, Some(info.as_str()));
+        assert_eq!(meta.client_capabilities, Some("{}"));
+    }
 }

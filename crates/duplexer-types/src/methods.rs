@@ -226,13 +226,7 @@ impl Method {
 
     /// The member of its params that HTTP repeats in `Mcp-Name`.
     pub fn mirrored_field(self) -> Option<&'static str> {
-        self.row().marks.iter().find_map(|mark| {
-            if let Mirrors(field) = mark {
-                Some(*field)
-            } else {
-                None
-            }
-        })
+        self.row().marks.iter().find_map(|mark| if let Mirrors(field) = mark { Some(*field) } else { None })
     }
 
     /// Refuses params that are not what the method takes; without params they are `{}`.

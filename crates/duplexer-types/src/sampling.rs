@@ -110,11 +110,7 @@ impl serde::Serialize for Blocks {
 impl<'de> serde::Deserialize<'de> for Blocks {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::deserialize(deserializer)?;
-        let blocks = if json.is_object() {
-            json.decode().map(|block| vec![block])
-        } else {
-            json.decode()
-        };
+        let blocks = if json.is_object() { json.decode().map(|block| vec![block]) } else { json.decode() };
         blocks.map(Self).map_err(D::Error::custom)
     }
 }
@@ -143,11 +139,7 @@ impl SamplingContent {
 
     /// The text, if it is text.
     pub fn as_text(&self) -> Option<&str> {
-        if let Self::Text(content) = self {
-            Some(&content.text)
-        } else {
-            None
-        }
+        if let Self::Text(content) = self { Some(&content.text) } else { None }
     }
 }
 

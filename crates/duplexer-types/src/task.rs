@@ -82,42 +82,28 @@ pub struct DetailedTask {
 impl DetailedTask {
     /// A task of which no more is known: under way, or cancelled.
     pub fn new(task: Task) -> Self {
-        Self {
-            task,
-            input_requests: None,
-            result: None,
-            error: None,
-        }
+        Self { task, input_requests: None, result: None, error: None }
     }
 
     /// The task waits for input.
     #[must_use]
     pub fn input_required(mut task: Task, requests: Members<InputRequest>) -> Self {
         task.status = TaskStatus::InputRequired;
-        Self {
-            input_requests: Some(requests),
-            ..Self::new(task)
-        }
+        Self { input_requests: Some(requests), ..Self::new(task) }
     }
 
     /// The task is done.
     #[must_use]
     pub fn completed(mut task: Task, result: Json) -> Self {
         task.status = TaskStatus::Completed;
-        Self {
-            result: Some(result),
-            ..Self::new(task)
-        }
+        Self { result: Some(result), ..Self::new(task) }
     }
 
     /// The request failed.
     #[must_use]
     pub fn failed(mut task: Task, error: ErrorObject) -> Self {
         task.status = TaskStatus::Failed;
-        Self {
-            error: Some(error),
-            ..Self::new(task)
-        }
+        Self { error: Some(error), ..Self::new(task) }
     }
 }
 
@@ -155,39 +141,22 @@ struct Detail {
 impl Detail {
     fn members_of<M: SerializeMap>(task: &DetailedTask, shape: Shape, map: &mut M) -> Result<(), M::Error> {
         use crate::wire::Shaped;
-        let DetailedTask {
-            input_requests,
-            result,
-            error,
-            ..
-        } = task;
-        input_requests.as_ref().map_or(Ok(()), |it| {
-            map.serialize_entry("inputRequests", &Shaped(it, shape))
-        })?;
-        result
+        let DetailedTask { input_requests, result, error, .. } = task;
+        input_requests
             .as_ref()
-            .map_or(Ok(()), |it| map.serialize_entry("result", it))?;
-        error
-            .as_ref()
-            .map_or(Ok(()), |it| map.serialize_entry("error", it))
+            .map_or(Ok(()), |it| map.serialize_entry("inputRequests", &Shaped(it, shape)))?;
+        result.as_ref().map_or(Ok(()), |it| map.serialize_entry("result", it))?;
+        error.as_ref().map_or(Ok(()), |it| map.serialize_entry("error", it))
     }
 
     /// A task and what stands beside it, both from the same text.
     fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(Task, Self), D::Error> {
         let json = Json::object_of(deserializer)?;
-        Ok((
-            json.decode().map_err(D::Error::custom)?,
-            json.decode().map_err(D::Error::custom)?,
-        ))
+        Ok((json.decode().map_err(D::Error::custom)?, json.decode().map_err(D::Error::custom)?))
     }
 
     fn task(self, task: Task) -> DetailedTask {
-        DetailedTask {
-            task,
-            input_requests: self.input_requests,
-            result: self.result,
-            error: self.error,
-        }
+        DetailedTask { task, input_requests: self.input_requests, result: self.result, error: self.error }
     }
 }
 

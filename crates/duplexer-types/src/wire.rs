@@ -6,6 +6,7 @@
 
 pub(crate) mod envelope;
 pub(crate) mod handshake;
+mod input;
 
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
@@ -161,9 +162,7 @@ impl Wire for f64 {
     fn write<S: Serializer>(&self, _: Shape, serializer: S) -> Result<S::Ok, S::Error> {
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if !self.is_finite() {
-            return Err(S::Error::custom(
-                "neither NaN nor infinity can be written as JSON",
-            ));
+            return Err(S::Error::custom("neither NaN nor infinity can be written as JSON"));
         }
         if self.fract() == 0.0 && self.abs() < EXACT {
             #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53 fits")]

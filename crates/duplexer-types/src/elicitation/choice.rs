@@ -21,18 +21,12 @@ pub struct Choice {
 impl Choice {
     /// People read the value itself.
     pub fn new(value: impl Into<String>) -> Self {
-        Self {
-            value: value.into(),
-            title: None,
-        }
+        Self { value: value.into(), title: None }
     }
 
     /// People read `title`.
     pub fn titled(value: impl Into<String>, title: impl Into<String>) -> Self {
-        Self {
-            value: value.into(),
-            title: Some(title.into()),
-        }
+        Self { value: value.into(), title: Some(title.into()) }
     }
 
     fn shown(&self) -> &str {
@@ -60,12 +54,7 @@ pub struct EnumSchema {
 impl EnumSchema {
     /// A field for one of `choices`.
     pub fn new(choices: impl Into<Vec<Choice>>) -> Self {
-        Self {
-            choices: choices.into(),
-            title: None,
-            description: None,
-            default: None,
-        }
+        Self { choices: choices.into(), title: None, description: None, default: None }
     }
 
     /// Sets `title`.
@@ -168,13 +157,7 @@ struct Titled<T> {
 }
 
 fn titled(choices: &[Choice]) -> Vec<Titled<&str>> {
-    choices
-        .iter()
-        .map(|choice| Titled {
-            value: &*choice.value,
-            title: Some(choice.shown()),
-        })
-        .collect()
+    choices.iter().map(|choice| Titled { value: &*choice.value, title: Some(choice.shown()) }).collect()
 }
 
 fn values(choices: &[Choice]) -> Vec<&str> {
@@ -204,24 +187,11 @@ struct Spelling {
 impl Spelling {
     fn choices(&mut self) -> Option<Vec<Choice>> {
         if let Some(titled) = self.one_of.take().or_else(|| self.any_of.take()) {
-            return Some(
-                titled
-                    .into_iter()
-                    .map(|Titled { value, title }| Choice { value, title })
-                    .collect(),
-            );
+            return Some(titled.into_iter().map(|Titled { value, title }| Choice { value, title }).collect());
         }
         let mut names = self.names.take().unwrap_or_default().into_iter();
         let values = self.values.take()?;
-        Some(
-            values
-                .into_iter()
-                .map(|value| Choice {
-                    value,
-                    title: names.next(),
-                })
-                .collect(),
-        )
+        Some(values.into_iter().map(|value| Choice { value, title: names.next() }).collect())
     }
 }
 
@@ -290,21 +260,9 @@ impl Wire for MultiSelectSchema {
 impl<'de> Deserialize<'de> for EnumSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut spelling = Spelling::deserialize(deserializer)?;
-        let choices = spelling
-            .choices()
-            .ok_or_else(|| D::Error::missing_field("enum"))?;
-        let Spelling {
-            title,
-            description,
-            default,
-            ..
-        } = spelling;
-        Ok(Self {
-            choices,
-            title,
-            description,
-            default,
-        })
+        let choices = spelling.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
+        let Spelling { title, description, default, .. } = spelling;
+        Ok(Self { choices, title, description, default })
     }
 }
 
@@ -321,22 +279,9 @@ impl<'de> Deserialize<'de> for MultiSelectSchema {
             default: Option<Vec<String>>,
         }
 
-        let Field {
-            mut items,
-            title,
-            description,
-            min_items,
-            max_items,
-            default,
-        } = Field::deserialize(deserializer)?;
+        let Field { mut items, title, description, min_items, max_items, default } =
+            Field::deserialize(deserializer)?;
         let choices = items.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
-        Ok(Self {
-            choices,
-            title,
-            description,
-            min_items,
-            max_items,
-            default,
-        })
+        Ok(Self { choices, title, description, min_items, max_items, default })
     }
 }

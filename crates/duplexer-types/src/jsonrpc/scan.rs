@@ -10,16 +10,16 @@ pub const MAX_DEPTH: usize = 128;
 
 /// The text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault;
+pub(crate) struct Fault;
 
-pub(super) struct Scanner<'a> {
+pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     too_deep: bool,
 }
 
 /// Where a walk over the members of one object stands.
-pub(super) struct Object {
+pub(crate) struct Object {
     first: bool,
 }
 
@@ -30,17 +30,17 @@ enum Container {
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, too_deep: false }
     }
 
     /// Whether a value was nested too deeply.
-    pub(super) fn too_deep(&self) -> bool {
+    pub(crate) fn too_deep(&self) -> bool {
         self.too_deep
     }
 
     /// The next byte that is not white space.
-    pub(super) fn peek(&mut self) -> Option<u8> {
+    pub(crate) fn peek(&mut self) -> Option<u8> {
         while let Some(byte) = self.byte() {
             if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 return Some(byte);
@@ -50,28 +50,28 @@ impl<'a> Scanner<'a> {
         None
     }
 
-    pub(super) fn position(&mut self) -> usize {
+    pub(crate) fn position(&mut self) -> usize {
         self.peek();
         self.at
     }
 
     /// The text from `start` up to here.
-    pub(super) fn since(&self, start: usize) -> &'a str {
+    pub(crate) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
     /// Nothing but white space may follow.
-    pub(super) fn end(&mut self) -> Result<(), Fault> {
+    pub(crate) fn end(&mut self) -> Result<(), Fault> {
         if self.peek().is_none() { Ok(()) } else { Err(Fault) }
     }
 
-    pub(super) fn open_object(&mut self) -> Result<Object, Fault> {
+    pub(crate) fn open_object(&mut self) -> Result<Object, Fault> {
         self.expect(b'{')?;
         Ok(Object { first: true })
     }
 
     /// The name of the next member, up to and including its colon; `None` at the end of the object.
-    pub(super) fn next_name(&mut self, object: &mut Object) -> Result<Option<Cow<'a, str>>, Fault> {
+    pub(crate) fn next_name(&mut self, object: &mut Object) -> Result<Option<Cow<'a, str>>, Fault> {
         let first = std::mem::replace(&mut object.first, false);
         match self.peek() {
             Some(b'}') => {
@@ -87,7 +87,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The items of an array, each as its own text.
-    pub(super) fn items(&mut self) -> Result<Vec<&'a str>, Fault> {
+    pub(crate) fn items(&mut self) -> Result<Vec<&'a str>, Fault> {
         self.expect(b'[')?;
         let mut items = Vec::new();
         if self.peek() == Some(b']') {
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// One value, as text. `depth` containers are open around it.
-    pub(super) fn value(&mut self, depth: usize) -> Result<&'a str, Fault> {
+    pub(crate) fn value(&mut self, depth: usize) -> Result<&'a str, Fault> {
         let start = self.position();
         let mut open = OpenContainers::default();
         loop {
@@ -297,9 +297,13 @@ impl<'a> Scanner<'a> {
 }
 
 /// The text of a JSON string; `None` if `json` is not one. Expects JSON that has been scanned.
-pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        serde_json::from_str(json).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 /// How many bytes up to the first quote, backslash or control character, eight at a time.
@@ -309,8 +313,8 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
         // The lowest marked byte is exact; a borrow can only mark bytes above a marked one.
         let found = (quote.wrapping_sub(ONES) & !quote)
             | (backslash.wrapping_sub(ONES) & !backslash)
@@ -377,12 +381,71 @@ mod tests {
     #[test]
     fn verdicts_are_those_of_serde_json() {
         for text in [
-            "", " ", "null", "nul", "nulls", "true", "tru", "false", "0", "-0", "00", "01", "-", "1.", ".5", "1.5",
-            "1e", "1e5", "1E+5", "1e-5", "1e999", "-1e999", "1e-999", "+1", "\"", "\"\"", "\"a", "\"\\\"", "\"\\x\"",
-            "\"\\u12\"", "\"\\u1234\"", "\"\\ud800\"", "\"\\ud800\\udc00\"", "\"\\udc00\"", "\"\\ud800\\u0041\"",
-            "\"\\u+123\"", "\"\u{1}\"", "\"\t\"", "[", "[]", "[ ]", "[,]", "[1,]", "[1 2]", "[1,2]", "{", "{}", "{ }",
-            "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\":1,\"b\":[{}]}", "{a:1}", "[}", "{]", "[[]", "[]]", "1 1",
-            " [ 1 , { \"a\" : null } ] ", "\"日本語🦀\"", "NaN", "Infinity", "'a'", "[1]x", "\u{feff}1",
+            "",
+            " ",
+            "null",
+            "nul",
+            "nulls",
+            "true",
+            "tru",
+            "false",
+            "0",
+            "-0",
+            "00",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "1.5",
+            "1e",
+            "1e5",
+            "1E+5",
+            "1e-5",
+            "1e999",
+            "-1e999",
+            "1e-999",
+            "+1",
+            "\"",
+            "\"\"",
+            "\"a",
+            "\"\\\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\u1234\"",
+            "\"\\ud800\"",
+            "\"\\ud800\\udc00\"",
+            "\"\\udc00\"",
+            "\"\\ud800\\u0041\"",
+            "\"\\u+123\"",
+            "\"\u{1}\"",
+            "\"\t\"",
+            "[",
+            "[]",
+            "[ ]",
+            "[,]",
+            "[1,]",
+            "[1 2]",
+            "[1,2]",
+            "{",
+            "{}",
+            "{ }",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":1,\"b\":[{}]}",
+            "{a:1}",
+            "[}",
+            "{]",
+            "[[]",
+            "[]]",
+            "1 1",
+            " [ 1 , { \"a\" : null } ] ",
+            "\"日本語🦀\"",
+            "NaN",
+            "Infinity",
+            "'a'",
+            "[1]x",
+            "\u{feff}1",
         ] {
             let expected = serde_json::from_str::<serde_json::Value>(text).is_ok();
             assert_eq!(accepts(text), expected, "{text:?}");

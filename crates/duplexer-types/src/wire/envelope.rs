@@ -51,13 +51,7 @@ fn stamped<M: SerializeMap, R: ResultBody + ?Sized>(
         freshness(map, result.freshness(), hint)?;
     }
     match stamp.server_info {
-        Some(info) => map.serialize_entry(
-            "_meta",
-            &StampedMeta {
-                own: result.meta(),
-                server_info: info,
-            },
-        ),
+        Some(info) => map.serialize_entry("_meta", &StampedMeta { own: result.meta(), server_info: info }),
         None => plain_meta(map, result.meta()),
     }
 }
@@ -65,10 +59,7 @@ fn stamped<M: SerializeMap, R: ResultBody + ?Sized>(
 /// Members the handler set win one by one over the hint, and the hint over the safe default.
 fn freshness<M: SerializeMap>(map: &mut M, set: Freshness, hint: Freshness) -> Result<(), M::Error> {
     map.serialize_entry("ttlMs", &set.ttl_ms.or(hint.ttl_ms).unwrap_or(0))?;
-    map.serialize_entry(
-        "cacheScope",
-        &set.scope.or(hint.scope).unwrap_or(CacheScope::Private),
-    )
+    map.serialize_entry("cacheScope", &set.scope.or(hint.scope).unwrap_or(CacheScope::Private))
 }
 
 pub(crate) fn plain_meta<M: SerializeMap>(map: &mut M, meta: Option<&Members>) -> Result<(), M::Error> {

@@ -96,12 +96,7 @@ impl Serialize for Messages<'_> {
             return serializer.collect_seq(messages.iter().map(|message| Shaped(message, shape)));
         }
         let mut seq = serializer.serialize_seq(None)?;
-        for SamplingMessage {
-            role,
-            content: Blocks(blocks),
-            ..
-        } in messages
-        {
+        for SamplingMessage { role, content: Blocks(blocks), .. } in messages {
             if blocks.is_empty() {
                 seq.serialize_element(&OneBlock(role, &SamplingContent::text(""), shape))?;
             }

@@ -1,0 +1,100 @@
+//! `Mcp-*` headers: their names, how a value is written in one, and which arguments are mirrored.
+//!
+//! Pure strings, shared by both ends. Nothing here knows an HTTP library: a server hands in a look-up from
+//! header name to [`Values`], a client takes out names and values.
+
+mod annotation;
+mod number;
+mod param;
+mod value;
+
+pub use annotation::{InvalidAnnotation, Reason};
+pub use param::ParamHeaders;
+pub use value::{decode, encode};
+
+/// A header name in its two spellings. Names are compared without case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// As the specification writes it.
+    pub canonical: &'static str,
+    /// As HTTP libraries and error texts write it.
+    pub lower: &'static str,
+}
+
+impl Name {
+    const fn new(canonical: &'static str, lower: &'static str) -> Self {
+        Self { canonical, lower }
+    }
+
+    /// Whether `other` is this name.
+    pub fn is(self, other: &str) -> bool {
+        self.lower.eq_ignore_ascii_case(other)
+    }
+}
+
+/// The revision a request is written in.
+pub const PROTOCOL_VERSION: Name = Name::new("MCP-Protocol-Version", "mcp-protocol-version");
+/// The method of the body (envelope era).
+pub const METHOD: Name = Name::new("Mcp-Method", "mcp-method");
+/// The name, URI or task the body is about (envelope era).
+pub const NAME: Name = Name::new("Mcp-Name", "mcp-name");
+/// What the names of mirrored arguments begin with (envelope era).
+pub const PARAM_PREFIX: Name = Name::new("Mcp-Param-", "mcp-param-");
+/// The session a request belongs to (handshake era).
+pub const SESSION_ID: Name = Name::new("Mcp-Session-Id", "mcp-session-id");
+/// The last event a client has seen of a stream (handshake era).
+pub const LAST_EVENT_ID: Name = Name::new("Last-Event-ID", "last-event-id");
+
+/// Whether a header mirrors an argument, annotated or not.
+pub fn is_param(name: &str) -> bool {
+    name.get(..PARAM_PREFIX.lower.len()).is_some_and(|prefix| PARAM_PREFIX.is(prefix))
+}
+
+/// What a request's headers hold under one name.
+///
+/// Values are bytes, because that is what a header is until it has been looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values<'a> {
+    /// No such header.
+    Absent,
+    /// The value.
+    One(&'a [u8]),
+    /// More than one, so none can be relied upon.
+    Several,
+}
+
+impl<'a> FromIterator<&'a [u8]> for Values<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(values: I) -> Self {
+        let mut values = values.into_iter();
+        match (values.next(), values.next()) {
+            (None, _) => Self::Absent,
+            (Some(value), None) => Self::One(value),
+            (Some(_), Some(_)) => Self::Several,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P-HDR-8: names are compared without case.
+    #[test]
+    fn names_are_compared_without_case() {
+        for name in [PROTOCOL_VERSION, METHOD, NAME, PARAM_PREFIX, SESSION_ID, LAST_EVENT_ID] {
+            assert_eq!(name.canonical.to_ascii_lowercase(), name.lower);
+            assert!(name.is(name.canonical) && name.is(&name.canonical.to_uppercase()));
+            assert!(!name.is("") && !name.is(&format!("{}x", name.lower)));
+        }
+        assert!(is_param("MCP-PARAM-Region") && is_param("mcp-param-"));
+        assert!(!is_param("mcp-param") && !is_param("mcp-name") && !is_param("é"));
+    }
+
+    #[test]
+    fn repeated_values_are_visible() {
+        let values = |all: &[&'static [u8]]| all.iter().copied().collect::<Values<'static>>();
+        assert_eq!(values(&[]), Values::Absent);
+        assert_eq!(values(&[b"a"]), Values::One(b"a"));
+        assert_eq!(values(&[b"a", b"a"]), Values::Several);
+    }
+}

@@ -1,0 +1,88 @@
+//! Header values survive, and mirrored arguments pass the check they were written for and no other.
+
+use duplexer_types::headers::{ParamHeaders, Values, decode, encode, is_param};
+use duplexer_types::json::Json;
+
+use crate::tree::{Reading, Tree};
+
+/// Takes `data` as a header value and as a text to be put into one.
+pub fn header_value(data: &[u8]) {
+    if let Some(text) = decode(data) {
+        let again = encode(&text);
+        assert_eq!(decode(again.as_bytes()).as_deref(), Some(&*text));
+        // Canonical: what is accepted in the base64 form has one spelling only.
+        let trimmed = data.trim_ascii();
+        if trimmed.starts_with(b"=?base64?") && trimmed.ends_with(b"?=") && again.starts_with("=?base64?") {
+            assert_eq!(again.as_bytes(), trimmed);
+        }
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let value = encode(text);
+    assert!(value.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{value:?}");
+    assert_eq!(value.trim(), value);
+    assert_eq!(decode(value.as_bytes()).as_deref(), Some(text));
+}
+
+/// Takes the first line of `data` as a schema, the second as arguments, the others as headers.
+pub fn param_headers(data: &[u8]) {
+    let mut lines = data.splitn(3, |byte| *byte == b'\n');
+    let mut text = || lines.next().and_then(|line| std::str::from_utf8(line).ok());
+    let (Some(schema), Some(arguments)) = (text(), text()) else { return };
+    let rest = lines.next().unwrap_or_default();
+    let Ok(schema) = Json::parse(schema) else { return };
+    let headers = match ParamHeaders::from_schema(&schema) {
+        Ok(headers) => headers,
+        Err(invalid) => return assert!(!invalid.to_string().is_empty()),
+    };
+    foreign(&headers, arguments, rest);
+    let emitted = headers.emit(Some(arguments));
+    for (name, value) in &emitted {
+        assert!(is_param(name) && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name:?}");
+        assert!(value.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{value:?}");
+    }
+    // Arguments with a member twice are ambiguous: no headers make them acceptable.
+    let sound = matches!(Tree::read(arguments), Reading::Tree(tree) if !tree.repeats());
+    if sound && arguments.starts_with('{') {
+        own(&headers, arguments, &emitted);
+    }
+}
+
+/// Whatever headers come, the check ends with a verdict.
+fn foreign(headers: &ParamHeaders, arguments: &str, lines: &[u8]) {
+    let lines: Vec<_> = lines.split(|byte| *byte == b'\n').collect();
+    let lookup = |name: &str| -> Values<'_> {
+        let same = lines.iter().filter_map(|line| {
+            let (head, value) = line.split_at_checked(name.len())?;
+            head.eq_ignore_ascii_case(name.as_bytes()).then_some(())?;
+            value.strip_prefix(b":")
+        });
+        same.collect()
+    };
+    for arguments in [None, Some(arguments)] {
+        if let Err(error) = headers.check(arguments, lookup) {
+            assert_eq!(error.code.0, -32020);
+        }
+    }
+}
+
+/// What was emitted is accepted; with one header missing, doubled or changed it is not.
+fn own(headers: &ParamHeaders, arguments: &str, emitted: &[(String, String)]) {
+    let accepted = |sent: &[(String, String)]| {
+        let lookup = |name: &str| -> Values<'_> {
+            sent.iter().filter(|(sent, _)| sent == name).map(|(_, value)| value.as_bytes()).collect()
+        };
+        headers.check(Some(arguments), lookup).is_ok()
+    };
+    assert!(accepted(emitted), "{arguments:?} {emitted:?}");
+    for (index, one) in emitted.iter().enumerate().take(8) {
+        let mut missing = emitted.to_vec();
+        missing.remove(index);
+        assert!(!accepted(&missing), "{arguments:?} {missing:?}");
+        let mut doubled = emitted.to_vec();
+        doubled.push(one.clone());
+        assert!(!accepted(&doubled), "{arguments:?} {doubled:?}");
+        let mut changed = emitted.to_vec();
+        changed[index].1.insert(0, '~');
+        assert!(!accepted(&changed), "{arguments:?} {changed:?}");
+    }
+}
