@@ -1,14 +1,15 @@
 //! What travels back through the middleware: a typed result without its type, shaped only when it is written.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 
 use bytestring::ByteString;
 use duplexer_types::json::Json;
 use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{self, ResultBody, Stamp, result_type};
-use serde::Serialize;
+use duplexer_types::wire::{self, ResultBody, Stamp};
+use serde::{Deserialize, Serialize};
 use serde::de::DeserializeOwned;
 
 use crate::error::McpError;
@@ -69,10 +70,12 @@ impl Outcome {
     /// The result as an `R`: taken out if it is one, read from its text if it was rendered earlier.
     pub fn into_typed<R: ResultBody + DeserializeOwned>(self) -> Result<R, Self> {
         match self.0 {
-            Repr::Typed(result) => match result.into_any().downcast::<R>() {
+            Repr::Typed(result) if result.as_any().is::<R>() => match result.into_any().downcast::<R>() {
                 Ok(result) => Ok(*result),
-                Err(other) => Err(Self(Repr::Typed(into_result(other)))),
+                // Looked at one line above; there is no result to give back any more.
+                Err(_) => Err(Self::empty()),
             },
+            Repr::Typed(result) => Err(Self(Repr::Typed(result))),
             Repr::Custom(json) => json.decode().map_err(|_| Self(Repr::Custom(json))),
             Repr::Raw(text) => serde_json::from_str(&text).map_err(|_| Self(Repr::Raw(text))),
         }
@@ -80,28 +83,31 @@ impl Outcome {
 
     /// Whether a tool failed, told in-band.
     pub fn is_error(&self) -> bool {
-        match &self.0 {
-            Repr::Typed(result) => result.is_error(),
-            Repr::Custom(_) | Repr::Raw(_) => self.member("isError") == Some("true"),
+        #[derive(Deserialize)]
+        struct Told {
+            #[serde(rename = "isError", default)]
+            is_error: bool,
+        }
+        match (&self.0, self.text()) {
+            (Repr::Typed(result), _) => result.is_error(),
+            (_, text) => serde_json::from_str::<Told>(text).is_ok_and(|told| told.is_error),
         }
     }
 
-    /// The `resultType` this result has in the envelope era; the empty string if it is not a plain one.
-    pub fn result_type(&self) -> &str {
+    /// The `resultType` this result has in the envelope era.
+    pub fn result_type(&self) -> Cow<'_, str> {
         match &self.0 {
-            Repr::Typed(result) => result.result_type(),
-            Repr::Custom(_) | Repr::Raw(_) => match self.member("resultType") {
-                None => result_type::COMPLETE,
-                Some(json) => json.trim_matches('"'),
-            },
+            Repr::Typed(result) => result.result_type().into(),
+            // A `resultType` that is not a string is whatever its maker meant, but not a final result.
+            Repr::Custom(_) | Repr::Raw(_) => wire::result_type_of(self.text()).unwrap_or_default(),
         }
     }
 
-    fn member(&self, name: &str) -> Option<&str> {
+    fn text(&self) -> &str {
         match &self.0 {
-            Repr::Typed(_) => None,
-            Repr::Custom(json) => json.member(name),
-            Repr::Raw(text) => duplexer_types::json::member(text, name),
+            Repr::Typed(_) => "{}",
+            Repr::Custom(json) => json.as_str(),
+            Repr::Raw(text) => text,
         }
     }
 
@@ -143,4 +149,30 @@ trait AnyResult: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send + Sync>;
+}
+
+impl<R: ResultBody> AnyResult for R {
+    fn write(&self, out: &mut Vec<u8>, version: ProtocolVersion, stamp: Stamp<'_>) -> Result<(), serde_json::Error> {
+        wire::write_result(out, self, version, stamp)
+    }
+
+    fn is_error(&self) -> bool {
+        ResultBody::is_error(self)
+    }
+
+    fn result_type(&self) -> &str {
+        ResultBody::result_type(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send + Sync> {
+        self
+    }
 }
