@@ -27,7 +27,7 @@ pub fn ours(frame: &str, out: &mut Vec<u8>) -> Option<()> {
     if call.method != "tools/call" {
         return None;
     }
-    let params: CallToolParams = serde_json::from_str(call.params?).ok()?;
+    let params: CallToolParams = call.decode().ok()?;
     let arguments: Arguments = params.arguments?.decode().ok()?;
     if params.name != "echo" {
         return None;

@@ -3,6 +3,7 @@
 //! Knows nothing of MCP except that `params` may hold a `_meta`, whose place is noted on the way.
 //! Member names are compared exactly, duplicate members are refused, nesting is bounded.
 
+mod decode;
 mod id;
 pub(crate) mod scan;
 
