@@ -288,8 +288,9 @@ impl<'a> Members<'a> {
         if too_deep {
             return Err("nested too deeply");
         }
-        match self.version.get().and_then(scan::string) {
-            Some(version) if version == "2.0" => Ok(()),
+        match self.version.get() {
+            Some("\"2.0\"") => Ok(()),
+            Some(version) if scan::string(version).is_some_and(|version| version == "2.0") => Ok(()),
             _ => Err("jsonrpc is not \"2.0\""),
         }
     }
