@@ -351,7 +351,7 @@ fn plain_prefix(bytes: &[u8]) -> usize {
         let word = u64::from_le_bytes(*word);
         // Flipping this bit puts the quote right above the control characters: one comparison for both.
         let low = word ^ (ONES * 0x02);
-        let backslash = word ^ (ONES * b'\\' as u64);
+        let backslash = word ^ (ONES * u64::from(b'\\'));
         // The lowest marked byte is exact; a borrow can only mark bytes above a marked one.
         let found = (low.wrapping_sub(ONES * 0x21) & !low) | (backslash.wrapping_sub(ONES) & !backslash);
         if found & HIGH != 0 {
