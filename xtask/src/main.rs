@@ -1,1 +1,137 @@
-fn main() {}
+//! The repository's own commands, run as `cargo xtask <command>`.
+//!
+//! One entry of [`COMMANDS`] per command. Nothing here is part of the product, and nothing outside the
+//! standard library is used, so that the first command on a clean clone starts at once.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool talks to a person; no protocol runs over its output"
+)]
+
+mod bench;
+mod fuzz;
+mod process;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+/// One command: how it is called, what it does, and the function that does it.
+struct Command {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<(), Failure>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "test",
+        usage: "test",
+        about: "everything that must hold before a change is merged",
+        run: test::command,
+    },
+    Command {
+        name: "tidy",
+        usage: "tidy",
+        about: "the rules of the source tree: module edges, stray literals, file sizes",
+        run: tidy::command,
+    },
+    Command {
+        name: "fuzz",
+        usage: "fuzz [--seconds N] [target]",
+        about: "run the fuzz targets, N seconds each (60 unless told); needs nightly and cargo-fuzz",
+        run: fuzz::command,
+    },
+    Command {
+        name: "bench",
+        usage: "bench [arguments]",
+        about: "run the benchmarks; arguments go to `cargo bench`",
+        run: bench::command,
+    },
+    Command { name: "help", usage: "help", about: "print this list", run: help },
+];
+
+/// Why a command did not succeed, and so which exit code it leaves.
+#[derive(Debug, PartialEq, Eq)]
+enum Failure {
+    /// The command ran and the answer is no. What went wrong is already printed.
+    Failed,
+    /// The command was called in a way it does not understand.
+    Usage(String),
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed) => ExitCode::FAILURE,
+        Err(Failure::Usage(message)) => {
+            eprintln!("error: {message}\n\n{}", help_text());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<(), Failure> {
+    let Some((name, rest)) = arguments.split_first() else {
+        return Err(Failure::Usage("no command given".to_owned()));
+    };
+    let name = if name == "--help" || name == "-h" { "help" } else { name.as_str() };
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => (command.run)(rest),
+        None => Err(Failure::Usage(format!("unknown command `{name}`"))),
+    }
+}
+
+fn help(arguments: &[String]) -> Result<(), Failure> {
+    no_arguments("help", arguments)?;
+    println!("{}", help_text());
+    Ok(())
+}
+
+fn help_text() -> String {
+    let lines =
+        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<30}{}", command.usage, command.about));
+    format!("commands:{}", lines.collect::<String>())
+}
+
+/// Refuses arguments for a command that takes none: a mistyped option must not be ignored.
+fn no_arguments(command: &str, arguments: &[String]) -> Result<(), Failure> {
+    match arguments.first() {
+        None => Ok(()),
+        Some(argument) => {
+            Err(Failure::Usage(format!("`cargo xtask {command}` takes no arguments, got `{argument}`")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMANDS, Failure, dispatch, help_text};
+
+    #[test]
+    fn an_unknown_command_is_a_usage_error_that_names_it() {
+        let outcome = dispatch(&["tets".to_owned()]);
+        assert_eq!(outcome, Err(Failure::Usage("unknown command `tets`".to_owned())));
+    }
+
+    #[test]
+    fn a_missing_command_is_a_usage_error() {
+        assert!(matches!(dispatch(&[]), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn an_argument_nobody_reads_is_refused() {
+        let outcome = dispatch(&["tidy".to_owned(), "--fast".to_owned()]);
+        assert!(matches!(outcome, Err(Failure::Usage(message)) if message.contains("--fast")));
+    }
+
+    #[test]
+    fn help_lists_every_command() {
+        for command in COMMANDS {
+            assert!(help_text().contains(&format!("cargo xtask {}", command.usage)));
+        }
+    }
+}

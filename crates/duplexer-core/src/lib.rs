@@ -1,3 +1,5 @@
-//! How MCP messages are carried: transports and the dispatcher.
+//! How MCP messages are carried: transports, the dispatcher, and what is built on them.
 
+pub mod dispatch;
+pub mod error;
 pub mod transport;

@@ -5,6 +5,10 @@
 //! (headers, routing) travels beside the frame.
 
 mod frames;
+pub mod lines;
+pub mod memory;
+#[cfg(test)]
+mod testing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -110,7 +114,10 @@ impl TransportContext {
 
     /// The values of a header, by its name in any case.
     pub fn header(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 

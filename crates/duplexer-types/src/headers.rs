@@ -47,8 +47,7 @@ pub const LAST_EVENT_ID: Name = Name::new("Last-Event-ID", "last-event-id");
 
 /// Whether a header mirrors an argument, annotated or not.
 pub fn is_param(name: &str) -> bool {
-    name.get(..PARAM_PREFIX.lower.len())
-        .is_some_and(|prefix| PARAM_PREFIX.is(prefix))
+    name.get(..PARAM_PREFIX.lower.len()).is_some_and(|prefix| PARAM_PREFIX.is(prefix))
 }
 
 /// What a request's headers hold under one name.
@@ -82,14 +81,7 @@ mod tests {
     /// P-HDR-8: names are compared without case.
     #[test]
     fn names_are_compared_without_case() {
-        for name in [
-            PROTOCOL_VERSION,
-            METHOD,
-            NAME,
-            PARAM_PREFIX,
-            SESSION_ID,
-            LAST_EVENT_ID,
-        ] {
+        for name in [PROTOCOL_VERSION, METHOD, NAME, PARAM_PREFIX, SESSION_ID, LAST_EVENT_ID] {
             assert_eq!(name.canonical.to_ascii_lowercase(), name.lower);
             assert!(name.is(name.canonical) && name.is(&name.canonical.to_uppercase()));
             assert!(!name.is("") && !name.is(&format!("{}x", name.lower)));

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -56,6 +56,17 @@ impl Json {
         self.as_str() == "null"
     }
 
+    /// The JSON text of the member `name`, if the value is an object that has it.
+    pub fn member(&self, name: &str) -> Option<&str> {
+        member(self.as_str(), name).ok().flatten().map(RawValue::get)
+    }
+
+    /// Reads an object and nothing else.
+    pub(crate) fn object_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Self::deserialize(deserializer)?;
+        if json.is_object() { Ok(json) } else { Err(D::Error::custom("expected an object")) }
+    }
+
     fn literal(text: &'static str) -> Self {
         RawValue::from_string(text.to_owned()).map_or_else(|_| Self::null(), Self)
     }
@@ -73,6 +84,12 @@ impl From<Box<RawValue>> for Json {
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
         RawValue::from_string(value.to_string()).map_or_else(|_| Self::null(), Self)
+    }
+}
+
+impl From<Members> for Json {
+    fn from(members: Members) -> Self {
+        Self::of(&members).unwrap_or_else(|_| Self::object())
     }
 }
 
@@ -130,6 +147,54 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Json::deserialize(deserializer).map(Some)
 }
 
+/// For an optional member that is an object, kept as text.
+pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    let json = Json::deserialize(deserializer)?;
+    match json.as_str().as_bytes().first() {
+        Some(b'{') => Ok(Some(json)),
+        Some(b'n') => Ok(None),
+        _ => Err(D::Error::custom("expected an object")),
+    }
+}
+
+/// Finds the member `name` of the object `text` without decoding the others.
+pub(crate) fn member<'a>(text: &'a str, name: &str) -> Result<Option<&'a RawValue>, serde_json::Error> {
+    struct Find<'n>(&'n str);
+
+    impl<'de> DeserializeSeed<'de> for Find<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+            deserializer.deserialize_map(self)
+        }
+    }
+
+    impl<'de> Visitor<'de> for Find<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(Name(name)) = access.next_key::<Name<'_>>()? {
+                let value = access.next_value::<&RawValue>()?;
+                if name == self.0 && found.replace(value).is_some() {
+                    return Err(A::Error::custom(format_args!("duplicate member `{name}`")));
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    Find(name).deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// A member's name, copied only if it is escaped.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// The members of a JSON object, in the order they were written, each name once.
 ///
 /// `Members` alone is an object that nobody has described, such as `_meta`.
@@ -150,13 +215,11 @@ impl<T> Members<T> {
     /// Puts `value` under `name`, in the place of an earlier one if there is one.
     pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
         let name = name.into();
-        match self.0.iter_mut().find(|(key, _)| *key == name) {
-            Some((_, slot)) => Some(std::mem::replace(slot, value)),
-            None => {
-                self.0.push((name, value));
-                None
-            }
+        if let Some((_, slot)) = self.0.iter_mut().find(|(key, _)| *key == name) {
+            return Some(std::mem::replace(slot, value));
         }
+        self.0.push((name, value));
+        None
     }
 
     /// Takes the member `name` out.
@@ -245,7 +308,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
         deserializer.deserialize_map(Object(std::marker::PhantomData))
     }
 }
-
 
 /// Sorting keeps this quick however many members a peer sends.
 fn repeated_name<T>(members: &[(String, T)]) -> Option<&str> {

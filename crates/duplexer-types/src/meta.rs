@@ -47,27 +47,21 @@ pub fn valid_key(key: &str) -> bool {
 
 /// Whether the prefix of `key` belongs to the protocol: its second label is `modelcontextprotocol` or `mcp`.
 pub fn reserved(key: &str) -> bool {
-    let second = key
-        .split_once('/')
-        .and_then(|(prefix, _)| prefix.split('.').nth(1));
+    let second = key.split_once('/').and_then(|(prefix, _)| prefix.split('.').nth(1));
     matches!(second, Some("modelcontextprotocol" | "mcp"))
 }
 
 fn valid_label(label: &str) -> bool {
     label.starts_with(|first: char| first.is_ascii_alphabetic())
         && label.ends_with(|last: char| last.is_ascii_alphanumeric())
-        && label
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn valid_name(name: &str) -> bool {
     name.is_empty()
         || name.starts_with(|first: char| first.is_ascii_alphanumeric())
             && name.ends_with(|last: char| last.is_ascii_alphanumeric())
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 /// What a request says about itself, borrowed from its text.
@@ -126,16 +120,7 @@ impl<'a> RequestMeta<'a> {
     pub fn read(text: &'a str) -> Result<Self, InvalidMeta> {
         let mut found = [None; KNOWN.len()];
         collect(text, &mut found)?;
-        let [
-            version,
-            info,
-            capabilities,
-            level,
-            token,
-            traceparent,
-            tracestate,
-            baggage,
-        ] = found;
+        let [version, info, capabilities, level, token, traceparent, tracestate, baggage] = found;
         Ok(Self {
             protocol_version: version,
             client_info: info,
@@ -214,9 +199,8 @@ mod tests {
         ] {
             assert!(valid_key(valid), "{valid:?}");
         }
-        for invalid in [
-            "-a", "a-", ".a", "a b", "é", "/a", "1a/b", "a-/b", "a..b/c", "a_b/c", "a/b/c", "a/-",
-        ] {
+        for invalid in ["-a", "a-", ".a", "a b", "é", "/a", "1a/b", "a-/b", "a..b/c", "a_b/c", "a/b/c", "a/-"]
+        {
             assert!(!valid_key(invalid), "{invalid:?}");
         }
     }
@@ -227,13 +211,7 @@ mod tests {
         for taken in ["io.modelcontextprotocol/x", "dev.mcp/x", "com.mcp.tools/x"] {
             assert!(reserved(taken), "{taken}");
         }
-        for free in [
-            "com.example.mcp/x",
-            "mcp/x",
-            "modelcontextprotocol.io/x",
-            "progressToken",
-            "dev.mcp",
-        ] {
+        for free in ["com.example.mcp/x", "mcp/x", "modelcontextprotocol.io/x", "progressToken", "dev.mcp"] {
             assert!(!reserved(free), "{free}");
         }
     }

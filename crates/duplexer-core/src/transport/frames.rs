@@ -4,6 +4,11 @@ use std::collections::VecDeque;
 
 use duplexer_types::jsonrpc::RequestId;
 
+/// Written bytes below this are not worth moving the rest to the front for.
+const DEAD_MIN: usize = 16 * 1024;
+/// An empty queue keeps at most this much room.
+const KEEP: usize = 256 * 1024;
+
 /// What a transport other than a plain stream may want to know about a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -31,10 +36,6 @@ impl Frames {
     /// Adds a frame. It must not hold a newline, which JSON text written by this library never does.
     pub fn push(&mut self, frame: &[u8], hints: Option<Hints>) {
         debug_assert!(!frame.contains(&b'\n'), "a frame is one line");
-        if self.is_empty() {
-            self.bytes.clear();
-            self.start = 0;
-        }
         self.bytes.extend_from_slice(frame);
         self.bytes.push(b'\n');
         if let Some(hints) = hints {
@@ -52,10 +53,7 @@ impl Frames {
     pub fn advance(&mut self, written: usize) {
         self.start = (self.start + written).min(self.bytes.len());
         self.hints.clear();
-        if self.is_empty() {
-            self.bytes.clear();
-            self.start = 0;
-        }
+        self.reclaim();
     }
 
     /// Takes the first frame off, without its newline. For transports that send one message at a time.
@@ -69,7 +67,21 @@ impl Frames {
             _ => None,
         };
         self.popped += 1;
+        self.reclaim();
         Some((frame, hints.unwrap_or_default()))
+    }
+
+    /// Gives back what lies before `start`: a peer that reads slowly but steadily may never let the queue run
+    /// empty. Less is moved than was written since the last time, so the cost stays linear.
+    fn reclaim(&mut self) {
+        if self.is_empty() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEEP);
+            self.start = 0;
+        } else if self.start >= DEAD_MIN && self.start > self.bytes.len() / 2 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
     }
 
     /// How many bytes wait.
@@ -103,5 +115,26 @@ mod tests {
         assert_eq!(frames.bytes(), b"ree\nfour\n");
         frames.advance(100);
         assert!(frames.is_empty());
+    }
+
+    #[test]
+    fn a_queue_that_never_runs_empty_stays_small() {
+        let mut frames = Frames::default();
+        let frame = [b'x'; 999];
+        frames.push(&frame, None);
+        for _ in 0..10_000 {
+            frames.push(&frame, None);
+            frames.advance(1000);
+        }
+        assert_eq!(frames.len(), 1000);
+        assert!(frames.bytes.capacity() < 4 * DEAD_MIN, "{}", frames.bytes.capacity());
+    }
+
+    #[test]
+    fn a_queue_gives_back_the_room_of_a_burst() {
+        let mut frames = Frames::default();
+        frames.push(&vec![b'x'; 4 * KEEP], None);
+        frames.advance(usize::MAX / 2);
+        assert!(frames.bytes.capacity() <= KEEP);
     }
 }

@@ -32,13 +32,8 @@ const SCHEMAS: [&str; 16] = [
     "unevaluatedProperties",
 ];
 /// Keywords that hold schemas by name, apart from `properties`.
-const NAMED_SCHEMAS: [&str; 5] = [
-    "$defs",
-    "definitions",
-    "dependencies",
-    "dependentSchemas",
-    "patternProperties",
-];
+const NAMED_SCHEMAS: [&str; 5] =
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
 
 /// An annotation that makes a schema unfit for mirroring.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,10 +112,8 @@ pub(super) fn collect(schema: &Json) -> Result<Vec<Annotated>, InvalidAnnotation
         return Ok(Vec::new());
     }
     // Reading refuses more than 127 levels, which bounds the recursion of the walk.
-    let schema: Value = schema.decode().map_err(|_| InvalidAnnotation {
-        at: String::new(),
-        reason: Reason::Unreadable,
-    })?;
+    let schema: Value =
+        schema.decode().map_err(|_| InvalidAnnotation { at: String::new(), reason: Reason::Unreadable })?;
     let mut walk = Walk::default();
     walk.schema(&schema, Place::Root)?;
     Ok(walk.found)
@@ -160,8 +153,7 @@ impl<'s> Walk<'s> {
             return Ok(());
         };
         if let Some(annotation) = members.get(ANNOTATION) {
-            self.annotation(annotation, members.get("type"), place)
-                .map_err(|reason| self.refusal(reason))?;
+            self.annotation(annotation, members.get("type"), place).map_err(|reason| self.refusal(reason))?;
         }
         for (keyword, value) in members {
             self.pointer.push(Step::Member(keyword));
@@ -174,11 +166,7 @@ impl<'s> Walk<'s> {
     fn keyword(&mut self, keyword: &str, value: &'s Value, place: Place) -> Result<(), InvalidAnnotation> {
         match value {
             Value::Object(named) if keyword == "properties" => {
-                let below = if place == Place::Elsewhere {
-                    Place::Elsewhere
-                } else {
-                    Place::Property
-                };
+                let below = if place == Place::Elsewhere { Place::Elsewhere } else { Place::Property };
                 self.named(named, below)
             }
             Value::Object(named) if NAMED_SCHEMAS.contains(&keyword) => self.named(named, Place::Elsewhere),
@@ -222,21 +210,14 @@ impl<'s> Walk<'s> {
         }
         let names = self.pointer.iter().skip(1).step_by(2);
         let path = names.map(ToString::to_string).collect();
-        self.found.push(Annotated {
-            token: token.to_owned(),
-            path,
-            kind,
-        });
+        self.found.push(Annotated { token: token.to_owned(), path, kind });
         Ok(())
     }
 
     fn refusal(&self, reason: Reason) -> InvalidAnnotation {
         let escaped =
             |step: &Step<'_>| format!("/{}", step.to_string().replace('~', "~0").replace('/', "~1"));
-        InvalidAnnotation {
-            at: self.pointer.iter().map(escaped).collect(),
-            reason,
-        }
+        InvalidAnnotation { at: self.pointer.iter().map(escaped).collect(), reason }
     }
 }
 
@@ -262,10 +243,7 @@ mod tests {
 
     fn verdict(schema: Value) -> Result<Vec<String>, (String, Reason)> {
         let found = collect(&Json::from(schema)).map_err(|invalid| (invalid.at, invalid.reason))?;
-        Ok(found
-            .into_iter()
-            .map(|one| format!("{}={}", one.token, one.path.join(".")))
-            .collect())
+        Ok(found.into_iter().map(|one| format!("{}={}", one.token, one.path.join("."))).collect())
     }
 
     /// HDR-03, P-HDR-26.
@@ -280,20 +258,11 @@ mod tests {
             "other": { "type": ["string", "null"], "default": { "x-mcp-header": 1 }, "enum": [{ "x-mcp-header": 1 }],
                        "const": { "x-mcp-header": 1 }, "examples": [{ "x-mcp-header": 1 }] },
         }});
-        let expected = [
-            "Inner=deep.properties",
-            "N!#$%&'*+-.^_`|~9=n",
-            "On=on",
-            "Region=region",
-        ];
+        let expected = ["Inner=deep.properties", "N!#$%&'*+-.^_`|~9=n", "On=on", "Region=region"];
         assert_eq!(verdict(schema), Ok(expected.map(ToOwned::to_owned).to_vec()));
-        for none in [
-            json!(true),
-            json!([]),
-            json!({}),
-            json!({ "$ref": "#/$defs/a" }),
-            json!("\\x-mcp-header"),
-        ] {
+        for none in
+            [json!(true), json!([]), json!({}), json!({ "$ref": "#/$defs/a" }), json!("\\x-mcp-header")]
+        {
             assert_eq!(verdict(none), Ok(Vec::new()));
         }
     }
@@ -303,46 +272,25 @@ mod tests {
     fn each_fault_has_its_reason() {
         let check = |property: Value, reason: Reason| {
             let schema = json!({ "properties": { "a/b": property } });
-            assert_eq!(
-                verdict(schema.clone()),
-                Err(("/properties/a~1b".to_owned(), reason)),
-                "{schema}"
-            );
+            assert_eq!(verdict(schema.clone()), Err(("/properties/a~1b".to_owned(), reason)), "{schema}");
         };
         for value in [json!(null), json!(1), json!({}), json!([])] {
-            check(
-                json!({ "type": "string", "x-mcp-header": value }),
-                Reason::NotAString,
-            );
+            check(json!({ "type": "string", "x-mcp-header": value }), Reason::NotAString);
         }
         for value in ["", "a b", "a:b", "é", "a\u{7}", "a\r\nb", "a/b", "(a)"] {
-            check(
-                json!({ "type": "string", "x-mcp-header": value }),
-                Reason::NotAToken,
-            );
+            check(json!({ "type": "string", "x-mcp-header": value }), Reason::NotAToken);
         }
-        for kind in [
-            json!("number"),
-            json!("object"),
-            json!("array"),
-            json!("null"),
-            json!(["string"]),
-            json!(null),
-        ] {
+        for kind in
+            [json!("number"), json!("object"), json!("array"), json!("null"), json!(["string"]), json!(null)]
+        {
             check(json!({ "type": kind, "x-mcp-header": "A" }), Reason::WrongType);
         }
-        check(
-            json!({ "$ref": "#/$defs/s", "x-mcp-header": "A" }),
-            Reason::WrongType,
-        );
+        check(json!({ "$ref": "#/$defs/s", "x-mcp-header": "A" }), Reason::WrongType);
         let twice = json!({ "properties": {
             "a": { "type": "string", "x-mcp-header": "Region" },
             "b": { "properties": { "c": { "type": "string", "x-mcp-header": "rEGION" } } },
         }});
-        assert_eq!(
-            verdict(twice),
-            Err(("/properties/b/properties/c".to_owned(), Reason::Repeated))
-        );
+        assert_eq!(verdict(twice), Err(("/properties/b/properties/c".to_owned(), Reason::Repeated)));
     }
 
     /// HDR-03: the walk enters whatever holds a schema, to find what is misplaced.
@@ -364,10 +312,7 @@ mod tests {
         }
         for keyword in NAMED_SCHEMAS {
             let schema = json!({ "properties": { "p": { keyword: { "q": annotated() } } } });
-            assert_eq!(
-                verdict(schema),
-                Err((format!("/properties/p/{keyword}/q"), Reason::Misplaced))
-            );
+            assert_eq!(verdict(schema), Err((format!("/properties/p/{keyword}/q"), Reason::Misplaced)));
         }
     }
 
@@ -382,20 +327,10 @@ mod tests {
     #[test]
     fn the_size_of_a_schema_is_no_danger() {
         let levels = 100_000;
-        let deep = format!(
-            r#"{}{{"x-mcp-header":"A"}}{}"#,
-            r#"{"not":"#.repeat(levels),
-            "}".repeat(levels)
-        );
-        assert_eq!(
-            collect(&Json::parse(&deep).unwrap()).unwrap_err().reason,
-            Reason::Unreadable
-        );
+        let deep = format!(r#"{}{{"x-mcp-header":"A"}}{}"#, r#"{"not":"#.repeat(levels), "}".repeat(levels));
+        assert_eq!(collect(&Json::parse(&deep).unwrap()).unwrap_err().reason, Reason::Unreadable);
         let property = |index: usize| {
-            (
-                format!("p{index}"),
-                json!({ "type": "string", "x-mcp-header": format!("H{index}") }),
-            )
+            (format!("p{index}"), json!({ "type": "string", "x-mcp-header": format!("H{index}") }))
         };
         let wide = json!({ "properties": (0..20_000).map(property).collect::<Map<_, _>>() });
         assert_eq!(collect(&Json::from(wide)).unwrap().len(), 20_000);

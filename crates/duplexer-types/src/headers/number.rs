@@ -33,28 +33,16 @@ impl Decimal {
         let digits = all.trim_start_matches('0');
         let significant = digits.trim_end_matches('0');
         if significant.is_empty() {
-            return Some(Self {
-                negative: false,
-                digits: String::new(),
-                exponent: 0,
-            });
+            return Some(Self { negative: false, digits: String::new(), exponent: 0 });
         }
         let shift =
             i64::try_from(digits.len() - significant.len()).ok()? - i64::try_from(fraction.len()).ok()?;
-        Some(Self {
-            negative,
-            digits: significant.to_owned(),
-            exponent: exponent.checked_add(shift)?,
-        })
+        Some(Self { negative, digits: significant.to_owned(), exponent: exponent.checked_add(shift)? })
     }
 
     /// The value of a numeral without exponent, as it stands in a header.
     pub(super) fn read_plain(text: &str) -> Option<Self> {
-        if text.contains(['e', 'E']) {
-            None
-        } else {
-            Self::read(text)
-        }
+        if text.contains(['e', 'E']) { None } else { Self::read(text) }
     }
 
     pub(super) fn is_integer(&self) -> bool {
@@ -91,19 +79,13 @@ mod tests {
             ("-7", "-7.0"),
             ("100", "1e2"),
             ("9007199254740993", "9007199254740993.0"),
-            (
-                "123456789012345678901234567890",
-                "123456789012345678901234567890.00",
-            ),
+            ("123456789012345678901234567890", "123456789012345678901234567890.00"),
         ] {
             assert_eq!(Decimal::read(left), Decimal::read(right), "{left} {right}");
         }
-        for (left, right) in [
-            ("42", "-42"),
-            ("42", "42.5"),
-            ("9007199254740993", "9007199254740992"),
-            ("1", "10"),
-        ] {
+        for (left, right) in
+            [("42", "-42"), ("42", "42.5"), ("9007199254740993", "9007199254740992"), ("1", "10")]
+        {
             assert_ne!(Decimal::read(left), Decimal::read(right), "{left} {right}");
         }
     }

@@ -131,8 +131,7 @@ impl Node {
     }
 
     fn position(&self, name: &str) -> Result<usize, usize> {
-        self.children
-            .binary_search_by(|(child, _)| child.as_str().cmp(name))
+        self.children.binary_search_by(|(child, _)| child.as_str().cmp(name))
     }
 
     /// Walks an object in step with the schema. As deep as the schema goes, whatever the text.
@@ -270,11 +269,7 @@ mod tests {
     }
 
     fn emitted(arguments: &str) -> Vec<String> {
-        headers()
-            .emit(Some(arguments))
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}"))
-            .collect()
+        headers().emit(Some(arguments)).iter().map(|(name, value)| format!("{name}: {value}")).collect()
     }
 
     /// The verdict on `arguments` beside `sent`, and what it says after the header's name.
@@ -301,10 +296,7 @@ mod tests {
                 "Mcp-Param-Zone: =?base64?5pel5pys?="
             ],
         );
-        assert_eq!(
-            emitted(r#"{"count":4.20e1,"region":""}"#),
-            ["Mcp-Param-Count: 42", "Mcp-Param-Region: "]
-        );
+        assert_eq!(emitted(r#"{"count":4.20e1,"region":""}"#), ["Mcp-Param-Count: 42", "Mcp-Param-Region: "]);
         assert_eq!(
             emitted(r#"{"count":1.5,"region":1e2}"#),
             ["Mcp-Param-Count: 1.5", "Mcp-Param-Region: 1e2"]
@@ -313,14 +305,7 @@ mod tests {
             emitted(r#"{"count":123456789012345678901234567890}"#),
             ["Mcp-Param-Count: 123456789012345678901234567890"],
         );
-        for nothing in [
-            r#"{"region":null,"on":[],"count":{},"where":7}"#,
-            "{}",
-            "null",
-            "[]",
-            "",
-            "{bad",
-        ] {
+        for nothing in [r#"{"region":null,"on":[],"count":{},"where":7}"#, "{}", "null", "[]", "", "{bad"] {
             assert_eq!(emitted(nothing), [""; 0], "{nothing}");
         }
         assert!(headers().emit(None).is_empty());
@@ -330,11 +315,7 @@ mod tests {
     #[test]
     fn each_difference_has_its_text() {
         let check = |arguments: &str, sent: &[(&str, &str)], text: &str| {
-            assert_eq!(
-                verdict(Some(arguments), sent),
-                Err(text.to_owned()),
-                "{arguments} {sent:?}"
-            );
+            assert_eq!(verdict(Some(arguments), sent), Err(text.to_owned()), "{arguments} {sent:?}");
         };
         let region = r#"{"region":"eu"}"#;
         check(
@@ -386,11 +367,7 @@ mod tests {
             (region, vec![("Mcp-Param-Region", "=?base64?ZXU=?=")]),
             (
                 region,
-                vec![
-                    ("Mcp-Param-Region", "eu"),
-                    ("Mcp-Param-Unknown", "1"),
-                    ("Mcp-Param-Unknown", "2"),
-                ],
+                vec![("Mcp-Param-Region", "eu"), ("Mcp-Param-Unknown", "1"), ("Mcp-Param-Unknown", "2")],
             ),
             (r#"{"on":false}"#, vec![("mcp-param-on", "false")]),
             (r#"{"region":""}"#, vec![("mcp-param-region", "")]),
@@ -413,10 +390,7 @@ mod tests {
             ("42.0", "42"),
             ("4.2e1", "42"),
             ("4.2e1", "4.2e1"),
-            (
-                "123456789012345678901234567890",
-                "123456789012345678901234567890.0",
-            ),
+            ("123456789012345678901234567890", "123456789012345678901234567890.0"),
             ("1.5", "1.5"),
             ("\"7\"", "7"),
         ] {
@@ -458,10 +432,7 @@ mod tests {
             r#"{"region":"us","\u0072egion":"eu"}"#,
             r#"{"region":"eu","region":null}"#,
         ] {
-            assert!(
-                verdict(Some(arguments), &[("mcp-param-region", "eu")]).is_err(),
-                "{arguments}"
-            );
+            assert!(verdict(Some(arguments), &[("mcp-param-region", "eu")]).is_err(), "{arguments}");
             assert!(verdict(Some(arguments), &[]).is_err(), "{arguments}");
             assert!(emitted(arguments).is_empty());
         }

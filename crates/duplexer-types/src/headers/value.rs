@@ -57,15 +57,9 @@ mod tests {
     #[test]
     fn only_what_a_header_cannot_hold_is_encoded() {
         let check = |text: &str, value: &str| assert_eq!(encode(text), value, "{text:?}");
-        for plain in [
-            "",
-            "us-west1",
-            "a b",
-            "SGVsbG8=",
-            "=?base64?SGVsbG8=",
-            "=?BASE64?SGVsbG8=?=",
-            "=?base64?=",
-        ] {
+        for plain in
+            ["", "us-west1", "a b", "SGVsbG8=", "=?base64?SGVsbG8=", "=?BASE64?SGVsbG8=?=", "=?base64?="]
+        {
             check(plain, plain);
         }
         check("日本", "=?base64?5pel5pys?=");
@@ -87,14 +81,9 @@ mod tests {
         check(b"=?base64??=", Some(""));
         check(b"  a b\t", Some("a b"));
         check(b"", Some(""));
-        for literal in [
-            "SGVsbG8=",
-            "=?base64?SGVsbG8=",
-            "SGVsbG8=?=",
-            "=?BASE64?SGVsbG8=?=",
-            "=?base64?=",
-            "a\tb",
-        ] {
+        for literal in
+            ["SGVsbG8=", "=?base64?SGVsbG8=", "SGVsbG8=?=", "=?BASE64?SGVsbG8=?=", "=?base64?=", "a\tb"]
+        {
             check(literal.as_bytes(), Some(literal));
         }
         for malformed in [

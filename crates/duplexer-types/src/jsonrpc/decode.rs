@@ -220,7 +220,8 @@ mod tests {
     /// RUN-08.
     #[test]
     fn absent_params_are_an_empty_object() {
-        for frame in [r#"{"jsonrpc":"2.0","method":"m"}"#, r#"{"jsonrpc":"2.0","method":"m","params":null}"#] {
+        for frame in [r#"{"jsonrpc":"2.0","method":"m"}"#, r#"{"jsonrpc":"2.0","method":"m","params":null}"#]
+        {
             assert_eq!(decode::<Free>(frame).unwrap(), Free::new());
             assert_eq!(decode::<Option<Free>>(frame).unwrap(), Some(Free::new()));
         }

@@ -149,8 +149,16 @@ mod tests {
     #[test]
     fn ids_keep_their_exact_type_and_everything_else_is_refused() {
         for text in [
-            "0", "7", "-7", "\"7\"", "\"\"", "\"a\\\"b\"", "9223372036854775807", "-9223372036854775808",
-            "18446744073709551615", "\"日本\"",
+            "0",
+            "7",
+            "-7",
+            "\"7\"",
+            "\"\"",
+            "\"a\\\"b\"",
+            "9223372036854775807",
+            "-9223372036854775808",
+            "18446744073709551615",
+            "\"日本\"",
         ] {
             let id = RequestId::read(text).unwrap_or_else(|| panic!("{text}"));
             let mut out = Vec::new();
@@ -160,9 +168,19 @@ mod tests {
             assert_eq!(serde_json::from_str::<RequestId>(text).unwrap(), id, "{text}");
             assert_eq!(serde_json::to_string(&id).unwrap(), text);
         }
-        for text in
-            ["null", "true", "1.0", "1e3", "-0", "{}", "[]", "18446744073709551616", "-9223372036854775809", "-", ""]
-        {
+        for text in [
+            "null",
+            "true",
+            "1.0",
+            "1e3",
+            "-0",
+            "{}",
+            "[]",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "-",
+            "",
+        ] {
             assert_eq!(RequestId::read(text), None, "{text}");
         }
     }

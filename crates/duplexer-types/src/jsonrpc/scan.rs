@@ -339,7 +339,11 @@ impl<'a> Scanner<'a> {
 /// The text of a JSON string; `None` if `json` is not one. Expects JSON that has been scanned.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(json).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        serde_json::from_str(json).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 /// How many bytes up to the first quote, backslash or control character, eight at a time.
@@ -416,12 +420,71 @@ mod tests {
     #[test]
     fn verdicts_are_those_of_serde_json() {
         for text in [
-            "", " ", "null", "nul", "nulls", "true", "tru", "false", "0", "-0", "00", "01", "-", "1.", ".5", "1.5",
-            "1e", "1e5", "1E+5", "1e-5", "1e999", "-1e999", "1e-999", "+1", "\"", "\"\"", "\"a", "\"\\\"", "\"\\x\"",
-            "\"\\u12\"", "\"\\u1234\"", "\"\\ud800\"", "\"\\ud800\\udc00\"", "\"\\udc00\"", "\"\\ud800\\u0041\"",
-            "\"\\u+123\"", "\"\u{1}\"", "\"\t\"", "[", "[]", "[ ]", "[,]", "[1,]", "[1 2]", "[1,2]", "{", "{}", "{ }",
-            "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\":1,\"b\":[{}]}", "{a:1}", "[}", "{]", "[[]", "[]]", "1 1",
-            " [ 1 , { \"a\" : null } ] ", "\"日本語🦀\"", "NaN", "Infinity", "'a'", "[1]x", "\u{feff}1",
+            "",
+            " ",
+            "null",
+            "nul",
+            "nulls",
+            "true",
+            "tru",
+            "false",
+            "0",
+            "-0",
+            "00",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "1.5",
+            "1e",
+            "1e5",
+            "1E+5",
+            "1e-5",
+            "1e999",
+            "-1e999",
+            "1e-999",
+            "+1",
+            "\"",
+            "\"\"",
+            "\"a",
+            "\"\\\"",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\u1234\"",
+            "\"\\ud800\"",
+            "\"\\ud800\\udc00\"",
+            "\"\\udc00\"",
+            "\"\\ud800\\u0041\"",
+            "\"\\u+123\"",
+            "\"\u{1}\"",
+            "\"\t\"",
+            "[",
+            "[]",
+            "[ ]",
+            "[,]",
+            "[1,]",
+            "[1 2]",
+            "[1,2]",
+            "{",
+            "{}",
+            "{ }",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":1,\"b\":[{}]}",
+            "{a:1}",
+            "[}",
+            "{]",
+            "[[]",
+            "[]]",
+            "1 1",
+            " [ 1 , { \"a\" : null } ] ",
+            "\"日本語🦀\"",
+            "NaN",
+            "Infinity",
+            "'a'",
+            "[1]x",
+            "\u{feff}1",
         ] {
             let expected = serde_json::from_str::<serde_json::Value>(text).is_ok();
             assert_eq!(accepts(text), expected, "{text:?}");

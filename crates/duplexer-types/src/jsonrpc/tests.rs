@@ -15,7 +15,8 @@ fn request<'a>(id: impl Into<RequestId>, call: Invocation<'a>) -> Result<Frame<'
 /// TYP-01, TYP-04, TYP-05: the kind of a frame follows from its members; unknown ones are ignored.
 #[test]
 fn frames_are_told_apart_by_their_members() {
-    let check = |text: &str, expected: Result<Frame<'_>, Malformed>| assert_eq!(read(text), expected, "{text}");
+    let check =
+        |text: &str, expected: Result<Frame<'_>, Malformed>| assert_eq!(read(text), expected, "{text}");
     check(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, request(1_i64, call("m", None, None)));
     check(
         r#" { "x" : [1] , "params" : { "a" : 1 , "_meta" : {"k":2} } , "method" : "m" , "id" : "1" , "jsonrpc" : "2.0" } "#,
@@ -24,7 +25,10 @@ fn frames_are_told_apart_by_their_members() {
     check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":null}"#, request(1_i64, call("m", None, None)));
     check(r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#, request(1_i64, call("m", None, None)));
     check(r#"{"jsonrpc":"2.0","method":"m"}"#, Ok(Frame::Notification(call("m", None, None))));
-    check(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#, Ok(Frame::Success { id: 1_i64.into(), result: r#"{"a":1}"# }));
+    check(
+        r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#,
+        Ok(Frame::Success { id: 1_i64.into(), result: r#"{"a":1}"# }),
+    );
     check(
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1},"result":{}}"#,
         Ok(Frame::Failure { id: Some(1_i64.into()), error: r#"{"code":1}"# }),
@@ -40,10 +44,15 @@ fn frames_are_told_apart_by_their_members() {
 #[test]
 fn member_names_are_compared_exactly() {
     assert_eq!(
-        read(r#"{"jsonrpc":"2.0","id":1,"\u006dethod":"m","Method":"evil","method\u0000":"evil","param\u017f":{}}"#),
+        read(
+            r#"{"jsonrpc":"2.0","id":1,"\u006dethod":"m","Method":"evil","method\u0000":"evil","param\u017f":{}}"#
+        ),
         request(1_i64, call("m", None, None)),
     );
-    assert!(matches!(read(r#"{"jsonrpc":"2.0","id":1,"METHOD":"m"}"#), Err(Malformed::Invalid { id: Some(_), .. })));
+    assert!(matches!(
+        read(r#"{"jsonrpc":"2.0","id":1,"METHOD":"m"}"#),
+        Err(Malformed::Invalid { id: Some(_), .. })
+    ));
     assert_eq!(
         read(r#"{"jsonrpc":"2.0","id":1,"method":"tools\/x"}"#),
         request(1_i64, call("tools/x", None, None)),
@@ -59,7 +68,8 @@ fn a_malformed_frame_keeps_its_readable_id() {
         assert_eq!(answer, code.map(|code| (id.map(ToOwned::to_owned), code)), "{text}");
     };
     let invalid = Some(-32600);
-    for text in ["", "{bad", "{} {}", r#"{"jsonrpc":"2.0","id":1,"method":"m"}}"#, r#"{"id":1,"a":"\ud800"}"#] {
+    for text in ["", "{bad", "{} {}", r#"{"jsonrpc":"2.0","id":1,"method":"m"}}"#, r#"{"id":1,"a":"\ud800"}"#]
+    {
         check(text, Some(-32700), None);
     }
     for text in ["1", "null", "\"x\"", "{}", r#"{"jsonrpc":"2.0"}"#] {

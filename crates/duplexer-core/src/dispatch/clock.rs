@@ -1,0 +1,92 @@
+//! A timeout clock that can be stopped while a person is busy.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use super::lock;
+
+/// Charges a call only for the time in which no pause is held. Clones share the clock.
+#[derive(Clone, Debug, Default)]
+pub struct CallClock(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    pauses: Mutex<usize>,
+    changed: Notify,
+}
+
+impl CallClock {
+    /// A clock that runs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops the clock until the guard is dropped. Pauses nest.
+    pub fn pause(&self) -> ClockPause {
+        *lock(&self.0.pauses) += 1;
+        self.0.changed.notify_waiters();
+        ClockPause(Arc::clone(&self.0))
+    }
+
+    /// Resolves when the clock has run for `duration`.
+    pub(crate) async fn run_for(&self, duration: Duration) {
+        let mut left = duration;
+        loop {
+            let changed = self.0.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if *lock(&self.0.pauses) > 0 {
+                changed.await;
+                continue;
+            }
+            let start = Instant::now();
+            tokio::select! {
+                () = sleep(left) => return,
+                () = changed => left = left.saturating_sub(start.elapsed()),
+            }
+        }
+    }
+}
+
+/// Holds a [`CallClock`] still.
+#[derive(Debug)]
+pub struct ClockPause(Arc<Shared>);
+
+impl Drop for ClockPause {
+    fn drop(&mut self) {
+        let mut pauses = lock(&self.0.pauses);
+        *pauses = pauses.saturating_sub(1);
+        drop(pauses);
+        self.0.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DISP-08: time in a pause is not charged, and pauses nest.
+    #[tokio::test(start_paused = true)]
+    async fn a_paused_clock_does_not_run() {
+        let clock = CallClock::new();
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        let waits = {
+            let clock = clock.clone();
+            async move {
+                sleep(second / 2).await;
+                let outer = clock.pause();
+                let inner = clock.pause();
+                sleep(second * 10).await;
+                drop(inner);
+                sleep(second * 10).await;
+                drop(outer);
+            }
+        };
+        tokio::join!(clock.run_for(second), waits);
+        assert_eq!(start.elapsed(), second * 21);
+    }
+}

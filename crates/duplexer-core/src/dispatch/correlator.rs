@@ -1,0 +1,137 @@
+//! Who waits for whom, in both directions. No I/O, no clock, no runtime.
+//!
+//! [`Outstanding`] holds our requests that wait for the peer, [`InFlight`] the peer's that wait for us. Each
+//! entry leaves exactly once, and whoever takes it out owns the outcome.
+
+use std::collections::HashMap;
+
+use duplexer_types::jsonrpc::RequestId;
+
+/// Our own requests that have no answer yet.
+#[derive(Debug)]
+pub(crate) struct Outstanding<W> {
+    waiting: HashMap<RequestId, W>,
+    last: i64,
+}
+
+/// The id is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken;
+
+impl<W> Outstanding<W> {
+    pub(crate) fn new() -> Self {
+        Self { waiting: HashMap::new(), last: 0 }
+    }
+
+    /// A fresh id: counting from one, stepping over what callers have chosen themselves.
+    pub(crate) fn mint(&mut self) -> RequestId {
+        loop {
+            self.last = self.last.wrapping_add(1);
+            let id = RequestId::from(self.last);
+            if !self.is_taken(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Registers a waiter. An id and its twin cannot wait at the same time: an echo could mean either.
+    pub(crate) fn begin(&mut self, id: RequestId, waiter: W) -> Result<(), Taken> {
+        if self.is_taken(&id) {
+            return Err(Taken);
+        }
+        self.waiting.insert(id, waiter);
+        Ok(())
+    }
+
+    /// The waiter that an answer with this id is for.
+    pub(crate) fn settle(&mut self, echoed: &RequestId) -> Option<W> {
+        let id = self.meant(echoed)?;
+        self.waiting.remove(&id)
+    }
+
+    /// The waiter that a progress token belongs to.
+    pub(crate) fn find(&self, echoed: &RequestId) -> Option<&W> {
+        self.meant(echoed).and_then(|id| self.waiting.get(&id))
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn abandon(&mut self, id: &RequestId) -> Option<W> {
+        self.waiting.remove(id)
+    }
+
+    /// Everybody who still waits.
+    pub(crate) fn drain(&mut self) -> Vec<W> {
+        self.waiting.drain().map(|(_, waiter)| waiter).collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn is_taken(&self, id: &RequestId) -> bool {
+        self.meant(id).is_some()
+    }
+
+    fn meant(&self, echoed: &RequestId) -> Option<RequestId> {
+        exact_or_twin(&self.waiting, echoed)
+    }
+}
+
+/// Tells one use of an id from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(u64);
+
+/// The peer's requests that have no answer yet. Keyed exactly: `1` and `"1"` may run together.
+#[derive(Debug)]
+pub(crate) struct InFlight<C> {
+    calls: HashMap<RequestId, (Ticket, C)>,
+    tickets: u64,
+}
+
+impl<C> InFlight<C> {
+    pub(crate) fn new() -> Self {
+        Self { calls: HashMap::new(), tickets: 0 }
+    }
+
+    /// Takes a request in, unless its id is in flight already: then the first runs on undisturbed.
+    pub(crate) fn accept(&mut self, id: RequestId, call: impl FnOnce(Ticket) -> C) -> Result<&C, Taken> {
+        match self.calls.entry(id) {
+            std::collections::hash_map::Entry::Occupied(_) => Err(Taken),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                self.tickets += 1;
+                let ticket = Ticket(self.tickets);
+                Ok(&entry.insert((ticket, call(ticket))).1)
+            }
+        }
+    }
+
+    /// The peer cancels: whoever gets the call here owns its silence.
+    pub(crate) fn cancel(&mut self, echoed: &RequestId) -> Option<C> {
+        let id = exact_or_twin(&self.calls, echoed)?;
+        self.calls.remove(&id).map(|(_, call)| call)
+    }
+
+    /// The handler has ended: whoever gets the call here owns its answer.
+    pub(crate) fn finish(&mut self, id: &RequestId, ticket: Ticket) -> Option<C> {
+        match self.calls.get(id) {
+            Some((current, _)) if *current == ticket => self.calls.remove(id).map(|(_, call)| call),
+            _ => None,
+        }
+    }
+
+    /// Everything that is still in flight, to be answered by the caller.
+    pub(crate) fn drain(&mut self) -> Vec<(RequestId, C)> {
+        self.calls.drain().map(|(id, (_, call))| (id, call)).collect()
+    }
+}
+
+/// Peers echo ids with another JSON type at times: the exact id is preferred, then its number/string twin.
+fn exact_or_twin<T>(table: &HashMap<RequestId, T>, echoed: &RequestId) -> Option<RequestId> {
+    if table.contains_key(echoed) {
+        return Some(echoed.clone());
+    }
+    echoed.twin().filter(|twin| table.contains_key(twin))
+}
+
+#[cfg(test)]
+mod tests;

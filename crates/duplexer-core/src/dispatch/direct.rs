@@ -1,0 +1,191 @@
+//! The in-process twin of the JSON-RPC dispatcher: a pair of peers without frames or a byte transport.
+//!
+//! A request awaits the other side's handler in the caller's own task; dropping it drops the handler. Params
+//! and results pass as JSON text, because that is what handlers read and results are shaped into.
+
+mod call;
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+
+use bytestring::ByteString;
+use duplexer_types::jsonrpc::Body;
+
+use self::call::text_of;
+use super::context::Cancellation;
+use super::correlator::Outstanding;
+use super::jsonrpc::{FailureMode, RunError};
+use super::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
+use super::{CallContext, Dispatch, Inbound, Intercept, Invocation, lock};
+use crate::error::{CallError, McpError};
+use crate::transport::{BackChannel, TransportContext};
+
+/// One end of an in-process connection.
+pub struct DirectDispatcher {
+    here: Arc<Side>,
+    there: Arc<Side>,
+}
+
+/// The way from one end of an in-process connection to the other. Clones share the connection.
+#[derive(Clone)]
+pub struct DirectPeer {
+    here: Arc<Side>,
+    there: Arc<Side>,
+}
+
+/// What an end says to the handlers of the other.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DirectOptions {
+    /// The context its messages arrive with.
+    pub context: TransportContext,
+    /// Whether a failure that was not meant for the peer shows its text.
+    pub failures: FailureMode,
+}
+
+impl Default for DirectOptions {
+    fn default() -> Self {
+        Self { context: TransportContext::stream("direct"), failures: FailureMode::Contain }
+    }
+}
+
+/// One end: who receives there, and which ids are in use for it.
+struct Side {
+    receiver: Mutex<Option<Arc<dyn Receive>>>,
+    started: Cancellation,
+    closing: Cancellation,
+    closed: Cancellation,
+    ids: Mutex<Outstanding<()>>,
+    /// The context of messages that arrive here.
+    context: Arc<TransportContext>,
+    failures: FailureMode,
+}
+
+/// [`Inbound`] as an object.
+trait Receive: Send + Sync {
+    fn request(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, Result<ByteString, McpError>>;
+    fn notification(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, ()>;
+    fn intercept(&self, call: &Invocation) -> Intercept;
+}
+
+struct Receiver<I>(Arc<I>);
+
+impl<I: Inbound> Receive for Receiver<I> {
+    fn request(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, Result<ByteString, McpError>> {
+        let inbound = Arc::clone(&self.0);
+        Box::pin(async move { text_of(&inbound.request(cx, call).await?) })
+    }
+
+    fn notification(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, ()> {
+        Box::pin(Arc::clone(&self.0).notification(cx, call))
+    }
+
+    fn intercept(&self, call: &Invocation) -> Intercept {
+        let intercepted = std::panic::catch_unwind(AssertUnwindSafe(|| self.0.intercept(call)));
+        intercepted.unwrap_or(Intercept::Forward)
+    }
+}
+
+impl DirectDispatcher {
+    /// Two connected ends, each with the way to the other.
+    pub fn pair() -> ((Self, DirectPeer), (Self, DirectPeer)) {
+        Self::pair_with(DirectOptions::default(), DirectOptions::default())
+    }
+
+    /// The same; each end's options say how messages arrive there.
+    pub fn pair_with(one: DirectOptions, two: DirectOptions) -> ((Self, DirectPeer), (Self, DirectPeer)) {
+        let (one, two) = (Arc::new(Side::new(one)), Arc::new(Side::new(two)));
+        let end = |here: &Arc<Side>, there: &Arc<Side>| {
+            let (here, there) = (Arc::clone(here), Arc::clone(there));
+            (Self { here: Arc::clone(&here), there: Arc::clone(&there) }, DirectPeer { here, there })
+        };
+        (end(&one, &two), end(&two, &one))
+    }
+}
+
+impl Dispatch for DirectDispatcher {
+    /// Serves until either end is stopped or dropped.
+    async fn run<I: Inbound>(self, inbound: Arc<I>) -> Result<(), RunError> {
+        *lock(&self.here.receiver) = Some(Arc::new(Receiver(inbound)));
+        self.here.started.raise();
+        tokio::select! {
+            () = self.here.closed.raised() => {}
+            () = self.there.closed.raised() => {}
+        }
+        Ok(())
+    }
+}
+
+/// An end that no longer runs is a closed peer to the other.
+impl Drop for DirectDispatcher {
+    fn drop(&mut self) {
+        self.here.close();
+    }
+}
+
+impl Side {
+    fn new(options: DirectOptions) -> Self {
+        Self {
+            receiver: Mutex::new(None),
+            started: Cancellation::new(),
+            closing: Cancellation::new(),
+            closed: Cancellation::new(),
+            ids: Mutex::new(Outstanding::new()),
+            context: Arc::new(options.context),
+            failures: options.failures,
+        }
+    }
+
+    fn close(&self) {
+        self.closing.raise();
+        self.closed.raise();
+        // The handlers may hold this very connection: let go of them.
+        let receiver = lock(&self.receiver).take();
+        drop(receiver);
+    }
+
+    /// Who receives here, once somebody does; `None` when nobody ever will.
+    async fn receiver(&self) -> Option<Arc<dyn Receive>> {
+        tokio::select! {
+            biased;
+            () = self.closed.raised() => return None,
+            () = self.started.raised() => {}
+        }
+        lock(&self.receiver).clone()
+    }
+}
+
+impl DirectPeer {
+    /// Closes this end: the other sees a closed peer, and both runs end.
+    pub fn stop(&self) {
+        self.here.close();
+    }
+}
+
+impl Outbound for DirectPeer {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        Box::pin(call::request(Arc::clone(&self.here), Arc::clone(&self.there), request))
+    }
+
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+        call::notify(Arc::clone(&self.here), Arc::clone(&self.there), method, params)
+    }
+}
+
+impl fmt::Debug for DirectDispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirectDispatcher")
+    }
+}
+
+impl fmt::Debug for DirectPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirectPeer")
+    }
+}
+
+/// Whether the other end can be asked something by a handler of this one.
+fn back_channel(side: &Side) -> BackChannel {
+    side.context.back_channel
+}

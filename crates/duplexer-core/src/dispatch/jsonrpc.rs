@@ -1,0 +1,191 @@
+//! The JSON-RPC dispatcher over a transport.
+//!
+//! `read` takes frames in, in wire order; `handle` runs one request as a task; `peer` makes our own calls;
+//! `core` is what they share; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
+//! without awaiting from holding up the others.
+
+mod core;
+mod drain;
+mod handle;
+mod peer;
+mod read;
+mod watchdog;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+
+use self::core::Core;
+use super::outbound::OutboundHook;
+use super::{Dispatch, Inbound};
+use crate::error::McpError;
+use crate::transport::{FrameReader, Transport, TransportError};
+
+pub use peer::Peer;
+
+/// Serves one connection: reads frames, hands requests up, correlates answers.
+pub struct JsonRpcDispatcher {
+    core: Arc<Core>,
+    reader: Box<dyn FrameReader>,
+}
+
+/// How a dispatcher behaves where there is a choice.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct DispatchOptions {
+    /// What the peer's cancellation does to a handler.
+    pub cancel: CancelMode,
+    /// What becomes of a handler's failure beside the answer.
+    pub failures: FailureMode,
+    /// How much may wait.
+    pub limits: Limits,
+    /// Sees what could not be read as a frame.
+    pub observer: Option<Arc<dyn Fn(&Unreadable<'_>) + Send + Sync>>,
+    /// Sees every own request.
+    pub hook: Option<Arc<dyn OutboundHook>>,
+}
+
+/// What the peer's cancellation does to a handler. Either way the request is never answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CancelMode {
+    /// Its future is dropped.
+    #[default]
+    Interrupt,
+    /// Only its cancellation flag is raised; it ends when it likes.
+    Signal,
+}
+
+/// What becomes of a failure that its author did not mean for the peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureMode {
+    /// It is answered, logged, and that is all.
+    #[default]
+    Contain,
+    /// It also ends the run with [`RunError::Handler`]. For tests.
+    Raise,
+}
+
+/// The bounds of one connection.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Requests whose handlers run at the same time.
+    pub running: usize,
+    /// Further requests that wait for a handler's place, in the order they came.
+    pub parked: usize,
+    /// Bytes of text that such requests may hold. When either is full, reading stops.
+    pub parked_bytes: usize,
+    /// Requests that stand for as long as the peer likes.
+    pub standing: usize,
+    /// Notifications whose handlers run at the same time; more are dropped.
+    pub notifications: usize,
+    /// How long accepted requests may go on after the end of the stream.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            running: 1024,
+            parked: 16_384,
+            parked_bytes: 8 * 1024 * 1024,
+            standing: 1024,
+            notifications: 1024,
+            drain: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Something that arrived and is not a frame.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Unreadable<'a> {
+    /// What arrived, if it could be kept.
+    pub text: Option<&'a str>,
+    /// Why it is not a frame.
+    pub reason: &'a dyn fmt::Display,
+}
+
+impl fmt::Debug for Unreadable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unreadable").field("reason", &format_args!("{}", self.reason)).finish_non_exhaustive()
+    }
+}
+
+/// Why a run ended otherwise than in order.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The transport failed while reading.
+    #[error("the connection broke")]
+    Transport(#[from] TransportError),
+    /// A handler failed and [`FailureMode::Raise`] is set.
+    #[error("a handler failed")]
+    Handler(#[source] McpError),
+}
+
+impl JsonRpcDispatcher {
+    /// A dispatcher over `transport` and the way to its peer.
+    pub fn new(transport: impl Transport) -> (Self, Peer) {
+        Self::with_options(transport, DispatchOptions::default())
+    }
+
+    /// The same with options.
+    pub fn with_options(transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
+        let (reader, writer) = transport.split();
+        let core = Arc::new(Core::new(writer, options));
+        let peer = Peer::new(Arc::clone(&core));
+        (Self { core, reader }, peer)
+    }
+}
+
+impl Dispatch for JsonRpcDispatcher {
+    /// Serves until the stream ends or [`Peer::stop`] is called, then drains and closes.
+    ///
+    /// Dropping the future interrupts every handler.
+    async fn run<I: Inbound>(self, inbound: Arc<I>) -> Result<(), RunError> {
+        let Self { core, reader } = self;
+        let connection = Arc::new(Connection { core: Arc::clone(&core), inbound, tasks: TaskTracker::new() });
+        core.start();
+        let _interrupt_on_drop = drain::InterruptOnDrop(&core);
+        let _watchdog = watchdog::Watchdog::start(&core);
+        let served = async {
+            let read = connection.read(reader).await;
+            connection.drain().await;
+            read
+        };
+        let read = tokio::select! {
+            read = served => read,
+            () = core.outbox.drive() => Ok(()),
+        };
+        drain::close_outbox(&core).await;
+        match core.raised_failure() {
+            Some(failure) => Err(RunError::Handler(failure)),
+            None => read.map_err(RunError::Transport),
+        }
+    }
+}
+
+impl fmt::Debug for JsonRpcDispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JsonRpcDispatcher").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for DispatchOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DispatchOptions")
+            .field("cancel", &self.cancel)
+            .field("failures", &self.failures)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A running connection: what its tasks share.
+struct Connection<I> {
+    core: Arc<Core>,
+    inbound: Arc<I>,
+    tasks: TaskTracker,
+}

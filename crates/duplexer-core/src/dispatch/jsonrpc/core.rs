@@ -1,0 +1,243 @@
+//! What the tasks of one connection share: the correlation tables, the outbox, and how things stand.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytestring::ByteString;
+use duplexer_types::jsonrpc::{Body, RequestId};
+use tokio::sync::{Notify, oneshot};
+
+use super::watchdog::Pulse;
+use super::{DispatchOptions, FailureMode};
+use crate::dispatch::context::{Cancellation, Channel};
+use crate::dispatch::correlator::{InFlight, Outstanding, Ticket};
+use crate::dispatch::outbound::{BoxFuture, Outbound, OutboundRequest, ProgressCallback, Sending};
+use crate::dispatch::outbox::Outbox;
+use crate::dispatch::{CallContext, Invocation, Lane, lock};
+use crate::error::{CallError, McpError};
+use crate::transport::{BackChannel, FrameWriter, Unanswered};
+
+pub(super) struct Core {
+    pub(super) outbox: Outbox,
+    pub(super) table: Mutex<Table>,
+    pub(super) options: DispatchOptions,
+    /// Wakes the read loop when it waits for a place to free up.
+    pub(super) room: Notify,
+    /// Raised when the connection is about to end.
+    pub(super) closing: Cancellation,
+    /// Raised when every handler is to be dropped.
+    pub(super) cut: Cancellation,
+    pub(super) stop: Stop,
+    pub(super) pulse: Pulse,
+}
+
+/// Everything that changes, behind one lock.
+pub(super) struct Table {
+    pub(super) phase: Phase,
+    pub(super) ours: Outstanding<Waiter>,
+    pub(super) theirs: InFlight<Arc<Call>>,
+    pub(super) load: Load,
+    pub(super) parked: VecDeque<Accepted>,
+    pub(super) failure: Option<McpError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Idle,
+    Running,
+    Closed,
+}
+
+/// How many of what are under way.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    pub(super) running: usize,
+    pub(super) standing: usize,
+    pub(super) notifications: usize,
+    pub(super) parked_bytes: usize,
+}
+
+/// One of our own requests, seen from its answer.
+pub(super) struct Waiter {
+    pub(super) answer: oneshot::Sender<Result<ByteString, CallError>>,
+    pub(super) on_progress: Option<ProgressCallback>,
+}
+
+/// A request of the peer that has been taken in.
+pub(super) struct Accepted {
+    pub(super) call: Arc<Call>,
+    pub(super) cx: CallContext,
+    pub(super) invocation: Invocation,
+    pub(super) unanswered: Option<Unanswered>,
+}
+
+impl Core {
+    pub(super) fn new(writer: Box<dyn FrameWriter>, options: DispatchOptions) -> Self {
+        Self {
+            outbox: Outbox::new(writer),
+            table: Mutex::new(Table {
+                phase: Phase::Idle,
+                ours: Outstanding::new(),
+                theirs: InFlight::new(),
+                load: Load::default(),
+                parked: VecDeque::new(),
+                failure: None,
+            }),
+            options,
+            room: Notify::new(),
+            closing: Cancellation::new(),
+            cut: Cancellation::new(),
+            stop: Stop::default(),
+            pulse: Pulse::default(),
+        }
+    }
+
+    pub(super) fn start(&self) {
+        lock(&self.table).phase = Phase::Running;
+    }
+
+    /// Keeps a failure to end the run with, where that is wanted.
+    pub(super) fn raise(&self, failure: McpError) {
+        if self.options.failures == FailureMode::Raise && !failure.is_deliberate() {
+            lock(&self.table).failure.get_or_insert(failure);
+            self.stop.request();
+        }
+    }
+
+    pub(super) fn raised_failure(&self) -> Option<McpError> {
+        lock(&self.table).failure.take()
+    }
+}
+
+/// Requests to end the run; a second one ends the drain too.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    count: AtomicU32,
+    changed: Notify,
+}
+
+impl Stop {
+    pub(super) fn request(&self) {
+        self.count.fetch_add(1, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Resolves when there were more than `seen` requests.
+    pub(super) async fn beyond(&self, seen: u32) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.count() > seen {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// One request of the peer while it is handled: the channel its handler speaks through.
+pub(super) struct Call {
+    pub(super) core: Arc<Core>,
+    pub(super) id: RequestId,
+    pub(super) ticket: Ticket,
+    pub(super) lane: Lane,
+    pub(super) back_channel: BackChannel,
+    /// Raised when the peer cancels; the handler may look.
+    pub(super) cancellation: Cancellation,
+    /// Raised when the handler is to be dropped.
+    pub(super) interrupt: Cancellation,
+    /// The handler has ended: nothing more is said on behalf of this request.
+    ended: AtomicBool,
+}
+
+impl Call {
+    pub(super) fn new(
+        core: &Arc<Core>,
+        id: RequestId,
+        ticket: Ticket,
+        lane: Lane,
+        back_channel: BackChannel,
+    ) -> Self {
+        Self {
+            core: Arc::clone(core),
+            id,
+            ticket,
+            lane,
+            back_channel,
+            cancellation: Cancellation::new(),
+            interrupt: Cancellation::new(),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+}
+
+impl Outbound for Call {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        if self.has_ended() || self.back_channel == BackChannel::Closed {
+            return Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))));
+        }
+        Box::pin(self.core.call(request, Some(self.id.clone())))
+    }
+
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+        if self.has_ended() {
+            tracing::debug!(method, "a notification after the end of its request is dropped");
+            return Sending::done();
+        }
+        self.core.notify(method, params, Some(&self.id))
+    }
+}
+
+impl Channel for Call {
+    fn cancellation(&self) -> &Cancellation {
+        &self.cancellation
+    }
+
+    fn closing(&self) -> &Cancellation {
+        &self.core.closing
+    }
+}
+
+/// The channel of a notification's handler: it has no request to speak on behalf of.
+pub(super) struct Standalone {
+    pub(super) core: Arc<Core>,
+    pub(super) back_channel: BackChannel,
+    pub(super) never: Cancellation,
+}
+
+impl Outbound for Standalone {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        if self.back_channel == BackChannel::Closed {
+            return Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))));
+        }
+        Box::pin(self.core.call(request, None))
+    }
+
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+        self.core.notify(method, params, None)
+    }
+}
+
+impl Channel for Standalone {
+    fn cancellation(&self) -> &Cancellation {
+        &self.never
+    }
+
+    fn closing(&self) -> &Cancellation {
+        &self.core.closing
+    }
+}

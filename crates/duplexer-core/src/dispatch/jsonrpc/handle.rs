@@ -1,0 +1,211 @@
+//! One request of the peer from its start to its answer, isolated from all others.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use duplexer_types::error::ErrorObject;
+use duplexer_types::jsonrpc::{self, Body};
+
+use super::Connection;
+use super::core::{Accepted, Call, Core};
+use crate::dispatch::outbox::{Admission, Offer};
+use crate::dispatch::{CallContext, Inbound, Invocation, Lane, lock};
+use crate::error::McpError;
+use crate::transport::Unanswered;
+
+/// How a handler's run ended.
+enum Run<T> {
+    Returned(T),
+    Panicked(McpError),
+    Interrupted,
+}
+
+impl<I: Inbound> Connection<I> {
+    /// Runs an accepted request as a task of this connection.
+    pub(super) fn spawn(self: &Arc<Self>, accepted: Accepted) -> tokio::task::JoinHandle<()> {
+        self.core.outbox.hold();
+        self.tasks.spawn(Arc::clone(self).handle(accepted))
+    }
+
+    async fn handle(self: Arc<Self>, accepted: Accepted) {
+        let Accepted { call, cx, invocation, unanswered } = accepted;
+        self.core.outbox.release();
+        let method = invocation.clone();
+        let outcome = if call.cancellation.is_raised() {
+            None
+        } else {
+            let handler = async { Arc::clone(&self.inbound).request(cx, invocation).await };
+            match supervise(&self.core, Some(&call), handler).await {
+                Run::Returned(outcome) => Some(outcome),
+                Run::Panicked(error) => Some(Err(error)),
+                Run::Interrupted => None,
+            }
+        };
+        self.core.conclude(&call, outcome, method.method(), unanswered).await;
+        self.vacate(call.lane);
+    }
+
+    /// Gives the place of an ended request to the next one that waits.
+    fn vacate(self: &Arc<Self>, lane: Lane) {
+        let mut table = lock(&self.core.table);
+        let next = match lane {
+            Lane::Standing => {
+                table.load.standing -= 1;
+                None
+            }
+            Lane::Ordinary | Lane::Inline => {
+                table.load.running -= 1;
+                table.unpark()
+            }
+        };
+        drop(table);
+        self.core.room.notify_one();
+        if let Some(next) = next {
+            self.spawn(next);
+        }
+    }
+
+    /// Runs a notification's handler as a task of this connection.
+    pub(super) fn spawn_notification(self: &Arc<Self>, cx: CallContext, call: Invocation) {
+        let connection = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let method = call.method().to_owned();
+            let handler = async { Arc::clone(&connection.inbound).notification(cx, call).await };
+            if let Run::Panicked(error) = supervise(&connection.core, None, handler).await {
+                error.to_wire(&method);
+                connection.core.raise(error);
+            }
+            lock(&connection.core.table).load.notifications -= 1;
+        });
+    }
+}
+
+impl Core {
+    /// The handler has ended: answers, unless the peer has called the request off.
+    async fn conclude<B: Body>(
+        &self,
+        call: &Call,
+        outcome: Option<Result<B, McpError>>,
+        method: &str,
+        unanswered: Option<Unanswered>,
+    ) {
+        call.end();
+        let owed = lock(&self.table).theirs.finish(&call.id, call.ticket).is_some();
+        match outcome {
+            Some(outcome) if owed => self.answer(call, outcome, method).await,
+            _ => {
+                let hook = AssertUnwindSafe(|| unanswered.map(Unanswered::call));
+                if catch_unwind(hook).is_err() {
+                    tracing::error!(method, "a transport's hook for unanswered requests panicked");
+                }
+            }
+        }
+    }
+
+    async fn answer<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) {
+        let (frame, failure) = with_scratch(|frame| {
+            let failure = write_answer(frame, call, outcome, method);
+            match self.outbox.offer(frame, None, Admission::Ordinary) {
+                Offer::Full => (Some(frame.clone()), failure),
+                Offer::Taken(_) | Offer::Closed => (None, failure),
+            }
+        });
+        match frame {
+            // The peer reads slowly: this task keeps its place until the answer has one in the queue.
+            Some(frame) => {
+                self.outbox.send(&frame, None).await;
+                self.outbox.nudge();
+            }
+            None => self.outbox.flush_if_idle(),
+        }
+        if let Some(failure) = failure {
+            self.raise(failure);
+        }
+    }
+}
+
+/// Writes the answer; a result that cannot be written becomes an error. Returns the failure, if any.
+fn write_answer<B: Body>(
+    frame: &mut Vec<u8>,
+    call: &Call,
+    outcome: Result<B, McpError>,
+    method: &str,
+) -> Option<McpError> {
+    let failure = match outcome {
+        Ok(reply) => {
+            // Dropped inside as well: what a reply runs when it is written or dropped is the author's code.
+            let written = catch_unwind(AssertUnwindSafe(|| jsonrpc::write_success(frame, &call.id, &reply)));
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(reply)));
+            match (written, dropped) {
+                (Ok(Ok(())), Ok(())) => return None,
+                (Ok(Err(error)), _) => McpError::internal(error),
+                (Err(panic), _) | (_, Err(panic)) => McpError::panicked(&*panic),
+            }
+        }
+        Err(failure) => failure,
+    };
+    frame.clear();
+    let error: ErrorObject = failure.to_wire(method);
+    jsonrpc::write_failure(frame, Some(&call.id), &error);
+    Some(failure)
+}
+
+/// Polls a handler, contains its panics, and drops it when it is interrupted.
+async fn supervise<F: Future>(core: &Core, call: Option<&Call>, handler: F) -> Run<F::Output> {
+    let mut handler = pin!(Some(handler));
+    let mut interrupt = pin!(async {
+        match call {
+            Some(call) => tokio::select! {
+                () = call.interrupt.raised() => {}
+                () = core.cut.raised() => {}
+            },
+            None => core.cut.raised().await,
+        }
+    });
+    let run = std::future::poll_fn(|cx| {
+        core.outbox.during(|| match poll_contained(core, handler.as_mut(), cx) {
+            Poll::Ready(run) => Poll::Ready(run),
+            Poll::Pending => interrupt.as_mut().poll(cx).map(|()| Run::Interrupted),
+        })
+    })
+    .await;
+    let dropped = catch_unwind(AssertUnwindSafe(|| handler.set(None)));
+    match (run, dropped) {
+        (Run::Returned(_) | Run::Interrupted, Err(panic)) => Run::Panicked(McpError::panicked(&*panic)),
+        (run, _) => run,
+    }
+}
+
+fn poll_contained<F: Future>(
+    core: &Core,
+    handler: Pin<&mut Option<F>>,
+    cx: &mut Context<'_>,
+) -> Poll<Run<F::Output>> {
+    let Some(handler) = handler.as_pin_mut() else { return Poll::Pending };
+    match core.pulse.beat(|| catch_unwind(AssertUnwindSafe(|| handler.poll(cx)))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Run::Returned(output)),
+        Err(panic) => Poll::Ready(Run::Panicked(McpError::panicked(&*panic))),
+    }
+}
+
+thread_local! {
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Buffers larger than this are not kept.
+const SCRATCH_KEPT: usize = 64 * 1024;
+
+/// Lends this thread's buffer, empty, so that writing a frame allocates nothing.
+pub(super) fn with_scratch<R>(write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let mut buffer = SCRATCH.take();
+    buffer.clear();
+    let result = write(&mut buffer);
+    if buffer.capacity() <= SCRATCH_KEPT {
+        SCRATCH.set(buffer);
+    }
+    result
+}

@@ -1,0 +1,280 @@
+//! Frames on their way to the peer: one bounded queue that whoever has something to say also empties.
+//!
+//! There is no hop to a writer task on the way of an ordinary answer: the task that produced it writes it,
+//! together with everything else that is ready. Only when the peer does not read does the writer task take
+//! over. Frames produced while a handler is polled are written when its poll ends; frames of handlers that
+//! are about to start anyway are waited for (`hold` / `release`), so that a burst leaves in one write.
+
+use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::Notify;
+
+use super::lock;
+use crate::transport::{FrameWriter, Frames, Hints, TransportError};
+
+/// Producers wait while this many bytes are queued.
+pub(crate) const OUTBOX_BYTES: usize = 256 * 1024;
+/// How many frames the read loop itself may owe: refusals and errors. When they are all queued it stops reading.
+pub(crate) const CONTROL_FRAMES: usize = 64;
+
+pub(crate) struct Outbox {
+    queue: Mutex<Queue>,
+    writer: Mutex<Writer>,
+    /// Wakes the writer task.
+    work: Notify,
+    /// Wakes producers that wait for room, and those who wait for a frame to be written.
+    room: Notify,
+    /// Bytes ever handed to the transport.
+    written: AtomicU64,
+    /// Handlers that are scheduled but have not been polled yet.
+    held: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: Frames,
+    control: usize,
+    pushed: u64,
+    closed: bool,
+}
+
+struct Writer {
+    half: Box<dyn FrameWriter>,
+    current: Frames,
+    /// The transport takes no more: only the writer task may ask it again, because its waker is registered.
+    blocked: bool,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// Queued; the position is that of its last byte.
+    Taken(u64),
+    /// No room: try again when there is.
+    Full,
+    /// The peer is gone.
+    Closed,
+}
+
+/// Which rule admits a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Waits for room like everybody.
+    Ordinary,
+    /// Owed by the read loop: a lane of its own.
+    Control,
+    /// Its place was reserved when the call it belongs to was made.
+    Reserved,
+}
+
+thread_local! {
+    /// The outbox whose handler is being polled on this thread; its frames are written when the poll ends.
+    static POLLING: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Outbox {
+    pub(crate) fn new(half: Box<dyn FrameWriter>) -> Self {
+        Self {
+            queue: Mutex::default(),
+            writer: Mutex::new(Writer { half, current: Frames::default(), blocked: false }),
+            work: Notify::new(),
+            room: Notify::new(),
+            written: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+        }
+    }
+
+    /// Queues a frame if it is admitted now. Does not write.
+    pub(crate) fn offer(&self, frame: &[u8], hints: Option<Hints>, admission: Admission) -> Offer {
+        let mut queue = lock(&self.queue);
+        if queue.closed {
+            return Offer::Closed;
+        }
+        match admission {
+            Admission::Ordinary if queue.frames.len() >= OUTBOX_BYTES => return Offer::Full,
+            Admission::Control if queue.control >= CONTROL_FRAMES => return Offer::Full,
+            Admission::Control => queue.control += 1,
+            Admission::Ordinary | Admission::Reserved => {}
+        }
+        queue.frames.push(frame, hints);
+        queue.pushed += frame.len() as u64 + 1;
+        Offer::Taken(queue.pushed)
+    }
+
+    /// Queues a frame, waiting for room. `None` when the peer is gone.
+    pub(crate) async fn send(&self, frame: &[u8], hints: Option<Hints>) -> Option<u64> {
+        self.admit(frame, hints, Admission::Ordinary).await
+    }
+
+    pub(crate) async fn admit(
+        &self,
+        frame: &[u8],
+        hints: Option<Hints>,
+        admission: Admission,
+    ) -> Option<u64> {
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            match self.offer(frame, hints.clone(), admission) {
+                Offer::Taken(position) => return Some(position),
+                Offer::Closed => return None,
+                Offer::Full => {
+                    self.flush();
+                    room.await;
+                }
+            }
+        }
+    }
+
+    /// Resolves when everything up to `position` has been handed to the transport, or the peer is gone.
+    pub(crate) async fn written(&self, position: u64) {
+        loop {
+            let room = self.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            if self.written.load(Ordering::Acquire) >= position || lock(&self.queue).closed {
+                return;
+            }
+            room.await;
+        }
+    }
+
+    /// A handler is scheduled: its answer may come soon, so what is queued can wait for it.
+    pub(crate) fn hold(&self) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The handler starts. If it is the last one held, what is queued leaves now: the handler may compute long.
+    pub(crate) fn release(&self) {
+        if self.held.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.flush();
+        }
+    }
+
+    /// Runs a poll of one of this connection's handlers, then writes what it has queued.
+    pub(crate) fn during<R>(&self, poll: impl FnOnce() -> R) -> R {
+        let outer = POLLING.replace(std::ptr::from_ref(self).addr());
+        let result = poll();
+        POLLING.set(outer);
+        self.flush_if_idle();
+        result
+    }
+
+    /// Something was queued: it leaves when the current poll ends, or else through the writer task.
+    pub(crate) fn nudge(&self) {
+        if POLLING.get() != std::ptr::from_ref(self).addr() {
+            self.work.notify_one();
+        }
+    }
+
+    /// Lets the writer task run, whatever the other threads of the runtime are busy with.
+    pub(crate) fn wake_writer(&self) {
+        self.work.notify_one();
+    }
+
+    /// Writes what is queued, unless other handlers are about to add to it.
+    pub(crate) fn flush_if_idle(&self) {
+        if self.held.load(Ordering::Relaxed) == 0 {
+            self.flush();
+        }
+    }
+
+    /// Writes as much as the transport takes without waiting.
+    pub(crate) fn flush(&self) {
+        while !lock(&self.queue).frames.is_empty() {
+            // Whoever holds the lock looks at the queue again after letting go of it.
+            let Ok(mut writer) = self.writer.try_lock() else { return };
+            if writer.blocked {
+                return;
+            }
+            let mut cx = Context::from_waker(Waker::noop());
+            if self.write(&mut writer, &mut cx).is_pending() {
+                writer.blocked = true;
+                drop(writer);
+                self.work.notify_one();
+                return;
+            }
+        }
+    }
+
+    /// The writer task: takes over whenever the transport was full, or when nobody else would write.
+    pub(crate) async fn drive(&self) {
+        loop {
+            self.work.notified().await;
+            std::future::poll_fn(|cx| self.poll_drive(cx)).await;
+        }
+    }
+
+    fn poll_drive(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let mut writer = lock(&self.writer);
+            let written = self.write(&mut writer, cx);
+            writer.blocked = written.is_pending();
+            drop(writer);
+            if written.is_pending() {
+                return Poll::Pending;
+            }
+            if lock(&self.queue).frames.is_empty() {
+                return Poll::Ready(());
+            }
+        }
+    }
+
+    /// Moves the queue to the transport until it is empty. A transport that fails closes the outbox.
+    fn write(&self, writer: &mut Writer, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if writer.current.is_empty() {
+                let mut queue = lock(&self.queue);
+                if queue.frames.is_empty() {
+                    return Poll::Ready(());
+                }
+                std::mem::swap(&mut writer.current, &mut queue.frames);
+                queue.control = 0;
+            }
+            let before = writer.current.len();
+            let result = writer.half.poll_write(cx, &mut writer.current);
+            self.count(before - writer.current.len());
+            match result {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => {
+                    tracing::debug!(%error, "the peer takes no more frames");
+                    writer.current = Frames::default();
+                    self.close();
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    fn count(&self, bytes: usize) {
+        if bytes > 0 {
+            self.written.fetch_add(bytes as u64, Ordering::Release);
+        }
+        self.room.notify_waiters();
+    }
+
+    /// Nothing more is taken; what waits is given up.
+    pub(crate) fn close(&self) {
+        let mut queue = lock(&self.queue);
+        queue.closed = true;
+        queue.frames = Frames::default();
+        drop(queue);
+        self.room.notify_waiters();
+    }
+
+    /// Writes everything, then ends the direction.
+    pub(crate) async fn finish(&self) -> Result<(), TransportError> {
+        std::future::poll_fn(|cx| self.poll_drive(cx)).await;
+        let closed = std::future::poll_fn(|cx| lock(&self.writer).half.poll_close(cx)).await;
+        self.close();
+        closed
+    }
+}
+
+#[cfg(test)]
+mod tests;

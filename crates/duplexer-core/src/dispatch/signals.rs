@@ -1,0 +1,83 @@
+//! The two notifications a dispatcher understands: the peer calls a request off, or says how far it is.
+
+use duplexer_types::json::Json;
+use duplexer_types::jsonrpc::{Body, RequestId};
+use serde::{Deserialize, Serialize};
+
+use super::outbound::Progress;
+
+pub(crate) const CANCELLED: &str = "notifications/cancelled";
+pub(crate) const PROGRESS: &str = "notifications/progress";
+
+/// Which request the peer calls off. Anything malformed calls off nothing.
+pub(crate) fn cancelled(params: Option<&str>) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "requestId")]
+        request: RequestId,
+    }
+    serde_json::from_str::<Params>(params?).ok().map(|params| params.request)
+}
+
+/// Tells the peer that nobody waits for `id` any more.
+#[derive(Serialize)]
+pub(crate) struct Cancel<'a> {
+    #[serde(rename = "requestId")]
+    pub(crate) request: &'a RequestId,
+    pub(crate) reason: &'a str,
+}
+
+impl Body for Cancel<'_> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(out, self)
+    }
+}
+
+/// Which request has come how far. A total or message of the wrong type counts as absent.
+pub(crate) fn progress(params: Option<&str>) -> Option<(RequestId, Progress)> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "progressToken")]
+        token: RequestId,
+        progress: f64,
+        total: Option<Json>,
+        message: Option<Json>,
+    }
+    let params = serde_json::from_str::<Params>(params?).ok()?;
+    let total = params.total.and_then(|total| total.decode().ok());
+    let message = params.message.and_then(|message| message.decode().ok());
+    Some((params.token, Progress::new(params.progress, total, message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DISP-24: the id follows the strict rule; what cannot be read is ignored.
+    #[test]
+    fn a_malformed_cancel_calls_off_nothing() {
+        assert_eq!(cancelled(Some(r#"{"requestId":7,"reason":"x"}"#)), Some(7_i64.into()));
+        assert_eq!(cancelled(Some(r#"{"requestId":"7"}"#)), Some("7".into()));
+        for params in
+            [None, Some("{}"), Some(r#"{"requestId":true}"#), Some(r#"{"requestId":null}"#), Some("[]")]
+        {
+            assert_eq!(cancelled(params), None, "{params:?}");
+        }
+    }
+
+    /// DISP-26: token and number are needed; the rest is taken if it fits.
+    #[test]
+    fn progress_needs_a_token_and_a_number() {
+        let full = progress(Some(r#"{"progressToken":"t","progress":1,"total":2.5,"message":"m"}"#));
+        assert_eq!(full, Some(("t".into(), Progress::new(1.0, Some(2.5), Some("m".into())))));
+        let odd = progress(Some(r#"{"progressToken":1,"progress":0.5,"total":"x","message":3}"#));
+        assert_eq!(odd, Some((1_i64.into(), Progress::new(0.5, None, None))));
+        for params in [
+            r#"{"progress":1}"#,
+            r#"{"progressToken":1,"progress":true}"#,
+            r#"{"progressToken":1.5,"progress":1}"#,
+        ] {
+            assert_eq!(progress(Some(params)), None, "{params}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Two endpoints in one process, joined by bytes as a pipe would join them.
+
+use tokio::io::{DuplexStream, duplex};
+
+use super::lines::{self, DEFAULT_LIMIT};
+use super::{FrameReader, FrameWriter, Transport, TransportContext};
+
+/// As much as a pipe holds: a peer that does not read is felt in tests as it would be in earnest.
+const CAPACITY: usize = 64 * 1024;
+
+/// One end of an in-process connection.
+#[derive(Debug)]
+pub struct Memory {
+    reader: DuplexStream,
+    writer: DuplexStream,
+}
+
+/// Two joined ends. What one writes the other reads; the end of one is the end of the stream for the other.
+pub fn pair() -> (Memory, Memory) {
+    // A stream per direction needs no lock between the halves, and dropping a half ends its direction.
+    let (left_reader, right_writer) = duplex(CAPACITY);
+    let (right_reader, left_writer) = duplex(CAPACITY);
+    (
+        Memory { reader: left_reader, writer: left_writer },
+        Memory { reader: right_reader, writer: right_writer },
+    )
+}
+
+impl Transport for Memory {
+    fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
+        lines::over(self.reader, self.writer, TransportContext::stream("memory"), DEFAULT_LIMIT).split()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+    use crate::transport::testing::{next, text, write};
+    use crate::transport::{Frames, TransportError};
+
+    #[tokio::test]
+    async fn what_one_end_writes_the_other_reads_until_the_writer_is_gone() {
+        let (left, right) = pair();
+        let ((mut reader, _back), (_, mut writer)) = (left.split(), right.split());
+        write(&mut writer, "{\"a\":1}").await.unwrap();
+        write(&mut writer, "{\"b\":2}").await.unwrap();
+        assert_eq!(text(next(&mut reader).await), "{\"a\":1}");
+        assert_eq!(text(next(&mut reader).await), "{\"b\":2}");
+        drop(writer);
+        assert!(next(&mut reader).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_writer_without_a_reader_is_told_that_the_connection_is_closed() {
+        let (left, right) = pair();
+        let (reader, _keep) = left.split();
+        let (_, mut writer) = right.split();
+        drop(reader);
+        assert!(matches!(write(&mut writer, "{}").await, Err(TransportError::Closed)));
+    }
+
+    #[tokio::test]
+    async fn an_end_that_does_not_read_holds_its_peer_back_without_loss() {
+        let (left, right) = pair();
+        let (mut reader, _keep) = left.split();
+        let (_, mut writer) = right.split();
+        let mut frames = Frames::default();
+        for index in 0..3000 {
+            frames.push(format!("{{\"n\":{index},\"pad\":\"{}\"}}", "x".repeat(90)).as_bytes(), None);
+        }
+        let first = std::future::poll_fn(|cx| Poll::Ready(writer.poll_write(cx, &mut frames))).await;
+        assert!(first.is_pending() && !frames.is_empty());
+        let writing = std::future::poll_fn(|cx| writer.poll_write(cx, &mut frames));
+        let reading = async {
+            for index in 0..3000 {
+                assert!(text(next(&mut reader).await).starts_with(&format!("{{\"n\":{index},")));
+            }
+        };
+        let (written, ()) = tokio::join!(writing, reading);
+        written.unwrap();
+    }
+}

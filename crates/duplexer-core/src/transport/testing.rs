@@ -1,0 +1,24 @@
+//! What the tests of the transports share.
+
+use std::future::poll_fn;
+
+use super::{FrameReader, FrameWriter, Frames, Incoming, TransportError};
+
+pub(super) async fn next(reader: &mut Box<dyn FrameReader>) -> Option<Result<Incoming, TransportError>> {
+    poll_fn(|cx| reader.poll_next(cx)).await
+}
+
+/// The text of a message, and nothing else will do.
+#[track_caller]
+pub(super) fn text(incoming: Option<Result<Incoming, TransportError>>) -> String {
+    match incoming {
+        Some(Ok(Incoming::Message(message))) => message.text.to_string(),
+        other => panic!("not a message: {other:?}"),
+    }
+}
+
+pub(super) async fn write(writer: &mut Box<dyn FrameWriter>, frame: &str) -> Result<(), TransportError> {
+    let mut frames = Frames::default();
+    frames.push(frame.as_bytes(), None);
+    poll_fn(|cx| writer.poll_write(cx, &mut frames)).await
+}

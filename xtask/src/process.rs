@@ -1,0 +1,101 @@
+//! Running other programs: where they are, and how a command line is shown to a person.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A command line as data, so that it can be run, and printed for someone to run again.
+#[derive(Clone, Copy)]
+pub(crate) struct CommandLine {
+    pub(crate) program: &'static str,
+    pub(crate) arguments: &'static [&'static str],
+    pub(crate) environment: &'static [(&'static str, &'static str)],
+}
+
+impl CommandLine {
+    /// Runs it in the root of the repository with this process's output. `Err` says why it did not succeed.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        let mut command = Command::new(program(self.program));
+        command.args(self.arguments).envs(self.environment.iter().copied());
+        run(&mut command)
+    }
+
+    /// The line a person types to run the same thing.
+    pub(crate) fn shown(&self) -> String {
+        let mut words = Vec::new();
+        for (name, value) in self.environment {
+            words.push(format!("{name}=\"{value}\""));
+        }
+        words.push(self.program.to_owned());
+        words.extend(self.arguments.iter().map(|argument| (*argument).to_owned()));
+        words.join(" ")
+    }
+}
+
+/// Runs a prepared command in the root of the repository and waits for it.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    match command.current_dir(root()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(status.to_string()),
+        Err(error) => Err(format!("could not start {}: {error}", command.get_program().display())),
+    }
+}
+
+/// Whether a prepared command succeeds; its output is thrown away.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    run(command).is_ok()
+}
+
+/// Whether a program of this name is found on `PATH`.
+pub(crate) fn is_installed(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| {
+        folder.join(name).is_file() || folder.join(format!("{name}{}", env::consts::EXE_SUFFIX)).is_file()
+    })
+}
+
+/// The root of the repository: the parent of this package.
+pub(crate) fn root() -> PathBuf {
+    let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&package).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The cargo that runs us is the cargo that we run: a second toolchain would build everything twice.
+fn program(name: &str) -> OsString {
+    match name {
+        "cargo" => env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CommandLine, is_installed, root};
+
+    #[test]
+    fn a_command_line_is_shown_as_it_is_typed() {
+        let line =
+            CommandLine { program: "cargo", arguments: &["doc", "--locked"], environment: &[("A", "-D b")] };
+        assert_eq!(line.shown(), "A=\"-D b\" cargo doc --locked");
+    }
+
+    #[test]
+    fn a_failing_command_says_so() {
+        let line = |arguments| CommandLine { program: "cargo", arguments, environment: &[] };
+        assert_eq!(line(&["--version"]).run(), Ok(()));
+        assert!(line(&["--no-such-option"]).run().is_err());
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_not_installed() {
+        assert!(is_installed("cargo"));
+        assert!(!is_installed("a-program-that-nobody-has"));
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace() {
+        assert!(root().join("xtask").is_dir());
+    }
+}

@@ -1,0 +1,184 @@
+//! `cargo xtask test`: everything that must hold, as a table of steps.
+//!
+//! A later suite is one more row of [`STEPS`]. A row whose programs are missing is skipped loudly on a
+//! developer's machine and fails where `CI=true`, so a suite can never drop out of the checks unseen.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::process::{self, CommandLine};
+use crate::{Failure, no_arguments, tidy};
+
+/// One thing that is checked.
+struct Step {
+    name: &'static str,
+    /// Programs besides the Rust toolchain that the step cannot run without.
+    needs: &'static [&'static str],
+    action: Action,
+}
+
+/// How a step is carried out.
+#[derive(Clone, Copy)]
+enum Action {
+    Run(CommandLine),
+    Tidy,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "formatting", needs: &[], action: cargo(&["fmt", "--all", "--check"]) },
+    Step {
+        name: "lints",
+        needs: &[],
+        action: cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+    },
+    Step { name: "tests", needs: &[], action: cargo(&["test", "--workspace", "--locked"]) },
+    Step {
+        name: "documentation",
+        needs: &[],
+        action: Action::Run(CommandLine {
+            program: "cargo",
+            arguments: &["doc", "--workspace", "--no-deps", "--locked"],
+            environment: &[("RUSTDOCFLAGS", "-D warnings")],
+        }),
+    },
+    Step { name: "tidy", needs: &[], action: Action::Tidy },
+];
+
+const fn cargo(arguments: &'static [&'static str]) -> Action {
+    Action::Run(CommandLine { program: "cargo", arguments, environment: &[] })
+}
+
+impl Action {
+    fn run(&self) -> Result<(), String> {
+        match self {
+            Self::Run(line) => line.run(),
+            Self::Tidy => tidy::check_repository(),
+        }
+    }
+
+    /// The command that repeats this step alone.
+    fn shown(&self) -> String {
+        match self {
+            Self::Run(line) => line.shown(),
+            Self::Tidy => "cargo xtask tidy".to_owned(),
+        }
+    }
+}
+
+/// What a missing program means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absence {
+    /// On a developer's machine: the step is skipped, and the summary says so.
+    Skips,
+    /// Under continuous integration: the step has failed.
+    Fails,
+}
+
+/// What became of one step.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Passed(Duration),
+    Failed(String),
+    Skipped(String),
+    NotReached,
+}
+
+/// Runs every step in order and stops at the first that fails.
+pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
+    no_arguments("test", arguments)?;
+    let absence = match std::env::var("CI") {
+        Ok(value) if value == "true" || value == "1" => Absence::Fails,
+        _ => Absence::Skips,
+    };
+    let verdicts = run(STEPS, absence);
+    print!("{}", Summary { steps: STEPS, verdicts: &verdicts });
+    if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Failed(_))) {
+        return Err(Failure::Failed);
+    }
+    Ok(())
+}
+
+fn run(steps: &[Step], absence: Absence) -> Vec<Verdict> {
+    let mut verdicts: Vec<Verdict> = Vec::with_capacity(steps.len());
+    for (index, step) in steps.iter().enumerate() {
+        if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Failed(_))) {
+            verdicts.push(Verdict::NotReached);
+            continue;
+        }
+        println!("\n==> {}/{} {}: {}", index + 1, steps.len(), step.name, step.action.shown());
+        let verdict = judge(step, absence);
+        match &verdict {
+            Verdict::Passed(took) => println!("==> {} passed in {:.1} s", step.name, took.as_secs_f64()),
+            Verdict::Failed(reason) => println!("==> {} FAILED: {reason}", step.name),
+            Verdict::Skipped(reason) => println!("==> {} SKIPPED: {reason}", step.name),
+            Verdict::NotReached => {}
+        }
+        verdicts.push(verdict);
+    }
+    verdicts
+}
+
+fn judge(step: &Step, absence: Absence) -> Verdict {
+    let missing: Vec<&str> = step.needs.iter().copied().filter(|name| !process::is_installed(name)).collect();
+    if !missing.is_empty() {
+        let reason = format!("not found on PATH: {}", missing.join(", "));
+        return match absence {
+            Absence::Skips => Verdict::Skipped(reason),
+            Absence::Fails => Verdict::Failed(format!("{reason} (under CI=true that is a failure)")),
+        };
+    }
+    let (outcome, took) = timed(|| step.action.run());
+    match outcome {
+        Ok(()) => Verdict::Passed(took),
+        Err(reason) => Verdict::Failed(reason),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "no runtime here: this is the wall clock of a build step")]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = std::time::Instant::now();
+    let value = work();
+    (value, start.elapsed())
+}
+
+/// The list at the end. Its last line is the count, in a form that scripts can read.
+struct Summary<'a> {
+    steps: &'a [Step],
+    verdicts: &'a [Verdict],
+}
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+        writeln!(out, "\nsummary of cargo xtask test:")?;
+        for (step, verdict) in self.steps.iter().zip(self.verdicts) {
+            let command = step.action.shown();
+            match verdict {
+                Verdict::Passed(took) => {
+                    passed += 1;
+                    writeln!(out, "  passed   {:<14} {:>6.1} s  {command}", step.name, took.as_secs_f64())?;
+                }
+                Verdict::Failed(reason) => {
+                    failed += 1;
+                    writeln!(
+                        out,
+                        "  FAILED   {:<14} {reason}\n           to repeat it: {command}",
+                        step.name
+                    )?;
+                }
+                Verdict::Skipped(reason) => {
+                    skipped += 1;
+                    writeln!(out, "  SKIPPED  {:<14} {reason}", step.name)?;
+                }
+                Verdict::NotReached => writeln!(out, "  not run  {:<14} {command}", step.name)?,
+            }
+        }
+        if skipped > 0 {
+            writeln!(out, "WARNING: {skipped} skipped: this run does not show that everything works")?;
+        }
+        writeln!(out, "{passed} passed, {failed} failed")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! `cargo xtask tidy`: the invariants of the source tree, checked on every test run.
+//!
+//! [`rules`] holds the rules, each once and as data; `tree`, `scan` and `paths` give them the sources.
+
+mod paths;
+mod rules;
+mod scan;
+mod tree;
+
+use std::fmt;
+
+use self::rules::RULES;
+use self::tree::Tree;
+use crate::process;
+use crate::{Failure, no_arguments};
+
+/// What a finding means for the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Fails,
+    Warns,
+}
+
+/// A place where a rule is broken.
+#[derive(Debug)]
+struct Finding {
+    severity: Severity,
+    path: String,
+    /// From 1; 0 when the file as a whole is meant.
+    line: usize,
+    /// What was found there.
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { severity: Severity::Fails, path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(out, "{}: {}", self.path, self.what),
+            line => write!(out, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// Checks the repository and prints every finding.
+pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
+    no_arguments("tidy", arguments)?;
+    check_repository().map_err(|reason| {
+        eprintln!("tidy: {reason}");
+        Failure::Failed
+    })
+}
+
+/// Prints every finding; `Err` says how many of them count.
+pub(crate) fn check_repository() -> Result<(), String> {
+    let tree = Tree::read(&process::root())?;
+    // Rules over nothing hold; a wrong folder must not look like a tidy one.
+    if !tree.sources().any(|source| source.path.starts_with("crates/")) {
+        return Err("no sources below crates/: is this the root of the repository?".to_owned());
+    }
+    let mut failures = 0_usize;
+    for rule in RULES {
+        for finding in (rule.check)(&tree) {
+            let word = match finding.severity {
+                Severity::Fails => "error",
+                Severity::Warns => "warning",
+            };
+            println!("{word}[{}]: {finding}\n    {}", rule.name, rule.remedy);
+            failures += usize::from(finding.severity == Severity::Fails);
+        }
+    }
+    println!("tidy: {} rules over {} sources: {failures} broken", RULES.len(), tree.sources().count());
+    if failures == 0 { Ok(()) } else { Err(format!("{failures} findings, listed above")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_repository_keeps_its_rules() {
+        assert_eq!(super::check_repository(), Ok(()));
+    }
+}

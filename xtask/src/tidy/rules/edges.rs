@@ -1,0 +1,187 @@
+//! Who may see whom: modules, crates, and the two layers that must stay ignorant.
+
+use crate::tidy::Finding;
+use crate::tidy::paths::{exports, paths, resolve};
+use crate::tidy::scan::is_word;
+use crate::tidy::tree::{Source, Tree, has_extension};
+
+/// Code at `from` (but not at `but`) never names anything below `never`, `except` these.
+struct Edge {
+    from: &'static str,
+    but: &'static [&'static str],
+    never: &'static [&'static str],
+    except: &'static [&'static str],
+}
+
+const EDGES: &[Edge] = &[
+    edge(
+        "duplexer_core::transport",
+        &["duplexer_core::dispatch", "duplexer_core::server", "duplexer_core::client"],
+    ),
+    edge("duplexer_core::dispatch", &["duplexer_core::server", "duplexer_core::client"]),
+    edge("duplexer_core::server", &["duplexer_core::client"]),
+    edge("duplexer_core::client", &["duplexer_core::server"]),
+    Edge {
+        from: "duplexer_core::dispatch",
+        but: &[],
+        never: &["duplexer_types::methods"],
+        except: &["duplexer_types::methods::Cancelled", "duplexer_types::methods::Progress"],
+    },
+    Edge {
+        from: "duplexer_types::version",
+        but: &[],
+        never: &["duplexer_types"],
+        except: &["duplexer_types::version"],
+    },
+    Edge {
+        from: "duplexer_types",
+        but: &[
+            "duplexer_types::methods",
+            "duplexer_types::wire",
+            "duplexer_types::headers",
+            "duplexer_types::meta",
+        ],
+        never: &["duplexer_types::methods"],
+        except: &[],
+    },
+    edge("duplexer_http", &["duplexer_author"]),
+];
+
+const fn edge(from: &'static str, never: &'static [&'static str]) -> Edge {
+    Edge { from, but: &[], never, except: &[] }
+}
+
+pub(super) fn modules(tree: &Tree) -> Vec<Finding> {
+    let exports = exports(tree);
+    let mut findings = Vec::new();
+    for source in tree.sources() {
+        let Some((krate, module)) = source.module() else {
+            continue;
+        };
+        // The root of a crate may re-export everything below it.
+        let here = if module.is_empty() { String::new() } else { format!("{krate}::{}", module.join("::")) };
+        let edges: Vec<&Edge> =
+            EDGES.iter().filter(|edge| is_below(&here, &[edge.from]) && !is_below(&here, edge.but)).collect();
+        if edges.is_empty() {
+            continue;
+        }
+        for found in paths(&source.scan.code).iter().filter(|found| source.is_production(found.line)) {
+            let Some(target) = resolve(source, found, &exports) else {
+                continue;
+            };
+            let target = target.join("::");
+            if edges.iter().any(|edge| is_below(&target, edge.never) && !is_below(&target, edge.except)) {
+                findings.push(Finding::new(&source.path, found.line, format!("`{here}` names `{target}`")));
+            }
+        }
+    }
+    findings
+}
+
+fn is_below(path: &str, places: &[&str]) -> bool {
+    places
+        .iter()
+        .any(|place| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with("::")))
+}
+
+/// What a crate must not depend on, tests aside.
+const MANIFESTS: &[(&str, &[&str])] = &[
+    ("duplexer-types", &["tokio", "tokio-util", "futures-util", "tracing", "http", "hyper", "duplexer-core"]),
+    (
+        "duplexer-core",
+        &[
+            "http",
+            "http-body",
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "schemars",
+            "jsonschema",
+            "duplexer-author",
+            "duplexer-http",
+        ],
+    ),
+    ("duplexer-author", &["http", "http-body", "hyper", "hyper-util", "reqwest", "duplexer-http"]),
+    (
+        "duplexer-http",
+        &["reqwest", "schemars", "jsonschema", "jsonwebtoken", "duplexer-author", "duplexer-auth"],
+    ),
+];
+
+pub(super) fn manifests(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (package, never) in MANIFESTS {
+        let place = format!("crates/{package}/Cargo.toml");
+        for file in tree.files().filter(|file| file.is_at(&place)) {
+            for (line, name) in dependencies(&file.text) {
+                if never.contains(&name) {
+                    findings.push(Finding::new(&file.path, line, format!("`{package}` depends on `{name}`")));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Names in the dependency tables of a manifest, those of tests and build scripts aside.
+fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
+    let mut names = Vec::new();
+    let mut section = "";
+    for (index, line) in manifest.lines().map(str::trim).enumerate() {
+        if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']');
+            let table = section.rsplit_once("dependencies.").filter(|(before, _)| !before.ends_with('-'));
+            names.extend(table.map(|(_, name)| (index + 1, name)));
+        } else if section == "dependencies" || section.ends_with(".dependencies") {
+            let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
+            names.push((index + 1, name));
+        }
+    }
+    names
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c| !is_word(c)).filter(|word| !word.is_empty())
+}
+
+pub(super) fn http_registry(tree: &Tree) -> Vec<Finding> {
+    let sources = tree.sources().filter(|source| source.is_at("crates/duplexer-http/src/"));
+    find_lines(sources, |line| {
+        words(line)
+            .find(|word| word.to_lowercase().contains("registry"))
+            .map(|word| format!("names `{word}`"))
+    })
+}
+
+const KERNEL: &str = "crates/duplexer-core/src/server/runner.rs";
+
+pub(super) fn kernel(tree: &Tree) -> Vec<Finding> {
+    find_lines(tree.sources().filter(|source| source.is_at(KERNEL)), |line| {
+        let http = words(line).any(|word| word == "hyper") || contains_path(line, "http::");
+        if http {
+            return Some("names an HTTP type".to_owned());
+        }
+        let (_, variant) = line.split_once("Method::")?;
+        let variant = words(variant).next().unwrap_or_default();
+        // `Method::ALL` and `Method::parse` are about the table; `Method::CallTool` is one of its rows.
+        let is_row = variant.starts_with(char::is_uppercase) && variant.contains(char::is_lowercase);
+        is_row.then(|| format!("names the method `{variant}`"))
+    })
+}
+
+fn contains_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(is_word))
+}
+
+fn find_lines<'a>(
+    sources: impl Iterator<Item = &'a Source>,
+    check: impl Fn(&str) -> Option<String>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in sources.filter(|source| has_extension(&source.path, "rs")) {
+        for (line, code) in source.production() {
+            findings.extend(check(code).map(|what| Finding::new(&source.path, line, what)));
+        }
+    }
+    findings
+}

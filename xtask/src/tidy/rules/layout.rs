@@ -1,0 +1,57 @@
+//! The shape of files: how long, what they are called, how they begin.
+
+use crate::tidy::tree::{Source, Tree};
+use crate::tidy::{Finding, Severity};
+
+const QUESTIONED: usize = 400;
+const REFUSED: usize = 600;
+const HEADER: usize = 10;
+
+/// Tables are as long as what they list.
+const TABLES: &[&str] = &["crates/duplexer-types/src/methods.rs"];
+
+pub(super) fn size(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in tree.sources().filter(|source| !source.is_test && !TABLES.contains(&source.path.as_str())) {
+        let lines = lines_before_tests(source);
+        let (severity, limit) = if lines > REFUSED {
+            (Severity::Fails, REFUSED)
+        } else if lines > QUESTIONED {
+            (Severity::Warns, QUESTIONED)
+        } else {
+            continue;
+        };
+        let what = format!("{lines} lines before its tests, more than {limit}");
+        findings.push(Finding { severity, ..Finding::new(&source.path, 0, what) });
+    }
+    findings
+}
+
+fn lines_before_tests(source: &Source) -> usize {
+    // Searched in the code, where a string or a remark with the same words is already gone.
+    let tests = source.scan.code.iter().position(|line| line.starts_with("#[cfg(test)]"));
+    tests.unwrap_or_else(|| source.text.lines().count())
+}
+
+pub(super) fn mod_rs(tree: &Tree) -> Vec<Finding> {
+    let files = tree.sources().filter(|source| source.path.ends_with("/mod.rs"));
+    files.map(|source| Finding::new(&source.path, 0, "is called mod.rs")).collect()
+}
+
+pub(super) fn header(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in tree.sources() {
+        let Some((_, module)) = source.module() else {
+            continue;
+        };
+        let lines = source.text.lines().skip_while(|line| line.trim().is_empty());
+        let length = lines.take_while(|line| line.starts_with("//!")).count();
+        if length == 0 {
+            findings.push(Finding::new(&source.path, 1, "has no module header"));
+        } else if length > HEADER && !module.is_empty() {
+            let what = format!("its module header has {length} lines, more than {HEADER}");
+            findings.push(Finding::new(&source.path, 1, what));
+        }
+    }
+    findings
+}

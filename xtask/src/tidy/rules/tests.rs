@@ -1,0 +1,227 @@
+//! Every rule, broken and kept. A rule without a sample that breaks it is a rule that cannot fail.
+
+use super::RULES;
+use crate::tidy::tree::Tree;
+use crate::tidy::{Finding, Severity};
+
+type Files = &'static [(&'static str, &'static str)];
+
+const CORE: &str = "crates/duplexer-core/src/server/context.rs";
+const KERNEL: &str = "crates/duplexer-core/src/server/runner.rs";
+
+/// The rule, a tree that breaks it, and the line of the finding.
+const BROKEN: &[(&str, Files, usize)] = &[
+    ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use crate::dispatch::Peer;")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/transport/lines.rs", "fn f() { crate::server::g() }")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use super::client;")], 1),
+    (
+        "module-edge",
+        &[("crates/duplexer-core/src/dispatch.rs", "use crate::{\n  transport,\n  server::X,\n};")],
+        3,
+    ),
+    (
+        "module-edge",
+        &[("crates/duplexer-core/src/dispatch/call.rs", "use duplexer_types::methods::CallTool;")],
+        1,
+    ),
+    ("module-edge", &[("crates/duplexer-core/src/dispatch/call.rs", "use duplexer_types::methods;")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/server.rs", "use crate::client;")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/client/input.rs", "use super::super::server::X;")], 1),
+    (
+        "module-edge",
+        &[
+            ("crates/duplexer-core/src/lib.rs", "pub mod server;\npub use server::Server;"),
+            ("crates/duplexer-core/src/client.rs", "\nuse crate::Server;"),
+        ],
+        2,
+    ),
+    (
+        "module-edge",
+        &[
+            ("crates/duplexer-types/src/lib.rs", "pub mod methods;\npub use methods::CallTool;"),
+            ("crates/duplexer-core/src/dispatch.rs", "use duplexer_types::CallTool;"),
+        ],
+        1,
+    ),
+    ("module-edge", &[("crates/duplexer-types/src/version.rs", "use crate::error::ErrorCode;")], 1),
+    ("module-edge", &[("crates/duplexer-types/src/tool.rs", "use crate::methods::CallTool;")], 1),
+    ("module-edge", &[("crates/duplexer-http/src/server.rs", "use duplexer_author::Tool;")], 1),
+    ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dependencies]\ntokio.workspace = true")], 2),
+    ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dependencies.tokio]\nversion = \"1\"")], 1),
+    (
+        "crate-edge",
+        &[("crates/duplexer-core/Cargo.toml", "[target.'cfg(unix)'.dependencies]\nhyper = \"1\"")],
+        2,
+    ),
+    ("http-sees-no-registry", &[("crates/duplexer-http/src/server.rs", "fn f(r: &ToolRegistry) {}")], 1),
+    ("kernel-is-blind", &[(KERNEL, "if method == Method::CallTool {}")], 1),
+    ("kernel-is-blind", &[(KERNEL, "fn f(h: &http::HeaderMap) {}")], 1),
+    ("kernel-is-blind", &[(KERNEL, "use hyper::Request;")], 1),
+    ("stray-method", &[(CORE, "let a = 1;\nlet m = \"tools/call\";")], 2),
+    ("stray-method", &[(CORE, "let m = r#\"{\"method\":\"notifications/resources/updated\"}\"#;")], 1),
+    ("stray-method", &[(CORE, "let m = \"initialize\";")], 1),
+    ("stray-version", &[(CORE, "if v >= ProtocolVersion::V2025_06_18 {}")], 1),
+    ("stray-version", &[(CORE, "use ProtocolVersion::{V2026_07_28 as New};")], 1),
+    ("stray-version", &[(CORE, "if v == \"2025-11-25\" {}")], 1),
+    ("machine-path", &[(CORE, "let p = \"/tmp/socket\";")], 1),
+    ("machine-path", &[(CORE, "let p = \"file:/work/x\";")], 1),
+    ("stands-alone", &[("docs/guide.md", concat!("see\n", "..", "/shared/notes"))], 2),
+    ("no-mod-rs", &[("crates/duplexer-core/src/server/mod.rs", "")], 0),
+    ("module-header", &[(CORE, "use std::fmt;\n//! Too late.")], 1),
+    ("module-header", &[(CORE, "//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n")], 1),
+    ("todo-has-issue", &[(CORE, "f(); // TODO: later")], 1),
+    ("todo-has-issue", &[(CORE, "/* FIXME(soon) */")], 1),
+    ("todo-has-issue", &[("xtask/src/main.rs", "/// TODO(#)")], 1),
+    ("type-name", &[(CORE, "pub struct SessionManager<S> {}")], 1),
+    ("type-name", &[(CORE, "pub(crate) enum StringUtils {}")], 1),
+    ("type-name", &[(CORE, "pub trait BaseHandler {}")], 1),
+    (
+        "one-wire-boundary",
+        &[
+            (CORE, "pub(crate) fn to_wire() {}"),
+            ("crates/duplexer-core/src/dispatch.rs", "fn error_to_wire() {}"),
+        ],
+        1,
+    ),
+];
+
+/// The rule and a tree that keeps it, for the cases where it might cry wolf.
+const KEPT: &[(&str, Files)] = &[
+    ("module-edge", &[("crates/duplexer-core/src/dispatch.rs", "use crate::transport::Lines;")]),
+    (
+        "module-edge",
+        &[("crates/duplexer-core/src/dispatch.rs", "use duplexer_types::methods::{Cancelled, Progress};")],
+    ),
+    (
+        "module-edge",
+        &[("crates/duplexer-core/src/dispatch.rs", "// crate::server\nlet s = \"crate::server\";")],
+    ),
+    (
+        "module-edge",
+        &[("crates/duplexer-core/src/dispatch.rs", "#[cfg(test)]\nmod tests {\n  use crate::server::X;\n}")],
+    ),
+    ("module-edge", &[("crates/duplexer-core/src/testing.rs", "use crate::{client::A, server::B};")]),
+    ("module-edge", &[("crates/duplexer-core/src/lib.rs", "pub use crate::server::Server;")]),
+    ("module-edge", &[("crates/duplexer-types/src/wire.rs", "use crate::methods::Method;")]),
+    (
+        "module-edge",
+        &[("crates/duplexer-types/src/methods.rs", "use crate::{tool::CallToolParams, version::Era};")],
+    ),
+    (
+        "crate-edge",
+        &[(
+            "crates/duplexer-types/Cargo.toml",
+            "[dependencies]\nserde = \"1\"\n[dev-dependencies]\ntokio = \"1\"",
+        )],
+    ),
+    ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dev-dependencies.tokio]\nversion = \"1\"")]),
+    (
+        "http-sees-no-registry",
+        &[("crates/duplexer-http/src/server.rs", "// no registry here\nfn f(r: &Running) {}")],
+    ),
+    ("kernel-is-blind", &[(KERNEL, "let m = Method::parse(name); for m in Method::ALL {} let https::x;")]),
+    ("kernel-is-blind", &[(CORE, "if method == Method::CallTool {}")]),
+    ("stray-method", &[("crates/duplexer-types/src/methods.rs", "\"tools/call\"")]),
+    (
+        "stray-method",
+        &[(CORE, "/// Answers `tools/call`.\n#[cfg(test)]\nmod tests { const A: &str = \"tools/call\"; }")],
+    ),
+    (
+        "stray-method",
+        &[(
+            CORE,
+            "let t = (\"text/html\", \"the ping was late\", \"https://a.example/tools/list\", \"tools/\");",
+        )],
+    ),
+    ("stray-method", &[("crates/duplexer-core/src/server/tests.rs", "let m = \"tools/call\";")]),
+    ("stray-method", &[("crates/duplexer-core/tests/it.rs", "let m = \"tools/call\";")]),
+    ("stray-version", &[("crates/duplexer-core/src/server/lifecycle.rs", "ProtocolVersion::V2025_06_18")]),
+    ("stray-version", &[("crates/duplexer-types/src/tool.rs", "title since V2025_06_18")]),
+    ("stray-version", &[(CORE, "// V2025_06_18\nlet a = (ProtocolVersion::LATEST, \"2025-6-18\", V2);")]),
+    (
+        "machine-path",
+        &[(
+            CORE,
+            "let p = \"https://a.example/tmp/x\"; // /tmp/x\n#[cfg(test)]\nconst A: &str = \"/tmp/x\";",
+        )],
+    ),
+    ("stands-alone", &[("docs/guide.md", "a shared folder ../share")]),
+    ("no-mod-rs", &[("crates/duplexer-core/src/server/xmod.rs", "")]),
+    ("module-header", &[(CORE, "//! Contexts.\n//!\n//! They know their connection.\n\nuse std::fmt;")]),
+    (
+        "module-header",
+        &[("crates/a/src/lib.rs", "//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n")],
+    ),
+    ("todo-has-issue", &[(CORE, "// TODO(#12): later, in AUTODOC\nlet t = \"TODO\";")]),
+    (
+        "type-name",
+        &[(CORE, "struct Base64Value; enum Session {} // struct FooManager\nfn manager() -> Manager {}")],
+    ),
+    (
+        "one-wire-boundary",
+        &[
+            (CORE, "fn to_wire() {}\n#[cfg(test)]\nfn fake_to_wire() {}"),
+            ("crates/duplexer-types/src/wire.rs", "fn to_wire() {}"),
+        ],
+    ),
+];
+
+fn check(rule: &str, files: &[(&str, &str)]) -> Vec<Finding> {
+    let rule = RULES.iter().find(|candidate| candidate.name == rule).expect("the sample names a rule");
+    (rule.check)(&Tree::of(files))
+}
+
+#[test]
+fn a_broken_rule_is_found_where_it_is_broken() {
+    for (rule, files, line) in BROKEN {
+        let findings = check(rule, files);
+        let first = findings.first().map(|finding| (finding.severity, finding.line));
+        assert_eq!(first, Some((Severity::Fails, *line)), "{rule}: {files:?}");
+    }
+}
+
+#[test]
+fn a_rule_that_is_kept_finds_nothing() {
+    for (rule, files) in KEPT {
+        let findings: Vec<String> = check(rule, files).iter().map(ToString::to_string).collect();
+        assert_eq!(findings, Vec::<String>::new(), "{rule}: {files:?}");
+    }
+}
+
+#[test]
+fn every_rule_has_a_sample_that_breaks_it_and_one_that_keeps_it() {
+    // The size rule needs long files; it has tests of its own below.
+    for rule in RULES.iter().filter(|rule| rule.name != "file-size") {
+        assert!(BROKEN.iter().any(|(name, ..)| *name == rule.name), "nothing breaks {}", rule.name);
+        assert!(KEPT.iter().any(|(name, _)| *name == rule.name), "nothing keeps {}", rule.name);
+    }
+}
+
+#[test]
+fn a_file_is_questioned_above_400_lines_and_refused_above_600() {
+    let severity = |path: &str, text: &str| check("file-size", &[(path, text)]).first().map(|f| f.severity);
+    assert_eq!(severity(CORE, &"x;\n".repeat(400)), None);
+    assert_eq!(severity(CORE, &"x;\n".repeat(401)), Some(Severity::Warns));
+    assert_eq!(severity(CORE, &"x;\n".repeat(600)), Some(Severity::Warns));
+    assert_eq!(severity(CORE, &"x;\n".repeat(601)), Some(Severity::Fails));
+    assert_eq!(severity("xtask/src/main.rs", &"x;\n".repeat(601)), Some(Severity::Fails));
+}
+
+#[test]
+fn tests_and_tables_may_be_long() {
+    let long = "x;\n".repeat(601);
+    let tail = format!("a;\n#[cfg(test)]\nmod tests {{\n{long}}}\n");
+    for (path, text) in [
+        (CORE, &tail),
+        ("crates/duplexer-types/src/methods.rs", &long),
+        ("crates/duplexer-core/src/server/tests.rs", &long),
+        ("crates/duplexer-core/tests/it.rs", &long),
+        ("benches/src/main.rs", &long),
+        ("examples/a/main.rs", &long),
+        ("fuzz/fuzz_targets/frame.rs", &long),
+    ] {
+        assert!(check("file-size", &[(path, text)]).is_empty(), "{path}");
+    }
+    let nested = format!("mod a {{\n    #[cfg(test)]\n    mod b;\n}}\n{long}");
+    assert!(!check("file-size", &[(CORE, &nested)]).is_empty(), "only a mark at the margin ends the count");
+}
