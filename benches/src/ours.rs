@@ -1,17 +1,14 @@
 //! The library's way: frame, envelope, params, arguments, result.
 
-mod model;
-
 use std::sync::LazyLock;
 
 use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{self, Body, Frame};
 use duplexer_types::meta::RequestMeta;
+use duplexer_types::tool::{CallToolParams, CallToolResult};
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{self, Stamp};
 use serde::Deserialize;
-
-use model::{CallToolParams, CallToolResult, text_result};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -33,7 +30,7 @@ pub fn ours(frame: &str, out: &mut Vec<u8>) -> Option<()> {
     if params.name != "echo" {
         return None;
     }
-    let result = text_result(arguments.text);
+    let result = CallToolResult::text(arguments.text);
     jsonrpc::write_success(out, &id, &Reply { result, version }).ok()
 }
 

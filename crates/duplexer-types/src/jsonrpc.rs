@@ -12,6 +12,7 @@ use std::fmt;
 
 use crate::error::{ErrorCode, ErrorObject};
 
+pub use decode::decode;
 pub use id::RequestId;
 pub use scan::MAX_DEPTH;
 use scan::{Fault, Scanner};

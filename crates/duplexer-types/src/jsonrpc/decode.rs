@@ -18,8 +18,15 @@ type Error = serde_json::Error;
 impl<'a> Invocation<'a> {
     /// The params as a `T`. Absent params are read as an empty object.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, Error> {
-        T::deserialize(Params { text: self.params.unwrap_or("{}"), meta: self.meta })
+        decode(self.params, self.meta)
     }
+}
+
+/// The params of a call as a `T`; `meta` is what [`super::read`] found in them, if that is still at hand.
+///
+/// Absent params are read as an empty object.
+pub fn decode<'a, T: Deserialize<'a>>(params: Option<&'a str>, meta: Option<&'a str>) -> Result<T, Error> {
+    T::deserialize(Params { text: params.unwrap_or("{}"), meta })
 }
 
 struct Params<'de> {
@@ -177,7 +184,7 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize)]
     struct Wrapped(i64);
 
-    fn decode<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<T, Error> {
+    fn decoded<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<T, Error> {
         match read(frame) {
             Ok(Frame::Notification(call)) => call.decode(),
             other => panic!("{other:?}"),
@@ -211,9 +218,9 @@ mod tests {
     #[test]
     fn free_forms_keep_every_member_and_its_text() {
         let frame = r#"{"jsonrpc":"2.0","method":"m","params":{ "z" : 1.0 , "_meta":{"k": 1}, "a":null }}"#;
-        let members: Free = decode(frame).unwrap();
+        let members: Free = decoded(frame).unwrap();
         assert_eq!(serde_json::to_string(&members).unwrap(), r#"{"z":1.0,"_meta":{"k": 1},"a":null}"#);
-        let json: Json = decode(frame).unwrap();
+        let json: Json = decoded(frame).unwrap();
         assert_eq!(json.as_str(), r#"{ "z" : 1.0 , "_meta":{"k": 1}, "a":null }"#);
     }
 
@@ -222,8 +229,8 @@ mod tests {
     fn absent_params_are_an_empty_object() {
         for frame in [r#"{"jsonrpc":"2.0","method":"m"}"#, r#"{"jsonrpc":"2.0","method":"m","params":null}"#]
         {
-            assert_eq!(decode::<Free>(frame).unwrap(), Free::new());
-            assert_eq!(decode::<Option<Free>>(frame).unwrap(), Some(Free::new()));
+            assert_eq!(decoded::<Free>(frame).unwrap(), Free::new());
+            assert_eq!(decoded::<Option<Free>>(frame).unwrap(), Some(Free::new()));
         }
     }
 }
