@@ -3,6 +3,7 @@
 //! Knows nothing of MCP except that `params` may hold a `_meta`, whose place is noted on the way.
 //! Member names are compared exactly, duplicate members are refused, nesting is bounded.
 
+mod decode;
 mod id;
 pub(crate) mod scan;
 
@@ -11,6 +12,7 @@ use std::fmt;
 
 use crate::error::{ErrorCode, ErrorObject};
 
+pub use decode::decode;
 pub use id::RequestId;
 pub use scan::MAX_DEPTH;
 use scan::{Fault, Scanner};
@@ -287,8 +289,9 @@ impl<'a> Members<'a> {
         if too_deep {
             return Err("nested too deeply");
         }
-        match self.version.get().and_then(scan::string) {
-            Some(version) if version == "2.0" => Ok(()),
+        match self.version.get() {
+            Some("\"2.0\"") => Ok(()),
+            Some(version) if scan::string(version).is_some_and(|version| version == "2.0") => Ok(()),
             _ => Err("jsonrpc is not \"2.0\""),
         }
     }

@@ -60,7 +60,8 @@ mod tests {
         );
         check(
             r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}"#,
-            r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}"#.to_owned(),
+            r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}"#
+                .to_owned(),
         );
         check(r#"{"_meta":7}"#, r#"{"_meta":7,"resultType":"complete"}"#.to_owned());
     }
