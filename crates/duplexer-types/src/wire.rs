@@ -199,3 +199,6 @@ impl<T: Wire> Wire for Option<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+//! What is written for a revision is what that revision has.
+
+mod matrix;
+mod messages;
+mod samples;
+mod schema;
