@@ -201,4 +201,4 @@ impl<T: Wire> Wire for Option<T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

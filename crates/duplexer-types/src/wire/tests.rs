@@ -4,3 +4,6 @@ mod matrix;
 mod messages;
 mod samples;
 mod schema;
+mod stamp;
+
+pub(crate) use schema::official;

@@ -66,11 +66,9 @@ fn close(schema: &mut Value) {
             if is_object && !members.contains_key("additionalProperties") {
                 members.insert("additionalProperties".into(), false.into());
             }
-            // Schemas of tools are open, whatever they list.
-            members
-                .iter_mut()
-                .filter(|(name, _)| !name.ends_with("putSchema"))
-                .for_each(|(_, value)| close(value));
+            // Schemas of tools are open, whatever they list; a part of a conjunction cannot be closed.
+            let is_closed = |name: &str| !name.ends_with("putSchema") && name != "allOf";
+            members.iter_mut().filter(|(name, _)| is_closed(name)).for_each(|(_, value)| close(value));
         }
         Value::Array(items) => items.iter_mut().for_each(close),
         _ => {}
