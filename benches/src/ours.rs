@@ -18,7 +18,8 @@ struct Arguments {
     text: String,
 }
 
-static SERVER: LazyLock<Json> = LazyLock::new(|| Json::parse(crate::SERVER_INFO).unwrap_or_else(|_| Json::null()));
+static SERVER: LazyLock<Json> =
+    LazyLock::new(|| Json::parse(crate::SERVER_INFO).unwrap_or_else(|_| Json::null()));
 
 /// Answers a frame the library's way.
 pub fn ours(frame: &str, out: &mut Vec<u8>) -> Option<()> {

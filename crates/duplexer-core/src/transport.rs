@@ -69,11 +69,7 @@ pub struct IncomingMessage {
 impl IncomingMessage {
     /// A message of a transport that needs no more than text and context.
     pub fn new(text: ByteString, context: Arc<TransportContext>) -> Self {
-        Self {
-            text,
-            context: Some(context),
-            unanswered: None,
-        }
+        Self { text, context: Some(context), unanswered: None }
     }
 }
 
@@ -113,11 +109,7 @@ pub struct TransportContext {
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
-        Self {
-            kind,
-            back_channel: BackChannel::Open,
-            headers: Vec::new(),
-        }
+        Self { kind, back_channel: BackChannel::Open, headers: Vec::new() }
     }
 
     /// The values of a header, by its name in any case.

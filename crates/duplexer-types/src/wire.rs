@@ -4,6 +4,7 @@
 //! (`model!`); what a revision says differently is in `wire/handshake.rs`; what the envelope era adds to
 //! every result is in `wire/envelope.rs`.
 
+pub(crate) mod custom;
 pub(crate) mod envelope;
 pub(crate) mod handshake;
 mod input;
@@ -15,6 +16,7 @@ use crate::error::ErrorObject;
 use crate::json::{Json, Members};
 use crate::version::{ProtocolVersion, Window};
 
+pub use custom::write_custom_result;
 pub use envelope::{Stamp, result_type_of, write_result};
 
 /// The revision a value is written for.

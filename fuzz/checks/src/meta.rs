@@ -54,7 +54,9 @@ pub fn meta(data: &[u8]) {
 
 fn token(tree: &Tree) -> Option<RequestId> {
     match tree {
-        Tree::Scalar(value @ (Value::String(_) | Value::Number(_))) => serde_json::from_value(value.clone()).ok(),
+        Tree::Scalar(value @ (Value::String(_) | Value::Number(_))) => {
+            serde_json::from_value(value.clone()).ok()
+        }
         _ => None,
     }
 }

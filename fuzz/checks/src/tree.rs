@@ -95,7 +95,8 @@ impl Tree {
             Self::Object(members) => {
                 let mut names: Vec<_> = members.iter().map(|(name, _)| name).collect();
                 names.sort_unstable();
-                names.windows(2).any(|pair| pair[0] == pair[1]) || members.iter().any(|(_, tree)| tree.repeats())
+                names.windows(2).any(|pair| pair[0] == pair[1])
+                    || members.iter().any(|(_, tree)| tree.repeats())
             }
         }
     }

@@ -8,8 +8,30 @@ use duplexer_fuzz_checks::{Check, TARGETS};
 const MUTATIONS: usize = 1000;
 /// Pieces that mean something to the readers.
 const PIECES: [&[u8]; 24] = [
-    b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\n", b" ", b"null", b"1e999", b"-0", b"\\u0000", b"\\ud800",
-    b"\"method\":", b"\"id\":", b"\"_meta\":{}", b"=?base64?", b"?=", b"x-mcp-header", b"properties", b"\xff", b"2.0",
+    b"\"",
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\n",
+    b" ",
+    b"null",
+    b"1e999",
+    b"-0",
+    b"\\u0000",
+    b"\\ud800",
+    b"\"method\":",
+    b"\"id\":",
+    b"\"_meta\":{}",
+    b"=?base64?",
+    b"?=",
+    b"x-mcp-header",
+    b"properties",
+    b"\xff",
+    b"2.0",
 ];
 
 /// The generator of Marsaglia: small, and the same everywhere.

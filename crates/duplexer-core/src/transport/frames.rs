@@ -103,20 +103,11 @@ mod tests {
     fn frames_leave_in_order_as_bytes_or_one_by_one() {
         let mut frames = Frames::default();
         frames.push(b"one", None);
-        frames.push(
-            b"two",
-            Some(Hints {
-                resumption: Some("r".into()),
-                ..Hints::default()
-            }),
-        );
+        frames.push(b"two", Some(Hints { resumption: Some("r".into()), ..Hints::default() }));
         assert_eq!(frames.bytes(), b"one\ntwo\n");
         assert_eq!(frames.pop(), Some((b"one".to_vec(), Hints::default())));
         let (frame, hints) = frames.pop().unwrap();
-        assert_eq!(
-            (frame.as_slice(), hints.resumption.as_deref()),
-            (&b"two"[..], Some("r"))
-        );
+        assert_eq!((frame.as_slice(), hints.resumption.as_deref()), (&b"two"[..], Some("r")));
         assert_eq!(frames.pop(), None);
         frames.push(b"three", None);
         frames.advance(2);
@@ -136,11 +127,7 @@ mod tests {
             frames.advance(1000);
         }
         assert_eq!(frames.len(), 1000);
-        assert!(
-            frames.bytes.capacity() < 4 * DEAD_MIN,
-            "{}",
-            frames.bytes.capacity()
-        );
+        assert!(frames.bytes.capacity() < 4 * DEAD_MIN, "{}", frames.bytes.capacity());
     }
 
     #[test]

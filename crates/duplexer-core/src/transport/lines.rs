@@ -33,10 +33,7 @@ pub fn over(
     context: TransportContext,
     limit: usize,
 ) -> impl Transport {
-    Lines {
-        reader: LineReader::new(AsyncSource(reader), context, limit),
-        writer: LineWriter::new(writer),
-    }
+    Lines { reader: LineReader::new(AsyncSource(reader), context, limit), writer: LineWriter::new(writer) }
 }
 
 struct Lines<R, W> {

@@ -21,26 +21,14 @@ pub fn pair() -> (Memory, Memory) {
     let (left_reader, right_writer) = duplex(CAPACITY);
     let (right_reader, left_writer) = duplex(CAPACITY);
     (
-        Memory {
-            reader: left_reader,
-            writer: left_writer,
-        },
-        Memory {
-            reader: right_reader,
-            writer: right_writer,
-        },
+        Memory { reader: left_reader, writer: left_writer },
+        Memory { reader: right_reader, writer: right_writer },
     )
 }
 
 impl Transport for Memory {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        lines::over(
-            self.reader,
-            self.writer,
-            TransportContext::stream("memory"),
-            DEFAULT_LIMIT,
-        )
-        .split()
+        lines::over(self.reader, self.writer, TransportContext::stream("memory"), DEFAULT_LIMIT).split()
     }
 }
 
@@ -70,10 +58,7 @@ mod tests {
         let (reader, _keep) = left.split();
         let (_, mut writer) = right.split();
         drop(reader);
-        assert!(matches!(
-            write(&mut writer, "{}").await,
-            Err(TransportError::Closed)
-        ));
+        assert!(matches!(write(&mut writer, "{}").await, Err(TransportError::Closed)));
     }
 
     #[tokio::test]
@@ -83,10 +68,7 @@ mod tests {
         let (_, mut writer) = right.split();
         let mut frames = Frames::default();
         for index in 0..3000 {
-            frames.push(
-                format!("{{\"n\":{index},\"pad\":\"{}\"}}", "x".repeat(90)).as_bytes(),
-                None,
-            );
+            frames.push(format!("{{\"n\":{index},\"pad\":\"{}\"}}", "x".repeat(90)).as_bytes(), None);
         }
         let first = std::future::poll_fn(|cx| Poll::Ready(writer.poll_write(cx, &mut frames))).await;
         assert!(first.is_pending() && !frames.is_empty());

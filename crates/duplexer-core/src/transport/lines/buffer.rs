@@ -40,15 +40,7 @@ pub(super) struct LineBuffer {
 
 impl LineBuffer {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            bytes: Vec::new(),
-            start: 0,
-            scanned: 0,
-            limit,
-            skipping: false,
-            want: READ_MIN,
-            quiet: 0,
-        }
+        Self { bytes: Vec::new(), start: 0, scanned: 0, limit, skipping: false, want: READ_MIN, quiet: 0 }
     }
 
     /// The next whole line that is not blank.

@@ -36,12 +36,7 @@ pub(in crate::transport) struct LineReader<S> {
 
 impl<S: Source> LineReader<S> {
     pub(in crate::transport) fn new(source: S, context: TransportContext, limit: usize) -> Self {
-        Self {
-            source,
-            buffer: LineBuffer::new(limit),
-            context: Arc::new(context),
-            ended: false,
-        }
+        Self { source, buffer: LineBuffer::new(limit), context: Arc::new(context), ended: false }
     }
 
     fn incoming(&self, line: Line) -> Incoming {

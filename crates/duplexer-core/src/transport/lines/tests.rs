@@ -127,10 +127,7 @@ fn an_unterminated_line_of_96_mib_is_reported_once_and_never_held() {
     }
     assert_eq!(reports, 1);
     assert!(most <= DEFAULT_LIMIT + READ_MAX, "{most}");
-    assert!(
-        buffer.room().capacity() <= 2 * READ_MAX,
-        "the large buffer is given back"
-    );
+    assert!(buffer.room().capacity() <= 2 * READ_MAX, "the large buffer is given back");
     buffer.room().extend_from_slice(b"tail\n{\"next\":1}\n");
     assert_eq!(buffer.take(), Some(Line::Text("{\"next\":1}".into())));
     assert_eq!(buffer.take(), None);
@@ -176,10 +173,7 @@ fn room_grows_with_traffic_and_shrinks_in_quiet_times() {
 }
 
 /// Gives out one chunk per read and counts the reads.
-struct Chunks(
-    Vec<io::Result<&'static [u8]>>,
-    std::sync::Arc<std::sync::atomic::AtomicUsize>,
-);
+struct Chunks(Vec<io::Result<&'static [u8]>>, std::sync::Arc<std::sync::atomic::AtomicUsize>);
 
 impl AsyncRead for Chunks {
     fn poll_read(
@@ -224,19 +218,11 @@ async fn a_failing_read_is_an_error_and_then_the_end() {
         Err(io::ErrorKind::ConnectionAborted.into()),
     ];
     let context = TransportContext::stream("test");
-    let (mut reader, _) = over(
-        Chunks(chunks, std::sync::Arc::default()),
-        tokio::io::sink(),
-        context,
-        100,
-    )
-    .split();
+    let (mut reader, _) =
+        over(Chunks(chunks, std::sync::Arc::default()), tokio::io::sink(), context, 100).split();
     assert_eq!(text(next(&mut reader).await), "{\"a\":1}");
     assert_eq!(text(next(&mut reader).await), "{\"b\":2}");
-    assert!(matches!(
-        next(&mut reader).await,
-        Some(Err(TransportError::Io(_)))
-    ));
+    assert!(matches!(next(&mut reader).await, Some(Err(TransportError::Io(_)))));
     assert!(next(&mut reader).await.is_none());
 }
 
@@ -244,16 +230,8 @@ async fn a_failing_read_is_an_error_and_then_the_end() {
 async fn serving_goes_on_after_a_line_beyond_the_limit() {
     let chunks = vec![Ok(&b"0123456789"[..]), Ok(&b"0123456789\n{\"a\":1}\n"[..])];
     let context = TransportContext::stream("test");
-    let (mut reader, _) = over(
-        Chunks(chunks, std::sync::Arc::default()),
-        tokio::io::sink(),
-        context,
-        8,
-    )
-    .split();
-    assert!(matches!(
-        next(&mut reader).await,
-        Some(Ok(Incoming::Unreadable(_)))
-    ));
+    let (mut reader, _) =
+        over(Chunks(chunks, std::sync::Arc::default()), tokio::io::sink(), context, 8).split();
+    assert!(matches!(next(&mut reader).await, Some(Ok(Incoming::Unreadable(_)))));
     assert_eq!(text(next(&mut reader).await), "{\"a\":1}");
 }

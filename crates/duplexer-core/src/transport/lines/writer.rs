@@ -16,10 +16,7 @@ pub(super) struct LineWriter<W> {
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
     pub(super) fn new(sink: W) -> Self {
-        Self {
-            sink,
-            unflushed: false,
-        }
+        Self { sink, unflushed: false }
     }
 }
 
