@@ -51,8 +51,8 @@ pub trait Inbound: Send + Sync + 'static {
         call: Invocation,
     ) -> impl Future<Output = ()> + Send + 'static;
 
-    /// How a request of this method is run.
-    fn lane(&self, _method: &str) -> Lane {
+    /// How a request is run. Asked once per request, in the order of the wire.
+    fn lane(&self, _call: &Invocation) -> Lane {
         Lane::Ordinary
     }
 

@@ -20,7 +20,7 @@ use crate::dispatch::{Invocation, NoChannel, Outbound, lock};
 
 pub use client::{ClientFacts, Requirement};
 pub(crate) use close::{CLOSE_BUDGET, contained};
-pub use close::CloseStack;
+pub(crate) use close::CloseStack;
 
 /// One client, for as long as it is connected.
 pub struct Connection {
@@ -209,6 +209,14 @@ impl Connection {
         F: Future<Output = ()> + Send + 'static,
     {
         self.on_close.push(hook);
+    }
+
+    pub(crate) async fn close_within(&self, budget: std::time::Duration) {
+        self.on_close.unwind_within(budget).await;
+    }
+
+    pub(crate) fn has_hooks(&self) -> bool {
+        !self.on_close.is_empty()
     }
 
     /// Runs the hooks. Further ones registered meanwhile run too.

@@ -172,14 +172,21 @@ impl<I: Inbound> Connection<I> {
             Err(malformed) => return self.core.reject(&malformed, nameless),
         };
         let all = items.into_iter().map(|item| match jsonrpc::read(item) {
-            Ok(Frame::Request { id, call }) if self.inbound.lane(&call.method) == Lane::Inline => {
-                let message = "Invalid request: not allowed in a batch";
-                owe(Some(&id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
-            }
-            Ok(frame) => self.frame(&text.slice_ref(item), frame, context.cloned(), None),
+            Ok(frame) => self.in_batch(&text.slice_ref(item), frame, context.cloned()),
             Err(malformed) => self.core.reject(&malformed, nameless),
         });
         Next::All(all.collect())
+    }
+
+    /// What opens a connection stands alone.
+    fn in_batch(self: &Arc<Self>, text: &ByteString, frame: Frame<'_>, context: Option<Arc<TransportContext>>) -> Next {
+        if let Frame::Request { id, call } = &frame
+            && self.inbound.lane(&Invocation::from_frame(text, call)) == Lane::Inline
+        {
+            let message = "Invalid request: not allowed in a batch";
+            return owe(Some(id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message));
+        }
+        self.frame(text, frame, context, None)
     }
 
     fn request(
@@ -193,7 +200,7 @@ impl<I: Inbound> Connection<I> {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
             return owe(Some(&id), &error);
         };
-        let lane = self.inbound.lane(invocation.method());
+        let lane = self.inbound.lane(&invocation);
         let mut table = lock(&self.core.table);
         if !table.has_place(lane, &self.core) {
             drop(table);

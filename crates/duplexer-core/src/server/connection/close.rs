@@ -17,11 +17,11 @@ type Hook = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 /// Hooks that run when a connection ends, the last one first.
 #[derive(Default)]
-pub struct CloseStack(Mutex<Vec<Hook>>);
+pub(crate) struct CloseStack(Mutex<Vec<Hook>>);
 
 impl CloseStack {
     /// Registers a hook.
-    pub fn push<F>(&self, hook: impl FnOnce() -> F + Send + 'static)
+    pub(crate) fn push<F>(&self, hook: impl FnOnce() -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -29,12 +29,12 @@ impl CloseStack {
     }
 
     /// Runs all hooks within the budget; one that panics does not keep the others from running.
-    pub async fn unwind(&self) {
+    pub(crate) async fn unwind(&self) {
         self.unwind_within(CLOSE_BUDGET).await;
     }
 
     pub(crate) async fn unwind_within(&self, budget: Duration) {
-        if lock(&self.0).is_empty() {
+        if self.is_empty() {
             return;
         }
         let all = async {
@@ -46,6 +46,10 @@ impl CloseStack {
             tracing::warn!("the hooks at the end of a connection took too long and were cut");
             lock(&self.0).clear();
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
     }
 
     fn pop(&self) -> Option<Hook> {

@@ -9,7 +9,9 @@ use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::Stamp;
-use tokio::time::timeout;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
 
 use super::{Registry, Server};
 use crate::dispatch::{CallContext, Invocation};
@@ -30,6 +32,8 @@ struct Inner {
     server: Server,
     states: Arc<States>,
     initialize: InitializeOverride,
+    /// What outlives the request it belongs to, such as the hooks of a connection whose request was cancelled.
+    unfinished: TaskTracker,
 }
 
 /// A lifespan could not start; those before it have been ended again.
@@ -66,6 +70,7 @@ impl Server {
             server: self.clone(),
             states: Arc::new(states),
             initialize: InitializeOverride::default(),
+            unfinished: TaskTracker::new(),
         })))
     }
 }
@@ -80,7 +85,7 @@ impl Running {
     #[must_use]
     pub fn with_initialize(&self, initialize: InitializeOverride) -> Self {
         let (server, states) = (self.0.server.clone(), Arc::clone(&self.0.states));
-        Self(Arc::new(Inner { server, states, initialize }))
+        Self(Arc::new(Inner { server, states, initialize, unfinished: self.0.unfinished.clone() }))
     }
 
     /// Calls a handler as a request of `connection` would, without any transport.
@@ -101,7 +106,20 @@ impl Running {
     }
 
     pub(crate) async fn shutdown_within(&self, budget: Duration) {
-        stop(self.registry(), &self.0.states, budget).await;
+        let start = Instant::now();
+        self.0.unfinished.close();
+        if timeout(budget, self.0.unfinished.wait()).await.is_err() {
+            tracing::warn!("hooks of ended connections took too long and were left behind");
+        }
+        stop(self.registry(), &self.0.states, budget.saturating_sub(start.elapsed())).await;
+    }
+
+    /// Runs something to its end although nobody waits for it; the shutdown does.
+    pub(crate) fn finish_later(&self, work: impl Future<Output = ()> + Send + 'static) {
+        match Handle::try_current() {
+            Ok(runtime) => drop(self.0.unfinished.spawn_on(work, &runtime)),
+            Err(_) => tracing::warn!("outside of a runtime nothing can be finished later"),
+        }
     }
 
     pub(crate) fn registry(&self) -> &Registry {
