@@ -12,16 +12,20 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::schema::{faults, validator};
+use crate::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::elicitation::ElicitParams;
 use crate::input::InputRequiredResult;
 use crate::json::{Json, Members};
 use crate::jsonrpc::RequestId;
+use crate::lifecycle::Implementation;
 use crate::meta::key;
 use crate::methods::{self, Direction, Method, Notification, Request};
 use crate::progress::CancelledParams;
 use crate::task::{CreateTaskResult, GetTaskResult};
 use crate::version::{Era, ProtocolVersion as V};
-use crate::wire::{CacheScope, Freshness, ResultBody, Stamp, WireObject, write_params, write_result};
+use crate::wire::{
+    CacheScope, Freshness, ResultBody, Shape, Shaped, Stamp, Wire, WireObject, write_params, write_result,
+};
 
 /// A model as a test needs it.
 trait Model: for<'a> Arbitrary<'a> + Serialize + DeserializeOwned + PartialEq + Debug {}
@@ -312,6 +316,25 @@ fn task_results() {
     params::<<methods::TasksGet as Request>::Params>(Method::TasksGet, "GetTaskRequest", never);
     result::<CreateTaskResult>(NO_SCHEMA, V::ALL, None, handshake, |result| result);
     result::<GetTaskResult>(NO_SCHEMA, V::ALL, None, handshake, |result| result);
+}
+
+/// What stands in `_meta` and in error data is not part of any message above.
+fn item<T: Model + Wire>(definition: &'static str) {
+    for_all(|item: T| {
+        round_trips(&item);
+        for version in V::ALL.iter().copied() {
+            let write = |item: &T| serde_json::to_string(&Shaped(item, Shape::of(version))).expect("JSON");
+            let (text, full) = (write(&item), full(&item));
+            Written { version, definition, message: &|item| item, text, full }.check(&item, write);
+        }
+    });
+}
+
+#[test]
+fn items_outside_of_messages() {
+    item::<ClientCapabilities>("ClientCapabilities");
+    item::<ServerCapabilities>("ServerCapabilities");
+    item::<Implementation>("Implementation");
 }
 
 #[test]
