@@ -69,7 +69,7 @@ async fn isolation() {
     println!("{{\"printed\":\"by a handler\"}}");
     print!("{{\"half\":\"a line\"}}");
     assert_eq!(
-        std::io::stdin().read(&mut [0; 10]).unwrap(),
+        io::stdin().read(&mut [0; 10]).unwrap(),
         0,
         "standard input is the null device"
     );
@@ -82,7 +82,7 @@ async fn isolation() {
     drop((reader, writer));
     println!("{{\"restored\":\"output\"}}");
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).unwrap();
+    io::stdin().read_line(&mut line).unwrap();
     println!("{{\"restored\":{}}}", line.trim());
 }
 
@@ -175,7 +175,7 @@ fn a_second_claimant_is_refused_until_the_first_is_gone() {
 
 #[test]
 fn a_reader_can_be_dropped_while_standard_input_stays_open() {
-    let (open_pipe, _writer) = std::io::pipe().unwrap();
+    let (open_pipe, _writer) = io::pipe().unwrap();
     let child = subject("abandoned").stdin(open_pipe).spawn().unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
     // Nobody ever types into the terminal that a thread waits for.
@@ -224,7 +224,7 @@ fn sockets_and_files_serve_as_standard_streams_and_keep_their_flags() {
 
 #[test]
 fn output_that_shares_its_pipe_with_stderr_stays_blocking_for_others() {
-    let (mut reader, shared) = std::io::pipe().unwrap();
+    let (mut reader, shared) = io::pipe().unwrap();
     let keep = shared.try_clone().unwrap();
     let mut child = subject("echo")
         .stdout(shared.try_clone().unwrap())
