@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio as Pipe};
 
 use rustix::fs::{OFlags, fcntl_getfl, fstat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 use crate::transport::testing::{next, terminal, text, write};
@@ -51,6 +52,7 @@ fn the_subject() {
             "echo" | "echo-multi" => echo(Stdio::claim().unwrap()).await,
             "isolation" => isolation().await,
             "second" => second().await,
+            "crowded" => crowded().await,
             "abandoned" => abandoned().await,
             other => panic!("no role {other}"),
         }
@@ -97,6 +99,16 @@ async fn second() {
     drop(reader);
     assert!(Stdio::claim().is_err(), "the writer still has it");
     drop(writer);
+    echo(Stdio::claim().unwrap()).await;
+}
+
+/// No descriptor is left for a duplicate.
+async fn crowded() {
+    let limit = Rlimit {
+        current: Some(3),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
     echo(Stdio::claim().unwrap()).await;
 }
 
@@ -164,6 +176,25 @@ fn what_others_print_or_read_never_touches_the_protocol() {
             "a child has inherited a stream of the protocol: {errors}"
         );
     }
+}
+
+#[test]
+fn streams_that_cannot_be_duplicated_are_served_in_place() {
+    // STDIO-03: best effort, and the flags that had to be set are taken back.
+    let (input, mut writer) = io::pipe().unwrap();
+    let child = subject("crowded")
+        .stdin(input.try_clone().unwrap())
+        .spawn()
+        .unwrap();
+    writer.write_all(b"{\"a\":1}\n").unwrap();
+    drop(writer);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(
+        protocol(&String::from_utf8(output.stdout).unwrap()),
+        ["{\"a\":1}"]
+    );
+    assert!(!fcntl_getfl(&input).unwrap().contains(OFlags::NONBLOCK));
 }
 
 #[test]
