@@ -5,6 +5,8 @@
 //! (headers, routing) travels beside the frame.
 
 #[cfg(unix)]
+pub mod child;
+#[cfg(unix)]
 mod descriptor;
 mod frames;
 pub mod lines;

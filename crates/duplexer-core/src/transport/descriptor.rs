@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
 
 use super::lines::Source;
 use super::{FrameWriter, Frames, TransportError};
@@ -104,7 +104,7 @@ fn access(descriptor: Descriptor, interest: Interest) -> io::Result<Access> {
         },
         Kind::Blocking => return Ok(Access::Thread(descriptor)),
     };
-    match AsyncFd::try_with_interest(descriptor, interest) {
+    match watch(descriptor, interest) {
         Ok(watched) => Ok(Access::Ready(watched, call)),
         Err(refused) => Ok(Access::Thread(refused.into_parts().0)),
     }
@@ -199,7 +199,18 @@ impl FrameWriter for Output {
 fn own_pipe(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Descriptor>> {
     let mut descriptor = Descriptor::owned(fd);
     descriptor.set_nonblocking()?;
-    AsyncFd::with_interest(descriptor, interest)
+    Ok(watch(descriptor, interest)?)
+}
+
+#[expect(
+    deprecated,
+    reason = "the successor is unsafe, for the sake of types that change their descriptor; ours keeps it for life"
+)]
+fn watch(
+    descriptor: Descriptor,
+    interest: Interest,
+) -> Result<AsyncFd<Descriptor>, AsyncFdRegisterError<Descriptor>> {
+    AsyncFd::try_with_interest(descriptor, interest)
 }
 
 #[cfg(test)]

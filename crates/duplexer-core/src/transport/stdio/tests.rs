@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio as Pipe};
 
 use rustix::fs::{OFlags, fcntl_getfl, fstat};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::*;
 use crate::transport::testing::{next, terminal, text, write};
@@ -51,6 +52,7 @@ fn the_subject() {
             "echo" | "echo-multi" => echo(Stdio::claim().unwrap()).await,
             "isolation" => isolation().await,
             "second" => second().await,
+            "crowded" => crowded().await,
             "abandoned" => abandoned().await,
             other => panic!("no role {other}"),
         }
@@ -69,7 +71,7 @@ async fn isolation() {
     println!("{{\"printed\":\"by a handler\"}}");
     print!("{{\"half\":\"a line\"}}");
     assert_eq!(
-        std::io::stdin().read(&mut [0; 10]).unwrap(),
+        io::stdin().read(&mut [0; 10]).unwrap(),
         0,
         "standard input is the null device"
     );
@@ -82,7 +84,7 @@ async fn isolation() {
     drop((reader, writer));
     println!("{{\"restored\":\"output\"}}");
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).unwrap();
+    io::stdin().read_line(&mut line).unwrap();
     println!("{{\"restored\":{}}}", line.trim());
 }
 
@@ -97,6 +99,16 @@ async fn second() {
     drop(reader);
     assert!(Stdio::claim().is_err(), "the writer still has it");
     drop(writer);
+    echo(Stdio::claim().unwrap()).await;
+}
+
+/// No descriptor is left for a duplicate.
+async fn crowded() {
+    let limit = Rlimit {
+        current: Some(3),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
     echo(Stdio::claim().unwrap()).await;
 }
 
@@ -167,6 +179,25 @@ fn what_others_print_or_read_never_touches_the_protocol() {
 }
 
 #[test]
+fn streams_that_cannot_be_duplicated_are_served_in_place() {
+    // STDIO-03: best effort, and the flags that had to be set are taken back.
+    let (input, mut writer) = io::pipe().unwrap();
+    let child = subject("crowded")
+        .stdin(input.try_clone().unwrap())
+        .spawn()
+        .unwrap();
+    writer.write_all(b"{\"a\":1}\n").unwrap();
+    drop(writer);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(
+        protocol(&String::from_utf8(output.stdout).unwrap()),
+        ["{\"a\":1}"]
+    );
+    assert!(!fcntl_getfl(&input).unwrap().contains(OFlags::NONBLOCK));
+}
+
+#[test]
 fn a_second_claimant_is_refused_until_the_first_is_gone() {
     // STDIO-04.
     let (output, _) = finish(subject("second").spawn().unwrap(), "{\"a\":1}\n");
@@ -175,7 +206,7 @@ fn a_second_claimant_is_refused_until_the_first_is_gone() {
 
 #[test]
 fn a_reader_can_be_dropped_while_standard_input_stays_open() {
-    let (open_pipe, _writer) = std::io::pipe().unwrap();
+    let (open_pipe, _writer) = io::pipe().unwrap();
     let child = subject("abandoned").stdin(open_pipe).spawn().unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
     // Nobody ever types into the terminal that a thread waits for.
@@ -224,7 +255,7 @@ fn sockets_and_files_serve_as_standard_streams_and_keep_their_flags() {
 
 #[test]
 fn output_that_shares_its_pipe_with_stderr_stays_blocking_for_others() {
-    let (mut reader, shared) = std::io::pipe().unwrap();
+    let (mut reader, shared) = io::pipe().unwrap();
     let keep = shared.try_clone().unwrap();
     let mut child = subject("echo")
         .stdout(shared.try_clone().unwrap())
