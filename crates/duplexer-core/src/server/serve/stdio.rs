@@ -47,7 +47,10 @@ pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
         .enable_all()
         .build()
         .map_err(StdioError::Runtime)?;
-    let ended = runtime.block_on(serve_stdio(server));
+    // On a worker, where the connection's own task runs beside its handlers without waking another thread.
+    let server = server.clone();
+    let serving = runtime.spawn(async move { serve_stdio(&server).await });
+    let ended = runtime.block_on(serving).unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
     // Threads that are stuck in a handler are left to the end of the process.
     runtime.shutdown_background();
     ended
