@@ -4,9 +4,15 @@
 //! who waits for what. Byte streams are framed by newlines in `lines`; what a stream cannot express
 //! (headers, routing) travels beside the frame.
 
+#[cfg(unix)]
+mod descriptor;
 mod frames;
 pub mod lines;
 pub mod memory;
+#[cfg(unix)]
+pub mod signal;
+#[cfg(unix)]
+pub mod stdio;
 #[cfg(test)]
 mod testing;
 

@@ -201,3 +201,6 @@ impl<T: Wire> Wire for Option<T> {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

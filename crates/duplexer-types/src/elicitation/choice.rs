@@ -9,7 +9,6 @@ use crate::wire::{Shape, Wire, WireObject, object};
 
 /// A choice, and what people read in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub struct Choice {
     /// What is answered.
@@ -42,6 +41,7 @@ impl Choice {
 #[non_exhaustive]
 pub struct EnumSchema {
     /// The choices, in order.
+    #[cfg_attr(test, arbitrary(with = crate::arbitrary::choices))]
     pub choices: Vec<Choice>,
     /// The field's name, for people.
     pub title: Option<String>,
@@ -85,6 +85,7 @@ impl EnumSchema {
 #[non_exhaustive]
 pub struct MultiSelectSchema {
     /// The choices, in order.
+    #[cfg_attr(test, arbitrary(with = crate::arbitrary::choices))]
     pub choices: Vec<Choice>,
     /// The field's name, for people.
     pub title: Option<String>,

@@ -1,0 +1,148 @@
+//! A started server: the registry together with what its lifespans have made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytestring::ByteString;
+use duplexer_types::capabilities::ServerCapabilities;
+use duplexer_types::lifecycle::Implementation;
+use duplexer_types::methods::Method;
+use duplexer_types::version::ProtocolVersion;
+use duplexer_types::wire::Stamp;
+use tokio::time::timeout;
+
+use super::{Registry, Server};
+use crate::dispatch::{CallContext, Invocation};
+use crate::error::{BoxError, McpError};
+use crate::server::connection::Connection;
+use crate::server::context::States;
+use crate::server::outcome::Outcome;
+use crate::server::runner::ServerRunner;
+
+/// How long all lifespans together may take to end.
+const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
+
+/// A server that has started. Drivers serve connections with it. Cheap to clone.
+#[derive(Clone)]
+pub struct Running(Arc<Inner>);
+
+struct Inner {
+    server: Server,
+    states: Arc<States>,
+    initialize: InitializeOverride,
+}
+
+/// A lifespan could not start; those before it have been ended again.
+#[derive(Debug, thiserror::Error)]
+#[error("the server could not start")]
+pub struct StartError(#[source] BoxError);
+
+/// What one run says in its handshake instead of what the server says.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct InitializeOverride {
+    /// Another identity.
+    pub server_info: Option<Implementation>,
+    /// Other capabilities.
+    pub capabilities: Option<ServerCapabilities>,
+    /// Other instructions.
+    pub instructions: Option<String>,
+}
+
+impl Server {
+    /// Runs the start-up of every lifespan, in order.
+    pub async fn start(&self) -> Result<Running, StartError> {
+        let mut states = States::default();
+        for lifespan in &self.0.lifespans {
+            match (lifespan.start)().await {
+                Ok(state) => states.0.push(state),
+                Err(error) => {
+                    stop(&self.0, &states, SHUTDOWN_BUDGET).await;
+                    return Err(StartError(error));
+                }
+            }
+        }
+        Ok(Running(Arc::new(Inner {
+            server: self.clone(),
+            states: Arc::new(states),
+            initialize: InitializeOverride::default(),
+        })))
+    }
+}
+
+impl Running {
+    /// The server that runs.
+    pub fn server(&self) -> &Server {
+        &self.0.server
+    }
+
+    /// The same run, with another handshake.
+    #[must_use]
+    pub fn with_initialize(&self, initialize: InitializeOverride) -> Self {
+        let (server, states) = (self.0.server.clone(), Arc::clone(&self.0.states));
+        Self(Arc::new(Inner { server, states, initialize }))
+    }
+
+    /// Calls a handler as a request of `connection` would, without any transport.
+    pub async fn call(
+        &self,
+        connection: &Arc<Connection>,
+        cx: CallContext,
+        method: &str,
+        params: Option<&str>,
+    ) -> Result<Outcome, McpError> {
+        let message = Invocation::new(method.to_owned(), params.map(ByteString::from));
+        ServerRunner::new(self.clone(), Arc::clone(connection)).outcome(cx, message).await.map(|(outcome, _)| outcome)
+    }
+
+    /// Ends every lifespan, the last one first. Bounded in time.
+    pub async fn shutdown(&self) {
+        self.shutdown_within(SHUTDOWN_BUDGET).await;
+    }
+
+    pub(crate) async fn shutdown_within(&self, budget: Duration) {
+        stop(self.registry(), &self.0.states, budget).await;
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.0.server.0
+    }
+
+    pub(crate) fn states(&self) -> &Arc<States> {
+        &self.0.states
+    }
+
+    pub(crate) fn initialize_override(&self) -> &InitializeOverride {
+        &self.0.initialize
+    }
+
+    /// What the envelope era adds to a result of this method.
+    pub(crate) fn stamp(&self, method: Option<Method>) -> Stamp<'_> {
+        let hint = method.and_then(|method| self.registry().hints.get(&method).copied());
+        Stamp { server_info: Some(&self.registry().identity.stamp), hint }
+    }
+
+    /// The capabilities told in a handshake.
+    pub(crate) fn handshake_capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
+        self.0.initialize.capabilities.clone().unwrap_or_else(|| self.server().capabilities(version))
+    }
+}
+
+async fn stop(registry: &Registry, states: &States, budget: Duration) {
+    let all = async {
+        for (lifespan, state) in registry.lifespans.iter().zip(&states.0).rev() {
+            if let Some(stop) = &lifespan.stop {
+                crate::server::connection::contained(stop(Arc::clone(state))).await;
+            }
+        }
+    };
+    if timeout(budget, all).await.is_err() {
+        tracing::warn!("the server's lifespans took too long to end and were cut");
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Running").field(&self.0.server).finish()
+    }
+}
