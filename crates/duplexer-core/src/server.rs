@@ -24,11 +24,13 @@ pub use middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
 pub use outcome::Outcome;
 pub use principal::Principal;
 pub use registry::{
-    BuildError, InitializeOverride, NotificationOptions, Running, Server, ServerBuilder, StartError, ToolHeaders,
+    BuildError, InitializeOverride, NotificationOptions, Running, Server, ServerBuilder, StartError,
+    ToolHeaders,
 };
 pub use runner::{ServerRunner, Shaped};
 pub use serve::{
-    StdioError, StreamServer, run_stdio, serve, serve_connection, serve_envelope, serve_handshake, serve_on, serve_one, serve_stdio,
+    StdioError, StreamServer, run_stdio, serve, serve_connection, serve_envelope, serve_handshake, serve_on,
+    serve_one, serve_stdio,
 };
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use super::principal::Principal;
 use crate::dispatch::{Invocation, NoChannel, Outbound, lock};
 
 pub use client::{ClientFacts, Requirement};
-pub(crate) use close::{CLOSE_BUDGET, contained};
 pub(crate) use close::CloseStack;
+pub(crate) use close::{CLOSE_BUDGET, contained};
 
 /// One client, for as long as it is connected.
 pub struct Connection {
@@ -82,7 +82,11 @@ impl Connection {
     }
 
     /// The connection of one request of the envelope era.
-    pub(crate) fn envelope(version: ProtocolVersion, message: Invocation, outbound: Arc<dyn Outbound>) -> Self {
+    pub(crate) fn envelope(
+        version: ProtocolVersion,
+        message: Invocation,
+        outbound: Arc<dyn Outbound>,
+    ) -> Self {
         Self::new(Opening::Envelope { version, message, client: OnceLock::new() }, outbound)
     }
 
@@ -227,6 +231,9 @@ impl Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("version", &self.version()).field("open", &self.is_open()).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("version", &self.version())
+            .field("open", &self.is_open())
+            .finish_non_exhaustive()
     }
 }

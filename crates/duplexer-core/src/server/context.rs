@@ -6,10 +6,11 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use duplexer_types::jsonrpc::{Body, RequestId};
+use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::meta::RequestMeta;
 use duplexer_types::methods::Notification;
 use duplexer_types::version::ProtocolVersion;
+use serde::de::DeserializeOwned;
 
 use super::connection::{Connection, Negotiated, Requirement};
 use super::registry::Running;
@@ -107,6 +108,12 @@ impl<S> Context<S> {
         self.message.params()
     }
 
+    /// The params as a `T`, without `_meta`; absent params are an empty object.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, McpError> {
+        jsonrpc::decode(self.message.params(), self.message.meta())
+            .map_err(|error| McpError::InvalidParams(error.into()))
+    }
+
     /// `_meta` as it came: JSON text.
     pub fn raw_meta(&self) -> Option<&str> {
         self.message.meta()
@@ -154,8 +161,12 @@ impl<S> Context<S> {
         let token = self.scope.progress_token.get_or_init(|| self.meta().progress_token);
         match token {
             Some(token) => {
-                let report = ask::ProgressReport { token, progress, total, message, version: self.scope.version };
-                self.notify_raw(<duplexer_types::methods::Progress as Notification>::METHOD.name(), Some(&report))
+                let report =
+                    ask::ProgressReport { token, progress, total, message, version: self.scope.version };
+                self.notify_raw(
+                    <duplexer_types::methods::Progress as Notification>::METHOD.name(),
+                    Some(&report),
+                )
             }
             None => Sending::done(),
         }

@@ -32,7 +32,10 @@ pub fn is_enveloped(message: &Invocation) -> bool {
 }
 
 /// Climbs the ladder: the revision to serve the request in, or why it is refused.
-pub fn classify(message: &Invocation, headers: Option<HeaderLookup<'_>>) -> Result<ProtocolVersion, ErrorObject> {
+pub fn classify(
+    message: &Invocation,
+    headers: Option<HeaderLookup<'_>>,
+) -> Result<ProtocolVersion, ErrorObject> {
     let meta = read_meta(message)?;
     let (Some(version), Some(_)) = (meta.protocol_version, meta.client_capabilities) else {
         return Err(missing_keys(&meta));
@@ -90,15 +93,21 @@ fn read_meta(message: &Invocation) -> Result<RequestMeta<'_>, ErrorObject> {
 }
 
 fn missing_keys(meta: &RequestMeta<'_>) -> ErrorObject {
-    let required =
-        [(key::PROTOCOL_VERSION, meta.protocol_version), (key::CLIENT_CAPABILITIES, meta.client_capabilities)];
+    let required = [
+        (key::PROTOCOL_VERSION, meta.protocol_version),
+        (key::CLIENT_CAPABILITIES, meta.client_capabilities),
+    ];
     let missing: Vec<_> = required.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| *key).collect();
     let text = format!("params._meta is missing the required envelope key(s): {}", missing.join(", "));
     ErrorObject::new(ErrorCode::INVALID_PARAMS, text)
 }
 
 /// A proxy and the server must not read two different requests: headers repeat the body or the request is refused.
-fn check_headers(message: &Invocation, version: Option<&str>, lookup: HeaderLookup<'_>) -> Result<(), ErrorObject> {
+fn check_headers(
+    message: &Invocation,
+    version: Option<&str>,
+    lookup: HeaderLookup<'_>,
+) -> Result<(), ErrorObject> {
     let mismatch = |text: String| Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, text));
     for name in [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME] {
         if lookup(name.canonical) == Values::Several {
@@ -110,7 +119,10 @@ fn check_headers(message: &Invocation, version: Option<&str>, lookup: HeaderLook
         return mismatch(format!("{name} header does not match the request envelope's protocol version"));
     }
     if plain(lookup(headers::METHOD.canonical)) != Some(message.method()) {
-        return mismatch(format!("{} header does not match the request body's method", headers::METHOD.lower));
+        return mismatch(format!(
+            "{} header does not match the request body's method",
+            headers::METHOD.lower
+        ));
     }
     let Some(field) = Method::parse(message.method()).and_then(Method::mirrored_field) else { return Ok(()) };
     let Some(named) = text_member(message.params(), field) else { return Ok(()) };
@@ -157,7 +169,8 @@ pub(super) fn check_identity(cx: &Context<States>) -> Result<(), McpError> {
         serde_json::from_str::<Identity<'_>>(info).map_err(invalid)?;
     }
     if let Some(capabilities) = meta.client_capabilities.filter(|text| *text != "{}") {
-        serde_json::from_str::<duplexer_types::capabilities::ClientCapabilities>(capabilities).map_err(invalid)?;
+        serde_json::from_str::<duplexer_types::capabilities::ClientCapabilities>(capabilities)
+            .map_err(invalid)?;
     }
     if let Some(level) = meta.log_level {
         serde_json::from_str::<LoggingLevel>(level).map_err(invalid)?;

@@ -106,8 +106,10 @@ pub(crate) trait Entry: Send + Sync {
 pub(crate) struct Bound<H, S, P, Shape, Out> {
     handler: Arc<H>,
     slot: usize,
-    types: PhantomData<fn() -> (S, P, Shape, Out)>,
+    types: Types<S, P, Shape, Out>,
 }
+
+type Types<S, P, Shape, Out> = PhantomData<fn() -> (S, P, Shape, Out)>;
 
 impl<H, S, P, Shape, Out> Bound<H, S, P, Shape, Out> {
     pub(crate) fn new(handler: H, slot: usize) -> Self {
@@ -180,11 +182,10 @@ where
 }
 
 impl<H, S: Any + Send + Sync, P: DeserializeOwned, Shape, Out> Bound<H, S, P, Shape, Out> {
-    /// Absent params are an empty object.
     fn prepare(&self, cx: Context<States>) -> Result<(Context<S>, P), McpError> {
-        let text = cx.raw_params().unwrap_or("{}");
-        let params = serde_json::from_str(text).map_err(|error| McpError::InvalidParams(error.into()))?;
-        let cx = cx.typed(self.slot).ok_or_else(|| McpError::internal("a handler's state is of another type"))?;
+        let params = cx.params()?;
+        let cx =
+            cx.typed(self.slot).ok_or_else(|| McpError::internal("a handler's state is of another type"))?;
         Ok((cx, params))
     }
 }

@@ -51,9 +51,7 @@ pub(crate) fn served_envelopes() -> Vec<&'static str> {
 }
 
 fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
-    let text = cx.raw_params().unwrap_or("{}");
-    let params: InitializeParams =
-        serde_json::from_str(text).map_err(|error| McpError::InvalidParams(error.into()))?;
+    let params: InitializeParams = cx.params()?;
     if cx.connection().is_agreed() {
         return Err(McpError::new(ErrorCode::INVALID_REQUEST, "the connection is initialized already"));
     }
@@ -70,6 +68,7 @@ fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
     Ok(Outcome::of(result))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]
 fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
     let server = cx.server().server();
     let versions: Vec<String> = served_envelopes().into_iter().map(Into::into).collect();

@@ -31,7 +31,12 @@ where
     F: Fn(Context, Invocation, Next) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Outcome, McpError>> + Send + 'static,
 {
-    fn handle(&self, cx: Context, message: Invocation, next: Next) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(
+        &self,
+        cx: Context,
+        message: Invocation,
+        next: Next,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         Box::pin(self(cx, message, next))
     }
 }
@@ -48,7 +53,11 @@ impl Next {
     }
 
     /// Goes on with the message, which may be another than came in.
-    pub fn run(self, cx: Context<States>, message: Invocation) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    pub fn run(
+        self,
+        cx: Context<States>,
+        message: Invocation,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let cx = cx.with_message(message.clone());
         let layer = cx.server().registry().middleware.get(self.depth).map(Arc::clone);
         match layer {

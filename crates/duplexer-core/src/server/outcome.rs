@@ -9,8 +9,8 @@ use duplexer_types::json::Json;
 use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{self, ResultBody, Stamp};
-use serde::{Deserialize, Serialize};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::McpError;
 
@@ -43,7 +43,11 @@ impl Outcome {
         if json.is_null() {
             return Ok(Self::empty());
         }
-        if json.is_object() { Ok(Self(Repr::Custom(json))) } else { Err(invalid_result("it is not an object")) }
+        if json.is_object() {
+            Ok(Self(Repr::Custom(json)))
+        } else {
+            Err(invalid_result("it is not an object"))
+        }
     }
 
     /// JSON text of a whole result: neither shaped nor stamped. Whoever makes it owns its envelope.
@@ -137,13 +141,21 @@ pub(crate) fn invalid_result(reason: &'static str) -> McpError {
 
 impl fmt::Debug for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outcome").field("result_type", &self.result_type()).field("is_error", &self.is_error()).finish()
+        f.debug_struct("Outcome")
+            .field("result_type", &self.result_type())
+            .field("is_error", &self.is_error())
+            .finish()
     }
 }
 
 /// [`ResultBody`] as an object that can be told apart and written.
 trait AnyResult: Any + Send + Sync {
-    fn write(&self, out: &mut Vec<u8>, version: ProtocolVersion, stamp: Stamp<'_>) -> Result<(), serde_json::Error>;
+    fn write(
+        &self,
+        out: &mut Vec<u8>,
+        version: ProtocolVersion,
+        stamp: Stamp<'_>,
+    ) -> Result<(), serde_json::Error>;
     fn is_error(&self) -> bool;
     fn result_type(&self) -> &str;
     fn as_any(&self) -> &dyn Any;
@@ -152,7 +164,12 @@ trait AnyResult: Any + Send + Sync {
 }
 
 impl<R: ResultBody> AnyResult for R {
-    fn write(&self, out: &mut Vec<u8>, version: ProtocolVersion, stamp: Stamp<'_>) -> Result<(), serde_json::Error> {
+    fn write(
+        &self,
+        out: &mut Vec<u8>,
+        version: ProtocolVersion,
+        stamp: Stamp<'_>,
+    ) -> Result<(), serde_json::Error> {
         wire::write_result(out, self, version, stamp)
     }
 

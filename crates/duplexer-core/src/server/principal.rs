@@ -23,7 +23,13 @@ pub struct Principal {
 impl Principal {
     /// A principal of which nothing but the client is known.
     pub fn new(client_id: impl Into<String>) -> Self {
-        Self { client_id: client_id.into(), issuer: None, subject: None, scopes: Vec::new(), claims: Members::new() }
+        Self {
+            client_id: client_id.into(),
+            issuer: None,
+            subject: None,
+            scopes: Vec::new(),
+            claims: Members::new(),
+        }
     }
 
     /// What makes two principals the same: client, issuer and subject.

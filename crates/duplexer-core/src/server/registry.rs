@@ -77,7 +77,8 @@ pub(crate) struct Lifespan {
 }
 
 pub(crate) type State = Arc<dyn std::any::Any + Send + Sync>;
-pub(crate) type StartFn = Box<dyn Fn() -> BoxFuture<'static, Result<State, crate::error::BoxError>> + Send + Sync>;
+pub(crate) type StartFn =
+    Box<dyn Fn() -> BoxFuture<'static, Result<State, crate::error::BoxError>> + Send + Sync>;
 pub(crate) type StopFn = Box<dyn Fn(State) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Finds the header annotations of a tool, so that a transport with headers can check them before anything runs.

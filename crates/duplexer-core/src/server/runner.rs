@@ -78,7 +78,9 @@ impl ServerRunner {
         let cx = Context::new(Arc::clone(&scope), message.clone());
         let outcome = Next::outermost().run(cx, message).await?;
         let mut version = scope.version;
-        if outcome.result_type() == result_type::INPUT_REQUIRED && !(asks_for_input && version.era() == Era::Envelope) {
+        if outcome.result_type() == result_type::INPUT_REQUIRED
+            && !(asks_for_input && version.era() == Era::Envelope)
+        {
             return Err(invalid_result("input cannot be asked for here"));
         }
         // Only now, when the whole chain has agreed, is the handshake a fact.

@@ -14,7 +14,8 @@ use super::envelope::{self, HeaderLookup};
 use super::registry::Running;
 use super::runner::{ServerRunner, Shaped};
 use crate::dispatch::{
-    CallContext, Dispatch, DispatchOptions, Invocation, JsonRpcDispatcher, NoChannel, Outbound, Peer, RunError,
+    CallContext, Dispatch, DispatchOptions, Invocation, JsonRpcDispatcher, NoChannel, Outbound, Peer,
+    RunError,
 };
 use crate::error::McpError;
 use crate::transport::Transport;

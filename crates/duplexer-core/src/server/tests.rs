@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use duplexer_types::json::Json;
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
-use duplexer_types::json::Json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
 
 use super::*;
@@ -61,7 +61,10 @@ async fn smoke() {
     wire.send(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#).await;
     println!("{}", wire.next().await);
     wire.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    wire.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}"#).await;
+    wire.send(
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}"#,
+    )
+    .await;
     println!("{}", wire.next().await);
     println!("{}", wire.next().await);
     let mut wire = connect(server()).await;
@@ -70,6 +73,7 @@ async fn smoke() {
     println!("{}", wire.next().await);
     wire.send(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{meta}}}}}"#)).await;
     println!("{}", wire.next().await);
-    wire.send(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x",{meta}}}}}"#)).await;
+    wire.send(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x",{meta}}}}}"#))
+        .await;
     println!("{}", wire.next().await);
 }

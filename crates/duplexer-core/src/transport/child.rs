@@ -88,11 +88,7 @@ impl Program {
                 _ => &mut command,
             };
         }
-        Self {
-            command,
-            stderr: Stderr::default(),
-            limit: DEFAULT_LIMIT,
-        }
+        Self { command, stderr: Stderr::default(), limit: DEFAULT_LIMIT }
     }
 
     /// Adds arguments.
@@ -145,10 +141,7 @@ impl Program {
             Stderr::Inherit => (Stdio::inherit(), None),
             Stderr::Lines(sink) => (Stdio::piped(), Some(sink)),
         };
-        self.command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(sink.0);
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(sink.0);
         let program = self.command.get_program().display().to_string();
         let (process, pipes) = Process::start(self.command)
             .map_err(|error| TransportError::Setup(format!("`{program}` cannot be started: {error}")))?;
@@ -158,20 +151,9 @@ impl Program {
         if let (Some(stderr), Some(sink)) = (pipes.stderr, sink.1) {
             draining.spawn(drain_stderr(Input::own_pipe(stderr)?, sink));
         }
-        let transport = ChildTransport {
-            stdin: Arc::clone(&stdin),
-            stdout: Arc::clone(&stdout),
-            limit: self.limit,
-        };
-        Ok((
-            transport,
-            Child {
-                process,
-                stdin,
-                stdout,
-                draining,
-            },
-        ))
+        let transport =
+            ChildTransport { stdin: Arc::clone(&stdin), stdout: Arc::clone(&stdout), limit: self.limit };
+        Ok((transport, Child { process, stdin, stdout, draining }))
     }
 }
 
@@ -186,10 +168,7 @@ pub struct ChildTransport {
 impl Transport for ChildTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         let context = TransportContext::stream("stdio");
-        (
-            Box::new(LineReader::new(Reader(self.stdout), context, self.limit)),
-            Box::new(Writer(self.stdin)),
-        )
+        (Box::new(LineReader::new(Reader(self.stdout), context, self.limit)), Box::new(Writer(self.stdin)))
     }
 }
 

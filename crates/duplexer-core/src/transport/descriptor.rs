@@ -40,17 +40,11 @@ enum Fd {
 
 impl Descriptor {
     pub(super) fn owned(fd: impl Into<OwnedFd>) -> Self {
-        Self {
-            fd: Fd::Owned(fd.into()),
-            flags: None,
-        }
+        Self { fd: Fd::Owned(fd.into()), flags: None }
     }
 
     pub(super) fn standard(fd: BorrowedFd<'static>) -> Self {
-        Self {
-            fd: Fd::Standard(fd),
-            flags: None,
-        }
+        Self { fd: Fd::Standard(fd), flags: None }
     }
 
     /// `O_NONBLOCK` sits on the description, which others may share: it is taken back on drop.
@@ -112,11 +106,7 @@ fn access(descriptor: Descriptor, interest: Interest) -> io::Result<Access> {
 
 /// A pipe that does not block, or the pipe as it was if that would be felt by whoever writes to stderr.
 fn private(mut descriptor: Descriptor, interest: Interest) -> io::Result<Result<Descriptor, Descriptor>> {
-    let mode = if interest.is_readable() {
-        OFlags::RDONLY
-    } else {
-        OFlags::WRONLY
-    };
+    let mode = if interest.is_readable() { OFlags::RDONLY } else { OFlags::WRONLY };
     if let Some(private) = reopen(&descriptor, mode) {
         return Ok(Ok(Descriptor::owned(private)));
     }
@@ -143,10 +133,7 @@ impl Input {
 
     /// For our end of a pipe that we made: its description is ours alone.
     pub(super) fn own_pipe(fd: impl Into<OwnedFd>) -> io::Result<Self> {
-        Ok(Self::Ready(ReadySource::new(
-            own_pipe(fd.into(), Interest::READABLE)?,
-            Call::File,
-        )))
+        Ok(Self::Ready(ReadySource::new(own_pipe(fd.into(), Interest::READABLE)?, Call::File)))
     }
 }
 
@@ -176,10 +163,7 @@ impl Output {
 
     /// For our end of a pipe that we made: its description is ours alone.
     pub(super) fn own_pipe(fd: impl Into<OwnedFd>) -> io::Result<Self> {
-        Ok(Self::Ready(ReadySink::new(
-            own_pipe(fd.into(), Interest::WRITABLE)?,
-            Call::File,
-        )))
+        Ok(Self::Ready(ReadySink::new(own_pipe(fd.into(), Interest::WRITABLE)?, Call::File)))
     }
 }
 

@@ -16,10 +16,7 @@ pub struct ShutdownSignals {
 impl ShutdownSignals {
     /// Starts to listen. Must be called within a tokio runtime.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
     /// The next signal, whichever it is. A second one may mean that the end is not coming soon enough.

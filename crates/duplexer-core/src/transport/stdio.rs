@@ -41,20 +41,9 @@ impl Stdio {
             ));
         }
         let claim = Arc::new(Claim::take()?);
-        let input = claim
-            .input()
-            .and_then(Input::open)
-            .map_err(|error| unusable("input", &error))?;
-        let output = claim
-            .output()
-            .and_then(Output::open)
-            .map_err(|error| unusable("output", &error))?;
-        Ok(Self {
-            input,
-            output,
-            claim,
-            limit: DEFAULT_LIMIT,
-        })
+        let input = claim.input().and_then(Input::open).map_err(|error| unusable("input", &error))?;
+        let output = claim.output().and_then(Output::open).map_err(|error| unusable("output", &error))?;
+        Ok(Self { input, output, claim, limit: DEFAULT_LIMIT })
     }
 
     /// Sets the longest line that is read, in bytes; [`DEFAULT_LIMIT`] unless set.
@@ -71,30 +60,15 @@ fn unusable(which: &str, error: &io::Error) -> TransportError {
 
 impl fmt::Debug for Stdio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stdio")
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
+        f.debug_struct("Stdio").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 
 impl Transport for Stdio {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        let input = Claimed {
-            stream: self.input,
-            _claim: Arc::clone(&self.claim),
-        };
-        let output = Claimed {
-            stream: self.output,
-            _claim: self.claim,
-        };
-        (
-            Box::new(LineReader::new(
-                input,
-                TransportContext::stream("stdio"),
-                self.limit,
-            )),
-            Box::new(output),
-        )
+        let input = Claimed { stream: self.input, _claim: Arc::clone(&self.claim) };
+        let output = Claimed { stream: self.output, _claim: self.claim };
+        (Box::new(LineReader::new(input, TransportContext::stream("stdio"), self.limit)), Box::new(output))
     }
 }
 

@@ -34,8 +34,5 @@ pub(super) fn terminal() -> (std::fs::File, std::fs::File) {
     unlockpt(&main).unwrap();
     let path = ptsname(&main, Vec::new()).unwrap();
     let flags = OFlags::RDWR | OFlags::NOCTTY;
-    (
-        main.into(),
-        rustix::fs::open(path, flags, Mode::empty()).unwrap().into(),
-    )
+    (main.into(), rustix::fs::open(path, flags, Mode::empty()).unwrap().into())
 }

@@ -179,7 +179,12 @@ impl<I: Inbound> Connection<I> {
     }
 
     /// What opens a connection stands alone.
-    fn in_batch(self: &Arc<Self>, text: &ByteString, frame: Frame<'_>, context: Option<Arc<TransportContext>>) -> Next {
+    fn in_batch(
+        self: &Arc<Self>,
+        text: &ByteString,
+        frame: Frame<'_>,
+        context: Option<Arc<TransportContext>>,
+    ) -> Next {
         if let Frame::Request { id, call } = &frame
             && self.inbound.lane(&Invocation::from_frame(text, call)) == Lane::Inline
         {

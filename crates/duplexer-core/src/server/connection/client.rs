@@ -74,16 +74,20 @@ impl Requirement {
         let elicitation = has.elicitation.as_ref();
         match self {
             Self::Roots => has.roots.is_some(),
-            Self::RootsListChanged => has.roots.as_ref().is_some_and(|roots| roots.list_changed == Some(true)),
+            Self::RootsListChanged => {
+                has.roots.as_ref().is_some_and(|roots| roots.list_changed == Some(true))
+            }
             Self::Sampling => sampling.is_some(),
             Self::SamplingContext => sampling.is_some_and(|sampling| sampling.context.is_some()),
             Self::SamplingTools => sampling.is_some_and(|sampling| sampling.tools.is_some()),
             Self::Elicitation => elicitation.is_some(),
             Self::ElicitationForm => elicitation.is_some_and(ElicitationCapability::asks_by_form),
             Self::ElicitationUrl => elicitation.is_some_and(ElicitationCapability::asks_by_url),
-            Self::Experimental(name, value) => {
-                has.experimental.as_ref().and_then(|all| all.get(name)).is_some_and(|has| same_json(has, value))
-            }
+            Self::Experimental(name, value) => has
+                .experimental
+                .as_ref()
+                .and_then(|all| all.get(name))
+                .is_some_and(|has| same_json(has, value)),
             Self::Extension(id) => has.extensions.as_ref().is_some_and(|all| all.get(id).is_some()),
         }
     }
@@ -168,7 +172,8 @@ mod tests {
     /// EXT-05, P-MRTR-6: the data is an object that names what is missing.
     #[test]
     fn a_missing_capability_is_named_in_the_error() {
-        let error = Requirement::Extension("a/b".into()).missing("Client did not declare required extension 'a/b'");
+        let error =
+            Requirement::Extension("a/b".into()).missing("Client did not declare required extension 'a/b'");
         assert_eq!(error.code.0, -32021);
         assert_eq!(error.data.unwrap().as_str(), r#"{"requiredCapabilities":{"extensions":{"a/b":{}}}}"#);
     }

@@ -60,12 +60,11 @@ impl CloseStack {
 /// Runs something of the author's; a panic ends it and nothing else.
 pub(crate) async fn contained(work: impl Future<Output = ()>) {
     let mut work = pin!(work);
-    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-        Ok(poll) => poll,
-        Err(_) => {
+    std::future::poll_fn(|cx| {
+        catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))).unwrap_or_else(|_| {
             tracing::error!("a hook panicked");
             Poll::Ready(())
-        }
+        })
     })
     .await;
 }

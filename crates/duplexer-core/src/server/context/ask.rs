@@ -1,6 +1,5 @@
 //! Asking the client and telling it things, typed, on behalf of a message or beside any.
 
-
 use duplexer_types::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::{Json, Members};
@@ -51,7 +50,11 @@ impl Body for ProgressReport<'_> {
 
 impl<S> Context<S> {
     /// Asks the client something on behalf of this request.
-    pub async fn request<M: Request>(&self, params: &M::Params, options: CallOptions) -> Result<M::Result, CallError> {
+    pub async fn request<M: Request>(
+        &self,
+        params: &M::Params,
+        options: CallOptions,
+    ) -> Result<M::Result, CallError> {
         let channel = &self.scope().call.channel;
         let era = self.protocol_version().era();
         if era == Era::Envelope || self.transport().back_channel == BackChannel::Closed {
@@ -66,7 +69,10 @@ impl<S> Context<S> {
     }
 
     /// Uses the client's model. Deprecated by the protocol as of 2026-07-28.
-    pub async fn create_message(&self, params: &CreateMessageParams) -> Result<CreateMessageResult, CallError> {
+    pub async fn create_message(
+        &self,
+        params: &CreateMessageParams,
+    ) -> Result<CreateMessageResult, CallError> {
         check_sampling(self.connection(), params)?;
         self.request::<methods::SamplingCreateMessage>(params, CallOptions::new()).await
     }
@@ -83,7 +89,9 @@ impl<S> Context<S> {
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> Sending {
         let wanted = match self.protocol_version().era() {
             Era::Handshake => level as u8 >= self.connection().log_level(),
-            Era::Envelope => self.request_id().is_some() && self.requested_level().is_some_and(|from| level >= from),
+            Era::Envelope => {
+                self.request_id().is_some() && self.requested_level().is_some_and(|from| level >= from)
+            }
         };
         if !wanted {
             return Sending::done();
@@ -102,7 +110,11 @@ impl<S> Context<S> {
 /// What can be asked and told beside any request. Requests need a channel that carries them.
 impl Connection {
     /// Asks the client something.
-    pub async fn request<M: Request>(&self, params: &M::Params, options: CallOptions) -> Result<M::Result, CallError> {
+    pub async fn request<M: Request>(
+        &self,
+        params: &M::Params,
+        options: CallOptions,
+    ) -> Result<M::Result, CallError> {
         ask::<M>(&**self.outbound(), self.version(), params, options).await
     }
 
@@ -122,7 +134,10 @@ impl Connection {
     }
 
     /// Uses the client's model beside any request. Deprecated by the protocol as of 2026-07-28.
-    pub async fn create_message(&self, params: &CreateMessageParams) -> Result<CreateMessageResult, CallError> {
+    pub async fn create_message(
+        &self,
+        params: &CreateMessageParams,
+    ) -> Result<CreateMessageResult, CallError> {
         check_sampling(self, params)?;
         self.request::<methods::SamplingCreateMessage>(params, CallOptions::new()).await
     }
@@ -182,7 +197,8 @@ async fn ask<M: Request>(
     let mut text = Vec::new();
     wire::write_params(&mut text, params, version, None).map_err(CallError::Encode)?;
     let params = String::from_utf8_lossy(&text);
-    let request = OutboundRequest::new(method.name()).params(Json::parse(&params).map_err(CallError::Encode)?);
+    let request =
+        OutboundRequest::new(method.name()).params(Json::parse(&params).map_err(CallError::Encode)?);
     let answer = outbound.request(request.meta(Members::new()).options(options)).await?;
     serde_json::from_str(&answer).map_err(CallError::Unexpected)
 }
@@ -198,7 +214,8 @@ fn tell<N: Notification>(outbound: &dyn Outbound, version: ProtocolVersion, para
 
 /// Tools only for clients that can use them, and tool results where they answer a tool use.
 fn check_sampling(connection: &Connection, params: &CreateMessageParams) -> Result<(), CallError> {
-    let refuse = |text: &'static str| Err(CallError::Refused(ErrorObject::new(ErrorCode::INVALID_PARAMS, text)));
+    let refuse =
+        |text: &'static str| Err(CallError::Refused(ErrorObject::new(ErrorCode::INVALID_PARAMS, text)));
     let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
     if wants_tools && !connection.client().supports(&Requirement::SamplingTools) {
         return refuse("Client does not support sampling tools capability");
@@ -232,12 +249,17 @@ fn check_tool_results(messages: &[SamplingMessage]) -> Result<(), &'static str> 
     match used {
         None => Err("tool results need a previous message with tool uses"),
         Some(used) if used.is_empty() => Err("tool results do not follow a message with tool uses"),
-        Some(used) if used != answered => Err("tool results do not match the tool uses of the previous message"),
+        Some(used) if used != answered => {
+            Err("tool results do not match the tool uses of the previous message")
+        }
         Some(_) => Ok(()),
     }
 }
 
-fn ids<'a>(message: &'a SamplingMessage, id: impl Fn(&'a SamplingContent) -> Option<&'a String>) -> Vec<&'a String> {
+fn ids<'a>(
+    message: &'a SamplingMessage,
+    id: impl Fn(&'a SamplingContent) -> Option<&'a String>,
+) -> Vec<&'a String> {
     let mut ids: Vec<_> = message.content.0.iter().filter_map(id).collect();
     ids.sort_unstable();
     ids
@@ -264,8 +286,10 @@ mod tests {
             assert_eq!(check_tool_results(&messages).is_ok(), ok, "{messages:?}");
         };
         let text = || SamplingMessage::user("hello");
-        let uses = |ids: &[&str]| SamplingMessage::assistant(Blocks(ids.iter().map(|id| tool_use(id)).collect()));
-        let results = |ids: &[&str]| SamplingMessage::user(Blocks(ids.iter().map(|id| tool_result(id)).collect()));
+        let uses =
+            |ids: &[&str]| SamplingMessage::assistant(Blocks(ids.iter().map(|id| tool_use(id)).collect()));
+        let results =
+            |ids: &[&str]| SamplingMessage::user(Blocks(ids.iter().map(|id| tool_result(id)).collect()));
         check(vec![], true);
         check(vec![text()], true);
         check(vec![text(), uses(&["a", "b"]), results(&["b", "a"])], true);
@@ -274,6 +298,12 @@ mod tests {
         check(vec![uses(&["a", "b"]), results(&["a"])], false);
         check(vec![uses(&["a"]), results(&["b"])], false);
         check(vec![uses(&["a"]), text()], false);
-        check(vec![uses(&["a"]), SamplingMessage::user(Blocks(vec![tool_result("a"), SamplingContent::text("x")]))], false);
+        check(
+            vec![
+                uses(&["a"]),
+                SamplingMessage::user(Blocks(vec![tool_result("a"), SamplingContent::text("x")])),
+            ],
+            false,
+        );
     }
 }

@@ -25,7 +25,12 @@ impl Timeout {
 }
 
 impl Middleware for Timeout {
-    fn handle(&self, cx: Context, message: Invocation, next: Next) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(
+        &self,
+        cx: Context,
+        message: Invocation,
+        next: Next,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let limit = self.0;
         Box::pin(async move {
             let text = format!("Request '{}' timed out", message.method());
@@ -49,7 +54,12 @@ impl ConcurrencyLimit {
 }
 
 impl Middleware for ConcurrencyLimit {
-    fn handle(&self, cx: Context, message: Invocation, next: Next) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(
+        &self,
+        cx: Context,
+        message: Invocation,
+        next: Next,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() {
             return next.run(cx, message);
         }
@@ -67,7 +77,12 @@ impl Middleware for ConcurrencyLimit {
 pub struct Logging;
 
 impl Middleware for Logging {
-    fn handle(&self, cx: Context, message: Invocation, next: Next) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(
+        &self,
+        cx: Context,
+        message: Invocation,
+        next: Next,
+    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         Box::pin(async move {
             let start = Instant::now();
             // Escaped: a peer chooses these texts, and a log line is one line.
@@ -76,7 +91,9 @@ impl Middleware for Logging {
             let elapsed = start.elapsed();
             match &outcome {
                 Ok(done) => tracing::info!(?method, ?id, ?elapsed, tool_error = done.is_error(), "handled"),
-                Err(McpError::Refused(error)) => tracing::info!(?method, ?id, ?elapsed, code = error.code.0, "refused"),
+                Err(McpError::Refused(error)) => {
+                    tracing::info!(?method, ?id, ?elapsed, code = error.code.0, "refused");
+                }
                 Err(error) => tracing::warn!(?method, ?id, ?elapsed, %error, "failed"),
             }
             outcome

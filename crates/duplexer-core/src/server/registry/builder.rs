@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Advertised, CustomEntry, Handlers, Identity, Lifespan, NotificationOptions, Registry, Server, State, ToolHeaders,
-    capabilities,
+    Advertised, CustomEntry, Handlers, Identity, Lifespan, NotificationOptions, Registry, Server, State,
+    ToolHeaders, capabilities,
 };
 use crate::error::BoxError;
 use crate::server::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
@@ -275,7 +275,11 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             None => true,
             Some(spec) => {
                 let reserved = lifecycle::is_reserved(spec);
-                let fault = if reserved { BuildError::Reserved(spec.name()) } else { BuildError::SpecMethod(method.to_owned()) };
+                let fault = if reserved {
+                    BuildError::Reserved(spec.name())
+                } else {
+                    BuildError::SpecMethod(method.to_owned())
+                };
                 self.rest.faults.push(fault);
                 false
             }
@@ -328,7 +332,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         if let Some(fault) = self.rest.faults.into_iter().next() {
             return Err(fault);
         }
-        let mut hints: HashMap<Method, Freshness> = capabilities::cacheable().map(|method| (method, Freshness::default())).collect();
+        let mut hints: HashMap<Method, Freshness> =
+            capabilities::cacheable().map(|method| (method, Freshness::default())).collect();
         for (name, hint) in self.rest.hints {
             let slot = Method::parse(&name).and_then(|method| hints.get_mut(&method));
             *slot.ok_or(BuildError::NotCacheable { got: name })? = hint;
@@ -361,4 +366,3 @@ impl<S> std::fmt::Debug for ServerBuilder<S> {
         f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
     }
 }
-

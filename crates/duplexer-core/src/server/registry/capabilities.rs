@@ -4,7 +4,7 @@ use duplexer_types::capabilities::{
     PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
 };
 use duplexer_types::json::Members;
-use duplexer_types::methods::{Method, METHODS};
+use duplexer_types::methods::{METHODS, Method};
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::Registry;
@@ -29,29 +29,29 @@ impl NotificationOptions {
 }
 
 pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapabilities {
-    let serves = |method: Method| server.handlers.spec(method).is_some();
+    let handles = |method: Method| server.handlers.spec(method).is_some();
     // In the envelope era changes reach whoever listens; whether anybody can follows from one handler.
-    let listens = serves(Method::SubscriptionsListen);
+    let listens = handles(Method::SubscriptionsListen);
     let (changes, subscribe) = match version.era() {
-        Era::Handshake => (server.advertised.changes, serves(Method::ResourcesSubscribe)),
+        Era::Handshake => (server.advertised.changes, handles(Method::ResourcesSubscribe)),
         Era::Envelope if listens => (NotificationOptions::all(), true),
         Era::Envelope => (NotificationOptions::default(), false),
     };
     let mut derived = ServerCapabilities::new();
-    if serves(Method::PromptsList) {
+    if handles(Method::PromptsList) {
         derived = derived.prompts(PromptsCapability::new().list_changed(changes.prompts_changed));
     }
-    if serves(Method::ResourcesList) {
+    if handles(Method::ResourcesList) {
         let resources = ResourcesCapability::new().subscribe(subscribe);
         derived = derived.resources(resources.list_changed(changes.resources_changed));
     }
-    if serves(Method::ToolsList) {
+    if handles(Method::ToolsList) {
         derived = derived.tools(ToolsCapability::new().list_changed(changes.tools_changed));
     }
-    if serves(Method::LoggingSetLevel) {
+    if handles(Method::LoggingSetLevel) {
         derived = derived.logging(Members::new());
     }
-    if serves(Method::CompletionComplete) {
+    if handles(Method::CompletionComplete) {
         derived = derived.completions(Members::new());
     }
     let given = |members: &Members| (!members.is_empty()).then(|| members.clone());

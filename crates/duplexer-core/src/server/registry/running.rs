@@ -97,7 +97,10 @@ impl Running {
         params: Option<&str>,
     ) -> Result<Outcome, McpError> {
         let message = Invocation::new(method.to_owned(), params.map(ByteString::from));
-        ServerRunner::new(self.clone(), Arc::clone(connection)).outcome(cx, message).await.map(|(outcome, _)| outcome)
+        ServerRunner::new(self.clone(), Arc::clone(connection))
+            .outcome(cx, message)
+            .await
+            .map(|(outcome, _)| outcome)
     }
 
     /// Ends every lifespan, the last one first. Bounded in time.
@@ -116,9 +119,10 @@ impl Running {
 
     /// Runs something to its end although nobody waits for it; the shutdown does.
     pub(crate) fn finish_later(&self, work: impl Future<Output = ()> + Send + 'static) {
-        match Handle::try_current() {
-            Ok(runtime) => drop(self.0.unfinished.spawn_on(work, &runtime)),
-            Err(_) => tracing::warn!("outside of a runtime nothing can be finished later"),
+        if let Ok(runtime) = Handle::try_current() {
+            self.0.unfinished.spawn_on(work, &runtime);
+        } else {
+            tracing::warn!("outside of a runtime nothing can be finished later");
         }
     }
 

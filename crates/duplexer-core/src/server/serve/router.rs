@@ -49,7 +49,8 @@ impl EraRouter {
     /// The first request decides; `initialize` is a handshake even in an envelope.
     fn decide(&self, request: &Invocation) -> &Decided {
         self.era.get_or_init(|| {
-            if Method::parse(request.method()) != Some(Method::Initialize) && envelope::is_enveloped(request) {
+            if Method::parse(request.method()) != Some(Method::Initialize) && envelope::is_enveloped(request)
+            {
                 Decided::Envelope(Arc::new(EnvelopeStream::new(Arc::clone(&self.peer))))
             } else {
                 Decided::Handshake(self.handshake())
@@ -94,7 +95,8 @@ impl EraRouter {
         {
             return Arc::clone(closed);
         }
-        let closed = Arc::new(TransportContext { back_channel: BackChannel::Closed, ..(**transport).clone() });
+        let closed =
+            Arc::new(TransportContext { back_channel: BackChannel::Closed, ..(**transport).clone() });
         *made = Some(OneWay { of: Arc::clone(transport), closed: Arc::clone(&closed) });
         closed
     }
@@ -239,10 +241,18 @@ fn handshake_lane(call: &Invocation) -> Lane {
 }
 
 fn envelope_lane(call: &Invocation) -> Lane {
-    if Method::parse(call.method()) == Some(Method::SubscriptionsListen) { Lane::Standing } else { Lane::Ordinary }
+    if Method::parse(call.method()) == Some(Method::SubscriptionsListen) {
+        Lane::Standing
+    } else {
+        Lane::Ordinary
+    }
 }
 
 fn handshake_batches(runner: &ServerRunner) -> Batches {
     let connection = runner.connection();
-    if connection.is_agreed() && connection.version().has(feature::BATCHES) { Batches::Accepted } else { Batches::Refused }
+    if connection.is_agreed() && connection.version().has(feature::BATCHES) {
+        Batches::Accepted
+    } else {
+        Batches::Refused
+    }
 }

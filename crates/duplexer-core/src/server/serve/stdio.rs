@@ -50,7 +50,8 @@ pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
     // On a worker, where the connection's own task runs beside its handlers without waking another thread.
     let server = server.clone();
     let serving = runtime.spawn(async move { serve_stdio(&server).await });
-    let ended = runtime.block_on(serving).unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+    let ended =
+        runtime.block_on(serving).unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
     // Threads that are stuck in a handler are left to the end of the process.
     runtime.shutdown_background();
     ended

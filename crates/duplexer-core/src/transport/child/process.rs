@@ -48,21 +48,9 @@ impl Process {
         let group = Pid::from_child(&child);
         // The thread takes exactly one and is there: the send cannot fail.
         let _ = hand_over.send(child);
-        let process = Self {
-            group,
-            exited: observed,
-            keep: Some(keep),
-            status: Some(status),
-        };
+        let process = Self { group, exited: observed, keep: Some(keep), status: Some(status) };
         match pipes {
-            (Some(stdin), Some(stdout), stderr) => Ok((
-                process,
-                Pipes {
-                    stdin,
-                    stdout,
-                    stderr,
-                },
-            )),
+            (Some(stdin), Some(stdout), stderr) => Ok((process, Pipes { stdin, stdout, stderr })),
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }
     }

@@ -29,13 +29,7 @@ struct State<T> {
 
 impl<T> Stream<T> {
     pub(super) fn new(stream: T) -> Self {
-        Self {
-            state: Mutex::new(State {
-                stream: Some(stream),
-                waiting: None,
-            }),
-            idle: Notify::new(),
-        }
+        Self { state: Mutex::new(State { stream: Some(stream), waiting: None }), idle: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
@@ -104,9 +98,7 @@ pub(super) struct Reader(pub(super) Arc<Stream<Input>>);
 
 impl Source for Reader {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        self.0
-            .poll(cx, |input, cx| input.poll_fill(cx, buffer))
-            .map(|read| read.unwrap_or(Ok(0)))
+        self.0.poll(cx, |input, cx| input.poll_fill(cx, buffer)).map(|read| read.unwrap_or(Ok(0)))
     }
 }
 
@@ -115,9 +107,7 @@ pub(super) struct Writer(pub(super) Arc<Stream<Output>>);
 impl FrameWriter for Writer {
     fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
         let closed = Err(TransportError::Closed);
-        self.0
-            .poll(cx, |output, cx| output.poll_write(cx, frames))
-            .map(|outcome| outcome.unwrap_or(closed))
+        self.0.poll(cx, |output, cx| output.poll_write(cx, frames)).map(|outcome| outcome.unwrap_or(closed))
     }
 
     fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {

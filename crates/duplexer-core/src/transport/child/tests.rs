@@ -29,10 +29,7 @@ async fn a_process_answers_and_ends_when_its_input_is_closed() {
     }
     assert_eq!(child.shutdown().await.unwrap().code(), Some(0));
     assert!(next(&mut reader).await.is_none());
-    assert!(matches!(
-        write(&mut writer, "{}").await,
-        Err(TransportError::Closed)
-    ));
+    assert!(matches!(write(&mut writer, "{}").await, Err(TransportError::Closed)));
 }
 
 #[tokio::test]
@@ -54,27 +51,17 @@ async fn dropping_or_closing_the_writer_ends_the_input() {
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named_in_the_error() {
     let error = Program::new("/no/such/server").spawn().unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("`/no/such/server` cannot be started: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("`/no/such/server` cannot be started: "), "{error}");
 }
 
 #[tokio::test]
 async fn a_process_gets_a_short_environment_and_what_the_caller_adds() {
     // CSTD-01. The test harness itself has many variables.
     let ours = ["PWD", "SHLVL", "_", "OLDPWD"];
-    for (program, most) in [
-        (shell("env; pwd"), &INHERITED[..]),
-        (shell("/usr/bin/env; pwd").env_clear(), &[]),
-    ] {
-        let (transport, child) = program
-            .env("ADDED", "by caller")
-            .current_dir("/usr")
-            .spawn()
-            .unwrap();
+    for (program, most) in
+        [(shell("env; pwd"), &INHERITED[..]), (shell("/usr/bin/env; pwd").env_clear(), &[])]
+    {
+        let (transport, child) = program.env("ADDED", "by caller").current_dir("/usr").spawn().unwrap();
         let (mut reader, _writer) = transport.split();
         let mut lines = Vec::new();
         while let Some(line) = next(&mut reader).await {
@@ -84,10 +71,7 @@ async fn a_process_gets_a_short_environment_and_what_the_caller_adds() {
         assert!(lines.iter().any(|line| line == "ADDED=by caller"));
         for line in lines {
             let name = line.split('=').next().unwrap();
-            assert!(
-                most.contains(&name) || ours.contains(&name) || name == "ADDED",
-                "{line}"
-            );
+            assert!(most.contains(&name) || ours.contains(&name) || name == "ADDED", "{line}");
         }
         child.shutdown().await.unwrap();
     }
@@ -105,9 +89,7 @@ async fn a_process_leads_a_group_of_its_own() {
 #[tokio::test]
 async fn a_process_that_ignores_the_end_of_input_and_sigterm_is_killed() {
     // CSTD-01, C13.
-    let (transport, child) = shell("trap '' TERM; echo ready; while :; do sleep 100; done")
-        .spawn()
-        .unwrap();
+    let (transport, child) = shell("trap '' TERM; echo ready; while :; do sleep 100; done").spawn().unwrap();
     let (mut reader, _writer) = transport.split();
     assert_eq!(text(next(&mut reader).await), "ready");
     assert_eq!(child.shutdown().await.unwrap().signal(), Some(9));
@@ -137,19 +119,15 @@ async fn what_a_process_has_started_ends_with_it() {
     let sleeper = Pid::from_raw(text(next(&mut reader).await).parse().unwrap()).unwrap();
     let sleeper = pidfd_open(sleeper, PidfdFlags::empty()).unwrap();
     child.shutdown().await.unwrap();
-    let patience = Timespec {
-        tv_sec: 10,
-        tv_nsec: 0,
-    };
+    let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
     let ended = poll(&mut [PollFd::new(&sleeper, PollFlags::IN)], Some(&patience));
     assert_eq!(ended, Ok(1));
 }
 
 #[tokio::test]
 async fn dropping_the_handle_kills_the_group_and_leaves_no_zombie() {
-    let (transport, mut child) = shell("trap '' TERM; sleep 1000 & echo $$; cat; sleep 1000")
-        .spawn()
-        .unwrap();
+    let (transport, mut child) =
+        shell("trap '' TERM; sleep 1000 & echo $$; cat; sleep 1000").spawn().unwrap();
     let (mut reader, _writer) = transport.split();
     let id = text(next(&mut reader).await);
     let status = child.process.status.take().unwrap();
@@ -161,10 +139,7 @@ async fn dropping_the_handle_kills_the_group_and_leaves_no_zombie() {
 
 #[test]
 fn a_process_is_reaped_even_if_its_runtime_has_ended() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (transport, mut child) = runtime.block_on(async { shell("cat").spawn().unwrap() });
     drop(runtime);
     let status = child.process.status.take().unwrap();
@@ -199,11 +174,7 @@ async fn a_flood_on_stderr_stops_nobody() {
     // C12, robustness 1.2 "stderr pipe fills".
     let flood =
         "head -c 3000000 /dev/zero | tr '\\0' '\\n' >&2; head -c 3000000 /dev/zero >&2; echo done; cat";
-    for stderr in [
-        Stderr::Discard,
-        Stderr::lines(|_| ()),
-        Stderr::lines(|_| panic!("a bad sink")),
-    ] {
+    for stderr in [Stderr::Discard, Stderr::lines(|_| ()), Stderr::lines(|_| panic!("a bad sink"))] {
         let (transport, child) = shell(flood).stderr(stderr).spawn().unwrap();
         let (mut reader, _writer) = transport.split();
         assert_eq!(text(next(&mut reader).await), "done");
@@ -247,9 +218,7 @@ async fn what_is_being_written_is_flushed_before_the_input_is_closed() {
 #[tokio::test]
 async fn a_process_that_does_not_read_cannot_hold_the_shutdown_up() {
     // C11.
-    let (transport, child) = shell("trap '' TERM; echo ready; exec sleep 1000")
-        .spawn()
-        .unwrap();
+    let (transport, child) = shell("trap '' TERM; echo ready; exec sleep 1000").spawn().unwrap();
     let (mut reader, mut writer) = transport.split();
     assert_eq!(text(next(&mut reader).await), "ready");
     let frame = "x".repeat(1_000_000);

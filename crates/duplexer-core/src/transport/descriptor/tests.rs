@@ -69,10 +69,7 @@ async fn serving_a_pipe_or_socket_leaves_the_flags_of_the_shared_description_alo
     let (socket, _other) = UnixStream::pair().unwrap();
     let _input = reader(input.try_clone().unwrap());
     let _output = writer(output.try_clone().unwrap());
-    let _socket = (
-        reader(socket.try_clone().unwrap()),
-        writer(socket.try_clone().unwrap()),
-    );
+    let _socket = (reader(socket.try_clone().unwrap()), writer(socket.try_clone().unwrap()));
     assert!(!nonblocking(&input) && !nonblocking(&output) && !nonblocking(&socket));
 }
 
@@ -106,10 +103,7 @@ async fn a_pipe_carries_lines_both_ways_and_ends() {
     assert_eq!(text(next(&mut reader).await), "{\"last\":1}");
     assert!(next(&mut reader).await.is_none());
     drop(peer_reader);
-    assert!(matches!(
-        write(&mut writer, "{}").await,
-        Err(TransportError::Closed)
-    ));
+    assert!(matches!(write(&mut writer, "{}").await, Err(TransportError::Closed)));
 }
 
 /// Whether there is nothing to read yet.
@@ -127,25 +121,17 @@ async fn a_peer_that_went_before_the_pipe_was_opened_is_noticed() {
     assert!(next(&mut reader).await.is_none());
     let (peer_reader, output) = io::pipe().unwrap();
     drop(peer_reader);
-    assert!(matches!(
-        write(&mut writer(output), "{}").await,
-        Err(TransportError::Closed)
-    ));
+    assert!(matches!(write(&mut writer(output), "{}").await, Err(TransportError::Closed)));
 }
 
 /// More than any buffer between the two ends holds, so that reads and writes stop half way.
 async fn much_through(mut reader: Box<dyn FrameReader>, mut writer: Box<dyn FrameWriter>) {
     let mut frames = Frames::default();
     for index in 0..20_000 {
-        frames.push(
-            format!("{{\"n\":{index},\"pad\":\"{}\"}}", "x".repeat(index % 300)).as_bytes(),
-            None,
-        );
+        frames.push(format!("{{\"n\":{index},\"pad\":\"{}\"}}", "x".repeat(index % 300)).as_bytes(), None);
     }
     let writing = async {
-        std::future::poll_fn(|cx| writer.poll_write(cx, &mut frames))
-            .await
-            .unwrap();
+        std::future::poll_fn(|cx| writer.poll_write(cx, &mut frames)).await.unwrap();
         drop(writer);
     };
     let reading = async {
@@ -174,10 +160,7 @@ async fn much_goes_through_a_named_pipe_by_threads_without_loss() {
     let path = named_pipe("much");
     let open = |path: &std::path::Path| File::options().read(true).write(true).open(path).unwrap();
     let keep = open(&path);
-    let (input, output) = (
-        File::open(&path).unwrap(),
-        File::options().write(true).open(&path).unwrap(),
-    );
+    let (input, output) = (File::open(&path).unwrap(), File::options().write(true).open(&path).unwrap());
     drop(keep);
     std::fs::remove_file(path).unwrap();
     let (reader, writer) = (reader(input), writer(output));
@@ -196,11 +179,7 @@ async fn regular_files_and_the_null_device_are_read_to_their_end() {
     write(&mut to_file, "{\"c\":3}").await.unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"c\":3}\n");
     std::fs::remove_file(path).unwrap();
-    assert!(
-        next(&mut reader(File::open("/dev/null").unwrap()))
-            .await
-            .is_none()
-    );
+    assert!(next(&mut reader(File::open("/dev/null").unwrap())).await.is_none());
 }
 
 #[tokio::test]
@@ -222,9 +201,8 @@ async fn a_full_pipe_served_by_a_thread_whose_description_someone_made_nonblocki
     let (mut peer_reader, output) = io::pipe().unwrap();
     let mut shared = Descriptor::owned(output.try_clone().unwrap());
     shared.set_nonblocking().unwrap();
-    let mut writer: Box<dyn FrameWriter> = Box::new(Output::Thread(
-        ThreadSink::start(Descriptor::owned(output)).unwrap(),
-    ));
+    let mut writer: Box<dyn FrameWriter> =
+        Box::new(Output::Thread(ThreadSink::start(Descriptor::owned(output)).unwrap()));
     let expected = "x".repeat(500_000);
     let frame = expected.clone();
     let reading = tokio::task::spawn_blocking(move || {

@@ -31,15 +31,8 @@ impl ThreadSource {
     pub(super) fn start(descriptor: Descriptor) -> io::Result<Self> {
         let (ended, alive) = io::pipe()?;
         let (sender, chunks) = mpsc::channel(1);
-        Builder::new()
-            .name("duplexer-read".into())
-            .spawn(move || read_all(&descriptor, &ended, &sender))?;
-        Ok(Self {
-            chunks,
-            current: Vec::new(),
-            start: 0,
-            _alive: alive,
-        })
+        Builder::new().name("duplexer-read".into()).spawn(move || read_all(&descriptor, &ended, &sender))?;
+        Ok(Self { chunks, current: Vec::new(), start: 0, _alive: alive })
     }
 }
 
@@ -64,10 +57,7 @@ fn read_all(descriptor: &Descriptor, ended: &PipeReader, chunks: &mpsc::Sender<i
     let mut buffer = Vec::with_capacity(CHUNK);
     loop {
         // Waiting before reading keeps an abandoned thread from swallowing what the next reader should get.
-        let mut watched = [
-            PollFd::new(ended, PollFlags::IN),
-            PollFd::new(descriptor, PollFlags::IN),
-        ];
+        let mut watched = [PollFd::new(ended, PollFlags::IN), PollFd::new(descriptor, PollFlags::IN)];
         if poll(&mut watched, None) == Err(Errno::INTR) {
             continue;
         }
@@ -102,11 +92,7 @@ impl ThreadSink {
         Builder::new()
             .name("duplexer-write".into())
             .spawn(move || write_chunks(&descriptor, receiver, &sender))?;
-        Ok(Self {
-            chunks,
-            outcomes,
-            buffer: Some(Vec::new()),
-        })
+        Ok(Self { chunks, outcomes, buffer: Some(Vec::new()) })
     }
 
     /// Ready when the thread has written all of `frames`, not when it has taken it over.

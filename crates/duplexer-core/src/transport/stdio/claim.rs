@@ -94,11 +94,7 @@ fn flush_prints() {
         let _ = io::stdout().flush();
         let _ = done.send(());
     };
-    if thread::Builder::new()
-        .name("duplexer-flush".into())
-        .spawn(flush)
-        .is_ok()
-    {
+    if thread::Builder::new().name("duplexer-flush".into()).spawn(flush).is_ok() {
         let _ = flushed.recv_timeout(FLUSH);
     }
 }

@@ -16,17 +16,8 @@ const ROLE: &str = "DUPLEXER_STDIO_TEST";
 /// This test binary again, running only `the_subject` in the given role.
 fn subject(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        "--exact",
-        "transport::stdio::tests::the_subject",
-        "--nocapture",
-        "--test-threads=1",
-    ]);
-    command
-        .env(ROLE, role)
-        .stdin(Pipe::piped())
-        .stdout(Pipe::piped())
-        .stderr(Pipe::piped());
+    command.args(["--exact", "transport::stdio::tests::the_subject", "--nocapture", "--test-threads=1"]);
+    command.env(ROLE, role).stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
     command
 }
 
@@ -41,10 +32,7 @@ fn the_subject() {
     // The harness has begun a line of its own.
     println!();
     let runtime = match role.as_str() {
-        "echo-multi" => tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build(),
+        "echo-multi" => tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build(),
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
     runtime.unwrap().block_on(async {
@@ -70,14 +58,9 @@ async fn isolation() {
     let (mut reader, mut writer) = Stdio::claim().unwrap().split();
     println!("{{\"printed\":\"by a handler\"}}");
     print!("{{\"half\":\"a line\"}}");
-    assert_eq!(
-        io::stdin().read(&mut [0; 10]).unwrap(),
-        0,
-        "standard input is the null device"
-    );
-    let inherited = Command::new("sh")
-        .args(["-c", "cat; echo '{\"child\":1}'; ls -l /proc/self/fd >&2"])
-        .status();
+    assert_eq!(io::stdin().read(&mut [0; 10]).unwrap(), 0, "standard input is the null device");
+    let inherited =
+        Command::new("sh").args(["-c", "cat; echo '{\"child\":1}'; ls -l /proc/self/fd >&2"]).status();
     assert!(inherited.unwrap().success());
     let asked = text(next(&mut reader).await);
     write(&mut writer, &asked).await.unwrap();
@@ -90,9 +73,7 @@ async fn isolation() {
 
 async fn second() {
     let first = Stdio::claim().unwrap();
-    let Err(TransportError::Setup(refusal)) = Stdio::claim() else {
-        panic!("claimed twice")
-    };
+    let Err(TransportError::Setup(refusal)) = Stdio::claim() else { panic!("claimed twice") };
     assert!(refusal.contains("already claimed fd 0"), "{refusal}");
     drop(first);
     let (reader, writer) = Stdio::claim().unwrap().split();
@@ -104,10 +85,7 @@ async fn second() {
 
 /// No descriptor is left for a duplicate.
 async fn crowded() {
-    let limit = Rlimit {
-        current: Some(3),
-        ..getrlimit(Resource::Nofile)
-    };
+    let limit = Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, limit).unwrap();
     echo(Stdio::claim().unwrap()).await;
 }
@@ -133,15 +111,8 @@ fn finish(mut child: Child, input: &str) -> (String, String) {
 fn every_line_is_answered_before_the_end_on_either_runtime() {
     // STDIO-01, STDIO-05, P-STDIO-1, P-STDIO-12.
     for role in ["echo", "echo-multi"] {
-        let (output, _) = finish(
-            subject(role).spawn().unwrap(),
-            "{\"a\":1}\n\n{\"b\":2}\r\n{\"last\":3}",
-        );
-        assert_eq!(
-            protocol(&output),
-            ["{\"a\":1}", "{\"b\":2}", "{\"last\":3}"],
-            "{role}"
-        );
+        let (output, _) = finish(subject(role).spawn().unwrap(), "{\"a\":1}\n\n{\"b\":2}\r\n{\"last\":3}");
+        assert_eq!(protocol(&output), ["{\"a\":1}", "{\"b\":2}", "{\"last\":3}"], "{role}");
     }
 }
 
@@ -162,19 +133,13 @@ fn what_others_print_or_read_never_touches_the_protocol() {
     stdout.read_to_string(&mut seen).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
-    assert_eq!(
-        protocol(&seen),
-        ["{\"asked\":1}", "{\"restored\":\"output\"}", "{\"restored\":7}"]
-    );
+    assert_eq!(protocol(&seen), ["{\"asked\":1}", "{\"restored\":\"output\"}", "{\"restored\":7}"]);
     let errors = String::from_utf8(output.stderr).unwrap();
     for strayed in ["{\"printed\"", "{\"child\":1}", "{\"half\""] {
         assert!(errors.contains(strayed), "{strayed} is missing in {errors}");
     }
     for pipe in pipes {
-        assert!(
-            !errors.contains(&pipe),
-            "a child has inherited a stream of the protocol: {errors}"
-        );
+        assert!(!errors.contains(&pipe), "a child has inherited a stream of the protocol: {errors}");
     }
 }
 
@@ -182,18 +147,12 @@ fn what_others_print_or_read_never_touches_the_protocol() {
 fn streams_that_cannot_be_duplicated_are_served_in_place() {
     // STDIO-03: best effort, and the flags that had to be set are taken back.
     let (input, mut writer) = io::pipe().unwrap();
-    let child = subject("crowded")
-        .stdin(input.try_clone().unwrap())
-        .spawn()
-        .unwrap();
+    let child = subject("crowded").stdin(input.try_clone().unwrap()).spawn().unwrap();
     writer.write_all(b"{\"a\":1}\n").unwrap();
     drop(writer);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
-    assert_eq!(
-        protocol(&String::from_utf8(output.stdout).unwrap()),
-        ["{\"a\":1}"]
-    );
+    assert_eq!(protocol(&String::from_utf8(output.stdout).unwrap()), ["{\"a\":1}"]);
     assert!(!fcntl_getfl(&input).unwrap().contains(OFlags::NONBLOCK));
 }
 
@@ -214,25 +173,16 @@ fn a_reader_can_be_dropped_while_standard_input_stays_open() {
     let child = subject("abandoned").stdin(terminal).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
-    assert_eq!(
-        protocol(&String::from_utf8(output.stdout).unwrap()),
-        ["{\"gone\":1}"]
-    );
+    assert_eq!(protocol(&String::from_utf8(output.stdout).unwrap()), ["{\"gone\":1}"]);
 }
 
 #[test]
 fn sockets_and_files_serve_as_standard_streams_and_keep_their_flags() {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let fd = |socket: &UnixStream| Pipe::from(OwnedFd::from(socket.try_clone().unwrap()));
-    let mut child = subject("echo")
-        .stdin(fd(&theirs))
-        .stdout(fd(&theirs))
-        .spawn()
-        .unwrap();
+    let mut child = subject("echo").stdin(fd(&theirs)).stdout(fd(&theirs)).spawn().unwrap();
     ours.write_all(b"{\"a\":1}\n").unwrap();
-    let mut lines = BufReader::new(ours.try_clone().unwrap())
-        .lines()
-        .map(Result::unwrap);
+    let mut lines = BufReader::new(ours.try_clone().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "{\"a\":1}"));
     assert!(!fcntl_getfl(&theirs).unwrap().contains(OFlags::NONBLOCK));
     ours.shutdown(std::net::Shutdown::Write).unwrap();
@@ -241,27 +191,17 @@ fn sockets_and_files_serve_as_standard_streams_and_keep_their_flags() {
 
     let path = std::env::temp_dir().join(format!("duplexer-{}-stdio", std::process::id()));
     std::fs::write(&path, "{\"from\":\"a file\"}\n").unwrap();
-    let child = subject("echo")
-        .stdin(std::fs::File::open(&path).unwrap())
-        .spawn()
-        .unwrap();
+    let child = subject("echo").stdin(std::fs::File::open(&path).unwrap()).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
     std::fs::remove_file(path).unwrap();
-    assert_eq!(
-        protocol(&String::from_utf8(output.stdout).unwrap()),
-        ["{\"from\":\"a file\"}"]
-    );
+    assert_eq!(protocol(&String::from_utf8(output.stdout).unwrap()), ["{\"from\":\"a file\"}"]);
 }
 
 #[test]
 fn output_that_shares_its_pipe_with_stderr_stays_blocking_for_others() {
     let (mut reader, shared) = io::pipe().unwrap();
     let keep = shared.try_clone().unwrap();
-    let mut child = subject("echo")
-        .stdout(shared.try_clone().unwrap())
-        .stderr(shared)
-        .spawn()
-        .unwrap();
+    let mut child = subject("echo").stdout(shared.try_clone().unwrap()).stderr(shared).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"{\"a\":1}\n").unwrap();
     let mut seen = String::new();
