@@ -15,6 +15,8 @@ pub(crate) mod outbound;
 pub(crate) mod outbox;
 pub(crate) mod signals;
 pub(crate) mod sync;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -11,7 +11,6 @@ use tokio::sync::oneshot;
 
 use super::core::{Core, Phase, Waiter};
 use super::handle::with_scratch;
-use crate::dispatch::clock::CallClock;
 use crate::dispatch::correlator::Taken;
 use crate::dispatch::lock;
 use crate::dispatch::outbound::{
@@ -131,7 +130,7 @@ impl Core {
                 (Delivery::Lost, _) => CallError::Closed,
                 (Delivery::Written, None) => std::future::pending().await,
                 (Delivery::Written, Some(timeout)) => {
-                    options.clock.clone().unwrap_or_else(CallClock::new).run_for(timeout).await;
+                    options.clock.clone().unwrap_or_default().run_for(timeout).await;
                     CallError::timeout(method)
                 }
             }

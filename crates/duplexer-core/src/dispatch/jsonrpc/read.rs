@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use super::Connection;
 use super::core::{Accepted, Call, Standalone};
 use crate::dispatch::contain::contain;
-use crate::dispatch::correlator::Taken;
 use crate::dispatch::outbox::Admission;
 use crate::dispatch::{
     Batches, CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, lock, signals,
@@ -222,13 +221,10 @@ impl<I: Inbound> Connection<I> {
         let accepted = table.theirs.accept(id.clone(), |ticket| {
             Arc::new(Call::new(&self.core, id.clone(), ticket, lane, transport.back_channel))
         });
-        let call = match accepted {
-            Ok(call) => Arc::clone(call),
-            Err(Taken) => {
-                drop(table);
-                let message = format!("Invalid request: id {id} is already in flight");
-                return owe(Some(&id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message));
-            }
+        let Ok(call) = accepted.map(Arc::clone) else {
+            drop(table);
+            let message = format!("Invalid request: id {id} is already in flight");
+            return owe(Some(&id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message));
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation, unanswered };

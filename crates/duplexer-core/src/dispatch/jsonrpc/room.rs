@@ -42,11 +42,12 @@ impl Core {
 
     pub(super) fn settle(&self, id: &RequestId, answer: Result<ByteString, CallError>) {
         let waiter = lock(&self.table).ours.settle(id);
-        match waiter {
-            // The caller may be gone by now, which is its right.
-            Some(waiter) => drop(waiter.answer.send(answer)),
-            None => tracing::debug!(%id, "an answer nobody waits for is dropped"),
-        }
+        let Some(waiter) = waiter else {
+            tracing::debug!(%id, "an answer nobody waits for is dropped");
+            return;
+        };
+        // The caller may be gone by now, which is its right.
+        let _ = waiter.answer.send(answer);
     }
 
     pub(super) fn cancel(&self, params: Option<&str>) {
