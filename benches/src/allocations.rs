@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The system's allocator with a counter. Make it the `#[global_allocator]` of a binary that counts.
 #[derive(Debug)]
@@ -41,4 +42,41 @@ pub fn during(work: impl FnOnce()) -> usize {
     let before = COUNT.get();
     work();
     COUNT.get() - before
+}
+
+/// The system's allocator with counters for all threads together.
+#[derive(Debug)]
+pub struct Total;
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+fn note_total(size: usize) {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    BYTES.fetch_add(size as u64, Ordering::Relaxed);
+}
+
+// SAFETY: every call goes on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Total {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note_total(layout.size());
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note_total(size);
+        // SAFETY: as promised by the caller.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// How many allocations there were and how many bytes, as the load generator reads them.
+pub fn total() -> String {
+    format!("{} {}", CALLS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed))
 }

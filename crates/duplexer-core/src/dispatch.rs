@@ -5,6 +5,7 @@
 //! it, and [`Outbound`], which it offers to them.
 
 pub(crate) mod clock;
+pub(crate) mod contain;
 pub(crate) mod context;
 pub(crate) mod correlator;
 pub(crate) mod direct;
@@ -13,12 +14,17 @@ pub(crate) mod jsonrpc;
 pub(crate) mod outbound;
 pub(crate) mod outbox;
 pub(crate) mod signals;
+pub(crate) mod sync;
+#[cfg(test)]
+mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use duplexer_types::jsonrpc::Body;
 
 use crate::error::McpError;
+
+pub(crate) use sync::lock;
 
 pub use clock::{CallClock, ClockPause};
 pub use context::{CallContext, Cancellation, Channel};
@@ -100,9 +106,4 @@ pub enum Batches {
     Accepted,
     /// They are answered with an error.
     Refused,
-}
-
-/// A panic while a lock is held cannot leave the data behind it inconsistent: every change is one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

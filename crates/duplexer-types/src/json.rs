@@ -316,6 +316,31 @@ fn repeated_name<T>(members: &[(String, T)]) -> Option<&str> {
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
+/// A deserializer that gives structs objects and nothing else.
+pub(crate) struct ObjectsOnly<D>(pub(crate) D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectsOnly<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,6 +367,17 @@ mod tests {
         for text in ["", "{", "nul", "1 2", "{\"a\":}"] {
             assert!(Json::parse(text).is_err(), "{text}");
         }
+    }
+
+    /// A struct of the protocol is an object, never an array of its values.
+    #[test]
+    fn models_are_read_from_objects_only() {
+        use crate::lifecycle::Implementation;
+        assert!(serde_json::from_str::<Implementation>(r#"{"name":"n","version":"1"}"#).is_ok());
+        for text in [r#"["n","1"]"#, "null", "5", "\"n\""] {
+            assert!(serde_json::from_str::<Implementation>(text).is_err(), "{text}");
+        }
+        assert!(serde_json::from_str::<crate::capabilities::ClientCapabilities>("[]").is_err());
     }
 
     #[test]

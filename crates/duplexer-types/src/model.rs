@@ -124,11 +124,19 @@ macro_rules! model {
         $($doc)*
         #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
         #[cfg_attr(test, derive(arbitrary::Arbitrary))]
+        #[serde(remote = "Self")]
         #[non_exhaustive]
         pub struct $name {
             $($(#[$rattr])* #[serde(rename = $rwire)] pub $r: $rty,)*
             $($(#[$oattr])* #[serde(rename = $owire, default)] pub $o: Option<$oty>,)*
             $($(#[$xattr])* #[serde(rename = $xwire, default)] pub $x: Option<$xty>,)*
+        }
+
+        // What serde derives also reads arrays; with `remote` it stays private and is given objects only.
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::deserialize($crate::json::ObjectsOnly(deserializer))
+            }
         }
 
         impl $name {

@@ -75,6 +75,9 @@ impl CallContext {
 
 impl std::fmt::Debug for CallContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallContext").field("id", &self.id).field("transport", &self.transport.kind).finish()
+        f.debug_struct("CallContext")
+            .field("id", &self.id)
+            .field("transport", &self.transport.kind)
+            .finish_non_exhaustive()
     }
 }

@@ -6,13 +6,13 @@
 mod call;
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::Body;
 
 use self::call::text_of;
+use super::contain::contain;
 use super::context::Cancellation;
 use super::correlator::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
@@ -82,8 +82,7 @@ impl<I: Inbound> Receive for Receiver<I> {
     }
 
     fn intercept(&self, call: &Invocation) -> Intercept {
-        let intercepted = std::panic::catch_unwind(AssertUnwindSafe(|| self.0.intercept(call)));
-        intercepted.unwrap_or(Intercept::Forward)
+        contain(|| self.0.intercept(call)).unwrap_or(Intercept::Forward)
     }
 }
 

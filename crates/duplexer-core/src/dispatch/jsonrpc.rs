@@ -1,20 +1,24 @@
 //! The JSON-RPC dispatcher over a transport.
 //!
 //! `read` takes frames in, in wire order; `handle` runs one request as a task; `peer` makes our own calls;
-//! `core` is what they share; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
+//! `core` is what they share and `room` its rules; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
 //! without awaiting from holding up the others.
 
 mod core;
 mod drain;
 mod handle;
 mod peer;
+mod pulse;
 mod read;
+mod room;
 mod watchdog;
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::task::TaskTracker;
 
 use self::core::Core;
@@ -147,23 +151,18 @@ impl Dispatch for JsonRpcDispatcher {
     /// Dropping the future interrupts every handler.
     async fn run<I: Inbound>(self, inbound: Arc<I>) -> Result<(), RunError> {
         let Self { core, reader } = self;
-        let connection = Arc::new(Connection { core: Arc::clone(&core), inbound, tasks: TaskTracker::new() });
         core.start();
-        let _interrupt_on_drop = drain::InterruptOnDrop(&core);
-        let _watchdog = watchdog::Watchdog::start(&core);
-        let served = async {
-            let read = connection.read(reader).await;
-            connection.drain().await;
-            read
-        };
-        let read = tokio::select! {
-            read = served => read,
-            () = core.outbox.drive() => Ok(()),
-        };
-        drain::close_outbox(&core).await;
-        match core.raised_failure() {
-            Some(failure) => Err(RunError::Handler(failure)),
-            None => read.map_err(RunError::Transport),
+        let _interrupt_on_drop = drain::InterruptOnDrop(Arc::clone(&core));
+        // A task of its own, wherever the caller runs: on a runtime's thread the handlers it starts stay near,
+        // and waking it makes a thread that can wait for input look for some.
+        let mut serving = JoinSet::new();
+        let connection = Connection { core, inbound, tasks: TaskTracker::new() };
+        serving.spawn(Arc::new(connection).serve(reader));
+        match serving.join_next().await.map(|ended| ended.map_err(JoinError::try_into_panic)) {
+            Some(Ok(served)) => served,
+            Some(Err(Ok(panic))) => resume_unwind(panic),
+            // The runtime is going away.
+            Some(Err(Err(_))) | None => Ok(()),
         }
     }
 }
@@ -188,4 +187,26 @@ struct Connection<I> {
     core: Arc<Core>,
     inbound: Arc<I>,
     tasks: TaskTracker,
+}
+
+impl<I: Inbound> Connection<I> {
+    /// The whole life of the connection.
+    async fn serve(self: Arc<Self>, reader: Box<dyn FrameReader>) -> Result<(), RunError> {
+        let core = &self.core;
+        let _watchdog = watchdog::Watchdog::start(core);
+        let served = async {
+            let read = self.read(reader).await;
+            self.drain().await;
+            read
+        };
+        let read = tokio::select! {
+            read = served => read,
+            () = core.outbox.drive() => Ok(()),
+        };
+        drain::close_outbox(core).await;
+        match core.raised_failure() {
+            Some(failure) => Err(RunError::Handler(failure)),
+            None => read.map_err(RunError::Transport),
+        }
+    }
 }

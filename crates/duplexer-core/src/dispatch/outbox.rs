@@ -5,14 +5,13 @@
 //! over. Frames produced while a handler is polled are written when its poll ends; frames of handlers that
 //! are about to start anyway are waited for (`hold` / `release`), so that a burst leaves in one write.
 
+use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-use super::lock;
+use super::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock, thread_local};
 use crate::transport::{FrameWriter, Frames, Hints, TransportError};
 
 /// Producers wait while this many bytes are queued.
@@ -25,8 +24,10 @@ pub(crate) struct Outbox {
     writer: Mutex<Writer>,
     /// Wakes the writer task.
     work: Notify,
-    /// Wakes producers that wait for room, and those who wait for a frame to be written.
+    /// Wakes producers that wait for room.
     room: Notify,
+    /// Wakes those who wait for a frame to be written.
+    progress: Notify,
     /// Bytes ever handed to the transport.
     written: AtomicU64,
     /// Handlers that are scheduled but have not been polled yet.
@@ -42,7 +43,8 @@ struct Queue {
 }
 
 struct Writer {
-    half: Box<dyn FrameWriter>,
+    /// Gone once the direction has ended, so that the peer sees the end even while we still hold the outbox.
+    half: Option<Box<dyn FrameWriter>>,
     current: Frames,
     /// The transport takes no more: only the writer task may ask it again, because its waker is registered.
     blocked: bool,
@@ -70,6 +72,15 @@ pub(crate) enum Admission {
     Reserved,
 }
 
+/// Whether a queued frame left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// The transport has all of it.
+    Written,
+    /// The peer was gone first.
+    Lost,
+}
+
 thread_local! {
     /// The outbox whose handler is being polled on this thread; its frames are written when the poll ends.
     static POLLING: Cell<usize> = const { Cell::new(0) };
@@ -78,10 +89,11 @@ thread_local! {
 impl Outbox {
     pub(crate) fn new(half: Box<dyn FrameWriter>) -> Self {
         Self {
-            queue: Mutex::default(),
-            writer: Mutex::new(Writer { half, current: Frames::default(), blocked: false }),
+            queue: Mutex::new(Queue::default()),
+            writer: Mutex::new(Writer { half: Some(half), current: Frames::default(), blocked: false }),
             work: Notify::new(),
             room: Notify::new(),
+            progress: Notify::new(),
             written: AtomicU64::new(0),
             held: AtomicUsize::new(0),
         }
@@ -89,6 +101,7 @@ impl Outbox {
 
     /// Queues a frame if it is admitted now. Does not write.
     pub(crate) fn offer(&self, frame: &[u8], hints: Option<Hints>, admission: Admission) -> Offer {
+        let frame = one_line(frame);
         let mut queue = lock(&self.queue);
         if queue.closed {
             return Offer::Closed;
@@ -99,7 +112,7 @@ impl Outbox {
             Admission::Control => queue.control += 1,
             Admission::Ordinary | Admission::Reserved => {}
         }
-        queue.frames.push(frame, hints);
+        queue.frames.push(&frame, hints);
         queue.pushed += frame.len() as u64 + 1;
         Offer::Taken(queue.pushed)
     }
@@ -130,16 +143,19 @@ impl Outbox {
         }
     }
 
-    /// Resolves when everything up to `position` has been handed to the transport, or the peer is gone.
-    pub(crate) async fn written(&self, position: u64) {
+    /// Resolves when everything up to `position` has been handed to the transport, or never will be.
+    pub(crate) async fn delivery(&self, position: u64) -> Delivery {
         loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            if self.written.load(Ordering::Acquire) >= position || lock(&self.queue).closed {
-                return;
+            let progress = self.progress.notified();
+            tokio::pin!(progress);
+            progress.as_mut().enable();
+            if self.written.load(Ordering::Acquire) >= position {
+                return Delivery::Written;
             }
-            room.await;
+            if lock(&self.queue).closed {
+                return Delivery::Lost;
+            }
+            progress.await;
         }
     }
 
@@ -157,16 +173,17 @@ impl Outbox {
 
     /// Runs a poll of one of this connection's handlers, then writes what it has queued.
     pub(crate) fn during<R>(&self, poll: impl FnOnce() -> R) -> R {
-        let outer = POLLING.replace(std::ptr::from_ref(self).addr());
+        let here = std::ptr::from_ref(self).addr();
+        let outer = POLLING.with(|polling| polling.replace(here));
         let result = poll();
-        POLLING.set(outer);
+        POLLING.with(|polling| polling.set(outer));
         self.flush_if_idle();
         result
     }
 
     /// Something was queued: it leaves when the current poll ends, or else through the writer task.
     pub(crate) fn nudge(&self) {
-        if POLLING.get() != std::ptr::from_ref(self).addr() {
+        if POLLING.with(Cell::get) != std::ptr::from_ref(self).addr() {
             self.work.notify_one();
         }
     }
@@ -178,6 +195,8 @@ impl Outbox {
 
     /// Writes what is queued, unless other handlers are about to add to it.
     pub(crate) fn flush_if_idle(&self) {
+        // Not missed between two threads: the queue's lock orders this look after the last release, or that
+        // release's look at the queue after our frame.
         if self.held.load(Ordering::Relaxed) == 0 {
             self.flush();
         }
@@ -234,9 +253,14 @@ impl Outbox {
                 }
                 std::mem::swap(&mut writer.current, &mut queue.frames);
                 queue.control = 0;
+                drop(queue);
+                self.room.notify_waiters();
             }
             let before = writer.current.len();
-            let result = writer.half.poll_write(cx, &mut writer.current);
+            let result = match &mut writer.half {
+                Some(half) => half.poll_write(cx, &mut writer.current),
+                None => Poll::Ready(Err(TransportError::Closed)),
+            };
             self.count(before - writer.current.len());
             match result {
                 Poll::Pending => return Poll::Pending,
@@ -244,7 +268,7 @@ impl Outbox {
                 Poll::Ready(Err(error)) => {
                     tracing::debug!(%error, "the peer takes no more frames");
                     writer.current = Frames::default();
-                    self.close();
+                    self.refuse();
                     return Poll::Ready(());
                 }
             }
@@ -254,26 +278,46 @@ impl Outbox {
     fn count(&self, bytes: usize) {
         if bytes > 0 {
             self.written.fetch_add(bytes as u64, Ordering::Release);
+            self.progress.notify_waiters();
         }
-        self.room.notify_waiters();
     }
 
     /// Nothing more is taken; what waits is given up.
-    pub(crate) fn close(&self) {
+    fn refuse(&self) {
         let mut queue = lock(&self.queue);
         queue.closed = true;
         queue.frames = Frames::default();
         drop(queue);
         self.room.notify_waiters();
+        self.progress.notify_waiters();
+    }
+
+    /// Nothing more is taken, and the direction ends as it stands.
+    pub(crate) fn close(&self) {
+        self.refuse();
+        let half = lock(&self.writer).half.take();
+        drop(half);
     }
 
     /// Writes everything, then ends the direction.
     pub(crate) async fn finish(&self) -> Result<(), TransportError> {
         std::future::poll_fn(|cx| self.poll_drive(cx)).await;
-        let closed = std::future::poll_fn(|cx| lock(&self.writer).half.poll_close(cx)).await;
+        let closed = std::future::poll_fn(|cx| match &mut lock(&self.writer).half {
+            Some(half) => half.poll_close(cx),
+            None => Poll::Ready(Ok(())),
+        });
+        let closed = closed.await;
         self.close();
         closed
     }
+}
+
+/// A frame is a line. What an author writes as a result may hold line breaks, which in JSON are mere space.
+fn one_line(frame: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'\n', frame).is_none() {
+        return Cow::Borrowed(frame);
+    }
+    Cow::Owned(frame.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect())
 }
 
 #[cfg(test)]

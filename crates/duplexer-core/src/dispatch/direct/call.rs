@@ -1,10 +1,7 @@
 //! A call from one end of an in-process connection to the other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 
 use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -14,6 +11,7 @@ use duplexer_types::meta::key;
 
 use super::{Receive, Side, back_channel};
 use crate::dispatch::clock::CallClock;
+use crate::dispatch::contain::{Contained, contain};
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::correlator::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
@@ -55,12 +53,16 @@ pub(super) async fn request(
     let ending = EndOnDrop(Arc::clone(&call));
     let answered = async {
         let receiver = there.receiver().await.ok_or(CallError::Closed)?;
-        let cx = CallContext::new(Some(id.id.clone()), Arc::clone(&there.context), call);
+        let cx = CallContext::new(Some(id.id.clone()), Arc::clone(&there.context), Arc::clone(&call) as _);
+        let answer = handle(&*receiver, cx, invocation).await;
+        answer.map_err(|failure| CallError::Peer(show(&there, &failure, &method)))
+    };
+    let answered = async {
         tokio::select! {
-            answer = handle(&*receiver, cx, invocation) => {
-                answer.map_err(|failure| CallError::Peer(show(&there, &failure, &method)))
-            }
+            biased;
+            outcome = answered => outcome,
             () = there.closed.raised() => Err(CallError::Closed),
+            () = call.caller.closed.raised() => Err(CallError::Closed),
         }
     };
     let clock = options.clock.unwrap_or_else(CallClock::new);
@@ -81,17 +83,12 @@ pub(super) async fn request(
 
 /// Runs a handler and contains its panics.
 async fn handle(receiver: &dyn Receive, cx: CallContext, call: Invocation) -> Result<ByteString, McpError> {
-    let mut handler = pin!(async { receiver.request(cx, call).await });
-    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))) {
-        Ok(poll) => poll,
-        Err(panic) => Poll::Ready(Err(McpError::panicked(&*panic))),
-    })
-    .await
+    Contained::new(|| receiver.request(cx, call))?.await?
 }
 
 /// What the caller sees of a failure: its text too, where a test asks for it.
 fn show(there: &Side, failure: &McpError, method: &str) -> ErrorObject {
-    let error = failure.to_wire(method);
+    let error = contain(|| failure.to_wire(method)).unwrap_or_else(|_| ErrorObject::internal());
     if there.failures == FailureMode::Raise && !failure.is_deliberate() {
         let text = std::error::Error::source(failure)
             .map_or_else(|| failure.to_string(), |cause| Chain(cause).to_string());
@@ -125,15 +122,11 @@ pub(super) fn notify(here: Arc<Side>, there: Arc<Side>, method: &str, params: Op
         };
         let method = call.method().to_owned();
         let cx = CallContext::new(None, Arc::clone(&there.context), Arc::new(channel));
-        let mut handler = pin!(async { receiver.notification(cx, call).await });
-        std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))) {
-            Ok(poll) => poll,
-            Err(panic) => {
-                McpError::panicked(&*panic).to_wire(&method);
-                Poll::Ready(())
-            }
-        })
-        .await;
+        let handled = async { Contained::new(|| receiver.notification(cx, call))?.await };
+        if let Err(failure) = handled.await {
+            // Nobody is answered, but the failure is logged as any other.
+            let _ = failure.to_wire(&method);
+        }
     })
 }
 
@@ -190,7 +183,7 @@ impl DirectCall {
         let Ok(text) = text_of(params) else { return false };
         match signals::progress(Some(&text)) {
             Some((token, progress)) if token == self.token => {
-                if catch_unwind(AssertUnwindSafe(|| (callback.0)(progress))).is_err() {
+                if contain(|| (callback.0)(progress)).is_err() {
                     tracing::error!(%token, "a progress callback panicked");
                 }
                 true

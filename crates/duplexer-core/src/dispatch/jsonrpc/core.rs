@@ -8,7 +8,7 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::{Body, RequestId};
 use tokio::sync::{Notify, oneshot};
 
-use super::watchdog::Pulse;
+use super::pulse::Pulse;
 use super::{DispatchOptions, FailureMode};
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::correlator::{InFlight, Outstanding, Ticket};
@@ -100,8 +100,13 @@ impl Core {
     /// Keeps a failure to end the run with, where that is wanted.
     pub(super) fn raise(&self, failure: McpError) {
         if self.options.failures == FailureMode::Raise && !failure.is_deliberate() {
-            lock(&self.table).failure.get_or_insert(failure);
-            self.stop.request();
+            let mut table = lock(&self.table);
+            // The first one ends the run; another must not cut short what is being drained.
+            if table.failure.is_none() && table.phase == Phase::Running {
+                table.failure = Some(failure);
+                drop(table);
+                self.stop.request();
+            }
         }
     }
 
@@ -148,10 +153,10 @@ pub(super) struct Call {
     pub(super) ticket: Ticket,
     pub(super) lane: Lane,
     pub(super) back_channel: BackChannel,
-    /// Raised when the peer cancels; the handler may look.
+    /// Raised when the peer cancels or the connection is cut; the handler may look.
     pub(super) cancellation: Cancellation,
-    /// Raised when the handler is to be dropped.
-    pub(super) interrupt: Cancellation,
+    /// The peer has cancelled it: it is never answered.
+    called_off: AtomicBool,
     /// The handler has ended: nothing more is said on behalf of this request.
     ended: AtomicBool,
 }
@@ -171,9 +176,19 @@ impl Call {
             lane,
             back_channel,
             cancellation: Cancellation::new(),
-            interrupt: Cancellation::new(),
+            called_off: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// The peer wants no answer any more.
+    pub(super) fn call_off(&self) {
+        self.called_off.store(true, Ordering::Release);
+        self.cancellation.raise();
+    }
+
+    pub(super) fn is_called_off(&self) -> bool {
+        self.called_off.load(Ordering::Acquire)
     }
 
     pub(super) fn end(&self) {

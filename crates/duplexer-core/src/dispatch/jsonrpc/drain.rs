@@ -33,16 +33,15 @@ impl<I: Inbound> Connection<I> {
         // Either way the rest is cut; the difference is only whether there is a rest.
         let _ = drained.await;
         let rest = core.interrupt_all();
-        if rest.is_empty() {
-            return;
-        }
         let cut = timeout(LAST_ANSWERS, async {
+            let mut frame = Vec::new();
             for call in rest {
-                let mut frame = Vec::new();
+                frame.clear();
                 jsonrpc::write_failure(&mut frame, Some(&call.id), &ErrorObject::connection_closed());
                 core.outbox.send(&frame, None).await;
-                core.outbox.flush();
             }
+            core.outbox.flush();
+            // Those whose request was called off may still run and are interrupted with the others.
             self.tasks.wait().await;
         });
         if cut.await.is_err() {
@@ -64,9 +63,9 @@ pub(super) async fn close_outbox(core: &Core) {
 }
 
 /// Interrupts every handler when a run is dropped instead of ended.
-pub(super) struct InterruptOnDrop<'a>(pub(super) &'a Arc<Core>);
+pub(super) struct InterruptOnDrop(pub(super) Arc<Core>);
 
-impl Drop for InterruptOnDrop<'_> {
+impl Drop for InterruptOnDrop {
     fn drop(&mut self) {
         self.0.close_to_callers();
         self.0.closing.raise();

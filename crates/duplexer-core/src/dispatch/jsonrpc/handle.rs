@@ -1,7 +1,6 @@
 //! One request of the peer from its start to its answer, isolated from all others.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,8 +8,10 @@ use std::task::{Context, Poll};
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, Body};
 
+use super::CancelMode;
 use super::Connection;
 use super::core::{Accepted, Call, Core};
+use crate::dispatch::contain::contain;
 use crate::dispatch::outbox::{Admission, Offer};
 use crate::dispatch::{CallContext, Inbound, Invocation, Lane, lock};
 use crate::error::McpError;
@@ -58,7 +59,7 @@ impl<I: Inbound> Connection<I> {
             }
             Lane::Ordinary | Lane::Inline => {
                 table.load.running -= 1;
-                table.unpark()
+                table.unpark(&self.core)
             }
         };
         drop(table);
@@ -75,7 +76,7 @@ impl<I: Inbound> Connection<I> {
             let method = call.method().to_owned();
             let handler = async { Arc::clone(&connection.inbound).notification(cx, call).await };
             if let Run::Panicked(error) = supervise(&connection.core, None, handler).await {
-                error.to_wire(&method);
+                shown(&error, &method);
                 connection.core.raise(error);
             }
             lock(&connection.core.table).load.notifications -= 1;
@@ -96,10 +97,13 @@ impl Core {
         let owed = lock(&self.table).theirs.finish(&call.id, call.ticket).is_some();
         match outcome {
             Some(outcome) if owed => self.answer(call, outcome, method).await,
-            _ => {
-                let hook = AssertUnwindSafe(|| unanswered.map(Unanswered::call));
-                if catch_unwind(hook).is_err() {
-                    tracing::error!(method, "a transport's hook for unanswered requests panicked");
+            outcome => {
+                // What was to be the answer is the author's, and so is what happens when it is dropped.
+                let dropped = contain(|| drop(outcome));
+                let hook = unanswered.filter(|_| call.is_called_off());
+                let hooked = contain(|| hook.map(Unanswered::call));
+                if let Err(failure) = dropped.and(hooked.map(drop)) {
+                    tracing::error!(method, %failure, "the end of a request without an answer panicked");
                 }
             }
         }
@@ -122,7 +126,7 @@ impl Core {
             None => self.outbox.flush_if_idle(),
         }
         if let Some(failure) = failure {
-            self.raise(failure);
+            let _ = contain(|| self.raise(failure));
         }
     }
 }
@@ -137,20 +141,24 @@ fn write_answer<B: Body>(
     let failure = match outcome {
         Ok(reply) => {
             // Dropped inside as well: what a reply runs when it is written or dropped is the author's code.
-            let written = catch_unwind(AssertUnwindSafe(|| jsonrpc::write_success(frame, &call.id, &reply)));
-            let dropped = catch_unwind(AssertUnwindSafe(|| drop(reply)));
+            let written = contain(|| jsonrpc::write_success(frame, &call.id, &reply));
+            let dropped = contain(|| drop(reply));
             match (written, dropped) {
                 (Ok(Ok(())), Ok(())) => return None,
                 (Ok(Err(error)), _) => McpError::internal(error),
-                (Err(panic), _) | (_, Err(panic)) => McpError::panicked(&*panic),
+                (Err(failure), _) | (_, Err(failure)) => failure,
             }
         }
         Err(failure) => failure,
     };
     frame.clear();
-    let error: ErrorObject = failure.to_wire(method);
-    jsonrpc::write_failure(frame, Some(&call.id), &error);
+    jsonrpc::write_failure(frame, Some(&call.id), &shown(&failure, method));
     Some(failure)
+}
+
+/// What the peer sees of a failure. How an author's error describes itself is the author's code as well.
+fn shown(failure: &McpError, method: &str) -> ErrorObject {
+    contain(|| failure.to_wire(method)).unwrap_or_else(|_| ErrorObject::internal())
 }
 
 /// Polls a handler, contains its panics, and drops it when it is interrupted.
@@ -158,11 +166,11 @@ async fn supervise<F: Future>(core: &Core, call: Option<&Call>, handler: F) -> R
     let mut handler = pin!(Some(handler));
     let mut interrupt = pin!(async {
         match call {
-            Some(call) => tokio::select! {
-                () = call.interrupt.raised() => {}
+            Some(call) if core.options.cancel == CancelMode::Interrupt => tokio::select! {
+                () = call.cancellation.raised() => {}
                 () = core.cut.raised() => {}
             },
-            None => core.cut.raised().await,
+            _ => core.cut.raised().await,
         }
     });
     let run = std::future::poll_fn(|cx| {
@@ -172,10 +180,12 @@ async fn supervise<F: Future>(core: &Core, call: Option<&Call>, handler: F) -> R
         })
     })
     .await;
-    let dropped = catch_unwind(AssertUnwindSafe(|| handler.set(None)));
-    match (run, dropped) {
-        (Run::Returned(_) | Run::Interrupted, Err(panic)) => Run::Panicked(McpError::panicked(&*panic)),
-        (run, _) => run,
+    match contain(|| handler.set(None)) {
+        Ok(()) => run,
+        Err(failure) => {
+            let _ = contain(|| drop(run));
+            Run::Panicked(failure)
+        }
     }
 }
 
@@ -185,10 +195,10 @@ fn poll_contained<F: Future>(
     cx: &mut Context<'_>,
 ) -> Poll<Run<F::Output>> {
     let Some(handler) = handler.as_pin_mut() else { return Poll::Pending };
-    match core.pulse.beat(|| catch_unwind(AssertUnwindSafe(|| handler.poll(cx)))) {
+    match core.pulse.beat(|| contain(|| handler.poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Run::Returned(output)),
-        Err(panic) => Poll::Ready(Run::Panicked(McpError::panicked(&*panic))),
+        Err(failure) => Poll::Ready(Run::Panicked(failure)),
     }
 }
 

@@ -11,13 +11,12 @@ use tokio::sync::oneshot;
 
 use super::core::{Core, Phase, Waiter};
 use super::handle::with_scratch;
-use crate::dispatch::clock::CallClock;
 use crate::dispatch::correlator::Taken;
 use crate::dispatch::lock;
 use crate::dispatch::outbound::{
     Abandon, BoxFuture, CallOptions, Outbound, OutboundRequest, Sending, params_with_meta,
 };
-use crate::dispatch::outbox::{Admission, Offer};
+use crate::dispatch::outbox::{Admission, Delivery, Offer};
 use crate::dispatch::signals::{CANCELLED, Cancel};
 use crate::error::CallError;
 use crate::transport::Hints;
@@ -133,16 +132,20 @@ impl Core {
         options: &CallOptions,
     ) -> Result<ByteString, CallError> {
         let answered = async { answer.await.unwrap_or(Err(CallError::Closed)) };
-        let Some(timeout) = options.timeout else { return answered.await };
-        let clock = options.clock.clone().unwrap_or_else(CallClock::new);
-        let expired = async {
-            self.outbox.written(position).await;
-            clock.run_for(timeout).await;
+        let unanswered = async {
+            match (self.outbox.delivery(position).await, options.timeout) {
+                (Delivery::Lost, _) => CallError::Closed,
+                (Delivery::Written, None) => std::future::pending().await,
+                (Delivery::Written, Some(timeout)) => {
+                    options.clock.clone().unwrap_or_default().run_for(timeout).await;
+                    CallError::timeout(method)
+                }
+            }
         };
         tokio::select! {
             biased;
             outcome = answered => outcome,
-            () = expired => Err(CallError::timeout(method)),
+            failure = unanswered => Err(failure),
         }
     }
 

@@ -1,7 +1,6 @@
 //! The read loop: takes frames in, in wire order. It never waits for a handler or for the writer, except for
 //! an inline method, and when the peer is to feel that there is no room.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -11,9 +10,9 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
 use tokio::task::JoinHandle;
 
-use super::core::{Accepted, Call, Core, Standalone, Table};
-use super::{CancelMode, Connection, Unreadable};
-use crate::dispatch::correlator::Taken;
+use super::Connection;
+use super::core::{Accepted, Call, Standalone};
+use crate::dispatch::contain::contain;
 use crate::dispatch::outbox::Admission;
 use crate::dispatch::{
     Batches, CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, lock, signals,
@@ -36,8 +35,8 @@ enum Next {
     Await(JoinHandle<()>),
     /// There may be no room for another request.
     WaitForRoom,
-    /// Several, in order.
-    All(Vec<Next>),
+    /// Take this array of messages apart first, one by one: what they owe may be much more than they are.
+    Batch(ByteString, Option<Arc<TransportContext>>),
 }
 
 /// What the loop woke up for.
@@ -68,7 +67,7 @@ impl<I: Inbound> Connection<I> {
                 Woken::Frame(Some(Ok(Incoming::Message(message)))) => self.message(message, &mut nameless),
                 Woken::Frame(Some(Ok(Incoming::Unreadable(reason)))) => {
                     self.core.observe(None, &reason);
-                    self.core.reject(&Malformed::NotJson, &mut nameless)
+                    reject(&Malformed::NotJson, &mut nameless)
                 }
             };
             if matches!(next, Next::ReadOn) {
@@ -76,13 +75,13 @@ impl<I: Inbound> Connection<I> {
             }
             tokio::select! {
                 biased;
-                () = self.carry_out(next) => {}
+                () = self.carry_out(next, &mut nameless) => {}
                 () = stopped.as_mut() => return Ok(()),
             }
         }
     }
 
-    async fn carry_out(&self, next: Next) {
+    async fn carry_out(self: &Arc<Self>, next: Next, nameless: &mut u32) {
         match next {
             Next::ReadOn | Next::WaitForRoom => {}
             Next::Owe(frame) => {
@@ -92,11 +91,7 @@ impl<I: Inbound> Connection<I> {
                 // A panic has been contained inside; there is nothing to learn from the handle.
                 let _ = handler.await;
             }
-            Next::All(all) => {
-                for next in all {
-                    Box::pin(self.carry_out(next)).await;
-                }
-            }
+            Next::Batch(text, context) => self.batch(&text, context.as_ref(), nameless).await,
         }
         self.core.wait_for_room().await;
     }
@@ -104,16 +99,25 @@ impl<I: Inbound> Connection<I> {
     fn message(self: &Arc<Self>, message: IncomingMessage, nameless: &mut u32) -> Next {
         let IncomingMessage { text, context, unanswered } = message;
         match jsonrpc::read(&text) {
-            Ok(Frame::Batch(batch)) => self.batch(&text, batch, context.as_ref(), nameless),
-            Ok(frame) => {
-                *nameless = 0;
-                self.frame(&text, frame, context, unanswered)
-            }
-            Err(malformed) => {
-                self.core.observe(Some(&text), &malformed);
-                self.core.reject(&malformed, nameless)
-            }
+            Ok(Frame::Batch(_)) => match contain(|| self.inbound.batches()) {
+                Ok(Batches::Accepted) => Next::Batch(text, context),
+                _ => self.malformed(
+                    &text,
+                    &Malformed::Invalid {
+                        id: None,
+                        reason: "batches are not part of this protocol revision",
+                    },
+                    nameless,
+                ),
+            },
+            Ok(frame) => self.frame(&text, frame, context, unanswered, nameless),
+            Err(malformed) => self.malformed(&text, &malformed, nameless),
         }
+    }
+
+    fn malformed(&self, text: &str, malformed: &Malformed, nameless: &mut u32) -> Next {
+        self.core.observe(Some(text), malformed);
+        reject(malformed, nameless)
     }
 
     fn frame(
@@ -122,7 +126,12 @@ impl<I: Inbound> Connection<I> {
         frame: Frame<'_>,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<Unanswered>,
+        nameless: &mut u32,
     ) -> Next {
+        // An error without an id is what a confused peer sends for each of ours: it proves nothing.
+        if !matches!(frame, Frame::Failure { id: None, .. }) {
+            *nameless = 0;
+        }
         match frame {
             Frame::Request { id, call } => {
                 self.request(id, Invocation::from_frame(text, &call), context, unanswered)
@@ -144,54 +153,53 @@ impl<I: Inbound> Connection<I> {
                 tracing::debug!(bytes = error.len(), "the peer reports an error without an id");
                 Next::ReadOn
             }
-            Frame::Batch(_) => owe(
-                None,
-                &ErrorObject::new(
-                    ErrorCode::INVALID_REQUEST,
-                    "Invalid request: a batch does not hold batches",
-                ),
-            ),
+            // Taken apart before it comes here.
+            Frame::Batch(_) => Next::ReadOn,
         }
     }
 
-    fn batch(
+    async fn batch(
         self: &Arc<Self>,
         text: &ByteString,
-        batch: &str,
+        context: Option<&Arc<TransportContext>>,
+        nameless: &mut u32,
+    ) {
+        let items = match jsonrpc::batch(text) {
+            Ok(items) => items,
+            Err(malformed) => {
+                let next = self.malformed(text, &malformed, nameless);
+                return Box::pin(self.carry_out(next, nameless)).await;
+            }
+        };
+        for item in items {
+            let next = self.batch_item(&text.slice_ref(item), context, nameless);
+            if !matches!(next, Next::ReadOn | Next::WaitForRoom) {
+                Box::pin(self.carry_out(next, nameless)).await;
+            }
+        }
+    }
+
+    fn batch_item(
+        self: &Arc<Self>,
+        item: &ByteString,
         context: Option<&Arc<TransportContext>>,
         nameless: &mut u32,
     ) -> Next {
-        let items = match self.inbound.batches() {
-            Batches::Accepted => jsonrpc::batch(batch),
-            Batches::Refused => {
-                Err(Malformed::Invalid { id: None, reason: "batches are not part of this protocol revision" })
+        let malformed = match jsonrpc::read(item) {
+            Ok(Frame::Request { id, call })
+                if self.lane(&Invocation::from_frame(item, &call)) == Lane::Inline =>
+            {
+                Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" }
             }
+            Ok(Frame::Batch(_)) => Malformed::Invalid { id: None, reason: "a batch does not hold batches" },
+            Ok(frame) => return self.frame(item, frame, context.cloned(), None, nameless),
+            Err(malformed) => malformed,
         };
-        let items = match items {
-            Ok(items) => items,
-            Err(malformed) => return self.core.reject(&malformed, nameless),
-        };
-        let all = items.into_iter().map(|item| match jsonrpc::read(item) {
-            Ok(frame) => self.in_batch(&text.slice_ref(item), frame, context.cloned()),
-            Err(malformed) => self.core.reject(&malformed, nameless),
-        });
-        Next::All(all.collect())
+        self.malformed(item, &malformed, nameless)
     }
 
-    /// What opens a connection stands alone.
-    fn in_batch(
-        self: &Arc<Self>,
-        text: &ByteString,
-        frame: Frame<'_>,
-        context: Option<Arc<TransportContext>>,
-    ) -> Next {
-        if let Frame::Request { id, call } = &frame
-            && self.inbound.lane(&Invocation::from_frame(text, call)) == Lane::Inline
-        {
-            let message = "Invalid request: not allowed in a batch";
-            return owe(Some(id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message));
-        }
-        self.frame(text, frame, context, None)
+    fn lane(&self, call: &Invocation) -> Lane {
+        contain(|| self.inbound.lane(call)).unwrap_or(Lane::Ordinary)
     }
 
     fn request(
@@ -205,7 +213,7 @@ impl<I: Inbound> Connection<I> {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
             return owe(Some(&id), &error);
         };
-        let lane = self.inbound.lane(&invocation);
+        let lane = self.lane(&invocation);
         let mut table = lock(&self.core.table);
         if !table.has_place(lane, &self.core) {
             drop(table);
@@ -215,13 +223,10 @@ impl<I: Inbound> Connection<I> {
         let accepted = table.theirs.accept(id.clone(), |ticket| {
             Arc::new(Call::new(&self.core, id.clone(), ticket, lane, transport.back_channel))
         });
-        let call = match accepted {
-            Ok(call) => Arc::clone(call),
-            Err(Taken) => {
-                drop(table);
-                let message = format!("Invalid request: id {id} is already in flight");
-                return owe(Some(&id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message));
-            }
+        let Ok(call) = accepted.map(Arc::clone) else {
+            drop(table);
+            let message = format!("Invalid request: id {id} is already in flight");
+            return owe(Some(&id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message));
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation, unanswered };
@@ -243,8 +248,7 @@ impl<I: Inbound> Connection<I> {
             signals::PROGRESS => self.core.progress(call.params()),
             _ => {}
         }
-        let intercepted = catch_unwind(AssertUnwindSafe(|| self.inbound.intercept(&call)));
-        if matches!(intercepted, Ok(Intercept::Consume)) {
+        if matches!(contain(|| self.inbound.intercept(&call)), Ok(Intercept::Consume)) {
             return;
         }
         let Some(transport) = context else { return };
@@ -262,115 +266,16 @@ impl<I: Inbound> Connection<I> {
     }
 }
 
-impl Core {
-    /// Waits while no further request could be taken in. While a call of ours is out it does not: its answer
-    /// must be read, and requests that find no place are refused instead.
-    async fn wait_for_room(&self) {
-        loop {
-            // A permit is kept if something changes between the look and the wait.
-            let room = self.room.notified();
-            if self.can_read_on() {
-                return;
-            }
-            self.outbox.flush();
-            room.await;
+/// What is owed for something that is not a frame.
+fn reject(malformed: &Malformed, nameless: &mut u32) -> Next {
+    let Some((id, error)) = malformed.answer() else { return Next::ReadOn };
+    if id.is_none() {
+        *nameless = nameless.saturating_add(1);
+        if *nameless > NAMELESS_ANSWERS {
+            return Next::ReadOn;
         }
     }
-
-    fn can_read_on(&self) -> bool {
-        let table = lock(&self.table);
-        !table.park_is_full(self) || !table.ours.is_empty()
-    }
-
-    fn observe(&self, text: Option<&str>, reason: &dyn std::fmt::Display) {
-        let Some(observer) = &self.options.observer else {
-            tracing::debug!(%reason, "something that is not a frame was passed over");
-            return;
-        };
-        let observed = catch_unwind(AssertUnwindSafe(|| observer(&Unreadable { text, reason })));
-        if observed.is_err() {
-            tracing::error!("the observer of unreadable frames panicked");
-        }
-    }
-
-    /// What is owed for something that is not a frame.
-    #[expect(clippy::unused_self, reason = "reads as what the connection does")]
-    fn reject(&self, malformed: &Malformed, nameless: &mut u32) -> Next {
-        let Some((id, error)) = malformed.answer() else { return Next::ReadOn };
-        if id.is_none() {
-            *nameless += 1;
-            if *nameless > NAMELESS_ANSWERS {
-                return Next::ReadOn;
-            }
-        }
-        owe(id, &error)
-    }
-
-    fn settle(&self, id: &RequestId, answer: Result<ByteString, CallError>) {
-        match lock(&self.table).ours.settle(id) {
-            // The caller may be gone by now, which is its right.
-            Some(waiter) => drop(waiter.answer.send(answer)),
-            None => tracing::debug!(%id, "an answer nobody waits for is dropped"),
-        }
-    }
-
-    fn cancel(&self, params: Option<&str>) {
-        let Some(id) = signals::cancelled(params) else { return };
-        let Some(call) = lock(&self.table).theirs.cancel(&id) else { return };
-        call.cancellation.raise();
-        if self.options.cancel == CancelMode::Interrupt {
-            call.interrupt.raise();
-        }
-    }
-
-    fn progress(&self, params: Option<&str>) {
-        let Some((token, progress)) = signals::progress(params) else { return };
-        let callback = lock(&self.table).ours.find(&token).and_then(|waiter| waiter.on_progress.clone());
-        if let Some(callback) = callback {
-            let called = catch_unwind(AssertUnwindSafe(|| (callback.0)(progress)));
-            if called.is_err() {
-                tracing::error!(%token, "a progress callback panicked");
-            }
-        }
-    }
-}
-
-impl Table {
-    fn park_is_full(&self, core: &Core) -> bool {
-        let limits = &core.options.limits;
-        self.parked.len() >= limits.parked || self.load.parked_bytes >= limits.parked_bytes
-    }
-
-    fn has_place(&self, lane: Lane, core: &Core) -> bool {
-        let limits = &core.options.limits;
-        match lane {
-            Lane::Standing => self.load.standing < limits.standing,
-            Lane::Inline => true,
-            Lane::Ordinary => self.load.running < limits.running || !self.park_is_full(core),
-        }
-    }
-
-    /// Counts a request in: it is to be started now, or waits in the park.
-    fn admit(&mut self, accepted: Accepted, core: &Core) -> Option<Accepted> {
-        match accepted.call.lane {
-            Lane::Standing => self.load.standing += 1,
-            Lane::Ordinary if self.load.running >= core.options.limits.running => {
-                self.load.parked_bytes += accepted.invocation.size();
-                self.parked.push_back(accepted);
-                return None;
-            }
-            Lane::Ordinary | Lane::Inline => self.load.running += 1,
-        }
-        Some(accepted)
-    }
-
-    /// The next request from the park whose answer somebody still wants; it takes a handler's place.
-    pub(super) fn unpark(&mut self) -> Option<Accepted> {
-        let next = self.parked.pop_front()?;
-        self.load.parked_bytes -= next.invocation.size();
-        self.load.running += 1;
-        Some(next)
-    }
+    owe(id, &error)
 }
 
 fn owe(id: Option<&RequestId>, error: &ErrorObject) -> Next {

@@ -5,8 +5,8 @@
 //! makes another thread of the runtime run it, write what is queued, and wait for input. It ticks only while
 //! handlers are being polled and costs no wake-up per request.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -17,45 +17,6 @@ use super::core::Core;
 const TICK: Duration = Duration::from_millis(5);
 /// After this many ticks without a poll in progress the thread sleeps until there is one.
 const IDLE_TICKS: u32 = 20;
-
-/// Counts the polls of handlers.
-#[derive(Debug, Default)]
-pub(super) struct Pulse {
-    started: AtomicU64,
-    ended: AtomicU64,
-    asleep: AtomicBool,
-    thread: OnceLock<Thread>,
-}
-
-impl Pulse {
-    /// Runs one poll of a handler, counted.
-    pub(super) fn beat<R>(&self, poll: impl FnOnce() -> R) -> R {
-        // Both sides use one total order: either this thread sees the other asleep, or that one sees the poll.
-        self.started.fetch_add(1, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst)
-            && let Some(thread) = self.thread.get()
-        {
-            thread.unpark();
-        }
-        let result = poll();
-        self.ended.fetch_add(1, Ordering::Release);
-        result
-    }
-
-    fn counts(&self) -> (u64, u64) {
-        let ended = self.ended.load(Ordering::Acquire);
-        (self.started.load(Ordering::SeqCst), ended)
-    }
-
-    fn sleep_until_there_is_a_poll(&self) {
-        self.asleep.store(true, Ordering::SeqCst);
-        let (started, ended) = self.counts();
-        if started == ended {
-            thread::park();
-        }
-        self.asleep.store(false, Ordering::SeqCst);
-    }
-}
 
 /// Owns the thread: it ends when this is dropped.
 pub(super) struct Watchdog {
@@ -76,11 +37,7 @@ impl Watchdog {
         };
         let spawned = thread::Builder::new().name("duplexer-watchdog".into()).spawn(watch);
         match spawned {
-            Ok(handle) => {
-                let thread = handle.thread().clone();
-                let _ = core.pulse.thread.set(thread.clone());
-                Some(Self { stopped, thread })
-            }
+            Ok(handle) => Some(Self { stopped, thread: handle.thread().clone() }),
             Err(error) => {
                 tracing::warn!(%error, "no watchdog: a handler that computes without awaiting may delay others");
                 None
@@ -97,11 +54,15 @@ impl Drop for Watchdog {
 }
 
 fn watch(core: &Weak<Core>, stopped: &AtomicBool) {
+    let watched = || core.upgrade().filter(|_| !stopped.load(Ordering::Acquire));
+    if let Some(core) = watched() {
+        core.pulse.watched_by_this_thread();
+    }
     let mut last = (0, 0);
     let mut idle = 0;
     loop {
         thread::park_timeout(TICK);
-        let Some(core) = core.upgrade().filter(|_| !stopped.load(Ordering::Acquire)) else { return };
+        let Some(core) = watched() else { return };
         let now = core.pulse.counts();
         if now.0 == now.1 {
             idle += 1;

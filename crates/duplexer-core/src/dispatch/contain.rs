@@ -1,0 +1,55 @@
+//! Code of others, kept from taking the connection down with it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::outbound::BoxFuture;
+use crate::error::McpError;
+
+/// Runs `code`; a panic is a failure like any other.
+pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
+        let failure = McpError::panicked(&*payload);
+        // What a panic carries may panic when it is dropped; there is nobody left to tell.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        failure
+    })
+}
+
+/// A future whose panics are failures: while it is polled and when it is dropped.
+pub(crate) struct Contained<T>(Option<BoxFuture<'static, T>>);
+
+impl<T> Contained<T> {
+    /// Contains the making of the future too.
+    pub(crate) fn new(make: impl FnOnce() -> BoxFuture<'static, T>) -> Result<Self, McpError> {
+        contain(make).map(|future| Self(Some(future)))
+    }
+
+    fn end(&mut self) -> Result<(), McpError> {
+        let future = self.0.take();
+        contain(|| drop(future))
+    }
+}
+
+impl<T> Future for Contained<T> {
+    type Output = Result<T, McpError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let output = match contain(|| future.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(failure) => Err(failure),
+        };
+        Poll::Ready(self.end().and(output))
+    }
+}
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        if let Err(failure) = self.end() {
+            tracing::error!(%failure, "a handler panicked while it was dropped");
+        }
+    }
+}

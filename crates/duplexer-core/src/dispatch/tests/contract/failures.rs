@@ -1,0 +1,141 @@
+//! Handlers that fail, and what the peer sees of it: one failed call, and nothing of what went wrong.
+
+use std::time::Duration;
+
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use serde_json::{Value, json};
+
+use super::over_every_kind;
+use crate::dispatch::CallOptions;
+use crate::dispatch::tests::desk::DropBomb;
+use crate::dispatch::tests::link::Kind;
+use crate::dispatch::tests::{Desk, Reply};
+use crate::error::{CallError, McpError};
+
+over_every_kind!(
+    every_failure_is_one_answer_and_the_connection_goes_on,
+    an_error_that_cannot_even_be_shown_is_an_answer,
+    a_handler_that_panics_while_it_is_dropped_harms_nobody,
+);
+
+fn failing() -> Desk {
+    Desk::new()
+        .on("refused", |_, _| async {
+            let error = ErrorObject::new(ErrorCode(-7), "told").with_data(json!({"why": 1}));
+            Err(McpError::Refused(error))
+        })
+        .on("invalid", |_, _| async { Err(McpError::InvalidParams("secret".into())) })
+        .on("internal", |_, _| async { Err(McpError::internal("secret")) })
+        .on("panics", |_, _| async { panic!("secret") })
+        .on("panics-late", |_, _| async {
+            tokio::task::yield_now().await;
+            std::panic::panic_any(5)
+        })
+        .on("panics-early", |_, _| -> std::future::Ready<_> { panic!("secret") })
+        .on("panicking-lane", |_, _| async { Ok(Reply::of(&json!({"lane": "ordinary"}))) })
+        .on("unwritable", |_, _| async { Ok(Reply::Unwritable) })
+        .on("explosive", |_, _| async { Ok(Reply::Explosive) })
+        .on("booby", |_, _| async { Ok(Reply::Booby(DropBomb)) })
+        .on("drop-bomb", |_, _| {
+            let bomb = DropBomb;
+            async move {
+                let _bomb = bomb;
+                Ok(Reply::of(&json!({})))
+            }
+        })
+        .on("bomb-waits", |_, _| {
+            let bomb = DropBomb;
+            async move {
+                let _bomb = bomb;
+                std::future::pending().await
+            }
+        })
+        .on("unspeakable", |_, _| async { Err(McpError::internal(Unspeakable)) })
+}
+
+/// An error that panics when it is to be described, and when it is dropped.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl std::fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("secret: display")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+/// DISP-32, DIR-04, RUN-19.
+async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
+    let link = kind.link(Desk::new(), failing()).await;
+    let internal = json!({"code": -32603, "message": "Internal server error"});
+    let cases = [
+        ("refused", json!({"code": -7, "message": "told", "data": {"why": 1}})),
+        ("invalid", json!({"code": -32602, "message": "Invalid request parameters", "data": ""})),
+        ("nowhere", json!({"code": -32601, "message": "Method not found", "data": "nowhere"})),
+        ("internal", internal.clone()),
+        ("panics", internal.clone()),
+        ("panics-late", internal.clone()),
+        ("panics-early", internal.clone()),
+        ("unwritable", internal.clone()),
+        ("explosive", internal.clone()),
+        ("booby", internal.clone()),
+        ("drop-bomb", internal),
+    ];
+    for (method, expected) in cases {
+        let Err(CallError::Peer(error)) = link.left.call(method, json!({})).await else {
+            panic!("{method} is to fail");
+        };
+        assert_eq!(serde_json::to_value(&error).unwrap(), expected, "{method}");
+        let params = json!({"after": method});
+        assert_eq!(link.left.call("echo", params.clone()).await.unwrap(), params);
+    }
+    let answer: Value = link.left.call("panicking-lane", json!({})).await.unwrap();
+    assert_eq!(answer, json!({"lane": "ordinary"}));
+}
+
+/// Describing an error is its author's code too, and runs when somebody listens to the log.
+async fn an_error_that_cannot_even_be_shown_is_an_answer(kind: Kind) {
+    let _listening = tracing::subscriber::set_default(Listener);
+    let link = kind.link(Desk::new(), failing()).await;
+    let Err(CallError::Peer(error)) = link.left.call("unspeakable", json!({})).await else {
+        panic!("it is to fail");
+    };
+    assert_eq!(error, ErrorObject::internal());
+    link.left.call("echo", json!({})).await.unwrap();
+}
+
+async fn a_handler_that_panics_while_it_is_dropped_harms_nobody(kind: Kind) {
+    let link = kind.link(Desk::new(), failing()).await;
+    let options = CallOptions::new().timeout(Duration::from_millis(10));
+    let outcome = link.left.call_with("bomb-waits", json!({}), options).await;
+    assert!(matches!(outcome, Err(CallError::Timeout(_))));
+    link.left.call("echo", json!({})).await.unwrap();
+}
+
+/// Formats every event, as a subscriber that writes a log would.
+struct Listener;
+
+impl tracing::Subscriber for Listener {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut |_: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            let _ = format!("{value:?}");
+        });
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}

@@ -1,0 +1,147 @@
+//! Somebody to talk to: an [`Inbound`] whose behaviour a test spells out method by method.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use duplexer_types::jsonrpc::Body;
+
+use crate::dispatch::{Batches, BoxFuture, CallContext, Inbound, Intercept, Invocation, Lane, lock};
+use crate::error::McpError;
+
+/// What a handler of a test answers.
+pub(crate) enum Reply {
+    /// This JSON text.
+    Text(String),
+    /// Something that cannot be written.
+    Unwritable,
+    /// Something that panics half-way through being written.
+    Explosive,
+    /// Something that panics when it is dropped.
+    Booby(DropBomb),
+}
+
+impl Reply {
+    pub(crate) fn of(value: &serde_json::Value) -> Self {
+        Self::Text(value.to_string())
+    }
+}
+
+/// Panics when dropped.
+pub(crate) struct DropBomb;
+
+impl Drop for DropBomb {
+    fn drop(&mut self) {
+        panic!("secret: dropped");
+    }
+}
+
+impl Body for Reply {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        out.extend_from_slice(b"{\"half\":");
+        match self {
+            Self::Text(text) => {
+                out.truncate(out.len() - 8);
+                text.as_str().write(out)
+            }
+            Self::Unwritable => Err(serde::ser::Error::custom("secret: unwritable")),
+            Self::Explosive => panic!("secret: explosive"),
+            Self::Booby(_) => {
+                out.extend_from_slice(b"1}");
+                Ok(())
+            }
+        }
+    }
+}
+
+type RequestFn =
+    Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, Result<Reply, McpError>> + Send + Sync>;
+type NotificationFn = Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, ()> + Send + Sync>;
+type InterceptFn = Box<dyn Fn(&Invocation) -> Intercept + Send + Sync>;
+
+#[derive(Default)]
+pub(crate) struct Desk {
+    requests: HashMap<&'static str, RequestFn>,
+    lanes: HashMap<&'static str, Lane>,
+    notification: Option<NotificationFn>,
+    intercept: Option<InterceptFn>,
+    batches: Mutex<Option<Batches>>,
+}
+
+impl Desk {
+    /// Answers `echo` with its params and knows nothing else.
+    pub(crate) fn new() -> Self {
+        Self::default()
+            .on("echo", |_, call| async move { Ok(Reply::Text(call.params().unwrap_or("{}").to_owned())) })
+    }
+
+    pub(crate) fn on<F>(
+        mut self,
+        method: &'static str,
+        handler: impl Fn(CallContext, Invocation) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Reply, McpError>> + Send + 'static,
+    {
+        self.requests.insert(method, Box::new(move |cx, call| Box::pin(handler(cx, call))));
+        self
+    }
+
+    pub(crate) fn lane(mut self, method: &'static str, lane: Lane) -> Self {
+        self.lanes.insert(method, lane);
+        self
+    }
+
+    pub(crate) fn on_notification<F>(
+        mut self,
+        handler: impl Fn(CallContext, Invocation) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.notification = Some(Box::new(move |cx, call| Box::pin(handler(cx, call))));
+        self
+    }
+
+    pub(crate) fn on_intercept(
+        mut self,
+        intercept: impl Fn(&Invocation) -> Intercept + Send + Sync + 'static,
+    ) -> Self {
+        self.intercept = Some(Box::new(intercept));
+        self
+    }
+
+    pub(crate) fn batches(self, batches: Batches) -> Self {
+        *lock(&self.batches) = Some(batches);
+        self
+    }
+}
+
+impl Inbound for Desk {
+    type Reply = Reply;
+
+    async fn request(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Reply, McpError> {
+        match self.requests.get(call.method()) {
+            Some(handler) => handler(cx, call).await,
+            None => Err(duplexer_types::error::ErrorObject::method_not_found(call.method()).into()),
+        }
+    }
+
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Invocation) {
+        if let Some(handler) = &self.notification {
+            handler(cx, call).await;
+        }
+    }
+
+    fn lane(&self, call: &Invocation) -> Lane {
+        assert_ne!(call.method(), "panicking-lane", "secret: lane");
+        self.lanes.get(call.method()).copied().unwrap_or(Lane::Ordinary)
+    }
+
+    fn intercept(&self, call: &Invocation) -> Intercept {
+        self.intercept.as_ref().map_or(Intercept::Forward, |intercept| intercept(call))
+    }
+
+    fn batches(&self) -> Batches {
+        lock(&self.batches).unwrap_or(Batches::Refused)
+    }
+}
