@@ -1,5 +1,6 @@
 //! How MCP messages are carried and served: transports, the dispatcher, and the server built on them.
 
+pub mod client;
 pub mod dispatch;
 pub mod error;
 pub mod server;
