@@ -12,6 +12,7 @@ use super::CancelMode;
 use super::Connection;
 use super::core::{Accepted, Call, Core};
 use crate::dispatch::contain::contain;
+use crate::dispatch::invocation::MethodName;
 use crate::dispatch::outbox::{Admission, Offer};
 use crate::dispatch::{CallContext, Inbound, Invocation, Lane, lock};
 use crate::error::McpError;
@@ -34,7 +35,7 @@ impl<I: Inbound> Connection<I> {
     async fn handle(self: Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, invocation, unanswered } = accepted;
         self.core.outbox.release();
-        let method = invocation.clone();
+        let method = MethodName::of(invocation.method());
         let outcome = if call.cancellation.is_raised() {
             None
         } else {
@@ -45,7 +46,7 @@ impl<I: Inbound> Connection<I> {
                 Run::Interrupted => None,
             }
         };
-        self.core.conclude(&call, outcome, method.method(), unanswered).await;
+        self.core.conclude(&call, outcome, method.as_str(), unanswered).await;
         self.vacate(call.lane);
     }
 
@@ -120,7 +121,7 @@ impl Core {
         match frame {
             // The peer reads slowly: this task keeps its place until the answer has one in the queue.
             Some(frame) => {
-                self.outbox.send(&frame, None).await;
+                Box::pin(self.outbox.send(&frame, None)).await;
                 self.outbox.nudge();
             }
             None => self.outbox.flush_if_idle(),
@@ -164,19 +165,15 @@ fn shown(failure: &McpError, method: &str) -> ErrorObject {
 /// Polls a handler, contains its panics, and drops it when it is interrupted.
 async fn supervise<F: Future>(core: &Core, call: Option<&Call>, handler: F) -> Run<F::Output> {
     let mut handler = pin!(Some(handler));
-    let mut interrupt = pin!(async {
-        match call {
-            Some(call) if core.options.cancel == CancelMode::Interrupt => tokio::select! {
-                () = call.cancellation.raised() => {}
-                () = core.cut.raised() => {}
-            },
-            _ => core.cut.raised().await,
-        }
-    });
+    // Most handlers end when they are first polled and need none of it.
+    let mut interrupted = None;
     let run = std::future::poll_fn(|cx| {
         core.outbox.during(|| match poll_contained(core, handler.as_mut(), cx) {
             Poll::Ready(run) => Poll::Ready(run),
-            Poll::Pending => interrupt.as_mut().poll(cx).map(|()| Run::Interrupted),
+            Poll::Pending => {
+                let interrupted = interrupted.get_or_insert_with(|| Box::pin(interruption(core, call)));
+                interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
+            }
         })
     })
     .await;
@@ -186,6 +183,17 @@ async fn supervise<F: Future>(core: &Core, call: Option<&Call>, handler: F) -> R
             let _ = contain(|| drop(run));
             Run::Panicked(failure)
         }
+    }
+}
+
+/// Resolves when a handler is to be dropped.
+async fn interruption(core: &Core, call: Option<&Call>) {
+    match call {
+        Some(call) if core.options.cancel == CancelMode::Interrupt => tokio::select! {
+            () = call.cancellation.raised() => {}
+            () = core.cut.raised() => {}
+        },
+        _ => core.cut.raised().await,
     }
 }
 
