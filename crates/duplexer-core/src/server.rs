@@ -29,8 +29,8 @@ pub use registry::{
 };
 pub use runner::{ServerRunner, Shaped};
 pub use serve::{
-    StdioError, StreamServer, run_stdio, serve, serve_connection, serve_envelope, serve_handshake, serve_on,
-    serve_one, serve_stdio,
+    StdioError, StreamServer, run_stdio, serve, serve_connection, serve_dispatcher, serve_envelope,
+    serve_handshake, serve_on, serve_one, serve_stdio,
 };
 
 #[cfg(test)]

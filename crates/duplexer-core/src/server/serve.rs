@@ -47,10 +47,23 @@ impl StreamServer {
 
     /// Serves it to its end, then runs what the connection has left to do.
     pub async fn run(self) -> Result<(), RunError> {
-        let ended = self.dispatcher.run(Arc::clone(&self.router)).await;
-        self.router.close(CLOSE_BUDGET).await;
-        ended
+        run(self.dispatcher, self.router).await
     }
+}
+
+/// Serves a dispatcher of any kind in either era; `peer` is the way to its client.
+pub async fn serve_dispatcher(
+    running: &Running,
+    dispatcher: impl Dispatch,
+    peer: Arc<dyn Outbound>,
+) -> Result<(), RunError> {
+    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer))).await
+}
+
+async fn run(dispatcher: impl Dispatch, router: Arc<EraRouter>) -> Result<(), RunError> {
+    let ended = dispatcher.run(Arc::clone(&router)).await;
+    router.close(CLOSE_BUDGET).await;
+    ended
 }
 
 /// Serves a stream in the handshake era only.
