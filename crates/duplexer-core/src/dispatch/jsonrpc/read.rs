@@ -243,12 +243,13 @@ impl<I: Inbound> Connection<I> {
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation, unanswered };
-        let started = table.admit(accepted, &self.core);
-        drop(table);
-        match started {
-            Some(accepted) if lane == Lane::Inline => Next::Await(self.spawn(accepted)),
+        match table.admit(accepted, &self.core) {
+            Some(accepted) if lane == Lane::Inline => {
+                drop(table);
+                Next::Await(self.start_inline(accepted))
+            }
             Some(accepted) => {
-                self.spawn(accepted);
+                self.start(table, accepted);
                 Next::ReadOn
             }
             None => Next::WaitForRoom,
