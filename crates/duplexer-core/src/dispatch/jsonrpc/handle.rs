@@ -14,7 +14,7 @@ use super::core::{Accepted, Call, Core};
 use crate::dispatch::contain::contain;
 use crate::dispatch::invocation::MethodName;
 use crate::dispatch::outbox::{Admission, Offer};
-use crate::dispatch::{CallContext, Inbound, Invocation, Lane, lock};
+use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
 use crate::transport::Unanswered;
 
