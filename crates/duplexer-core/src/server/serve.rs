@@ -5,6 +5,7 @@ mod router;
 mod stdio;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duplexer_types::version::ProtocolVersion;
 
@@ -47,8 +48,13 @@ impl StreamServer {
 
     /// Serves it to its end, then runs what the connection has left to do.
     pub async fn run(self) -> Result<(), RunError> {
+        self.run_and_close_within(|| CLOSE_BUDGET).await
+    }
+
+    /// How long the connection's hooks may take is asked when their time has come.
+    async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
         let ended = self.dispatcher.run(Arc::clone(&self.router)).await;
-        self.router.close(CLOSE_BUDGET).await;
+        self.router.close(budget()).await;
         ended
     }
 }
