@@ -96,7 +96,9 @@ fn told_version(outcome: &Outcome) -> String {
     }
     match outcome.downcast_ref::<InitializeResult>() {
         Some(result) => result.protocol_version.clone(),
-        None => serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |told: Told| told.version),
+        None => {
+            serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |told: Told| told.version)
+        }
     }
 }
 

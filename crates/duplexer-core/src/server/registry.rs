@@ -148,3 +148,6 @@ impl fmt::Debug for Server {
         f.debug_struct("Server").field("name", &self.server_info().name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,9 +17,9 @@ use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane
 use crate::error::McpError;
 use crate::server::connection::{Connection, contained};
 use crate::server::lifecycle::served_envelopes;
-use crate::server::{envelope, lifecycle};
 use crate::server::registry::Running;
 use crate::server::runner::{ServerRunner, Shaped};
+use crate::server::{envelope, lifecycle};
 use crate::transport::{BackChannel, TransportContext};
 
 /// How many notifications that come before the first request are kept for it.
