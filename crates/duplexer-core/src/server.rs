@@ -32,6 +32,3 @@ pub use serve::{
     StdioError, StreamServer, run_stdio, serve, serve_connection, serve_dispatcher, serve_envelope,
     serve_handshake, serve_on, serve_one, serve_stdio,
 };
-
-#[cfg(test)]
-mod tests;

@@ -90,6 +90,11 @@ impl Connection {
         Self::new(Opening::Envelope { version, message, client: OnceLock::new() }, outbound)
     }
 
+    /// The connection of a notification of the envelope era: it is nobody's in particular.
+    pub(crate) fn anonymous(version: ProtocolVersion, outbound: Arc<dyn Outbound>) -> Self {
+        Self::new(Opening::Ready { version, client: ClientFacts::UNKNOWN }, outbound)
+    }
+
     fn new(opening: Opening, outbound: Arc<dyn Outbound>) -> Self {
         Self {
             opening,

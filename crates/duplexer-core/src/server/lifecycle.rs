@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use duplexer_types::error::ErrorCode;
+use duplexer_types::jsonrpc;
 use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
@@ -15,7 +16,7 @@ use super::context::{Context, States};
 use super::handler::Entry;
 use super::outcome::Outcome;
 use super::registry::Handlers;
-use crate::dispatch::BoxFuture;
+use crate::dispatch::{BoxFuture, Invocation};
 use crate::error::McpError;
 
 /// Whether the kernel keeps a method to itself.
@@ -28,6 +29,11 @@ pub(super) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Initialize, Arc::new(Plain(initialize)));
     handlers.set_default(Method::ServerDiscover, Arc::new(Plain(discover)));
     handlers.set_default(Method::Ping, Arc::new(Plain(|_| Ok(Outcome::empty()))));
+}
+
+/// Whether a request lasts for as long as its client likes: it neither times out nor takes another's place.
+pub(crate) fn stands(method: &str) -> bool {
+    Method::parse(method) == Some(Method::SubscriptionsListen)
 }
 
 /// A notification that changes how the connection stands.
@@ -62,10 +68,38 @@ fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
     let info = instead.server_info.clone().unwrap_or_else(|| server.server_info().clone());
     let mut result = InitializeResult::new(version.as_str(), running.handshake_capabilities(version), info);
     result.instructions = instead.instructions.clone().or_else(|| server.instructions().map(Into::into));
-    let client = ClientFacts::new(Some(params.client_info), Some(params.capabilities));
-    // Set once per request: a middleware that runs the chain twice changes nothing about the first agreement.
-    let _ = cx.scope().agreed.set(Negotiated::new(version, client));
     Ok(Outcome::of(result))
+}
+
+/// What a finished handshake has agreed on: the revision that its result names, whoever made that, and what the
+/// client has said about itself on the wire.
+pub(super) fn agreement(
+    method: Option<Method>,
+    message: &Invocation,
+    outcome: &Outcome,
+) -> Option<Negotiated> {
+    if method != Some(Method::Initialize) {
+        return None;
+    }
+    let params = jsonrpc::decode::<InitializeParams>(message.params(), message.meta()).ok();
+    let client = params.map_or(ClientFacts::UNKNOWN, |params| {
+        ClientFacts::new(Some(params.client_info), Some(params.capabilities))
+    });
+    Some(Negotiated::new(negotiate(&told_version(outcome)), client))
+}
+
+fn told_version(outcome: &Outcome) -> String {
+    #[derive(serde::Deserialize)]
+    struct Told {
+        #[serde(rename = "protocolVersion")]
+        version: String,
+    }
+    match outcome.downcast_ref::<InitializeResult>() {
+        Some(result) => result.protocol_version.clone(),
+        None => {
+            serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |told: Told| told.version)
+        }
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]

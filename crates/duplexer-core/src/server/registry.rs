@@ -35,7 +35,8 @@ pub(crate) struct Registry {
     pub(crate) handlers: Handlers,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) lifespans: Vec<Lifespan>,
-    pub(crate) hints: HashMap<Method, Freshness>,
+    /// By method; `None` where results cannot be cached.
+    pub(crate) hints: Vec<Option<Freshness>>,
     pub(crate) advertised: Advertised,
     pub(crate) tool_headers: Option<Arc<dyn ToolHeaders>>,
 }
@@ -147,3 +148,6 @@ impl fmt::Debug for Server {
         f.debug_struct("Server").field("name", &self.server_info().name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

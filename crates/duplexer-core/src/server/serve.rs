@@ -5,6 +5,7 @@ mod router;
 mod stdio;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duplexer_types::version::ProtocolVersion;
 
@@ -47,7 +48,12 @@ impl StreamServer {
 
     /// Serves it to its end, then runs what the connection has left to do.
     pub async fn run(self) -> Result<(), RunError> {
-        run(self.dispatcher, self.router).await
+        self.run_and_close_within(|| CLOSE_BUDGET).await
+    }
+
+    /// How long the connection's hooks may take is asked when their time has come.
+    async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
+        run(self.dispatcher, self.router, budget).await
     }
 }
 
@@ -57,12 +63,16 @@ pub async fn serve_dispatcher(
     dispatcher: impl Dispatch,
     peer: Arc<dyn Outbound>,
 ) -> Result<(), RunError> {
-    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer))).await
+    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer)), || CLOSE_BUDGET).await
 }
 
-async fn run(dispatcher: impl Dispatch, router: Arc<EraRouter>) -> Result<(), RunError> {
+async fn run(
+    dispatcher: impl Dispatch,
+    router: Arc<EraRouter>,
+    close_budget: impl FnOnce() -> Duration,
+) -> Result<(), RunError> {
     let ended = dispatcher.run(Arc::clone(&router)).await;
-    router.close(CLOSE_BUDGET).await;
+    router.close(close_budget()).await;
     ended
 }
 

@@ -11,9 +11,10 @@ use super::{Middleware, Next};
 use crate::dispatch::{BoxFuture, Invocation};
 use crate::error::McpError;
 use crate::server::context::Context;
+use crate::server::lifecycle;
 use crate::server::outcome::Outcome;
 
-/// Ends requests that take too long: their handler is dropped and the client told.
+/// Ends requests that take too long: their handler is dropped and the client told. Subscriptions may last.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout(Duration);
 
@@ -31,6 +32,9 @@ impl Middleware for Timeout {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        if lifecycle::stands(message.method()) {
+            return next.run(cx, message);
+        }
         let limit = self.0;
         Box::pin(async move {
             let text = format!("Request '{}' timed out", message.method());
@@ -42,7 +46,7 @@ impl Middleware for Timeout {
     }
 }
 
-/// Lets so many requests run at the same time; further ones wait their turn. Notifications pass.
+/// Lets so many requests run at the same time; further ones wait their turn. Notifications and subscriptions pass.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Semaphore>);
 
@@ -60,7 +64,7 @@ impl Middleware for ConcurrencyLimit {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        if cx.request_id().is_none() {
+        if cx.request_id().is_none() || lifecycle::stands(message.method()) {
             return next.run(cx, message);
         }
         let places = Arc::clone(&self.0);

@@ -1,7 +1,6 @@
 //! Describing a server, step by step. Generics end here.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use duplexer_types::icon::Icon;
 use duplexer_types::json::Json;
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::meta::valid_key;
-use duplexer_types::methods::{Method, Notification, Request};
+use duplexer_types::methods::{METHODS, Method, Notification, Request};
 use duplexer_types::version::Window;
 use duplexer_types::wire::Freshness;
 use serde::Serialize;
@@ -332,12 +331,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         if let Some(fault) = self.rest.faults.into_iter().next() {
             return Err(fault);
         }
-        let mut hints: HashMap<Method, Freshness> =
-            capabilities::cacheable().map(|method| (method, Freshness::default())).collect();
-        for (name, hint) in self.rest.hints {
-            let slot = Method::parse(&name).and_then(|method| hints.get_mut(&method));
-            *slot.ok_or(BuildError::NotCacheable { got: name })? = hint;
-        }
+        let hints = freshness(self.rest.hints)?;
         lifecycle::register(&mut self.handlers);
         let stamp = Json::of(&self.info).map_err(BuildError::Identity)?;
         Ok(Server(Arc::new(Registry {
@@ -350,6 +344,18 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             tool_headers: self.rest.tool_headers,
         })))
     }
+}
+
+/// What unset freshness is filled with, by method.
+fn freshness(given: Vec<(String, Freshness)>) -> Result<Vec<Option<Freshness>>, BuildError> {
+    let mut hints: Vec<_> =
+        METHODS.iter().map(|row| row.method.is_cacheable().then(Freshness::default)).collect();
+    for (name, hint) in given {
+        let method = Method::parse(&name).filter(|method| method.is_cacheable());
+        let slot = method.and_then(|method| hints.get_mut(method as usize));
+        *slot.ok_or(BuildError::NotCacheable { got: name })? = Some(hint);
+    }
+    Ok(hints)
 }
 
 impl Handlers {

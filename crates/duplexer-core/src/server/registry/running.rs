@@ -19,7 +19,7 @@ use crate::error::{BoxError, McpError};
 use crate::server::connection::Connection;
 use crate::server::context::States;
 use crate::server::outcome::Outcome;
-use crate::server::runner::ServerRunner;
+use crate::server::runner::{ServerRunner, Shaped};
 
 /// How long all lifespans together may take to end.
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
@@ -98,9 +98,9 @@ impl Running {
     ) -> Result<Outcome, McpError> {
         let message = Invocation::new(method.to_owned(), params.map(ByteString::from));
         ServerRunner::new(self.clone(), Arc::clone(connection))
-            .outcome(cx, message)
+            .request(cx, message)
             .await
-            .map(|(outcome, _)| outcome)
+            .map(Shaped::into_outcome)
     }
 
     /// Ends every lifespan, the last one first. Bounded in time.
@@ -140,7 +140,7 @@ impl Running {
 
     /// What the envelope era adds to a result of this method.
     pub(crate) fn stamp(&self, method: Option<Method>) -> Stamp<'_> {
-        let hint = method.and_then(|method| self.registry().hints.get(&method).copied());
+        let hint = method.and_then(|method| self.registry().hints.get(method as usize).copied().flatten());
         Stamp { server_info: Some(&self.registry().identity.stamp), hint }
     }
 
