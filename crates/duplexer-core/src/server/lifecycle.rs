@@ -10,11 +10,12 @@ use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResu
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 
-use super::connection::{ClientFacts, Connection, Negotiated};
+use super::connection::{ClientFacts, Negotiated};
 use super::context::{Context, States};
 use super::handler::Entry;
 use super::outcome::Outcome;
 use super::registry::Handlers;
+use super::subscriptions;
 use crate::dispatch::BoxFuture;
 use crate::error::McpError;
 
@@ -31,9 +32,10 @@ pub(super) fn register(handlers: &mut Handlers) {
 }
 
 /// A notification that changes how the connection stands.
-pub(super) fn observe(method: Method, connection: &Connection) {
+pub(super) fn observe(method: Method, cx: &Context<States>) {
     if method == Method::Initialized {
-        connection.set_initialized();
+        cx.connection().set_initialized();
+        subscriptions::opened(cx);
     }
 }
 

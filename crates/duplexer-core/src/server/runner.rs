@@ -8,15 +8,14 @@ use std::sync::Arc;
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::{Direction, Method, Phase};
-use duplexer_types::version::{Era, ProtocolVersion};
-use duplexer_types::wire::result_type;
+use duplexer_types::version::ProtocolVersion;
 
 use super::connection::Connection;
 use super::context::{Context, Scope, States};
 use super::middleware::Next;
-use super::outcome::{Outcome, invalid_result};
+use super::outcome::Outcome;
 use super::registry::Running;
-use super::{envelope, lifecycle};
+use super::{envelope, input, lifecycle};
 use crate::dispatch::{BoxFuture, CallContext, Invocation};
 use crate::error::McpError;
 
@@ -74,15 +73,11 @@ impl ServerRunner {
         message: Invocation,
     ) -> Result<(Outcome, ProtocolVersion), McpError> {
         let scope = Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone()));
-        let asks_for_input = Method::parse(message.method()).is_some_and(Method::asks_for_input);
+        let method = Method::parse(message.method());
         let cx = Context::new(Arc::clone(&scope), message.clone());
         let outcome = Next::outermost().run(cx, message).await?;
         let mut version = scope.version;
-        if outcome.result_type() == result_type::INPUT_REQUIRED
-            && !(asks_for_input && version.era() == Era::Envelope)
-        {
-            return Err(invalid_result("input cannot be asked for here"));
-        }
+        input::check(&outcome, method, version, self.connection.client())?;
         // Only now, when the whole chain has agreed, is the handshake a fact.
         if let Some(agreed) = scope.agreed.get() {
             version = agreed.version;
@@ -163,7 +158,7 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
                 tracing::warn!(%method, %error, "a malformed notification is dropped");
                 return passed_over("its params do not fit");
             }
-            lifecycle::observe(method, cx.connection());
+            lifecycle::observe(method, &cx);
             handlers.spec(method)
         }
         None => handlers.custom_notification(cx.method()),
