@@ -1,6 +1,7 @@
 //! What a handler gets beside its params: who asked, in which revision, and the way back.
 
 mod ask;
+mod progress;
 
 use std::any::Any;
 use std::fmt;
@@ -39,12 +40,21 @@ pub(crate) struct Scope {
     /// What an opening request agreed on, to be written down when its whole chain has succeeded.
     pub(crate) agreed: OnceLock<Negotiated>,
     progress_token: OnceLock<Option<RequestId>>,
+    reported: progress::Reported,
 }
 
 impl Scope {
     pub(crate) fn new(call: CallContext, connection: Arc<Connection>, running: Running) -> Self {
         let version = connection.version();
-        Self { call, connection, running, version, agreed: OnceLock::new(), progress_token: OnceLock::new() }
+        Self {
+            call,
+            connection,
+            running,
+            version,
+            agreed: OnceLock::new(),
+            progress_token: OnceLock::new(),
+            reported: progress::Reported::nothing(),
+        }
     }
 }
 
@@ -158,6 +168,9 @@ impl<S> Context<S> {
     ///
     /// Progress must grow with every report; debug builds say so in the log when it does not.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Sending {
+        if cfg!(debug_assertions) && self.scope.reported.falls_back(progress) {
+            tracing::warn!(method = ?self.method(), progress, "progress must grow with every report, and did not");
+        }
         let token = self.scope.progress_token.get_or_init(|| self.meta().progress_token);
         match token {
             Some(token) => {

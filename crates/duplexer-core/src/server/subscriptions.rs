@@ -130,4 +130,4 @@ fn ready(answer: Answer) -> BoxFuture<'static, Answer> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

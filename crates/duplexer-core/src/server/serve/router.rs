@@ -241,7 +241,7 @@ fn handshake_lane(call: &Invocation) -> Lane {
 }
 
 fn envelope_lane(call: &Invocation) -> Lane {
-    if Method::parse(call.method()) == Some(Method::SubscriptionsListen) {
+    if Method::parse(call.method()).is_some_and(Method::is_standing) {
         Lane::Standing
     } else {
         Lane::Ordinary
