@@ -7,6 +7,7 @@ pub(crate) mod connection;
 pub(crate) mod context;
 pub(crate) mod envelope;
 pub(crate) mod handler;
+pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod middleware;
 pub(crate) mod outcome;
@@ -14,6 +15,7 @@ pub(crate) mod principal;
 pub(crate) mod registry;
 pub(crate) mod runner;
 pub(crate) mod serve;
+pub(crate) mod subscriptions;
 
 pub use connection::{Caller, ClientFacts, Connection, Negotiated, Requirement};
 pub use context::{Context, States, TypedParams};
@@ -32,3 +34,4 @@ pub use serve::{
     StdioError, StreamServer, run_stdio, serve, serve_connection, serve_dispatcher, serve_envelope,
     serve_handshake, serve_on, serve_one, serve_stdio,
 };
+pub use subscriptions::{Event, Listener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};

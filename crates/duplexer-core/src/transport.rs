@@ -110,6 +110,8 @@ pub struct TransportContext {
     pub kind: &'static str,
     /// Whether a request can be sent to the peer while this message is handled.
     pub back_channel: BackChannel,
+    /// Whether a request has a stream of its own.
+    pub request_stream: RequestStream,
     /// Header names in lower case, in the order they came. Empty where the transport has none.
     pub headers: Vec<(String, String)>,
 }
@@ -117,7 +119,12 @@ pub struct TransportContext {
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
-        Self { kind, back_channel: BackChannel::Open, headers: Vec::new() }
+        Self {
+            kind,
+            back_channel: BackChannel::Open,
+            request_stream: RequestStream::Shared,
+            headers: Vec::new(),
+        }
     }
 
     /// The values of a header, by its name in any case.
@@ -136,6 +143,15 @@ pub enum BackChannel {
     Open,
     /// There is no way to the peer but the answer and its notifications.
     Closed,
+}
+
+/// What the messages that belong to one request travel on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestStream {
+    /// The stream of all requests: that one of them has ended must be said.
+    Shared,
+    /// A stream of its own, whose end the peer sees.
+    Own,
 }
 
 /// The pipe broke.

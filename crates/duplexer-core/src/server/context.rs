@@ -1,6 +1,7 @@
 //! What a handler gets beside its params: who asked, in which revision, and the way back.
 
 mod ask;
+mod progress;
 
 use std::any::Any;
 use std::fmt;
@@ -40,6 +41,7 @@ pub(crate) struct Scope {
     /// Which method the message is, as far as it has come: middleware may make another one of it.
     pub(crate) method: Mutex<Option<Method>>,
     progress_token: OnceLock<Option<RequestId>>,
+    reported: progress::Reported,
 }
 
 impl Scope {
@@ -50,8 +52,15 @@ impl Scope {
         message: &Invocation,
     ) -> Self {
         let version = connection.version();
-        let method = Mutex::new(Method::parse(message.method()));
-        Self { call, connection, running, version, method, progress_token: OnceLock::new() }
+        Self {
+            call,
+            connection,
+            running,
+            version,
+            method: Mutex::new(Method::parse(message.method())),
+            progress_token: OnceLock::new(),
+            reported: progress::Reported::nothing(),
+        }
     }
 }
 
@@ -163,6 +172,9 @@ impl<S> Context<S> {
 
     /// Reports progress, if the request asked for it. It must grow with every report.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Sending {
+        if cfg!(debug_assertions) && self.scope.reported.falls_back(progress) {
+            tracing::warn!(method = ?self.method(), progress, "progress must grow with every report, and did not");
+        }
         let token = self.scope.progress_token.get_or_init(|| self.meta().progress_token);
         match token {
             Some(token) => {

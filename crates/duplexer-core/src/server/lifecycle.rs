@@ -11,11 +11,12 @@ use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResu
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 
-use super::connection::{ClientFacts, Connection, Negotiated};
+use super::connection::{ClientFacts, Negotiated};
 use super::context::{Context, States};
 use super::handler::Entry;
 use super::outcome::Outcome;
 use super::registry::Handlers;
+use super::subscriptions;
 use crate::dispatch::{BoxFuture, Invocation};
 use crate::error::McpError;
 
@@ -31,15 +32,11 @@ pub(super) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Ping, Arc::new(Plain(|_| Ok(Outcome::empty()))));
 }
 
-/// Whether a request lasts for as long as its client likes: it neither times out nor takes another's place.
-pub(crate) fn stands(method: &str) -> bool {
-    Method::parse(method) == Some(Method::SubscriptionsListen)
-}
-
 /// A notification that changes how the connection stands.
-pub(super) fn observe(method: Method, connection: &Connection) {
+pub(super) fn observe(method: Method, cx: &Context<States>) {
     if method == Method::Initialized {
-        connection.set_initialized();
+        cx.connection().set_initialized();
+        subscriptions::opened(cx);
     }
 }
 

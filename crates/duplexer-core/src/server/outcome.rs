@@ -115,6 +115,14 @@ impl Outcome {
         matches!(self.0, Repr::Raw(_))
     }
 
+    /// The result as an `R`, read from its text if it was rendered earlier.
+    pub(crate) fn read<R: DeserializeOwned>(&self) -> Option<R> {
+        match &self.0 {
+            Repr::Typed(_) => None,
+            Repr::Custom(_) | Repr::Raw(_) => serde_json::from_str(self.text()).ok(),
+        }
+    }
+
     /// The JSON of a result that has no type.
     pub(crate) fn text(&self) -> &str {
         match &self.0 {

@@ -18,6 +18,7 @@ use duplexer_types::wire::Freshness;
 
 use super::handler::Entry;
 use super::middleware::Middleware;
+use super::subscriptions::Plan;
 use crate::dispatch::BoxFuture;
 
 pub use builder::{BuildError, ServerBuilder};
@@ -55,6 +56,8 @@ pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
     pub(crate) experimental: Members,
     pub(crate) extensions: Members,
+    /// How changes reach those who subscribe, if they do.
+    pub(crate) subscriptions: Option<Plan>,
 }
 
 /// Handlers of spec methods by index, of custom ones by name.

@@ -16,7 +16,7 @@ use super::context::{Context, Scope, States};
 use super::middleware::Next;
 use super::outcome::{Outcome, invalid_result};
 use super::registry::Running;
-use super::{envelope, lifecycle};
+use super::{envelope, input, lifecycle};
 use crate::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use crate::error::McpError;
 
@@ -73,6 +73,7 @@ impl ServerRunner {
         let method = *lock(&scope.method);
         let mut version = scope.version;
         check_kind(&outcome, method, version)?;
+        input::check(&outcome, method, version, &self.connection)?;
         // Only now, when the whole chain has agreed, is the handshake a fact.
         if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
             version = agreed.version;
@@ -179,7 +180,7 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
                 tracing::warn!(%method, %error, "a malformed notification is dropped");
                 return passed_over("its params do not fit");
             }
-            lifecycle::observe(method, cx.connection());
+            lifecycle::observe(method, &cx);
             handlers.spec(method)
         }
         None => handlers.custom_notification(cx.method()),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use duplexer_types::icon::Icon;
 use duplexer_types::json::Json;
-use duplexer_types::lifecycle::Implementation;
+use duplexer_types::lifecycle::{EmptyResult, Implementation};
+use duplexer_types::logging::SetLevelParams;
 use duplexer_types::meta::valid_key;
-use duplexer_types::methods::{METHODS, Method, Notification, Request};
+use duplexer_types::methods::{self, METHODS, Method, Notification, Request};
 use duplexer_types::version::Window;
 use duplexer_types::wire::Freshness;
 use serde::Serialize;
@@ -18,10 +19,12 @@ use super::{
     Advertised, CustomEntry, Handlers, Identity, Lifespan, NotificationOptions, Registry, Server, State,
     ToolHeaders, capabilities,
 };
-use crate::error::BoxError;
+use crate::error::{BoxError, McpError};
+use crate::server::context::Context;
 use crate::server::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
 use crate::server::lifecycle;
 use crate::server::middleware::Middleware;
+use crate::server::subscriptions::{self, Plan, SubscriptionBus, SubscriptionLimits};
 
 /// A server being described. `S` is the state that handlers registered from here on get.
 #[must_use = "a server exists once it is built"]
@@ -303,6 +306,29 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
+    /// Serves subscriptions: what is published on `bus` is told to clients who want to hear of it, in both eras.
+    ///
+    /// The capabilities follow, also those of the handshake era; [`Self::notification_options`] after this narrows them.
+    /// Handlers of one's own for single methods stay.
+    pub fn subscriptions(self, bus: impl SubscriptionBus) -> Self {
+        self.subscriptions_within(bus, SubscriptionLimits::default())
+    }
+
+    /// The same with other limits.
+    pub fn subscriptions_within(mut self, bus: impl SubscriptionBus, limits: SubscriptionLimits) -> Self {
+        self.rest.advertised.subscriptions = Some(Plan { bus: Arc::new(bus), limits });
+        self.rest.advertised.changes = NotificationOptions::all();
+        self
+    }
+
+    /// Lets clients say which log messages they want. Who logs to clients promises this.
+    pub fn logging(self) -> Self {
+        self.on(methods::LoggingSetLevel, |cx: Context<S>, params: SetLevelParams| async move {
+            cx.connection().set_log_level(params.level);
+            Ok::<_, McpError>(EmptyResult::new())
+        })
+    }
+
     /// Advertises an experimental capability.
     pub fn experimental(mut self, name: impl Into<String>, settings: impl Into<Json>) -> Self {
         self.rest.advertised.experimental.insert(name, settings.into());
@@ -333,6 +359,9 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         }
         let hints = freshness(self.rest.hints)?;
         lifecycle::register(&mut self.handlers);
+        if self.rest.advertised.subscriptions.is_some() {
+            subscriptions::register(&mut self.handlers);
+        }
         let stamp = Json::of(&self.info).map_err(BuildError::Identity)?;
         Ok(Server(Arc::new(Registry {
             identity: Identity { info: self.info, stamp, instructions: self.instructions },

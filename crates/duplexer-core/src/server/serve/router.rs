@@ -16,10 +16,10 @@ use super::{CloseOnDrop, EnvelopeStream, Way, serve_one};
 use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, lock};
 use crate::error::McpError;
 use crate::server::connection::{Connection, contained};
+use crate::server::envelope;
 use crate::server::lifecycle::served_envelopes;
 use crate::server::registry::Running;
 use crate::server::runner::{ServerRunner, Shaped};
-use crate::server::{envelope, lifecycle};
 use crate::transport::{BackChannel, TransportContext};
 
 /// How many notifications that come before the first request are kept for it.
@@ -284,7 +284,11 @@ fn handshake_lane(call: &Invocation) -> Lane {
 }
 
 fn envelope_lane(call: &Invocation) -> Lane {
-    if lifecycle::stands(call.method()) { Lane::Standing } else { Lane::Ordinary }
+    if Method::parse(call.method()).is_some_and(Method::is_standing) {
+        Lane::Standing
+    } else {
+        Lane::Ordinary
+    }
 }
 
 fn handshake_batches(runner: &ServerRunner) -> Batches {
