@@ -13,6 +13,7 @@ pub(crate) mod middleware;
 pub(crate) mod outcome;
 pub(crate) mod principal;
 pub(crate) mod registry;
+pub(crate) mod request_state;
 pub(crate) mod runner;
 pub(crate) mod serve;
 pub(crate) mod subscriptions;
@@ -29,6 +30,7 @@ pub use registry::{
     BuildError, InitializeOverride, NotificationOptions, Running, Server, ServerBuilder, StartError,
     ToolHeaders,
 };
+pub use request_state::{Instances, KeyRing, RequestState, RequestStateCodec, RequestStateError};
 pub use runner::{ServerRunner, Shaped};
 pub use serve::{
     StdioError, StreamServer, run_stdio, serve, serve_connection, serve_dispatcher, serve_envelope,

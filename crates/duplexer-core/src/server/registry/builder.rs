@@ -24,6 +24,7 @@ use crate::server::context::Context;
 use crate::server::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
 use crate::server::lifecycle;
 use crate::server::middleware::Middleware;
+use crate::server::request_state::RequestState;
 use crate::server::subscriptions::{self, Plan, SubscriptionBus, SubscriptionLimits};
 
 /// A server being described. `S` is the state that handlers registered from here on get.
@@ -44,6 +45,8 @@ struct Rest {
     hints: Vec<(String, Freshness)>,
     advertised: Advertised,
     tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// Where among the middleware the states of requests are sealed.
+    sealing: Option<usize>,
     faults: Vec<BuildError>,
 }
 
@@ -74,6 +77,9 @@ pub enum BuildError {
     /// An extension was given twice.
     #[error("extension '{0}' is registered twice")]
     DuplicateExtension(String),
+    /// Nothing says for which server its request states are.
+    #[error("request states need an audience: name the server, or say `RequestState::audience`")]
+    NoAudience,
     /// The server's identity cannot be rendered.
     #[error("the server's identity cannot be written as JSON")]
     Identity(#[source] serde_json::Error),
@@ -291,6 +297,25 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Wraps every message; what is added first is outermost.
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
         self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Seals the states that handlers send through the client when they ask for input.
+    ///
+    /// It is middleware, and what is added after it sees plain states: add it behind tracing and before the rest.
+    /// A later call replaces an earlier one in its place.
+    pub fn request_state(mut self, state: RequestState) -> Self {
+        let Some(sealing) = state.into_middleware(&self.info.name) else {
+            self.rest.faults.push(BuildError::NoAudience);
+            return self;
+        };
+        match self.rest.sealing.and_then(|place| self.middleware.get_mut(place)) {
+            Some(earlier) => *earlier = Arc::new(sealing),
+            None => {
+                self.rest.sealing = Some(self.middleware.len());
+                self.middleware.push(Arc::new(sealing));
+            }
+        }
         self
     }
 
