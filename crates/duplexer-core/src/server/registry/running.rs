@@ -108,7 +108,8 @@ impl Running {
         self.shutdown_within(SHUTDOWN_BUDGET).await;
     }
 
-    pub(crate) async fn shutdown_within(&self, budget: Duration) {
+    /// Ends every lifespan within a budget that others share.
+    pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
         self.0.unfinished.close();
         if timeout(budget, self.0.unfinished.wait()).await.is_err() {
