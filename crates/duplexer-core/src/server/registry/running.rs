@@ -118,7 +118,8 @@ impl Running {
         self.shutdown_within(SHUTDOWN_BUDGET).await;
     }
 
-    pub(crate) async fn shutdown_within(&self, budget: Duration) {
+    /// Ends every lifespan within a budget that others share.
+    pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
         if let Some(subscriptions) = self.subscriptions() {
             subscriptions.close();
