@@ -27,8 +27,8 @@ pub use middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
 pub use outcome::Outcome;
 pub use principal::Principal;
 pub use registry::{
-    BuildError, InitializeOverride, NotificationOptions, Running, Server, ServerBuilder, StartError,
-    ToolHeaders,
+    BuildError, InitializeOverride, Installer, NotificationOptions, Part, Running, Server, ServerBuilder,
+    StartError, StateSlot, ToolHeaders,
 };
 pub use request_state::{Instances, KeyRing, RequestState, RequestStateCodec, RequestStateError};
 pub use runner::{ServerRunner, Shaped};

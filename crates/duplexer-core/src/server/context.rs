@@ -94,6 +94,11 @@ impl<S> Context<S> {
         &self.state
     }
 
+    /// The same context with the states of all lifespans.
+    pub fn untyped(&self) -> Context<States> {
+        Context::new(Arc::clone(&self.scope), self.message.clone())
+    }
+
     /// The client this message comes from.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.scope.connection

@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{
-    Advertised, CustomEntry, Handlers, Identity, Lifespan, NotificationOptions, Registry, Server, State,
-    ToolHeaders, capabilities,
+    Advertised, CustomEntry, Handlers, Identity, Installer, Lifespan, NotificationOptions, Part, Registry,
+    Server, State, StateSlot, ToolHeaders, capabilities, part,
 };
 use crate::error::{BoxError, McpError};
 use crate::server::context::Context;
@@ -47,6 +47,7 @@ struct Rest {
     tool_headers: Option<Arc<dyn ToolHeaders>>,
     /// Where among the middleware the states of requests are sealed.
     sealing: Option<usize>,
+    parts: Vec<Box<dyn Part>>,
     faults: Vec<BuildError>,
 }
 
@@ -83,6 +84,9 @@ pub enum BuildError {
     /// The server's identity cannot be rendered.
     #[error("the server's identity cannot be written as JSON")]
     Identity(#[source] serde_json::Error),
+    /// A part of the server, such as one of its tools, is not fit for use.
+    #[error(transparent)]
+    Part(BoxError),
 }
 
 fn cacheable_names() -> String {
@@ -377,12 +381,42 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
+    /// Where the state of handlers registered from here on is found, for parts that keep handlers of their own.
+    pub fn state_slot(&self) -> StateSlot<S> {
+        StateSlot::new(self.slot())
+    }
+
+    /// The part of type `P`, which is there from the first time somebody asks for it.
+    pub fn part<P: Part + Default>(&mut self) -> &mut P {
+        let parts = &mut self.rest.parts;
+        let is_it = |part: &Box<dyn Part>| (&**part as &dyn Any).is::<P>();
+        let at = parts.iter().position(is_it).unwrap_or_else(|| {
+            parts.push(Box::new(P::default()));
+            parts.len() - 1
+        });
+        let part: &mut dyn Any = &mut *parts[at];
+        match part.downcast_mut() {
+            Some(part) => part,
+            None => unreachable!("looked for by this very type"),
+        }
+    }
+
     /// Checks everything and finishes the server.
     pub fn build(mut self) -> Result<Server, BuildError> {
         if let Some(fault) = self.rest.faults.into_iter().next() {
             return Err(fault);
         }
         let hints = freshness(self.rest.hints)?;
+        let mut kept = part::Kept::new();
+        for part in self.rest.parts {
+            let into = &mut Installer {
+                handlers: &mut self.handlers,
+                advertised: &mut self.rest.advertised,
+                tool_headers: &mut self.rest.tool_headers,
+                kept: &mut kept,
+            };
+            part.install(into).map_err(BuildError::Part)?;
+        }
         lifecycle::register(&mut self.handlers);
         if self.rest.advertised.subscriptions.is_some() {
             subscriptions::register(&mut self.handlers);
@@ -396,6 +430,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             hints,
             advertised: self.rest.advertised,
             tool_headers: self.rest.tool_headers,
+            kept,
         })))
     }
 }

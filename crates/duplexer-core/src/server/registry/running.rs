@@ -8,7 +8,7 @@ use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::Stamp;
+use duplexer_types::wire::{ResultBody, Stamp, write_result};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
@@ -160,6 +160,18 @@ impl Running {
     pub(crate) fn stamp(&self, method: Option<Method>) -> Stamp<'_> {
         let hint = method.and_then(|method| self.registry().hints.get(method as usize).copied().flatten());
         Stamp { server_info: Some(&self.registry().identity.stamp), hint }
+    }
+
+    /// Renders a result once for many requests: whole, as `version` has it, stamped like any other.
+    pub fn render<R: ResultBody>(
+        &self,
+        method: Method,
+        result: &R,
+        version: ProtocolVersion,
+    ) -> Result<ByteString, McpError> {
+        let mut text = Vec::new();
+        write_result(&mut text, result, version, self.stamp(Some(method))).map_err(McpError::internal)?;
+        ByteString::try_from(text).map_err(McpError::internal)
     }
 
     /// The capabilities told in a handshake.
