@@ -88,16 +88,21 @@ fn a_result_that_asks_for_nothing_or_for_nonsense_is_no_result() {
     assert_eq!(checked(&Outcome::of(stateful), "{}"), Ok(()));
 }
 
-/// What middleware renders by itself is held to the same rules.
+/// An object without a type is held to the same rules; finished text is its maker's responsibility.
 #[test]
-fn a_rendered_result_is_checked_too() {
+fn an_untyped_result_is_checked_and_finished_text_is_not() {
+    let untyped = |text: &str| {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        Outcome::custom(&value).unwrap()
+    };
     let roots = r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#;
-    assert_eq!(checked(&Outcome::raw(roots), "{}").unwrap_err().0, -32021);
-    assert_eq!(checked(&Outcome::raw(roots), r#"{"roots":{}}"#), Ok(()));
-    assert_eq!(checked(&Outcome::raw(r#"{"resultType":"input_required"}"#), "{}").unwrap_err().0, -32603);
+    assert_eq!(checked(&untyped(roots), "{}").unwrap_err().0, -32021);
+    assert_eq!(checked(&untyped(roots), r#"{"roots":{}}"#), Ok(()));
+    assert_eq!(checked(&untyped(r#"{"resultType":"input_required"}"#), "{}").unwrap_err().0, -32603);
     let odd = r#"{"resultType":"input_required","inputRequests":7}"#;
-    assert_eq!(checked(&Outcome::raw(odd), "{}").unwrap_err().0, -32603);
-    assert_eq!(checked(&Outcome::raw("{}"), "{}"), Ok(()));
+    assert_eq!(checked(&untyped(odd), "{}").unwrap_err().0, -32603);
+    assert_eq!(checked(&untyped("{}"), "{}"), Ok(()));
+    assert_eq!(checked(&Outcome::raw(roots), "{}"), Ok(()));
 }
 
 /// Three rounds: two questions at once, then nothing but a state, then the answer.
