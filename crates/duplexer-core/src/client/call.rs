@@ -128,7 +128,7 @@ impl<M: Request> Call<M> {
     }
 
     /// Round after round, until there is a result: what the server asks for, the callbacks answer.
-    async fn to_the_end(mut self) -> Result<M::Result, ClientError> {
+    async fn finish(mut self) -> Result<M::Result, ClientError> {
         let mut retry = Retry::default();
         for round in 0..=input::ROUNDS {
             match self.round(&retry).await? {
@@ -159,7 +159,7 @@ impl<M: Request + 'static> IntoFuture for Call<M> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.to_the_end())
+        Box::pin(self.finish())
     }
 }
 

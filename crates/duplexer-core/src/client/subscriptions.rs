@@ -58,10 +58,12 @@ impl Subscription {
     pub async fn next(&mut self) -> Option<Result<Change, SubscriptionLost>> {
         loop {
             let news = self.route.news.notified();
-            if let Some(next) = self.route.take() {
-                return next;
+            match self.route.take() {
+                Next::Nothing => news.await,
+                Next::Change(change) => return Some(Ok(change)),
+                Next::Ended => return None,
+                Next::Lost(lost) => return Some(Err(lost)),
             }
-            news.await;
         }
     }
 }
@@ -198,15 +200,23 @@ impl Route {
         Some(Err(ended.err().flatten().unwrap_or(CallError::Closed)))
     }
 
-    /// What there is to tell the reader; the outer `None` means nothing yet.
-    fn take(&self) -> Option<Option<Result<Change, SubscriptionLost>>> {
+    fn take(&self) -> Next {
         let mut state = lock(&self.state);
         if let Some(change) = state.waiting.pop_front() {
-            return Some(Some(Ok(change)));
+            return Next::Change(change);
         }
-        match state.ended.as_mut()? {
-            Ok(()) => Some(None),
-            Err(cause) => Some(Some(Err(SubscriptionLost(cause.take())))),
+        match &mut state.ended {
+            None => Next::Nothing,
+            Some(Ok(())) => Next::Ended,
+            Some(Err(cause)) => Next::Lost(SubscriptionLost(cause.take())),
         }
     }
+}
+
+/// What there is to tell the reader of a stream.
+enum Next {
+    Nothing,
+    Change(Change),
+    Ended,
+    Lost(SubscriptionLost),
 }
