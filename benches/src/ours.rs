@@ -1,17 +1,14 @@
 //! The library's way: frame, envelope, params, arguments, result.
 
-mod model;
-
 use std::sync::LazyLock;
 
 use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{self, Body, Frame};
 use duplexer_types::meta::RequestMeta;
+use duplexer_types::tool::{CallToolParams, CallToolResult};
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{self, Stamp};
 use serde::Deserialize;
-
-use model::{CallToolParams, CallToolResult, text_result};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -28,12 +25,12 @@ pub fn ours(frame: &str, out: &mut Vec<u8>) -> Option<()> {
     if call.method != "tools/call" {
         return None;
     }
-    let params: CallToolParams = serde_json::from_str(call.params?).ok()?;
+    let params: CallToolParams = call.decode().ok()?;
     let arguments: Arguments = params.arguments?.decode().ok()?;
     if params.name != "echo" {
         return None;
     }
-    let result = text_result(arguments.text);
+    let result = CallToolResult::text(arguments.text);
     jsonrpc::write_success(out, &id, &Reply { result, version }).ok()
 }
 

@@ -27,6 +27,7 @@ use crate::error::McpError;
 pub(crate) use sync::lock;
 
 pub use clock::{CallClock, ClockPause};
+pub use contain::Contained;
 pub use context::{CallContext, Cancellation, Channel};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use invocation::Invocation;
@@ -57,8 +58,8 @@ pub trait Inbound: Send + Sync + 'static {
         call: Invocation,
     ) -> impl Future<Output = ()> + Send + 'static;
 
-    /// How a request of this method is run.
-    fn lane(&self, _method: &str) -> Lane {
+    /// How a request is run. Asked once per request, in the order of the wire.
+    fn lane(&self, _call: &Invocation) -> Lane {
         Lane::Ordinary
     }
 

@@ -103,6 +103,9 @@ pub enum CallError {
     /// The peer answered with an error.
     #[error("{0}")]
     Peer(ErrorObject),
+    /// The request was not made: it cannot be made of this client or in this revision. Nothing was sent.
+    #[error("{0}")]
+    Refused(ErrorObject),
     /// Nobody answered in time; the peer has been told to stop.
     #[error("{0}")]
     Timeout(Cow<'static, str>),
@@ -135,7 +138,7 @@ impl CallError {
     /// The error object that says the same, where the protocol has one.
     pub fn as_error_object(&self) -> Option<ErrorObject> {
         match self {
-            Self::Peer(error) => Some(error.clone()),
+            Self::Peer(error) | Self::Refused(error) => Some(error.clone()),
             Self::Timeout(message) => Some(ErrorObject::new(ErrorCode::REQUEST_TIMEOUT, message.clone())),
             Self::Closed => Some(ErrorObject::connection_closed()),
             Self::NoBackChannel(method) => {

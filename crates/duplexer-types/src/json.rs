@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -56,6 +56,17 @@ impl Json {
         self.as_str() == "null"
     }
 
+    /// The JSON text of the member `name`, if the value is an object that has it.
+    pub fn member(&self, name: &str) -> Option<&str> {
+        member(self.as_str(), name).ok().flatten().map(RawValue::get)
+    }
+
+    /// Reads an object and nothing else.
+    pub(crate) fn object_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Self::deserialize(deserializer)?;
+        if json.is_object() { Ok(json) } else { Err(D::Error::custom("expected an object")) }
+    }
+
     fn literal(text: &'static str) -> Self {
         RawValue::from_string(text.to_owned()).map_or_else(|_| Self::null(), Self)
     }
@@ -76,6 +87,12 @@ impl From<serde_json::Value> for Json {
     }
 }
 
+impl From<Members> for Json {
+    fn from(members: Members) -> Self {
+        Self::of(&members).unwrap_or_else(|_| Self::object())
+    }
+}
+
 impl From<&str> for Json {
     /// The JSON *string* with this text; use [`Json::parse`] for JSON text.
     fn from(text: &str) -> Self {
@@ -85,7 +102,8 @@ impl From<&str> for Json {
 
 /// JSON text cannot hold a line break inside a string, so every one stands between tokens.
 fn without_line_breaks(text: &str) -> Cow<'_, str> {
-    if text.bytes().any(|byte| byte == b'\n' || byte == b'\r') {
+    // Counting to the end, instead of stopping early, lets the compiler look at many bytes at once.
+    if text.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count() > 0 {
         Cow::Owned(text.replace(['\n', '\r'], " "))
     } else {
         Cow::Borrowed(text)
@@ -129,6 +147,54 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Json::deserialize(deserializer).map(Some)
 }
 
+/// For an optional member that is an object, kept as text.
+pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    let json = Json::deserialize(deserializer)?;
+    match json.as_str().as_bytes().first() {
+        Some(b'{') => Ok(Some(json)),
+        Some(b'n') => Ok(None),
+        _ => Err(D::Error::custom("expected an object")),
+    }
+}
+
+/// Finds the member `name` of the object `text` without decoding the others.
+pub(crate) fn member<'a>(text: &'a str, name: &str) -> Result<Option<&'a RawValue>, serde_json::Error> {
+    struct Find<'n>(&'n str);
+
+    impl<'de> DeserializeSeed<'de> for Find<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+            deserializer.deserialize_map(self)
+        }
+    }
+
+    impl<'de> Visitor<'de> for Find<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(Name(name)) = access.next_key::<Name<'_>>()? {
+                let value = access.next_value::<&RawValue>()?;
+                if name == self.0 && found.replace(value).is_some() {
+                    return Err(A::Error::custom(format_args!("duplicate member `{name}`")));
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    Find(name).deserialize(&mut serde_json::Deserializer::from_str(text))
+}
+
+/// A member's name, copied only if it is escaped.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// The members of a JSON object, in the order they were written, each name once.
 ///
 /// `Members` alone is an object that nobody has described, such as `_meta`.
@@ -149,13 +215,11 @@ impl<T> Members<T> {
     /// Puts `value` under `name`, in the place of an earlier one if there is one.
     pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
         let name = name.into();
-        match self.0.iter_mut().find(|(key, _)| *key == name) {
-            Some((_, slot)) => Some(std::mem::replace(slot, value)),
-            None => {
-                self.0.push((name, value));
-                None
-            }
+        if let Some((_, slot)) = self.0.iter_mut().find(|(key, _)| *key == name) {
+            return Some(std::mem::replace(slot, value));
         }
+        self.0.push((name, value));
+        None
     }
 
     /// Takes the member `name` out.
@@ -252,6 +316,31 @@ fn repeated_name<T>(members: &[(String, T)]) -> Option<&str> {
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
+/// A deserializer that gives structs objects and nothing else.
+pub(crate) struct ObjectsOnly<D>(pub(crate) D);
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectsOnly<D> {
+    type Error = D::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +367,17 @@ mod tests {
         for text in ["", "{", "nul", "1 2", "{\"a\":}"] {
             assert!(Json::parse(text).is_err(), "{text}");
         }
+    }
+
+    /// A struct of the protocol is an object, never an array of its values.
+    #[test]
+    fn models_are_read_from_objects_only() {
+        use crate::lifecycle::Implementation;
+        assert!(serde_json::from_str::<Implementation>(r#"{"name":"n","version":"1"}"#).is_ok());
+        for text in [r#"["n","1"]"#, "null", "5", "\"n\""] {
+            assert!(serde_json::from_str::<Implementation>(text).is_err(), "{text}");
+        }
+        assert!(serde_json::from_str::<crate::capabilities::ClientCapabilities>("[]").is_err());
     }
 
     #[test]

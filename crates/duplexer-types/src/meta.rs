@@ -159,10 +159,11 @@ fn collect<'a>(text: &'a str, found: &mut [Option<&'a str>; KNOWN.len()]) -> Res
     let mut object = scanner.open_object().map_err(not_an_object)?;
     while let Some(name) = scanner.next_name(&mut object).map_err(not_an_object)? {
         let value = scanner.value(1).map_err(not_an_object)?;
-        for (known, slot) in KNOWN.iter().zip(found.iter_mut()) {
-            if name == *known && slot.replace(value).is_some() {
-                return Err(InvalidMeta::Repeated(known));
-            }
+        let known = KNOWN.iter().zip(found.iter_mut()).find(|(known, _)| name == **known);
+        if let Some((known, slot)) = known
+            && slot.replace(value).is_some()
+        {
+            return Err(InvalidMeta::Repeated(known));
         }
     }
     scanner.end().map_err(not_an_object)

@@ -22,79 +22,121 @@
 /// ```
 ///
 /// Members of the first block are arguments of `new`; those of the second are `Option`s with a builder
-/// method of the same name. `until` names the last revision that knows the member. `pub result` adds
-/// `_meta`, `pub cacheable result` also the freshness members of the envelope era.
+/// method of the same name. `until` names the last revision that knows the member.
+///
+/// - `pub result` adds `_meta` (`meta until` where it went away), `pub cacheable result` also the freshness
+///   members of the envelope era; `impl { .. }` overrides methods of `ResultBody`.
+/// - `says "type" = "text"` writes a member that never varies and is not looked at when reading.
+/// - `if f` writes an optional member only where `f(&value, shape)`; `through F` writes `F(&value, shape)`
+///   in place of the value; `unless f` refuses to write the object where `f(&object, shape)` has a reason.
 macro_rules! model {
-    (
-        $(#[$doc:meta])*
-        pub struct $name:ident {
-            $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal $(since $rsince:ident)? $(until $runtil:ident)?,)*
-        } $(optional {
-            $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal $(since $osince:ident)? $(until $ountil:ident)?,)*
-        })?
-    ) => {
-        model!(@define [$(#[$doc])*] $name
-            { $($(#[$rattr])* $r: $rty = $rwire [$($rsince)?] [$($runtil)?],)* }
-            { $($($(#[$oattr])* $o: $oty = $owire [$($osince)?] [$($ountil)?],)*)? }
-            {});
-        model!(@write $name
-            { $($r = $rwire [$($rsince)?] [$($runtil)?],)* }
-            { $($($o = $owire [$($osince)?] [$($ountil)?],)*)? });
-        model!(@plain $name);
+    ($(#[$doc:meta])* pub struct $name:ident $($rest:tt)*) => {
+        model!(@read plain [$(#[$doc])*] $name $($rest)*);
     };
-    (
-        $(#[$doc:meta])*
-        pub result $name:ident {
-            $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal $(since $rsince:ident)? $(until $runtil:ident)?,)*
-        } $(optional {
-            $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal $(since $osince:ident)? $(until $ountil:ident)?,)*
-        })?
-        $(impl { $($body:item)* })?
-    ) => {
-        model!(@define [$(#[$doc])*] $name
-            { $($(#[$rattr])* $r: $rty = $rwire [$($rsince)?] [$($runtil)?],)* }
-            { $($($(#[$oattr])* $o: $oty = $owire [$($osince)?] [$($ountil)?],)*)? }
-            { meta: $crate::json::Members = "_meta" });
-        model!(@write $name
-            { $($r = $rwire [$($rsince)?] [$($runtil)?],)* }
-            { $($($o = $owire [$($osince)?] [$($ountil)?],)*)? });
-        model!(@result $name { $($($body)*)? });
+    ($(#[$doc:meta])* pub result $name:ident $($rest:tt)*) => {
+        model!(@read result [$(#[$doc])*] $name $($rest)*);
     };
-    (
-        $(#[$doc:meta])*
-        pub cacheable result $name:ident {
-            $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal $(since $rsince:ident)? $(until $runtil:ident)?,)*
-        } $(optional {
-            $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal $(since $osince:ident)? $(until $ountil:ident)?,)*
-        })?
-    ) => {
-        model!(@define [$(#[$doc])*] $name
-            { $($(#[$rattr])* $r: $rty = $rwire [$($rsince)?] [$($runtil)?],)* }
-            { $($($(#[$oattr])* $o: $oty = $owire [$($osince)?] [$($ountil)?],)*)? }
-            { ttl_ms: u64 = "ttlMs", cache_scope: $crate::wire::CacheScope = "cacheScope", meta: $crate::json::Members = "_meta" });
-        model!(@write $name
-            { $($r = $rwire [$($rsince)?] [$($runtil)?],)* }
-            { $($($o = $owire [$($osince)?] [$($ountil)?],)*)? });
-        model!(@result $name {
-            fn freshness(&self) -> $crate::wire::Freshness {
-                $crate::wire::Freshness { ttl_ms: self.ttl_ms, scope: self.cache_scope }
-            }
-        });
+    ($(#[$doc:meta])* pub cacheable result $name:ident $($rest:tt)*) => {
+        model!(@read cacheable [$(#[$doc])*] $name $($rest)*);
     };
 
+    (@read $kind:ident [$($doc:tt)*] $name:ident
+        $(says $tag:literal = $value:literal $(since $tsince:ident)?)?
+        $(meta until $muntil:ident)?
+        {
+            $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal
+                $(since $rsince:ident)? $(until $runtil:ident)? $(through $rthrough:path)?,)*
+        } $(optional {
+            $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal
+                $(since $osince:ident)? $(until $ountil:ident)? $(if $okeep:path)?,)*
+        })?
+        $(unless $refusal:ident)?
+        $(impl { $($body:item)* })?
+    ) => {
+        model!(@define [$($doc)*] $name
+            { $($(#[$rattr])* $r: $rty = $rwire,)* }
+            { $($($(#[$oattr])* $o: $oty = $owire,)*)? }
+            $kind);
+
+        impl $crate::wire::WireObject for $name {
+            #[allow(unused_variables, reason = "a model may have no members")]
+            fn members<M: serde::ser::SerializeMap>(
+                &self,
+                shape: $crate::wire::Shape,
+                map: &mut M,
+            ) -> Result<(), M::Error> {
+                $(
+                    if let Some(reason) = $refusal(self, shape) {
+                        return Err(serde::ser::Error::custom(reason));
+                    }
+                )?
+                $(
+                    if shape.has(model!(@window [$($tsince)?] [])) {
+                        map.serialize_entry($tag, $value)?;
+                    }
+                )?
+                $(
+                    if shape.has(model!(@window [$($rsince)?] [$($runtil)?])) {
+                        map.serialize_entry($rwire, &model!(@shaped [$($rthrough)?])(&self.$r, shape))?;
+                    }
+                )*
+                $($(
+                    if let Some(value) = &self.$o
+                        && shape.has(model!(@window [$($osince)?] [$($ountil)?]))
+                        $(&& $okeep(value, shape))?
+                    {
+                        map.serialize_entry($owire, &$crate::wire::Shaped(value, shape))?;
+                    }
+                )*)?
+                Ok(())
+            }
+        }
+
+        model!(@$kind $name [$($muntil)?] { $($($body)*)? });
+    };
+
+    (@define [$($doc:tt)*] $name:ident { $($required:tt)* } { $($optional:tt)* } plain) => {
+        model!(@define [$($doc)*] $name { $($required)* } { $($optional)* } {});
+    };
+    (@define [$($doc:tt)*] $name:ident { $($required:tt)* } { $($optional:tt)* } result) => {
+        model!(@define [$($doc)*] $name { $($required)* } { $($optional)* } {
+            /// What the protocol does not describe.
+            meta: $crate::json::Members = "_meta",
+        });
+    };
+    (@define [$($doc:tt)*] $name:ident { $($required:tt)* } { $($optional:tt)* } cacheable) => {
+        model!(@define [$($doc)*] $name { $($required)* } { $($optional)* } {
+            /// Milliseconds for which the result is fresh (envelope era).
+            #[serde(deserialize_with = "crate::wire::envelope::ttl")]
+            ttl_ms: u64 = "ttlMs",
+            /// Who may be served a copy (envelope era).
+            #[serde(deserialize_with = "crate::wire::envelope::scope")]
+            cache_scope: $crate::wire::CacheScope = "cacheScope",
+            /// What the protocol does not describe.
+            meta: $crate::json::Members = "_meta",
+        });
+    };
     (@define [$($doc:tt)*] $name:ident
-        { $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal [$($rsince:ident)?] [$($runtil:ident)?],)* }
-        { $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal [$($osince:ident)?] [$($ountil:ident)?],)* }
-        { $($x:ident: $xty:ty = $xwire:literal),* }
+        { $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal,)* }
+        { $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal,)* }
+        { $($(#[$xattr:meta])* $x:ident: $xty:ty = $xwire:literal,)* }
     ) => {
         $($doc)*
         #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
         #[cfg_attr(test, derive(arbitrary::Arbitrary))]
+        #[serde(remote = "Self")]
         #[non_exhaustive]
         pub struct $name {
             $($(#[$rattr])* #[serde(rename = $rwire)] pub $r: $rty,)*
             $($(#[$oattr])* #[serde(rename = $owire, default)] pub $o: Option<$oty>,)*
-            $(#[doc = concat!("`", $xwire, "`.")] #[serde(rename = $xwire, default)] pub $x: Option<$xty>,)*
+            $($(#[$xattr])* #[serde(rename = $xwire, default)] pub $x: Option<$xty>,)*
+        }
+
+        // What serde derives also reads arrays; with `remote` it stays private and is given objects only.
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::deserialize($crate::json::ObjectsOnly(deserializer))
+            }
         }
 
         impl $name {
@@ -122,6 +164,7 @@ macro_rules! model {
             )*
         }
 
+        /// Everything the value holds, whatever revision knows it.
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 $crate::wire::Wire::write(self, $crate::wire::Shape::FULL, serializer)
@@ -129,63 +172,26 @@ macro_rules! model {
         }
     };
 
-    (@write $name:ident
-        { $($r:ident = $rwire:literal [$($rsince:ident)?] [$($runtil:ident)?],)* }
-        { $($o:ident = $owire:literal [$($osince:ident)?] [$($ountil:ident)?],)* }
-    ) => {
-        impl $crate::wire::WireObject for $name {
-            #[allow(unused_variables, reason = "a model may have no members")]
-            fn members<M: serde::ser::SerializeMap>(
-                &self,
-                shape: $crate::wire::Shape,
-                map: &mut M,
-            ) -> Result<(), M::Error> {
-                use $crate::wire::Shaped;
-                $(
-                    if shape.has(model!(@window [$($rsince)?] [$($runtil)?])) {
-                        map.serialize_entry($rwire, &Shaped(&self.$r, shape))?;
-                    }
-                )*
-                $(
-                    if let Some(value) = &self.$o
-                        && shape.has(model!(@window [$($osince)?] [$($ountil)?]))
-                    {
-                        map.serialize_entry($owire, &Shaped(value, shape))?;
-                    }
-                )*
-                Ok(())
-            }
-        }
-    };
-
-    (@plain $name:ident) => {
+    (@plain $name:ident [] {}) => {
         impl $crate::wire::Wire for $name {
             fn write<S: serde::Serializer>(
                 &self,
                 shape: $crate::wire::Shape,
                 serializer: S,
             ) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap;
-                let mut map = serializer.serialize_map(None)?;
-                $crate::wire::WireObject::members(self, shape, &mut map)?;
-                map.end()
+                $crate::wire::object(self, shape, serializer)
             }
         }
     };
-
-    // A result inside another message is a plain object: its members and its own `_meta`.
-    (@result $name:ident { $($body:item)* }) => {
+    (@result $name:ident [$($muntil:ident)?] { $($body:item)* }) => {
         impl $crate::wire::Wire for $name {
             fn write<S: serde::Serializer>(
                 &self,
                 shape: $crate::wire::Shape,
                 serializer: S,
             ) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap;
-                let mut map = serializer.serialize_map(None)?;
-                $crate::wire::WireObject::members(self, shape, &mut map)?;
-                $crate::wire::envelope::plain_meta(&mut map, self.meta.as_ref())?;
-                map.end()
+                let meta = self.meta.as_ref().filter(|_| shape.has(model!(@window [] [$($muntil)?])));
+                $crate::wire::envelope::plain_result(self, meta, shape, serializer)
             }
         }
 
@@ -196,6 +202,16 @@ macro_rules! model {
             $($body)*
         }
     };
+    (@cacheable $name:ident [] {}) => {
+        model!(@result $name [] {
+            fn freshness(&self) -> $crate::wire::Freshness {
+                $crate::wire::Freshness { ttl_ms: self.ttl_ms, scope: self.cache_scope }
+            }
+        });
+    };
+
+    (@shaped []) => { $crate::wire::Shaped };
+    (@shaped [$through:path]) => { $through };
 
     (@window [] []) => { $crate::version::Window::ALWAYS };
     (@window [$since:ident] []) => {
@@ -212,6 +228,67 @@ macro_rules! model {
     };
 }
 pub(crate) use model;
+
+/// Declares objects told apart by one member; a kind nobody knows is kept as it came.
+///
+/// `Wire` is left to the caller, because older revisions say some kinds differently: [`kinds!`] gives
+/// `write_kind`, which writes each kind as it is.
+macro_rules! kinds {
+    (
+        $(#[$doc:meta])*
+        pub enum $name:ident by $tag:literal { $($(#[$vdoc:meta])* $variant:ident($type:ty) = $text:literal,)* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[cfg_attr(test, derive(arbitrary::Arbitrary))]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$vdoc])* $variant($type),)*
+            /// A kind this library does not know.
+            #[cfg_attr(test, arbitrary(skip))]
+            Other($crate::json::Json),
+        }
+
+        impl $name {
+            pub(crate) fn write_kind<S: serde::Serializer>(
+                &self,
+                shape: $crate::wire::Shape,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$variant(value) => $crate::wire::Wire::write(value, shape, serializer),)*
+                    Self::Other(json) => serde::Serialize::serialize(json, serializer),
+                }
+            }
+        }
+
+        $(
+            impl From<$type> for $name {
+                fn from(value: $type) -> Self {
+                    Self::$variant(value)
+                }
+            }
+        )*
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.write_kind($crate::wire::Shape::FULL, serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let json = $crate::json::Json::object_of(deserializer)?;
+                let kind = json.member($tag).and_then(|text| serde_json::from_str::<String>(text).ok());
+                Ok(match kind.as_deref() {
+                    $(Some($text) => Self::$variant(json.decode().map_err(serde::de::Error::custom)?),)*
+                    _ => Self::Other(json),
+                })
+            }
+        }
+    };
+}
+pub(crate) use kinds;
 
 /// Declares a set of strings that may grow: a value nobody knows is kept as it came.
 macro_rules! open_enum {

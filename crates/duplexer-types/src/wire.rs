@@ -4,16 +4,20 @@
 //! (`model!`); what a revision says differently is in `wire/handshake.rs`; what the envelope era adds to
 //! every result is in `wire/envelope.rs`.
 
+pub(crate) mod custom;
 pub(crate) mod envelope;
 pub(crate) mod handshake;
+mod input;
 
-use serde::ser::SerializeMap;
+use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
 
+use crate::error::ErrorObject;
 use crate::json::{Json, Members};
 use crate::version::{ProtocolVersion, Window};
 
-pub use envelope::{Stamp, write_result};
+pub use custom::write_custom_result;
+pub use envelope::{Stamp, result_type_of, write_result};
 
 /// The revision a value is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,33 @@ pub trait Wire {
 pub trait WireObject: Wire {
     /// Writes the members, without `_meta` where the type is a result.
     fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error>;
+}
+
+/// Writes an object that consists of its members alone.
+pub(crate) fn object<T: WireObject + ?Sized, S: Serializer>(
+    value: &T,
+    shape: Shape,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    value.members(shape, &mut map)?;
+    map.end()
+}
+
+/// Writes the params of a request or a notification as `version` has them, with their `_meta` at the end.
+///
+/// On failure `out` may hold a part of them: cut it back.
+pub fn write_params<P: WireObject + ?Sized>(
+    out: &mut Vec<u8>,
+    params: &P,
+    version: ProtocolVersion,
+    meta: Option<&Members>,
+) -> Result<(), serde_json::Error> {
+    let mut serializer = serde_json::Serializer::new(out);
+    let mut map = serializer.serialize_map(None)?;
+    params.members(Shape::of(version), &mut map)?;
+    envelope::plain_meta(&mut map, meta)?;
+    map.end()
 }
 
 /// What a request is answered with.
@@ -126,7 +157,22 @@ macro_rules! same_everywhere {
 }
 pub(crate) use same_everywhere;
 
-same_everywhere!(String, str, bool, u32, u64, i64, f64, Json, CacheScope);
+same_everywhere!(String, str, bool, u32, u64, i64, Json, CacheScope, ErrorObject);
+
+/// Whole numbers are written without a fraction. What is not a number has no JSON, so it is refused.
+impl Wire for f64 {
+    fn write<S: Serializer>(&self, _: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        if !self.is_finite() {
+            return Err(S::Error::custom("neither NaN nor infinity can be written as JSON"));
+        }
+        if self.fract() == 0.0 && self.abs() < EXACT {
+            #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^53 fits")]
+            return serializer.serialize_i64(*self as i64);
+        }
+        serializer.serialize_f64(*self)
+    }
+}
 
 impl<T: Wire> Wire for Vec<T> {
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
@@ -155,3 +201,6 @@ impl<T: Wire> Wire for Option<T> {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,7 +1,9 @@
 //! Frames: the verdict of the plain route, and what is written reads back.
 
 use duplexer_types::error::ErrorObject;
+use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{self, Frame, Invocation, Malformed, RequestId};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tree::{Found, Reading, Tree};
@@ -21,7 +23,28 @@ pub fn frame(data: &[u8]) {
     }
     if let Ok(frame) = ours {
         reads_back(&frame);
+        if let Frame::Request { call, .. } | Frame::Notification(call) = &frame {
+            decodes(call);
+        }
     }
+}
+
+/// A params type with what params types are made of.
+#[derive(Debug, PartialEq, Deserialize)]
+struct Params {
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<Json>,
+    progress: Option<f64>,
+    #[serde(rename = "requestId")]
+    request_id: Option<RequestId>,
+}
+
+/// Decoding from the frame gives what plain `serde_json` makes of the same text.
+fn decodes(call: &Invocation<'_>) {
+    let text = call.params.unwrap_or("{}");
+    assert_eq!(call.decode::<Tree>().ok(), Tree::of(text), "{text:?}");
+    assert_eq!(call.decode::<Params>().ok(), serde_json::from_str(text).ok(), "{text:?}");
 }
 
 /// A verdict without borrowed text, so that both routes can speak it.

@@ -76,6 +76,11 @@ impl Invocation {
         Self { method: Method::Own(method.into()), text, params, meta }
     }
 
+    /// The invocation that `frame`, read from `text`, holds. For transports that read frames themselves.
+    pub fn of_frame(text: &ByteString, frame: &jsonrpc::Invocation<'_>) -> Self {
+        Self::from_frame(text.clone(), Parts::of(text, frame))
+    }
+
     /// The parts of a frame, found in the `text` they were read from.
     pub(crate) fn from_frame(text: ByteString, parts: Parts) -> Self {
         let Parts { method, params, meta } = parts;

@@ -100,7 +100,8 @@ impl Default for Limits {
             running: 1024,
             parked: 16_384,
             parked_bytes: 8 * 1024 * 1024,
-            standing: 1024,
+            // Whoever handles them refuses them earlier, and knows what they are called.
+            standing: 2048,
             notifications: 1024,
             drain: Duration::from_secs(3),
         }

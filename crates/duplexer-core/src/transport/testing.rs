@@ -22,3 +22,17 @@ pub(super) async fn write(writer: &mut Box<dyn FrameWriter>, frame: &str) -> Res
     frames.push(frame.as_bytes(), None);
     poll_fn(|cx| writer.poll_write(cx, &mut frames)).await
 }
+
+/// The two ends of a terminal: the one that types, and the one that programs see.
+#[cfg(unix)]
+pub(super) fn terminal() -> (std::fs::File, std::fs::File) {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&main).unwrap();
+    unlockpt(&main).unwrap();
+    let path = ptsname(&main, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    (main.into(), rustix::fs::open(path, flags, Mode::empty()).unwrap().into())
+}

@@ -28,9 +28,12 @@ impl RequestId {
         if json == "-0" || digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Twenty digits hold every 64-bit integer, so this cannot be slow.
-        let number = if digits.len() <= 20 { json.parse().ok()? } else { return None };
-        Self::number(number)
+        // Twenty digits hold every 64-bit integer, so this cannot be slow; eighteen fit the usual case.
+        match digits.len() {
+            ..=18 => json.parse::<i64>().ok().map(Self::from),
+            19 | 20 => json.parse().ok().and_then(Self::number),
+            _ => None,
+        }
     }
 
     /// The integer id, if it fits 64 bits.

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::stack::{Container, OpenContainers};
+
 /// How deep a frame may nest, itself included.
 pub const MAX_DEPTH: usize = 128;
 
@@ -23,10 +25,11 @@ pub(crate) struct Object {
     first: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Container {
-    Array,
-    Object,
+/// Whether the text of a string is what stands between its quotes.
+#[derive(Clone, Copy)]
+enum Escapes {
+    None,
+    Some,
 }
 
 impl<'a> Scanner<'a> {
@@ -40,14 +43,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next byte that is not white space.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        while let Some(byte) = self.byte() {
-            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
-                return Some(byte);
+        loop {
+            match self.byte() {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
+                byte => return byte,
             }
-            self.at += 1;
         }
-        None
     }
 
     pub(crate) fn position(&mut self) -> usize {
@@ -82,8 +85,16 @@ impl<'a> Scanner<'a> {
             Some(_) if first => {}
             _ => return Err(Fault),
         }
-        let name = self.name()?;
-        string(name).ok_or(Fault).map(Some)
+        self.expect(b'"')?;
+        let start = self.at;
+        let escapes = self.string_rest()?;
+        let inner = self.text.get(start..self.at - 1).ok_or(Fault)?;
+        let name = match escapes {
+            Escapes::None => Cow::Borrowed(inner),
+            Escapes::Some => string(self.since(start - 1)).ok_or(Fault)?,
+        };
+        self.expect(b':')?;
+        Ok(Some(name))
     }
 
     /// The items of an array, each as its own text.
@@ -110,36 +121,56 @@ impl<'a> Scanner<'a> {
     /// One value, as text. `depth` containers are open around it.
     pub(crate) fn value(&mut self, depth: usize) -> Result<&'a str, Fault> {
         let start = self.position();
+        match self.byte() {
+            Some(b'"') => {
+                self.at += 1;
+                self.string_rest()?;
+            }
+            Some(b'{' | b'[') => self.container(depth)?,
+            _ => self.scalar()?,
+        }
+        Ok(self.since(start))
+    }
+
+    /// Steps over a value that an earlier walk over the same text has found here.
+    pub(crate) fn pass(&mut self, value: &'a str) -> Option<&'a str> {
+        let start = self.position();
+        let end = start.checked_add(value.len())?;
+        let here = self.text.get(start..end)?;
+        std::ptr::eq(here, value).then(|| self.at = end)?;
+        Some(value)
+    }
+
+    /// An object or array with all that is in it.
+    fn container(&mut self, depth: usize) -> Result<(), Fault> {
         let mut open = OpenContainers::default();
         loop {
             match self.peek().ok_or(Fault)? {
                 b'{' => {
                     self.at += 1;
+                    self.note_depth(depth + open.len() + 1);
                     if self.peek() == Some(b'}') {
                         self.at += 1;
-                        self.note_depth(depth + open.len() + 1);
                     } else {
                         open.push(Container::Object);
-                        self.note_depth(depth + open.len());
                         self.name()?;
                         continue;
                     }
                 }
                 b'[' => {
                     self.at += 1;
+                    self.note_depth(depth + open.len() + 1);
                     if self.peek() == Some(b']') {
                         self.at += 1;
-                        self.note_depth(depth + open.len() + 1);
                     } else {
                         open.push(Container::Array);
-                        self.note_depth(depth + open.len());
                         continue;
                     }
                 }
                 _ => self.scalar()?,
             }
             if self.close(&mut open)? {
-                return Ok(self.since(start));
+                return Ok(());
             }
         }
     }
@@ -171,18 +202,19 @@ impl<'a> Scanner<'a> {
         Ok(true)
     }
 
-    /// A member name with its quotes; the colon behind it is passed.
-    fn name(&mut self) -> Result<&'a str, Fault> {
-        let start = self.position();
-        self.string()?;
-        let name = self.since(start);
-        self.expect(b':')?;
-        Ok(name)
+    /// A member name and the colon behind it.
+    fn name(&mut self) -> Result<(), Fault> {
+        self.expect(b'"')?;
+        self.string_rest()?;
+        self.expect(b':')
     }
 
     fn scalar(&mut self) -> Result<(), Fault> {
         match self.byte().ok_or(Fault)? {
-            b'"' => self.string(),
+            b'"' => {
+                self.at += 1;
+                self.string_rest().map(drop)
+            }
             b't' => self.literal("true"),
             b'f' => self.literal("false"),
             b'n' => self.literal("null"),
@@ -234,16 +266,20 @@ impl<'a> Scanner<'a> {
         if self.at > start { Ok(()) } else { Err(Fault) }
     }
 
-    fn string(&mut self) -> Result<(), Fault> {
-        self.expect(b'"')?;
+    /// A string from behind its opening quote to behind its closing one.
+    fn string_rest(&mut self) -> Result<Escapes, Fault> {
+        let mut escapes = Escapes::None;
         loop {
             self.at += plain_prefix(self.text.as_bytes().get(self.at..).ok_or(Fault)?);
             match self.byte().ok_or(Fault)? {
                 b'"' => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(escapes);
                 }
-                b'\\' => self.escape()?,
+                b'\\' => {
+                    escapes = Escapes::Some;
+                    self.escape()?;
+                }
                 _ => return Err(Fault),
             }
         }
@@ -313,12 +349,11 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
+        // Flipping this bit puts the quote right above the control characters: one comparison for both.
+        let low = word ^ (ONES * 0x02);
+        let backslash = word ^ (ONES * u64::from(b'\\'));
         // The lowest marked byte is exact; a borrow can only mark bytes above a marked one.
-        let found = (quote.wrapping_sub(ONES) & !quote)
-            | (backslash.wrapping_sub(ONES) & !backslash)
-            | (word.wrapping_sub(ONES * 0x20) & !word);
+        let found = (low.wrapping_sub(ONES * 0x21) & !low) | (backslash.wrapping_sub(ONES) & !backslash);
         if found & HIGH != 0 {
             return index * 8 + ((found & HIGH).trailing_zeros() / 8) as usize;
         }
@@ -326,45 +361,6 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     let tail = words.len() * 8;
     let rest = bytes.get(tail..).unwrap_or_default();
     tail + rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count()
-}
-
-/// A stack of containers, one bit each: the first 128 without allocation.
-#[derive(Default)]
-struct OpenContainers {
-    len: usize,
-    bits: u128,
-    spilled: Vec<u128>,
-}
-
-impl OpenContainers {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn push(&mut self, container: Container) {
-        if self.len > 0 && self.len.is_multiple_of(128) {
-            self.spilled.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u128::from(container == Container::Object);
-        self.len += 1;
-    }
-
-    fn last(&self) -> Option<Container> {
-        match self.len {
-            0 => None,
-            _ if self.bits & 1 == 1 => Some(Container::Object),
-            _ => Some(Container::Array),
-        }
-    }
-
-    fn pop(&mut self) {
-        self.len = self.len.saturating_sub(1);
-        self.bits = if self.len > 0 && self.len.is_multiple_of(128) {
-            self.spilled.pop().unwrap_or_default()
-        } else {
-            self.bits >> 1
-        };
-    }
 }
 
 #[cfg(test)]
@@ -472,6 +468,18 @@ mod tests {
         let mixed = format!("{}1{}", "{\"a\":[".repeat(300), "]}".repeat(300));
         assert!(accepts(&mixed));
         assert!(!accepts(&mixed.replacen("]}", "}]", 1)));
+    }
+
+    #[test]
+    fn every_byte_is_told_apart_at_every_place_of_a_word() {
+        for byte in 0..=0x7F_u8 {
+            for place in 0..16 {
+                let mut bytes = *b"xxxxxxxxxxxxxxxx";
+                bytes[place] = byte;
+                let ends = matches!(byte, b'"' | b'\\' | 0..0x20);
+                assert_eq!(plain_prefix(&bytes), if ends { place } else { 16 }, "{byte:#x} at {place}");
+            }
+        }
     }
 
     #[test]

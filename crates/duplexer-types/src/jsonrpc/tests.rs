@@ -8,7 +8,8 @@ fn call<'a>(method: &'a str, params: Option<&'a str>, meta: Option<&'a str>) -> 
     Invocation { method: method.into(), params, meta }
 }
 
-fn request<'a>(id: impl Into<RequestId>, call: Invocation<'a>) -> Result<Frame<'a>, Malformed> {
+#[expect(clippy::unnecessary_wraps, reason = "so that it compares with what `read` returns")]
+fn request(id: impl Into<RequestId>, call: Invocation<'_>) -> Result<Frame<'_>, Malformed> {
     Ok(Frame::Request { id: id.into(), call })
 }
 

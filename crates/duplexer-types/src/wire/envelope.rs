@@ -1,11 +1,14 @@
 //! What the envelope era adds to a result: `resultType`, freshness, and who answered.
 
+use std::borrow::Cow;
+
 use serde::ser::{SerializeMap, Serializer as _};
+use serde::{Deserialize, Deserializer};
 
 use super::{CacheScope, Freshness, ResultBody, Shape, result_type};
 use crate::json::{Json, Members};
 use crate::meta::key;
-use crate::version::{Era, ProtocolVersion};
+use crate::version::{Era, ProtocolVersion, feature};
 
 /// What a server adds to each of its results in the envelope era.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +64,46 @@ fn freshness<M: SerializeMap>(map: &mut M, set: Freshness, hint: Freshness) -> R
 
 pub(crate) fn plain_meta<M: SerializeMap>(map: &mut M, meta: Option<&Members>) -> Result<(), M::Error> {
     meta.map_or(Ok(()), |meta| map.serialize_entry("_meta", meta))
+}
+
+/// A result inside another message is a plain object: its members, its own freshness, its own `_meta`.
+pub(crate) fn plain_result<R: ResultBody, S: serde::Serializer>(
+    result: &R,
+    meta: Option<&Members>,
+    shape: Shape,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    result.members(shape, &mut map)?;
+    if shape.has(feature::ENVELOPE) {
+        let Freshness { ttl_ms, scope } = result.freshness();
+        ttl_ms.map_or(Ok(()), |ttl| map.serialize_entry("ttlMs", &ttl))?;
+        scope.map_or(Ok(()), |scope| map.serialize_entry("cacheScope", &scope))?;
+    }
+    plain_meta(&mut map, meta)?;
+    map.end()
+}
+
+/// The `resultType` of a received result; without one it is complete, as in the handshake era.
+pub fn result_type_of(result: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    match crate::json::member(result, "resultType")? {
+        Some(text) => serde_json::from_str::<Text<'_>>(text.get()).map(|text| text.0),
+        None => Ok(result_type::COMPLETE.into()),
+    }
+}
+
+/// `Cow` alone would copy.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A `ttlMs` that makes no sense means "stale"; it is no reason to refuse the result.
+pub(crate) fn ttl<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<Json>::deserialize(deserializer)?.map(|json| json.decode().unwrap_or(0)))
+}
+
+/// A `cacheScope` nobody knows is kept to the one who asked.
+pub(crate) fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CacheScope>, D::Error> {
+    Ok(Option::<Json>::deserialize(deserializer)?.map(|json| json.decode().unwrap_or(CacheScope::Private)))
 }
 
 /// The handler's `_meta` with the server's identity at its end, unless the handler named one itself.

@@ -1,1 +1,143 @@
-//! How older revisions say what they cannot say.
+//! How older revisions say what they have no words for.
+//!
+//! What gets lost is chosen so that the model still learns of it: a kind of content that does not exist
+//! becomes text, several blocks become several messages, titled choices become `enumNames`.
+
+use serde::ser::{Error as _, SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use super::{Shape, Shaped, Wire};
+use crate::annotations::{Annotations, Role};
+use crate::content::{Content, TextContent};
+use crate::elicitation::{EnumSchema, MultiSelectSchema, PrimitiveSchema};
+use crate::json::Json;
+use crate::sampling::{Blocks, SamplingContent, SamplingMessage};
+use crate::version::feature;
+
+/// Structured content is an object, where it is not allowed to be anything.
+pub(crate) fn is_structured(content: &Json, shape: Shape) -> bool {
+    shape.has(feature::STRUCTURED_ANY) || content.is_object()
+}
+
+/// An output schema describes an object, where it is not allowed to describe anything.
+pub(crate) fn describes_objects(schema: &Json, shape: Shape) -> bool {
+    shape.has(feature::STRUCTURED_ANY) || schema.member("type") == Some("\"object\"")
+}
+
+impl Wire for Content {
+    fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Audio(audio) if !shape.has(feature::AUDIO) => {
+                in_words(sound(&audio.mime_type), audio.annotations.as_ref()).write(shape, serializer)
+            }
+            Self::ResourceLink(link) if !shape.has(feature::RESOURCE_LINK) => {
+                let name = link.title.as_ref().unwrap_or(&link.name);
+                in_words(format!("{name}: {}", link.uri), link.annotations.as_ref()).write(shape, serializer)
+            }
+            _ => self.write_kind(shape, serializer),
+        }
+    }
+}
+
+/// Where there are no tools, a use or a result is shown as its JSON: nothing of it is lost.
+impl Wire for SamplingContent {
+    fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Audio(audio) if !shape.has(feature::AUDIO) => {
+                in_words(sound(&audio.mime_type), audio.annotations.as_ref()).write(shape, serializer)
+            }
+            Self::ToolUse(_) | Self::ToolResult(_) if !shape.has(feature::SAMPLING_TOOLS) => {
+                let json = serde_json::to_string(self).map_err(S::Error::custom)?;
+                in_words(json, None).write(shape, serializer)
+            }
+            _ => self.write_kind(shape, serializer),
+        }
+    }
+}
+
+fn sound(mime_type: &str) -> String {
+    format!("[audio: {mime_type}]")
+}
+
+fn in_words(text: String, annotations: Option<&Annotations>) -> TextContent {
+    let mut content = TextContent::new(text);
+    content.annotations = annotations.cloned();
+    content
+}
+
+impl Wire for Blocks {
+    fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        match &*self.0 {
+            [block] => block.write(shape, serializer),
+            blocks if shape.has(feature::SAMPLING_TOOLS) => {
+                serializer.collect_seq(blocks.iter().map(|block| Shaped(block, shape)))
+            }
+            blocks => the_one_block(blocks).write(shape, serializer),
+        }
+    }
+}
+
+/// A model's answer of several blocks where there may be only one: its words, or else its first block.
+fn the_one_block(blocks: &[SamplingContent]) -> SamplingContent {
+    let words: Vec<&str> = blocks.iter().filter_map(SamplingContent::as_text).collect();
+    match blocks.first() {
+        Some(first) if words.is_empty() => first.clone(),
+        _ => SamplingContent::text(words.join("\n")),
+    }
+}
+
+/// The messages of a conversation; where a message has one block, each block gets its message.
+pub(crate) struct Messages<'a>(pub(crate) &'a [SamplingMessage], pub(crate) Shape);
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(messages, shape) = *self;
+        if shape.has(feature::SAMPLING_TOOLS) {
+            return serializer.collect_seq(messages.iter().map(|message| Shaped(message, shape)));
+        }
+        let mut seq = serializer.serialize_seq(None)?;
+        for SamplingMessage { role, content: Blocks(blocks), .. } in messages {
+            if blocks.is_empty() {
+                seq.serialize_element(&OneBlock(role, &SamplingContent::text(""), shape))?;
+            }
+            for block in blocks {
+                seq.serialize_element(&OneBlock(role, block, shape))?;
+            }
+        }
+        seq.end()
+    }
+}
+
+struct OneBlock<'a>(&'a Role, &'a SamplingContent, Shape);
+
+impl Serialize for OneBlock<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(role, block, shape) = *self;
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("role", role)?;
+        map.serialize_entry("content", &Shaped(block, shape))?;
+        map.end()
+    }
+}
+
+impl Wire for PrimitiveSchema {
+    fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::String(schema) => schema.write(shape, serializer),
+            Self::Number(schema) => schema.write(shape, serializer),
+            Self::Boolean(schema) => schema.write(shape, serializer),
+            Self::Enum(schema) => schema.write(shape, serializer),
+            Self::MultiSelect(schema) if shape.has(feature::TITLED_ENUMS) => schema.write(shape, serializer),
+            Self::MultiSelect(schema) => one_of_several(schema).write(shape, serializer),
+            Self::Other(json) => json.write(shape, serializer),
+        }
+    }
+}
+
+/// Where only one can be chosen, the choices stay at least what they were.
+fn one_of_several(schema: &MultiSelectSchema) -> EnumSchema {
+    let mut single = EnumSchema::new(schema.choices.clone());
+    single.title.clone_from(&schema.title);
+    single.description.clone_from(&schema.description);
+    single
+}

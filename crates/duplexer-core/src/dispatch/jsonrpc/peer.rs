@@ -36,6 +36,13 @@ impl Peer {
     }
 }
 
+impl Peer {
+    /// Resolves when the connection has begun to end.
+    pub async fn closing(&self) {
+        self.0.closing.raised().await;
+    }
+}
+
 impl Outbound for Peer {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
         Box::pin(self.0.call(request, None))

@@ -198,8 +198,7 @@ impl<I: Inbound> Connection<I> {
     ) -> Next {
         let malformed = match Read::from(item) {
             Ok(Read::Request(id, parts))
-                if self.lane(Invocation::from_frame(item.clone(), parts.clone()).method())
-                    == Lane::Inline =>
+                if self.lane(&Invocation::from_frame(item.clone(), parts.clone())) == Lane::Inline =>
             {
                 Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" }
             }
@@ -214,8 +213,8 @@ impl<I: Inbound> Connection<I> {
         matches!(contain(|| self.inbound.batches()), Ok(Batches::Accepted))
     }
 
-    fn lane(&self, method: &str) -> Lane {
-        contain(|| self.inbound.lane(method)).unwrap_or(Lane::Ordinary)
+    fn lane(&self, call: &Invocation) -> Lane {
+        contain(|| self.inbound.lane(call)).unwrap_or(Lane::Ordinary)
     }
 
     fn request(
@@ -229,7 +228,7 @@ impl<I: Inbound> Connection<I> {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
             return owe(Some(&id), &error);
         };
-        let lane = self.lane(invocation.method());
+        let lane = self.lane(&invocation);
         let mut table = lock(&self.core.table);
         if !table.has_place(lane, &self.core) {
             drop(table);

@@ -132,9 +132,9 @@ impl Inbound for Desk {
         }
     }
 
-    fn lane(&self, method: &str) -> Lane {
-        assert_ne!(method, "panicking-lane", "secret: lane");
-        self.lanes.get(method).copied().unwrap_or(Lane::Ordinary)
+    fn lane(&self, call: &Invocation) -> Lane {
+        assert_ne!(call.method(), "panicking-lane", "secret: lane");
+        self.lanes.get(call.method()).copied().unwrap_or(Lane::Ordinary)
     }
 
     fn intercept(&self, call: &Invocation) -> Intercept {

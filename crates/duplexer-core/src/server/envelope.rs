@@ -1,0 +1,182 @@
+//! The envelope era: what a request must say about itself before anything else is looked at.
+//!
+//! The ladder is a pure function of the message and, where the transport has headers, of a look-up for them. The
+//! first rung that breaks is the answer.
+
+use std::borrow::Cow;
+
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::headers::{self, Values};
+use duplexer_types::logging::LoggingLevel;
+use duplexer_types::meta::{InvalidMeta, RequestMeta, key};
+use duplexer_types::methods::Method;
+use duplexer_types::version::{Era, ProtocolVersion};
+use serde::Deserialize;
+
+use super::context::{Context, States};
+use super::lifecycle::served_envelopes;
+use super::registry::Running;
+use crate::dispatch::Invocation;
+use crate::error::McpError;
+
+/// Finds a header by its name, without regard to case.
+pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
+
+/// Whether a message carries an envelope: its `_meta` names a revision, whatever that is.
+pub fn is_enveloped(message: &Invocation) -> bool {
+    message.meta().is_some_and(|meta| match RequestMeta::read(meta) {
+        Ok(meta) => meta.protocol_version.is_some(),
+        Err(InvalidMeta::Repeated(_)) => meta.contains(key::PROTOCOL_VERSION),
+        Err(InvalidMeta::NotAnObject) => false,
+    })
+}
+
+/// Climbs the ladder: the revision to serve the request in, or why it is refused.
+pub fn classify(
+    message: &Invocation,
+    headers: Option<HeaderLookup<'_>>,
+) -> Result<ProtocolVersion, ErrorObject> {
+    let meta = read_meta(message)?;
+    let (Some(version), Some(_)) = (meta.protocol_version, meta.client_capabilities) else {
+        return Err(missing_keys(&meta));
+    };
+    let named = meta.version();
+    if let Some(lookup) = headers {
+        check_headers(message, named.as_deref(), lookup)?;
+    }
+    let Some(named) = named else {
+        let text = "the protocol-version envelope value must be a string";
+        tracing::debug!(bytes = version.len(), "an envelope's version is not a string");
+        return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
+    };
+    match named.parse::<ProtocolVersion>() {
+        Ok(version) if version.era() == Era::Envelope => Ok(version),
+        _ => Err(ErrorObject::unsupported_version(&served_envelopes(), &named)),
+    }
+}
+
+/// The last rung, for transports with headers: what a tool mirrors there must agree with its arguments.
+pub fn check_param_headers(
+    running: &Running,
+    message: &Invocation,
+    lookup: HeaderLookup<'_>,
+) -> Result<(), ErrorObject> {
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        arguments: Option<&'a serde_json::value::RawValue>,
+    }
+    let Some(tools) = &running.registry().tool_headers else { return Ok(()) };
+    if Method::parse(message.method()) != Some(Method::ToolsCall) {
+        return Ok(());
+    }
+    let Some(Ok(call)) = message.params().map(serde_json::from_str::<Call<'_>>) else { return Ok(()) };
+    match tools.param_headers(&call.name) {
+        Some(annotations) => annotations.check(call.arguments.map(serde_json::value::RawValue::get), lookup),
+        None => Ok(()),
+    }
+}
+
+fn read_meta(message: &Invocation) -> Result<RequestMeta<'_>, ErrorObject> {
+    let invalid = |text: String| Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
+    match message.meta().map(RequestMeta::read) {
+        Some(Ok(meta)) => Ok(meta),
+        Some(Err(repeated @ InvalidMeta::Repeated(_))) => invalid(format!("params.{repeated}")),
+        None | Some(Err(InvalidMeta::NotAnObject)) => invalid(format!(
+            "params._meta must be an object carrying the required '{}' and '{}' envelope keys",
+            key::PROTOCOL_VERSION,
+            key::CLIENT_CAPABILITIES
+        )),
+    }
+}
+
+fn missing_keys(meta: &RequestMeta<'_>) -> ErrorObject {
+    let required = [
+        (key::PROTOCOL_VERSION, meta.protocol_version),
+        (key::CLIENT_CAPABILITIES, meta.client_capabilities),
+    ];
+    let missing: Vec<_> = required.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| *key).collect();
+    let text = format!("params._meta is missing the required envelope key(s): {}", missing.join(", "));
+    ErrorObject::new(ErrorCode::INVALID_PARAMS, text)
+}
+
+/// A proxy and the server must not read two different requests: headers repeat the body or the request is refused.
+fn check_headers(
+    message: &Invocation,
+    version: Option<&str>,
+    lookup: HeaderLookup<'_>,
+) -> Result<(), ErrorObject> {
+    let mismatch = |text: String| Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, text));
+    for name in [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME] {
+        if lookup(name.canonical) == Values::Several {
+            return mismatch(format!("{} header appears more than once", name.lower));
+        }
+    }
+    if plain(lookup(headers::PROTOCOL_VERSION.canonical)) != version || version.is_none() {
+        let name = headers::PROTOCOL_VERSION.lower;
+        return mismatch(format!("{name} header does not match the request envelope's protocol version"));
+    }
+    if plain(lookup(headers::METHOD.canonical)) != Some(message.method()) {
+        return mismatch(format!(
+            "{} header does not match the request body's method",
+            headers::METHOD.lower
+        ));
+    }
+    let Some(field) = Method::parse(message.method()).and_then(Method::mirrored_field) else { return Ok(()) };
+    let Some(named) = text_member(message.params(), field) else { return Ok(()) };
+    match lookup(headers::NAME.canonical) {
+        Values::One(value) if headers::decode(value).is_some_and(|value| value == named) => Ok(()),
+        _ => {
+            let name = headers::NAME.lower;
+            mismatch(format!("{name} header does not match the request body's '{field}' parameter"))
+        }
+    }
+}
+
+/// A header that is never encoded, without the white space around it.
+fn plain(values: Values<'_>) -> Option<&str> {
+    match values {
+        Values::One(value) => str::from_utf8(value).ok().map(|value| value.trim_matches([' ', '\t'])),
+        Values::Absent | Values::Several => None,
+    }
+}
+
+/// A member of the params, if it is there and a string.
+fn text_member(params: Option<&str>, name: &str) -> Option<String> {
+    let params: duplexer_types::json::Members = serde_json::from_str(params?).ok()?;
+    params.get(name)?.decode().ok()
+}
+
+/// What an envelope says about its client must be well-formed where it is said at all.
+///
+/// The ladder looks at presence only; this is part of the params' validation, so that middleware sees it.
+pub(super) fn check_identity(cx: &Context<States>) -> Result<(), McpError> {
+    #[derive(Deserialize)]
+    struct Identity<'a> {
+        #[serde(borrow, rename = "name")]
+        _name: Cow<'a, str>,
+        #[serde(borrow, rename = "version")]
+        _version: Cow<'a, str>,
+    }
+    if cx.protocol_version().era() == Era::Handshake {
+        return Ok(());
+    }
+    let meta = cx.meta();
+    let invalid = |error: serde_json::Error| McpError::InvalidParams(error.into());
+    if let Some(info) = meta.client_info.filter(|info| *info != "null") {
+        serde_json::from_str::<Identity<'_>>(info).map_err(invalid)?;
+    }
+    if let Some(capabilities) = meta.client_capabilities.filter(|text| *text != "{}") {
+        serde_json::from_str::<duplexer_types::capabilities::ClientCapabilities>(capabilities)
+            .map_err(invalid)?;
+    }
+    if let Some(level) = meta.log_level {
+        serde_json::from_str::<LoggingLevel>(level).map_err(invalid)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! How a connection opens: `initialize`, `server/discover`, and what is answered before anything else.
+//!
+//! They are ordinary entries of the registry. What a handshake agrees on is written down by the kernel, when the whole
+//! chain around it has succeeded.
+
+use std::sync::Arc;
+
+use duplexer_types::error::ErrorCode;
+use duplexer_types::jsonrpc;
+use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
+use duplexer_types::methods::Method;
+use duplexer_types::version::ProtocolVersion;
+
+use super::connection::{ClientFacts, Negotiated};
+use super::context::{Context, States};
+use super::handler::Entry;
+use super::outcome::Outcome;
+use super::registry::Handlers;
+use super::subscriptions;
+use crate::dispatch::{BoxFuture, Invocation};
+use crate::error::McpError;
+
+/// Whether the kernel keeps a method to itself.
+pub(super) fn is_reserved(method: Method) -> bool {
+    method == Method::Initialize
+}
+
+/// Puts the kernel's own entries into a registry; all but the handshake can be replaced.
+pub(super) fn register(handlers: &mut Handlers) {
+    handlers.set_default(Method::Initialize, Arc::new(Plain(initialize)));
+    handlers.set_default(Method::ServerDiscover, Arc::new(Plain(discover)));
+    handlers.set_default(Method::Ping, Arc::new(Plain(|_| Ok(Outcome::empty()))));
+}
+
+/// A notification that changes how the connection stands.
+pub(super) fn observe(method: Method, cx: &Context<States>) {
+    if method == Method::Initialized {
+        cx.connection().set_initialized();
+        subscriptions::opened(cx);
+    }
+}
+
+/// The revision a handshake settles on: the client's, if it is one that has a handshake, else our newest such.
+pub fn negotiate(requested: &str) -> ProtocolVersion {
+    match requested.parse() {
+        Ok(version) if ProtocolVersion::HANDSHAKE.contains(&version) => version,
+        _ => ProtocolVersion::LATEST_HANDSHAKE,
+    }
+}
+
+/// The revisions that are named to clients of the envelope era.
+pub(crate) fn served_envelopes() -> Vec<&'static str> {
+    ProtocolVersion::ENVELOPE.iter().map(|version| version.as_str()).collect()
+}
+
+fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
+    let params: InitializeParams = cx.params()?;
+    if cx.connection().is_agreed() {
+        return Err(McpError::new(ErrorCode::INVALID_REQUEST, "the connection is initialized already"));
+    }
+    let version = negotiate(&params.protocol_version);
+    let running = cx.server();
+    let instead = running.initialize_override();
+    let server = running.server();
+    let info = instead.server_info.clone().unwrap_or_else(|| server.server_info().clone());
+    let mut result = InitializeResult::new(version.as_str(), running.handshake_capabilities(version), info);
+    result.instructions = instead.instructions.clone().or_else(|| server.instructions().map(Into::into));
+    Ok(Outcome::of(result))
+}
+
+/// What a finished handshake has agreed on: the revision that its result names, whoever made that, and what the
+/// client has said about itself on the wire.
+pub(super) fn agreement(
+    method: Option<Method>,
+    message: &Invocation,
+    outcome: &Outcome,
+) -> Option<Negotiated> {
+    if method != Some(Method::Initialize) {
+        return None;
+    }
+    let params = jsonrpc::decode::<InitializeParams>(message.params(), message.meta()).ok();
+    let client = params.map_or(ClientFacts::UNKNOWN, |params| {
+        ClientFacts::new(Some(params.client_info), Some(params.capabilities))
+    });
+    Some(Negotiated::new(negotiate(&told_version(outcome)), client))
+}
+
+fn told_version(outcome: &Outcome) -> String {
+    #[derive(serde::Deserialize)]
+    struct Told {
+        #[serde(rename = "protocolVersion")]
+        version: String,
+    }
+    match outcome.downcast_ref::<InitializeResult>() {
+        Some(result) => result.protocol_version.clone(),
+        None => {
+            serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |told: Told| told.version)
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]
+fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
+    let server = cx.server().server();
+    let versions: Vec<String> = served_envelopes().into_iter().map(Into::into).collect();
+    let mut result = DiscoverResult::new(versions, server.capabilities(cx.protocol_version()));
+    result.instructions = server.instructions().map(Into::into);
+    Ok(Outcome::of(result))
+}
+
+/// An entry that needs neither state nor time.
+struct Plain(fn(&Context<States>) -> Result<Outcome, McpError>);
+
+impl Entry for Plain {
+    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        Box::pin(std::future::ready((self.0)(&cx)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RUN-09, P-LEG-1, P-LEG-3: a handshake never settles on a revision without one.
+    #[test]
+    fn a_handshake_settles_on_a_handshake_revision() {
+        for version in ProtocolVersion::HANDSHAKE {
+            assert_eq!(negotiate(version.as_str()), *version);
+        }
+        for other in ["2026-07-28", "1999-01-01", "", "v999.0.0"] {
+            assert_eq!(negotiate(other), ProtocolVersion::LATEST_HANDSHAKE, "{other}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The registry: which handler answers what, and who the server is. Immutable once built.
+
+mod builder;
+mod capabilities;
+mod part;
+mod running;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use duplexer_types::capabilities::ServerCapabilities;
+use duplexer_types::headers::ParamHeaders;
+use duplexer_types::json::{Json, Members};
+use duplexer_types::lifecycle::Implementation;
+use duplexer_types::methods::{METHODS, Method};
+use duplexer_types::version::{ProtocolVersion, Window};
+use duplexer_types::wire::Freshness;
+
+use super::handler::Entry;
+use super::middleware::Middleware;
+use super::subscriptions::Plan;
+use crate::dispatch::BoxFuture;
+
+pub use builder::{BuildError, ServerBuilder};
+pub use capabilities::NotificationOptions;
+pub use part::{Installer, Part, StateSlot};
+pub use running::{InitializeOverride, Running, StartError};
+
+/// A server: what it is called, what it can do, and who does it. Start it to serve with it.
+///
+/// Cheap to clone; nothing about it changes any more.
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<Registry>);
+
+pub(crate) struct Registry {
+    pub(crate) identity: Identity,
+    pub(crate) handlers: Handlers,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) lifespans: Vec<Lifespan>,
+    /// By method; `None` where results cannot be cached.
+    pub(crate) hints: Vec<Option<Freshness>>,
+    pub(crate) advertised: Advertised,
+    pub(crate) tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// What parts have left behind.
+    kept: part::Kept,
+}
+
+/// Who the server says it is.
+pub(crate) struct Identity {
+    pub(crate) info: Implementation,
+    /// The same, rendered once, for the stamp on every result.
+    pub(crate) stamp: Json,
+    pub(crate) instructions: Option<String>,
+}
+
+/// What capabilities are derived from beside the handlers.
+#[derive(Default)]
+pub(crate) struct Advertised {
+    pub(crate) changes: NotificationOptions,
+    pub(crate) experimental: Members,
+    pub(crate) extensions: Members,
+    /// How changes reach those who subscribe, if they do.
+    pub(crate) subscriptions: Option<Plan>,
+}
+
+/// Handlers of spec methods by index, of custom ones by name.
+pub(crate) struct Handlers {
+    spec: Vec<Option<Arc<dyn Entry>>>,
+    custom: HashMap<String, CustomEntry>,
+    custom_notifications: HashMap<String, Arc<dyn Entry>>,
+}
+
+/// A custom method and the revisions it is served in.
+#[derive(Clone)]
+pub(crate) struct CustomEntry {
+    pub(crate) entry: Arc<dyn Entry>,
+    pub(crate) window: Window,
+}
+
+/// One start-up of something that handlers share, and its end.
+pub(crate) struct Lifespan {
+    pub(crate) start: StartFn,
+    pub(crate) stop: Option<StopFn>,
+}
+
+pub(crate) type State = Arc<dyn std::any::Any + Send + Sync>;
+pub(crate) type StartFn =
+    Box<dyn Fn() -> BoxFuture<'static, Result<State, crate::error::BoxError>> + Send + Sync>;
+pub(crate) type StopFn = Box<dyn Fn(State) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Finds the header annotations of a tool, so that a transport with headers can check them before anything runs.
+pub trait ToolHeaders: Send + Sync + 'static {
+    /// The annotations of the tool `name`; `None` if there is no such tool or it has none.
+    fn param_headers(&self, name: &str) -> Option<Arc<ParamHeaders>>;
+}
+
+impl Handlers {
+    fn new() -> Self {
+        Self { spec: vec![None; METHODS.len()], custom: HashMap::new(), custom_notifications: HashMap::new() }
+    }
+
+    pub(crate) fn spec(&self, method: Method) -> Option<&Arc<dyn Entry>> {
+        self.spec.get(method as usize).and_then(Option::as_ref)
+    }
+
+    pub(crate) fn custom(&self, method: &str) -> Option<&CustomEntry> {
+        self.custom.get(method)
+    }
+
+    pub(crate) fn custom_notification(&self, method: &str) -> Option<&Arc<dyn Entry>> {
+        self.custom_notifications.get(method)
+    }
+
+    fn set(&mut self, method: Method, entry: Arc<dyn Entry>) {
+        if let Some(slot) = self.spec.get_mut(method as usize) {
+            *slot = Some(entry);
+        }
+    }
+}
+
+impl Server {
+    /// Starts to describe a server.
+    pub fn builder(name: impl Into<String>) -> ServerBuilder<()> {
+        ServerBuilder::new(name)
+    }
+
+    /// Who the server says it is.
+    pub fn server_info(&self) -> &Implementation {
+        &self.0.identity.info
+    }
+
+    /// What the server tells clients and models about its use.
+    pub fn instructions(&self) -> Option<&str> {
+        self.0.identity.instructions.as_deref()
+    }
+
+    /// What the server can do for clients of this revision; follows from its handlers.
+    pub fn capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
+        capabilities::derive(&self.0, version)
+    }
+
+    /// What a [`Part`] has kept here, by its type.
+    pub fn kept<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let kept = self.0.kept.get(&std::any::TypeId::of::<T>())?;
+        Arc::clone(kept).downcast().ok()
+    }
+
+    /// Whether there is a handler for this method, of the protocol or a custom one.
+    pub fn handles(&self, method: &str) -> bool {
+        let handlers = &self.0.handlers;
+        match Method::parse(method) {
+            Some(method) => handlers.spec(method).is_some(),
+            None => handlers.custom(method).is_some() || handlers.custom_notification(method).is_some(),
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.server_info().name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Drivers: free functions around the kernel. They decide the era, once, at the door.
+
+mod channel;
+mod router;
+mod stdio;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duplexer_types::version::ProtocolVersion;
+
+use self::router::{EraRouter, HandshakeInbound};
+use super::connection::{CLOSE_BUDGET, Connection};
+use super::envelope::{self, HeaderLookup};
+use super::registry::Running;
+use super::runner::{ServerRunner, Shaped};
+use crate::dispatch::{
+    CallContext, Dispatch, DispatchOptions, Invocation, JsonRpcDispatcher, NoChannel, Outbound, Peer,
+    RunError,
+};
+use crate::error::McpError;
+use crate::transport::Transport;
+
+pub(crate) use channel::EnvelopeStream;
+pub use stdio::{StdioError, run_stdio, serve_stdio};
+
+/// Serves a duplex stream in either era: the first request decides, for the whole connection.
+///
+/// Returns when the stream has ended and everything accepted is answered. Lifespans are the caller's.
+pub async fn serve(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+    StreamServer::new(running, transport, DispatchOptions::default()).0.run().await
+}
+
+/// A stream about to be served in either era, for those who want options or a way to stop it from elsewhere.
+#[derive(Debug)]
+pub struct StreamServer {
+    dispatcher: JsonRpcDispatcher,
+    router: Arc<EraRouter>,
+}
+
+impl StreamServer {
+    /// The stream, and the way to its peer.
+    pub fn new(running: &Running, transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
+        let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options);
+        let router = Arc::new(EraRouter::new(running.clone(), Arc::new(peer.clone())));
+        (Self { dispatcher, router }, peer)
+    }
+
+    /// Serves it to its end, then runs what the connection has left to do.
+    pub async fn run(self) -> Result<(), RunError> {
+        self.run_and_close_within(|| CLOSE_BUDGET).await
+    }
+
+    /// How long the connection's hooks may take is asked when their time has come.
+    async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
+        run(self.dispatcher, self.router, budget).await
+    }
+}
+
+/// Serves a dispatcher of any kind in either era; `peer` is the way to its client.
+pub async fn serve_dispatcher(
+    running: &Running,
+    dispatcher: impl Dispatch,
+    peer: Arc<dyn Outbound>,
+) -> Result<(), RunError> {
+    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer)), || CLOSE_BUDGET).await
+}
+
+async fn run(
+    dispatcher: impl Dispatch,
+    router: Arc<EraRouter>,
+    close_budget: impl FnOnce() -> Duration,
+) -> Result<(), RunError> {
+    let ended = dispatcher.run(Arc::clone(&router)).await;
+    router.close(close_budget()).await;
+    ended
+}
+
+/// Serves a stream in the handshake era only.
+pub async fn serve_handshake(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+    let (dispatcher, peer) = JsonRpcDispatcher::new(transport);
+    let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(peer));
+    serve_connection(running, dispatcher, Arc::new(connection)).await
+}
+
+/// Serves a prepared connection over any dispatcher, then tears it down.
+pub async fn serve_connection(
+    running: &Running,
+    dispatcher: impl Dispatch,
+    connection: Arc<Connection>,
+) -> Result<(), RunError> {
+    let runner = ServerRunner::new(running.clone(), Arc::clone(&connection));
+    let ended = dispatcher.run(Arc::new(HandshakeInbound::new(runner))).await;
+    connection.close().await;
+    ended
+}
+
+/// Serves one request of the envelope era: ladder, a connection for this request alone, kernel, teardown.
+///
+/// Polled by the caller; dropping the future drops the handler. With `headers` the ladder compares them too.
+pub async fn serve_envelope(
+    running: &Running,
+    cx: CallContext,
+    message: Invocation,
+    headers: Option<HeaderLookup<'_>>,
+    prepare: impl FnOnce(Connection) -> Connection,
+) -> Result<Shaped, McpError> {
+    let version = envelope::classify(&message, headers)?;
+    if let Some(lookup) = headers {
+        envelope::check_param_headers(running, &message, lookup)?;
+    }
+    let connection = prepare(Connection::envelope(version, message.clone(), Arc::new(NoChannel)));
+    serve_one(running, Arc::new(connection), cx, message).await
+}
+
+/// Serves one request on a connection that is born ready and ends with it.
+pub async fn serve_one(
+    running: &Running,
+    connection: Arc<Connection>,
+    cx: CallContext,
+    message: Invocation,
+) -> Result<Shaped, McpError> {
+    let closing = CloseOnDrop(running, Arc::clone(&connection));
+    let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;
+    connection.close().await;
+    drop(closing);
+    answer
+}
+
+/// Serves one message on a connection that goes on living: a request is answered, a notification is not.
+pub async fn serve_on(
+    running: &Running,
+    connection: &Arc<Connection>,
+    cx: CallContext,
+    message: Invocation,
+) -> Option<Result<Shaped, McpError>> {
+    let runner = ServerRunner::new(running.clone(), Arc::clone(connection));
+    if cx.id.is_some() {
+        return Some(runner.request(cx, message).await);
+    }
+    runner.notification(cx, message).await;
+    None
+}
+
+/// A request that is dropped half-way still owes its connection the hooks; the server sees to it that they run.
+struct CloseOnDrop<'a>(&'a Running, Arc<Connection>);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.1.has_hooks() {
+            let connection = Arc::clone(&self.1);
+            self.0.finish_later(async move { connection.close().await });
+        }
+    }
+}
+
+/// The way to the client of a connection that has one.
+pub(crate) type Way = Arc<dyn Outbound>;

@@ -1,0 +1,201 @@
+//! Bytes through file descriptors, by direct system calls.
+//!
+//! What the reactor can watch is read and written when it is ready; everything else has a thread. Either way
+//! one read fills what there is room for, one write takes all frames that are ready, and neither half
+//! knows whether it serves this process's own streams or those of a child.
+
+mod kind;
+mod ready;
+mod thread;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::task::{Context, Poll};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
+
+use super::lines::Source;
+use super::{FrameWriter, Frames, TransportError};
+
+use kind::{Kind, kind, reopen, same_file};
+use ready::{Call, ReadySink, ReadySource};
+use thread::{ThreadSink, ThreadSource};
+
+/// A descriptor, and what has to be undone when it is no longer used.
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    fd: Fd,
+    /// The flags its description had before they were changed.
+    flags: Option<OFlags>,
+}
+
+#[derive(Debug)]
+enum Fd {
+    Owned(OwnedFd),
+    /// Standard input or output itself, where no private duplicate could be had.
+    Standard(BorrowedFd<'static>),
+}
+
+impl Descriptor {
+    pub(super) fn owned(fd: impl Into<OwnedFd>) -> Self {
+        Self { fd: Fd::Owned(fd.into()), flags: None }
+    }
+
+    pub(super) fn standard(fd: BorrowedFd<'static>) -> Self {
+        Self { fd: Fd::Standard(fd), flags: None }
+    }
+
+    /// `O_NONBLOCK` sits on the description, which others may share: it is taken back on drop.
+    fn set_nonblocking(&mut self) -> io::Result<()> {
+        let flags = fcntl_getfl(&*self)?;
+        if !flags.contains(OFlags::NONBLOCK) {
+            fcntl_setfl(&*self, flags | OFlags::NONBLOCK)?;
+            self.flags = Some(flags);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        if let Some(flags) = self.flags {
+            // Nothing can be done about a failure, and the descriptor is on its way out.
+            let _ = fcntl_setfl(&*self, flags);
+        }
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.fd {
+            Fd::Owned(fd) => fd.as_fd(),
+            Fd::Standard(fd) => *fd,
+        }
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+/// How a descriptor is served.
+enum Access {
+    Ready(AsyncFd<Descriptor>, Call),
+    Thread(Descriptor),
+}
+
+/// Chooses by what the descriptor is. Must be called in a runtime with I/O enabled.
+fn access(descriptor: Descriptor, interest: Interest) -> io::Result<Access> {
+    let (descriptor, call) = match kind(&descriptor)? {
+        Kind::Socket => (descriptor, Call::Socket),
+        Kind::Pipe => match private(descriptor, interest)? {
+            Ok(descriptor) => (descriptor, Call::File),
+            Err(shared) => return Ok(Access::Thread(shared)),
+        },
+        Kind::Blocking => return Ok(Access::Thread(descriptor)),
+    };
+    match watch(descriptor, interest) {
+        Ok(watched) => Ok(Access::Ready(watched, call)),
+        Err(refused) => Ok(Access::Thread(refused.into_parts().0)),
+    }
+}
+
+/// A pipe that does not block, or the pipe as it was if that would be felt by whoever writes to stderr.
+fn private(mut descriptor: Descriptor, interest: Interest) -> io::Result<Result<Descriptor, Descriptor>> {
+    let mode = if interest.is_readable() { OFlags::RDONLY } else { OFlags::WRONLY };
+    if let Some(private) = reopen(&descriptor, mode) {
+        return Ok(Ok(Descriptor::owned(private)));
+    }
+    if same_file(&descriptor, rustix::stdio::stderr()) {
+        return Ok(Err(descriptor));
+    }
+    descriptor.set_nonblocking()?;
+    Ok(Ok(descriptor))
+}
+
+/// The readable side of a descriptor.
+pub(super) enum Input {
+    Ready(ReadySource),
+    Thread(ThreadSource),
+}
+
+impl Input {
+    pub(super) fn open(descriptor: Descriptor) -> io::Result<Self> {
+        Ok(match access(descriptor, Interest::READABLE)? {
+            Access::Ready(watched, call) => Self::Ready(ReadySource::new(watched, call)),
+            Access::Thread(descriptor) => Self::Thread(ThreadSource::start(descriptor)?),
+        })
+    }
+
+    /// For our end of a pipe that we made: its description is ours alone.
+    pub(super) fn own_pipe(fd: impl Into<OwnedFd>) -> io::Result<Self> {
+        Ok(Self::Ready(ReadySource::new(own_pipe(fd.into(), Interest::READABLE)?, Call::File)))
+    }
+}
+
+impl Source for Input {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Ready(source) => source.poll_fill(cx, buffer),
+            Self::Thread(source) => source.poll_fill(cx, buffer),
+        }
+    }
+}
+
+/// The writable side of a descriptor. Closing it only means that all is written: the descriptor lives as long
+/// as this value.
+pub(super) enum Output {
+    Ready(ReadySink),
+    Thread(ThreadSink),
+}
+
+impl Output {
+    pub(super) fn open(descriptor: Descriptor) -> io::Result<Self> {
+        Ok(match access(descriptor, Interest::WRITABLE)? {
+            Access::Ready(watched, call) => Self::Ready(ReadySink::new(watched, call)),
+            Access::Thread(descriptor) => Self::Thread(ThreadSink::start(descriptor)?),
+        })
+    }
+
+    /// For our end of a pipe that we made: its description is ours alone.
+    pub(super) fn own_pipe(fd: impl Into<OwnedFd>) -> io::Result<Self> {
+        Ok(Self::Ready(ReadySink::new(own_pipe(fd.into(), Interest::WRITABLE)?, Call::File)))
+    }
+}
+
+impl FrameWriter for Output {
+    fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
+        match self {
+            Self::Ready(sink) => sink.poll_write(cx, frames),
+            Self::Thread(sink) => sink.poll_write(cx, frames),
+        }
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        self.poll_write(cx, &mut Frames::default())
+    }
+}
+
+fn own_pipe(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Descriptor>> {
+    let mut descriptor = Descriptor::owned(fd);
+    descriptor.set_nonblocking()?;
+    Ok(watch(descriptor, interest)?)
+}
+
+#[expect(
+    deprecated,
+    reason = "the successor is unsafe, for the sake of types that change their descriptor; ours keeps it for life"
+)]
+fn watch(
+    descriptor: Descriptor,
+    interest: Interest,
+) -> Result<AsyncFd<Descriptor>, AsyncFdRegisterError<Descriptor>> {
+    AsyncFd::try_with_interest(descriptor, interest)
+}
+
+#[cfg(test)]
+mod tests;

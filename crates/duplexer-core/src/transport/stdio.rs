@@ -1,0 +1,95 @@
+//! The standard streams of this process as a transport, for a server that was started by its client.
+//!
+//! While it is claimed nothing else in the process can reach the protocol's streams: what is printed goes to
+//! stderr, and who reads standard input, or a child that inherits it, finds the null device. Pipes and
+//! stream sockets are watched by the runtime, anything else is served by a thread.
+
+mod claim;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::descriptor::{Input, Output};
+use super::lines::{DEFAULT_LIMIT, LineReader, Source};
+use super::{FrameReader, FrameWriter, Frames, Transport, TransportContext, TransportError};
+
+use claim::Claim;
+
+/// Standard input and output, claimed for the protocol.
+///
+/// They are given back when both halves are dropped. The peer sees the end of the stream when the process
+/// ends, not before: until then standard output may be wanted by whoever gets it back.
+pub struct Stdio {
+    input: Input,
+    output: Output,
+    claim: Arc<Claim>,
+    limit: usize,
+}
+
+impl Stdio {
+    /// Claims the standard streams. Must be called within a tokio runtime whose I/O is enabled.
+    ///
+    /// Fails with [`TransportError::Setup`] if they are claimed already.
+    pub fn claim() -> Result<Self, TransportError> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(TransportError::Setup(
+                "the stdio transport needs a tokio runtime: claim it inside one".into(),
+            ));
+        }
+        let claim = Arc::new(Claim::take()?);
+        let input = claim.input().and_then(Input::open).map_err(|error| unusable("input", &error))?;
+        let output = claim.output().and_then(Output::open).map_err(|error| unusable("output", &error))?;
+        Ok(Self { input, output, claim, limit: DEFAULT_LIMIT })
+    }
+
+    /// Sets the longest line that is read, in bytes; [`DEFAULT_LIMIT`] unless set.
+    #[must_use]
+    pub fn line_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+fn unusable(which: &str, error: &io::Error) -> TransportError {
+    TransportError::Setup(format!("standard {which} cannot be used: {error}"))
+}
+
+impl fmt::Debug for Stdio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdio").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl Transport for Stdio {
+    fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
+        let input = Claimed { stream: self.input, _claim: Arc::clone(&self.claim) };
+        let output = Claimed { stream: self.output, _claim: self.claim };
+        (Box::new(LineReader::new(input, TransportContext::stream("stdio"), self.limit)), Box::new(output))
+    }
+}
+
+/// A half that keeps the claim. The stream goes first, so that its flags are restored before the claim ends.
+struct Claimed<S> {
+    stream: S,
+    _claim: Arc<Claim>,
+}
+
+impl Source for Claimed<Input> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        self.stream.poll_fill(cx, buffer)
+    }
+}
+
+impl FrameWriter for Claimed<Output> {
+    fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
+        self.stream.poll_write(cx, frames)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        self.stream.poll_close(cx)
+    }
+}

@@ -1,0 +1,100 @@
+//! Who has the standard streams, and how they come back.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+
+use crate::transport::TransportError;
+use crate::transport::descriptor::Descriptor;
+
+static CLAIMED: AtomicBool = AtomicBool::new(false);
+
+/// The lowest number a private duplicate may get: above the three that everyone writes to by number.
+const PRIVATE: i32 = 3;
+
+/// How long giving back may wait for whoever is in the middle of printing.
+const FLUSH: Duration = Duration::from_millis(100);
+
+/// The streams as they were. `None` where no duplicate could be made: that one is served in place.
+#[derive(Debug)]
+pub(super) struct Claim {
+    stdin: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
+}
+
+impl Claim {
+    pub(super) fn take() -> Result<Self, TransportError> {
+        if CLAIMED.swap(true, Ordering::AcqRel) {
+            return Err(TransportError::Setup(
+                "another stdio transport in this process has already claimed fd 0 and fd 1: \
+                 only one can be served at a time, so drop that one first"
+                    .into(),
+            ));
+        }
+        let claim = Self {
+            stdin: fcntl_dupfd_cloexec(stdin(), PRIVATE).ok(),
+            stdout: fcntl_dupfd_cloexec(stdout(), PRIVATE).ok(),
+        };
+        claim.divert();
+        Ok(claim)
+    }
+
+    /// Best effort: what cannot be diverted still works, it is only not protected from others.
+    fn divert(&self) {
+        let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        if let (Some(_), Ok(null)) = (&self.stdin, &null) {
+            let _ = dup2_stdin(null);
+        }
+        if self.stdout.is_some() && dup2_stdout(stderr()).is_err() {
+            let _ = null.and_then(dup2_stdout);
+        }
+    }
+
+    pub(super) fn input(&self) -> io::Result<Descriptor> {
+        duplicate(self.stdin.as_ref(), stdin())
+    }
+
+    pub(super) fn output(&self) -> io::Result<Descriptor> {
+        duplicate(self.stdout.as_ref(), stdout())
+    }
+}
+
+fn duplicate(saved: Option<&OwnedFd>, standard: BorrowedFd<'static>) -> io::Result<Descriptor> {
+    match saved {
+        Some(saved) => Ok(Descriptor::owned(fcntl_dupfd_cloexec(saved.as_fd(), PRIVATE)?)),
+        None => Ok(Descriptor::standard(standard)),
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(stdout) = &self.stdout {
+            flush_prints();
+            let _ = dup2_stdout(stdout);
+        }
+        if let Some(stdin) = &self.stdin {
+            let _ = dup2_stdin(stdin);
+        }
+        CLAIMED.store(false, Ordering::Release);
+    }
+}
+
+/// Sends half a line that someone printed to where the other prints went, instead of after the protocol.
+/// On a thread, because whoever holds the lock of standard output may hold it for ever.
+fn flush_prints() {
+    let (done, flushed) = mpsc::sync_channel(1);
+    let flush = move || {
+        let _ = io::stdout().flush();
+        let _ = done.send(());
+    };
+    if thread::Builder::new().name("duplexer-flush".into()).spawn(flush).is_ok() {
+        let _ = flushed.recv_timeout(FLUSH);
+    }
+}

@@ -1,0 +1,236 @@
+//! Decodes the params of a call into a type, member by member.
+//!
+//! The text has been validated by [`super::read`], so what the type does not want (most of all `_meta`) is
+//! stepped over by the scanner instead of being parsed again, and plain strings are taken as they stand.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::Invocation;
+use super::scan::{self, Fault, Object, Scanner};
+
+type Error = serde_json::Error;
+
+impl<'a> Invocation<'a> {
+    /// The params as a `T`. Absent params are read as an empty object.
+    pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, Error> {
+        decode(self.params, self.meta)
+    }
+}
+
+/// The params of a call as a `T`; `meta` is what [`super::read`] found in them, if that is still at hand.
+///
+/// Absent params are read as an empty object.
+pub fn decode<'a, T: Deserialize<'a>>(params: Option<&'a str>, meta: Option<&'a str>) -> Result<T, Error> {
+    T::deserialize(Params { text: params.unwrap_or("{}"), meta })
+}
+
+struct Params<'de> {
+    text: &'de str,
+    meta: Option<&'de str>,
+}
+
+impl<'de> Deserializer<'de> for Params<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let mut scanner = Scanner::new(self.text);
+        let object = scanner.open_object().map_err(broken)?;
+        visitor.visit_map(Members { scanner, object, meta: self.meta, is_meta: false })
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        // Raw JSON announces itself by this name; only `serde_json` knows what to do then.
+        serde_json::Deserializer::from_str(self.text).deserialize_newtype_struct(name, visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        serde_json::Deserializer::from_str(self.text).deserialize_enum(name, variants, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+struct Members<'de> {
+    scanner: Scanner<'de>,
+    object: Object,
+    meta: Option<&'de str>,
+    is_meta: bool,
+}
+
+impl<'de> MapAccess<'de> for Members<'de> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
+        let name = self.scanner.next_name(&mut self.object).map_err(broken)?;
+        self.is_meta = name.as_deref() == Some("_meta");
+        match name {
+            None => Ok(None),
+            Some(Cow::Borrowed(name)) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
+            Some(Cow::Owned(name)) => seed.deserialize(StringDeserializer::new(name)).map(Some),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        // The extent of `_meta` is known, and it is often the longest of all.
+        let known = self.meta.filter(|_| self.is_meta).and_then(|meta| self.scanner.pass(meta));
+        let text = known.map_or_else(|| self.scanner.value(1), Ok).map_err(broken)?;
+        seed.deserialize(Member(text))
+    }
+}
+
+/// The validated text of one member.
+struct Member<'de>(&'de str);
+
+/// Everything but strings and what nobody wants is left to `serde_json`.
+macro_rules! leave_to_serde_json {
+    ($($method:ident($($argument:ident: $type:ty),*))*) => {$(
+        fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, Error> {
+            serde_json::Deserializer::from_str(self.0).$method($($argument,)* visitor)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Member<'de> {
+    type Error = Error;
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match scan::string(self.0) {
+            Some(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
+            Some(Cow::Owned(text)) => visitor.visit_string(text),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.0 == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    leave_to_serde_json! {
+        deserialize_any() deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32()
+        deserialize_i64() deserialize_i128() deserialize_u8() deserialize_u16() deserialize_u32()
+        deserialize_u64() deserialize_u128() deserialize_f32() deserialize_f64() deserialize_char()
+        deserialize_bytes() deserialize_byte_buf() deserialize_unit() deserialize_seq() deserialize_map()
+        deserialize_identifier()
+        deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str)
+        deserialize_tuple(len: usize)
+        deserialize_tuple_struct(name: &'static str, len: usize)
+        deserialize_struct(name: &'static str, fields: &'static [&'static str])
+        deserialize_enum(name: &'static str, variants: &'static [&'static str])
+    }
+}
+
+fn broken(Fault: Fault) -> Error {
+    Error::custom("params is not an object")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{Frame, read};
+    use super::*;
+    use crate::json::{Json, Members as Free};
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Everything<'a> {
+        name: String,
+        borrowed: &'a str,
+        #[serde(default)]
+        maybe: Option<u8>,
+        #[serde(default, deserialize_with = "crate::json::present")]
+        free: Option<Json>,
+        list: Vec<f64>,
+        map: BTreeMap<String, bool>,
+        kind: Kind,
+        wrapped: Wrapped,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Kind {
+        Good,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Wrapped(i64);
+
+    fn decoded<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<T, Error> {
+        match read(frame) {
+            Ok(Frame::Notification(call)) => call.decode(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The verdict and the value are those of `serde_json` over the same text.
+    #[test]
+    fn params_decode_as_serde_json_would() {
+        let good = r#""name":"a\nb","borrowed":"c","free":null,"list":[1,2.5],"map":{"x":true},"kind":"good","wrapped":-7"#;
+        for params in [
+            format!("{{{good}}}"),
+            format!(r#"{{ "_meta" : {{"a":[{{}}]}} , "unknown" : [[1]], "maybe" : 7 ,{good} }}"#),
+            format!(r#"{{{good},"maybe":null}}"#),
+            format!(r#"{{{good},"maybe":300}}"#),
+            format!(r#"{{{good},"name":"twice"}}"#),
+            good.replace("\"good\"", "\"bad\""),
+            format!("{{{}}}", good.replace("\"a\\nb\"", "7")),
+            format!("{{{}}}", good.replace("\"name\"", "\"n\\u0061me\"")),
+            format!("{{{}}}", good.replace("-7", "1.5")),
+            "{}".to_owned(),
+        ] {
+            let frame = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#);
+            if let Ok(Frame::Notification(call)) = read(&frame) {
+                let expected = serde_json::from_str::<Everything<'_>>(&params);
+                assert_eq!(call.decode::<Everything<'_>>().ok(), expected.ok(), "{params}");
+            }
+        }
+    }
+
+    #[test]
+    fn free_forms_keep_every_member_and_its_text() {
+        let frame = r#"{"jsonrpc":"2.0","method":"m","params":{ "z" : 1.0 , "_meta":{"k": 1}, "a":null }}"#;
+        let members: Free = decoded(frame).unwrap();
+        assert_eq!(serde_json::to_string(&members).unwrap(), r#"{"z":1.0,"_meta":{"k": 1},"a":null}"#);
+        let json: Json = decoded(frame).unwrap();
+        assert_eq!(json.as_str(), r#"{ "z" : 1.0 , "_meta":{"k": 1}, "a":null }"#);
+    }
+
+    /// RUN-08.
+    #[test]
+    fn absent_params_are_an_empty_object() {
+        for frame in [r#"{"jsonrpc":"2.0","method":"m"}"#, r#"{"jsonrpc":"2.0","method":"m","params":null}"#]
+        {
+            assert_eq!(decoded::<Free>(frame).unwrap(), Free::new());
+            assert_eq!(decoded::<Option<Free>>(frame).unwrap(), Some(Free::new()));
+        }
+    }
+}

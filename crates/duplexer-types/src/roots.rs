@@ -1,0 +1,25 @@
+//! Where a server may work, as the client suggests it.
+
+use crate::json::Members;
+use crate::model::model;
+
+model! {
+    /// A place to work in.
+    pub struct Root {
+        /// A `file:` URI.
+        uri: String = "uri",
+    } optional {
+        /// For people.
+        name: String = "name",
+        /// What the protocol does not describe.
+        meta: Members = "_meta" since V2025_06_18,
+    }
+}
+
+model! {
+    /// The client's roots.
+    pub result ListRootsResult meta until V2025_11_25 {
+        /// All of them.
+        roots: Vec<Root> = "roots",
+    }
+}

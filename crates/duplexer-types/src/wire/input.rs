@@ -1,0 +1,67 @@
+//! Requests inside a result: the method says what is asked for.
+
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Shape, Shaped, Wire};
+use crate::input::InputRequest;
+use crate::json::Json;
+use crate::lifecycle::EmptyParams;
+use crate::methods::Method;
+
+impl InputRequest {
+    /// The method it would have as a request of its own.
+    pub const fn method(&self) -> Option<Method> {
+        match self {
+            Self::Elicit(_) => Some(Method::ElicitationCreate),
+            Self::CreateMessage(_) => Some(Method::SamplingCreateMessage),
+            Self::ListRoots => Some(Method::RootsList),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl Wire for InputRequest {
+    fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Elicit(params) => request(Method::ElicitationCreate, params, shape, serializer),
+            Self::CreateMessage(params) => request(Method::SamplingCreateMessage, params, shape, serializer),
+            Self::ListRoots => request(Method::RootsList, &EmptyParams::new(), shape, serializer),
+            Self::Other(json) => json.write(shape, serializer),
+        }
+    }
+}
+
+fn request<P: Wire, S: Serializer>(
+    method: Method,
+    params: &P,
+    shape: Shape,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("method", method.name())?;
+    map.serialize_entry("params", &Shaped(params, shape))?;
+    map.end()
+}
+
+impl Serialize for InputRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(Shape::FULL, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for InputRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Json::object_of(deserializer)?;
+        let name = json.member("method").and_then(|name| serde_json::from_str::<String>(name).ok());
+        let params = json.member("params").unwrap_or("{}");
+        let known = match name.as_deref().and_then(Method::parse) {
+            Some(Method::ElicitationCreate) => serde_json::from_str(params).map(Self::Elicit),
+            Some(Method::SamplingCreateMessage) => serde_json::from_str(params).map(Self::CreateMessage),
+            Some(Method::RootsList) => Ok(Self::ListRoots),
+            _ => return Ok(Self::Other(json)),
+        };
+        known.map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,354 @@
+//! Arbitrary messages of every kind, written for every revision that has them.
+
+use std::cell::Cell;
+use std::fmt::Debug;
+
+use arbitrary::{Arbitrary, Unstructured};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::schema::{faults, validator};
+use crate::capabilities::{ClientCapabilities, ServerCapabilities};
+use crate::elicitation::ElicitParams;
+use crate::input::InputRequiredResult;
+use crate::json::{Json, Members};
+use crate::jsonrpc::RequestId;
+use crate::lifecycle::Implementation;
+use crate::meta::key;
+use crate::methods::{self, Direction, Method, Notification, Request};
+use crate::progress::CancelledParams;
+use crate::task::{CreateTaskResult, GetTaskResult};
+use crate::version::{Era, ProtocolVersion as V};
+use crate::wire::{
+    CacheScope, Freshness, ResultBody, Shape, Shaped, Stamp, Wire, WireObject, write_params, write_result,
+};
+
+/// A model as a test needs it.
+trait Model: for<'a> Arbitrary<'a> + Serialize + DeserializeOwned + PartialEq + Debug {}
+impl<T: for<'a> Arbitrary<'a> + Serialize + DeserializeOwned + PartialEq + Debug> Model for T {}
+
+/// Runs `test` on arbitrary values, small ones (of one or two members) as well as large ones.
+fn for_all<T: Model>(test: impl Fn(T)) {
+    let bytes = prop_oneof![vec(any::<u8>(), 0..32), vec(any::<u8>(), 0..256), vec(any::<u8>(), 0..4096)];
+    let config = ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() };
+    let outcome = TestRunner::new(config).run(&bytes, |bytes| {
+        test(T::arbitrary(&mut Unstructured::new(&bytes)).expect("bytes never run out"));
+        Ok(())
+    });
+    if let Err(fault) = outcome {
+        panic!("{fault}");
+    }
+}
+
+/// How a value stands on the wire at a revision.
+struct Written<'a> {
+    version: V,
+    /// The definition of the whole message.
+    definition: &'static str,
+    /// Makes the message out of the value's text.
+    message: &'a dyn Fn(Value) -> Value,
+    text: String,
+    /// All that the value says, with what the era adds.
+    full: Value,
+}
+
+impl Written<'_> {
+    /// Validates, reads back, and writes again. Says whether the revision had words for everything.
+    fn check<T: Model>(&self, value: &T, write: impl Fn(&T) -> String) -> bool {
+        let Self { version, definition, message, text, full } = self;
+        let written: Value = serde_json::from_str(text).expect("JSON");
+        let found = faults(*version, definition, &message(written.clone()));
+        assert!(found.is_empty(), "{version} {definition}: {found:#?}\n{text}");
+        let back: T = serde_json::from_str(text).unwrap_or_else(|fault| panic!("{version} {fault}: {text}"));
+        assert_eq!(write(&back), *text, "{version} {definition}: shaping twice changes something");
+        // Whether something had to go is decided by the schema, where there is one, not by what was written.
+        let says_all = match validator(*version, definition) {
+            Some(validator) => validator.is_valid(&message(full.clone())),
+            None => written == *full,
+        };
+        if says_all {
+            assert_eq!(written, *full, "{version} {definition}: something was lost without need");
+            assert_eq!(back, *value, "{version} {definition}\n{text}");
+        }
+        says_all
+    }
+}
+
+fn full(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("everything can be written in full")
+}
+
+fn params_meta(version: V) -> Option<Members> {
+    let envelope = || {
+        Members::new().with(key::PROTOCOL_VERSION, version.as_str()).with(key::CLIENT_CAPABILITIES, json!({}))
+    };
+    (version.era() == Era::Envelope).then(envelope)
+}
+
+fn versions(method: Method) -> impl Iterator<Item = V> {
+    V::ALL.iter().copied().filter(move |version| {
+        method.exists(Direction::ClientToServer, *version)
+            || method.exists(Direction::ServerToClient, *version)
+    })
+}
+
+fn params<P: Model + WireObject>(
+    method: Method,
+    definition: &'static str,
+    is_refused: impl Fn(&P, V) -> bool,
+) {
+    let said_all = Cell::new(0);
+    for_all(|params: P| {
+        round_trips(&params);
+        for version in versions(method) {
+            let meta = params_meta(version);
+            let write = |params: &P| {
+                let mut out = Vec::new();
+                write_params(&mut out, params, version, meta.as_ref())
+                    .map(|()| String::from_utf8(out).expect("UTF-8"))
+            };
+            let written = write(&params);
+            assert_eq!(written.is_err(), is_refused(&params, version), "{version} {method} {params:?}");
+            let Ok(text) = written else { continue };
+            let mut full = full(&params);
+            if let Some(meta) = &meta {
+                full["_meta"] = self::full(meta);
+            }
+            let message = |params| match method.kind() {
+                methods::Kind::Request => {
+                    json!({"jsonrpc": "2.0", "id": 1, "method": method.name(), "params": params})
+                }
+                methods::Kind::Notification => {
+                    json!({"jsonrpc": "2.0", "method": method.name(), "params": params})
+                }
+            };
+            let written = Written { version, definition, message: &message, text, full };
+            let all = written.check(&params, |params| write(params).expect("writing worked before"));
+            said_all.set(said_all.get() + usize::from(all));
+        }
+    });
+    assert!(said_all.get() > 0, "{method}: no revision ever had words for all of it");
+}
+
+/// In full, nothing is lost.
+fn round_trips<T: Model>(value: &T) {
+    let text = serde_json::to_string(value).expect("everything can be written in full");
+    let back: T = serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{fault}: {text}"));
+    assert_eq!(back, *value, "{text}");
+}
+
+fn result<R: Model + ResultBody>(
+    definition: &'static str,
+    versions: &[V],
+    hint: Option<Freshness>,
+    is_refused: impl Fn(&R, V) -> bool,
+    prepare: impl Fn(R) -> R,
+) {
+    let said_all = Cell::new(0);
+    for_all(|result: R| {
+        let result = prepare(result);
+        round_trips(&result);
+        for version in versions.iter().copied() {
+            let write = |result: &R| {
+                let mut out = Vec::new();
+                let stamp = Stamp { server_info: None, hint };
+                write_result(&mut out, result, version, stamp)
+                    .map(|()| String::from_utf8(out).expect("UTF-8"))
+            };
+            let written = write(&result);
+            assert_eq!(written.is_err(), is_refused(&result, version), "{version} {definition} {result:?}");
+            let Ok(text) = written else { continue };
+            let mut full = full(&result);
+            if version.era() == Era::Envelope {
+                full["resultType"] = result.result_type().into();
+            }
+            // What the hint fills in is read back as if it had been set: so it is no loss.
+            let mut members: Members = Json::of(&result).and_then(|json| json.decode()).expect("an object");
+            if hint.is_some() && version.era() == Era::Envelope {
+                let Freshness { ttl_ms, scope } = result.freshness();
+                let scope = Json::of(&scope.unwrap_or(CacheScope::Private)).expect("JSON");
+                full["ttlMs"] = ttl_ms.unwrap_or(0).into();
+                full["cacheScope"] = self::full(&scope);
+                members = members.with("ttlMs", json!(ttl_ms.unwrap_or(0))).with("cacheScope", scope);
+            }
+            let filled: R = Json::from(members).decode().expect("the same");
+            let written = Written { version, definition, message: &|result| result, text, full };
+            let all = written.check(&filled, |result| write(result).expect("writing worked before"));
+            said_all.set(said_all.get() + usize::from(all));
+        }
+    });
+    assert!(said_all.get() > 0, "{definition}: no revision ever had words for all of it");
+}
+
+fn never<T>(_: &T, _: V) -> bool {
+    false
+}
+
+fn request<R: Request>(definition: &'static str, result_definition: &'static str)
+where
+    R::Params: Model,
+    R::Result: Model,
+{
+    params::<R::Params>(R::METHOD, definition, never);
+    let hint = R::METHOD.is_cacheable().then(Freshness::default);
+    let versions: Vec<V> = versions(R::METHOD).collect();
+    result::<R::Result>(result_definition, &versions, hint, never, |result| result);
+}
+
+fn notification<N: Notification>(definition: &'static str)
+where
+    N::Params: Model,
+{
+    params::<N::Params>(N::METHOD, definition, never);
+}
+
+/// Definitions of no schema: the tasks extension has none, so only its round trip is tested here.
+const NO_SCHEMA: &str = "";
+
+macro_rules! messages {
+    (requests { $($test:ident $request:ident $params:expr => $result:expr;)* }
+     notifications { $($ntest:ident $notification:ident $nparams:expr;)* }) => {
+        $(#[test] fn $test() { request::<methods::$request>($params, $result); })*
+        $(#[test] fn $ntest() { notification::<methods::$notification>($nparams); })*
+
+        /// The methods tested above, to see that none is missing.
+        const TESTED: &[Method] = &[$(Method::$request,)* $(Method::$notification,)*];
+    };
+}
+
+messages! {
+    requests {
+        initialize              Initialize             "InitializeRequest"            => "InitializeResult";
+        server_discover         ServerDiscover         "DiscoverRequest"              => "DiscoverResult";
+        ping                    Ping                   "PingRequest"                  => "EmptyResult";
+        tools_list              ToolsList              "ListToolsRequest"             => "ListToolsResult";
+        tools_call              ToolsCall              "CallToolRequest"              => "CallToolResult";
+        resources_list          ResourcesList          "ListResourcesRequest"         => "ListResourcesResult";
+        resource_templates_list ResourcesTemplatesList "ListResourceTemplatesRequest" => "ListResourceTemplatesResult";
+        resources_read          ResourcesRead          "ReadResourceRequest"          => "ReadResourceResult";
+        resources_subscribe     ResourcesSubscribe     "SubscribeRequest"             => "EmptyResult";
+        resources_unsubscribe   ResourcesUnsubscribe   "UnsubscribeRequest"           => "EmptyResult";
+        prompts_list            PromptsList            "ListPromptsRequest"           => "ListPromptsResult";
+        prompts_get             PromptsGet             "GetPromptRequest"             => "GetPromptResult";
+        completion_complete     CompletionComplete     "CompleteRequest"              => "CompleteResult";
+        logging_set_level       LoggingSetLevel        "SetLevelRequest"              => "EmptyResult";
+        sampling_create_message SamplingCreateMessage  "CreateMessageRequest"         => "CreateMessageResult";
+        roots_list              RootsList              "ListRootsRequest"             => "ListRootsResult";
+        tasks_update            TasksUpdate            NO_SCHEMA                      => "EmptyResult";
+        tasks_cancel            TasksCancel            "CancelTaskRequest"            => "EmptyResult";
+    }
+    notifications {
+        initialized                Initialized               "InitializedNotification";
+        progress                   Progress                  "ProgressNotification";
+        message                    Message                   "LoggingMessageNotification";
+        tools_list_changed         ToolsListChanged          "ToolListChangedNotification";
+        resources_list_changed     ResourcesListChanged      "ResourceListChangedNotification";
+        resources_updated          ResourcesUpdated          "ResourceUpdatedNotification";
+        prompts_list_changed       PromptsListChanged        "PromptListChangedNotification";
+        roots_list_changed         RootsListChanged          "RootsListChangedNotification";
+        elicitation_complete       ElicitationComplete       "ElicitationCompleteNotification";
+        subscriptions_acknowledged SubscriptionsAcknowledged "SubscriptionsAcknowledgedNotification";
+        tasks                      Tasks                     NO_SCHEMA;
+    }
+}
+
+/// ELI-03, P-ELI-10, P-ELI-11: a URL cannot be asked for before 2025-11-25, and needs its id just there.
+#[test]
+fn elicitation_create() {
+    params::<ElicitParams>(Method::ElicitationCreate, "ElicitRequest", |params, version| {
+        let ElicitParams::Url(params) = params else { return false };
+        version < V::V2025_11_25 || version == V::V2025_11_25 && params.elicitation_id.is_none()
+    });
+    let versions: Vec<V> = versions(Method::ElicitationCreate).collect();
+    result::<<methods::ElicitationCreate as Request>::Result>("ElicitResult", &versions, None, never, |it| {
+        it
+    });
+}
+
+/// TYP-26: a cancellation may leave out its request in the handshake era only.
+#[test]
+fn cancelled() {
+    params::<CancelledParams>(Method::Cancelled, "CancelledNotification", |params, version| {
+        params.request_id.is_none() && version.era() == Era::Envelope
+    });
+}
+
+/// P-SUB: the result of a subscription names it.
+#[test]
+fn subscriptions_listen() {
+    type Listen = methods::SubscriptionsListen;
+    params::<<Listen as Request>::Params>(Listen::METHOD, "SubscriptionsListenRequest", never);
+    result::<<Listen as Request>::Result>("SubscriptionsListenResult", V::ENVELOPE, None, never, |listen| {
+        let meta = listen.meta.clone().unwrap_or_default();
+        listen.meta(meta.with(key::SUBSCRIPTION_ID, json!(7)))
+    });
+}
+
+/// TYP-21, MRTR-03: it asks for something, and only where a result can ask.
+#[test]
+fn input_required() {
+    let is_refused = |result: &InputRequiredResult, version: V| {
+        version.era() == Era::Handshake || result.input_requests.is_none() && result.request_state.is_none()
+    };
+    // In full it is refused as well when it asks for nothing; such a value is given something to ask.
+    let prepare = |result: InputRequiredResult| {
+        if result.input_requests.is_none() && result.request_state.is_none() {
+            result.request_state("s")
+        } else {
+            result
+        }
+    };
+    result::<InputRequiredResult>("InputRequiredResult", V::ALL, None, is_refused, prepare);
+    let nothing = InputRequiredResult::new();
+    assert!(write_result(&mut Vec::new(), &nothing, V::V2026_07_28, Stamp::default()).is_err());
+}
+
+/// P-TASK-24: the tasks extension does not exist in the handshake era.
+#[test]
+fn task_results() {
+    fn handshake<R>(_: &R, version: V) -> bool {
+        version.era() == Era::Handshake
+    }
+    params::<<methods::TasksGet as Request>::Params>(Method::TasksGet, "GetTaskRequest", never);
+    result::<CreateTaskResult>(NO_SCHEMA, V::ALL, None, handshake, |result| result);
+    result::<GetTaskResult>(NO_SCHEMA, V::ALL, None, handshake, |result| result);
+}
+
+/// What stands in `_meta` and in error data is not part of any message above.
+fn item<T: Model + Wire>(definition: &'static str) {
+    for_all(|item: T| {
+        round_trips(&item);
+        for version in V::ALL.iter().copied() {
+            let write = |item: &T| serde_json::to_string(&Shaped(item, Shape::of(version))).expect("JSON");
+            let (text, full) = (write(&item), full(&item));
+            Written { version, definition, message: &|item| item, text, full }.check(&item, write);
+        }
+    });
+}
+
+#[test]
+fn items_outside_of_messages() {
+    item::<ClientCapabilities>("ClientCapabilities");
+    item::<ServerCapabilities>("ServerCapabilities");
+    item::<Implementation>("Implementation");
+}
+
+#[test]
+fn every_method_is_tested() {
+    let by_hand =
+        [Method::ElicitationCreate, Method::Cancelled, Method::SubscriptionsListen, Method::TasksGet];
+    for row in methods::METHODS {
+        let unserved = row.marks.contains(&methods::Mark::Unserved);
+        assert_eq!(TESTED.contains(&row.method) || by_hand.contains(&row.method), !unserved, "{}", row.name);
+    }
+}
+
+/// A request id of every kind stays what it is, in a progress token as well.
+#[test]
+fn request_ids_round_trip() {
+    for_all(|id: RequestId| round_trips(&id));
+}

@@ -1,0 +1,120 @@
+//! What the envelope era adds to a result, and that the handshake era adds nothing.
+
+use serde_json::{Value, json};
+
+use crate::error::ErrorObject;
+use crate::input::InputRequiredResult;
+use crate::json::{Json, Members};
+use crate::lifecycle::EmptyResult;
+use crate::meta::key::SERVER_INFO;
+use crate::task::{CreateTaskResult, Task, TaskStatus};
+use crate::tool::{CallToolResult, ListToolsResult};
+use crate::version::ProtocolVersion as V;
+use crate::wire::{CacheScope, Freshness, ResultBody, Stamp, write_result};
+
+fn written<R: ResultBody>(version: V, result: &R, stamp: Stamp<'_>) -> Value {
+    let mut out = Vec::new();
+    write_result(&mut out, result, version, stamp).unwrap();
+    serde_json::from_slice(&out).unwrap()
+}
+
+fn info() -> Json {
+    json!({"name": "s", "version": "1"}).into()
+}
+
+/// RUN-15, TYP-19: every result says what kind it is.
+#[test]
+fn every_result_says_its_type() {
+    let check = |result: Value, expected: Value| assert_eq!(result, expected);
+    check(written(V::V2026_07_28, &EmptyResult::new(), Stamp::default()), json!({"resultType": "complete"}));
+    check(
+        written(V::V2026_07_28, &InputRequiredResult::resuming("s"), Stamp::default()),
+        json!({"requestState": "s", "resultType": "input_required"}),
+    );
+    let task = Task::new("t", TaskStatus::Working, "", "", 5_u64);
+    let result = written(V::V2026_07_28, &CreateTaskResult::new(task), Stamp::default());
+    check(result["resultType"].clone(), "task".into());
+}
+
+/// RUN-16: the server's identity is added; a handler's own wins, its `null` does not, and the rest stays.
+#[test]
+fn every_result_says_who_answered() {
+    let info = info();
+    let check = |meta: Option<Value>, expected: Value| {
+        let mut result = EmptyResult::new();
+        result.meta = meta.map(|meta| serde_json::from_value(meta).unwrap());
+        let stamp = Stamp { server_info: Some(&info), hint: None };
+        assert_eq!(written(V::V2026_07_28, &result, stamp)["_meta"], expected);
+    };
+    let ours = || json!({"name": "s", "version": "1"});
+    check(None, json!({SERVER_INFO: ours()}));
+    check(Some(json!({"k": 1})), json!({"k": 1, SERVER_INFO: ours()}));
+    check(Some(json!({SERVER_INFO: null, "k": null})), json!({"k": null, SERVER_INFO: ours()}));
+    check(
+        Some(json!({SERVER_INFO: {"name": "o", "version": "2"}})),
+        json!({SERVER_INFO: {"name": "o", "version": "2"}}),
+    );
+}
+
+/// CACHE-02: what the handler set wins member by member, even if it is the default.
+#[test]
+fn freshness_is_filled_member_by_member() {
+    let hint = Freshness { ttl_ms: Some(60_000), scope: Some(CacheScope::Public) };
+    let check = |result: ListToolsResult, hint: Freshness, ttl: u64, scope: &str| {
+        let written = written(V::V2026_07_28, &result, Stamp { server_info: None, hint: Some(hint) });
+        assert_eq!((&written["ttlMs"], &written["cacheScope"]), (&json!(ttl), &json!(scope)), "{result:?}");
+    };
+    let empty = || ListToolsResult::new([]);
+    check(empty(), Freshness::default(), 0, "private");
+    check(empty(), hint, 60_000, "public");
+    check(empty().ttl_ms(0_u64), hint, 0, "public");
+    check(empty().cache_scope(CacheScope::Private), hint, 60_000, "private");
+    check(empty().ttl_ms(1_u64).cache_scope(CacheScope::Private), hint, 1, "private");
+}
+
+/// CACHE-03: interim results get no hints, nor do results of methods that have none.
+#[test]
+fn interim_results_are_never_fresh() {
+    let hint = Some(Freshness { ttl_ms: Some(1), scope: Some(CacheScope::Public) });
+    let interim =
+        written(V::V2026_07_28, &InputRequiredResult::resuming("s"), Stamp { server_info: None, hint });
+    assert_eq!(interim, json!({"requestState": "s", "resultType": "input_required"}));
+    let call = written(V::V2026_07_28, &CallToolResult::text("t"), Stamp::default());
+    assert_eq!((call.get("ttlMs"), call.get("cacheScope")), (None, None));
+}
+
+/// CACHE-04, TYP-15: in the handshake era nothing is added and freshness is left out.
+#[test]
+fn the_handshake_era_adds_nothing() {
+    let info = info();
+    let hint = Some(Freshness { ttl_ms: Some(1), scope: Some(CacheScope::Public) });
+    let result = ListToolsResult::new([]).ttl_ms(5_u64).cache_scope(CacheScope::Public);
+    let with_meta = result.clone().meta(Members::new().with("k", "v"));
+    for version in V::HANDSHAKE {
+        let stamp = Stamp { server_info: Some(&info), hint };
+        assert_eq!(written(*version, &result, stamp), json!({"tools": []}), "{version}");
+        assert_eq!(
+            written(*version, &with_meta, stamp),
+            json!({"tools": [], "_meta": {"k": "v"}}),
+            "{version}"
+        );
+    }
+}
+
+/// MRTR-03: what the handshake era cannot say is an error there, not something else.
+#[test]
+fn interim_results_are_refused_in_the_handshake_era() {
+    for version in V::HANDSHAKE {
+        let result = InputRequiredResult::resuming("s");
+        assert!(write_result(&mut Vec::new(), &result, *version, Stamp::default()).is_err(), "{version}");
+    }
+}
+
+/// `isError` is what a tool says of itself; a request's failure is an error object.
+#[test]
+fn a_tool_failure_is_told_in_band() {
+    assert!(ResultBody::is_error(&CallToolResult::error("no")));
+    assert!(!ResultBody::is_error(&CallToolResult::text("yes").is_error(false)));
+    assert!(!ResultBody::is_error(&EmptyResult::new()));
+    assert_eq!(ErrorObject::internal().to_string(), "Internal server error");
+}
