@@ -1,5 +1,11 @@
 //! A dispatcher over real pipes, two runtime threads and a peer that is a thread of its own.
 #![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests through and through"
+)]
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Lines, PipeReader, PipeWriter, Write};
@@ -261,8 +267,28 @@ fn twenty_panics_among_twenty_calls_are_forty_answers() {
     );
 }
 
-/// On an otherwise idle runtime: whichever thread computes, another one reads on, and what is asked together
-/// with the computation is answered beside it.
+/// The thread that computes may be the one that would have waited for input, with all others asleep.
+#[test]
+fn a_handler_that_computes_alone_does_not_keep_the_others_from_being_read() {
+    with_peer(
+        |_| {},
+        |mut peer| {
+            for round in 0..6 {
+                // Long enough for every thread of the runtime, and for the watchdog, to go to sleep.
+                thread::sleep(Duration::from_millis(20 + 150 * (round % 2)));
+                peer.ask(0, "computes");
+                peer.begun.recv().unwrap();
+                let start = Instant::now();
+                peer.ask(1, "echo");
+                assert_eq!(peer.answer().0, 1);
+                assert!(start.elapsed() < Duration::from_millis(150), "{:?}", start.elapsed());
+                assert_eq!(peer.answer().0, 0);
+            }
+        },
+    );
+}
+
+/// What is asked together with a computation is answered beside it.
 #[test]
 fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
     with_peer(

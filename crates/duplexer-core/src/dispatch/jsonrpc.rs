@@ -48,10 +48,13 @@ pub struct DispatchOptions {
     /// How much may wait.
     pub limits: Limits,
     /// Sees what could not be read as a frame.
-    pub observer: Option<Arc<dyn Fn(&Unreadable<'_>) + Send + Sync>>,
+    pub observer: Option<Arc<Observer>>,
     /// Sees every own request.
     pub hook: Option<Arc<dyn OutboundHook>>,
 }
+
+/// Is shown what could not be read. Called on the connection's own task: it must not block.
+pub type Observer = dyn Fn(&Unreadable<'_>) + Send + Sync;
 
 /// What the peer's cancellation does to a handler. Either way the request is never answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,13 @@
 //!
 //! The files under test are the library's own, compiled a second time against the model checker's twins of the
 //! primitives they use. What they take from tokio (`Notify`) counts as one step.
-#![allow(dead_code, unreachable_pub, reason = "only parts of the included files are used here")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    clippy::unwrap_used,
+    reason = "a test, and it uses parts of the included files only"
+)]
 
 pub(crate) use duplexer_core::transport;
 

@@ -125,13 +125,11 @@ impl<I: Inbound> Connection<I> {
     fn message(self: &Arc<Self>, message: IncomingMessage, nameless: &mut u32) -> Next {
         let IncomingMessage { text, context, unanswered } = message;
         match Read::from(&text) {
-            Ok(Read::Batch) => match contain(|| self.inbound.batches()) {
-                Ok(Batches::Accepted) => Next::Batch(text, context),
-                _ => {
-                    let reason = "batches are not part of this protocol revision";
-                    self.malformed(&text, &Malformed::Invalid { id: None, reason }, nameless)
-                }
-            },
+            Ok(Read::Batch) if self.takes_batches() => Next::Batch(text, context),
+            Ok(Read::Batch) => {
+                let reason = "batches are not part of this protocol revision";
+                self.malformed(&text, &Malformed::Invalid { id: None, reason }, nameless)
+            }
             Ok(read) => self.frame(text, read, context, unanswered, nameless),
             Err(malformed) => self.malformed(&text, &malformed, nameless),
         }
@@ -209,6 +207,10 @@ impl<I: Inbound> Connection<I> {
             Err(malformed) => malformed,
         };
         self.malformed(item, &malformed, nameless)
+    }
+
+    fn takes_batches(&self) -> bool {
+        matches!(contain(|| self.inbound.batches()), Ok(Batches::Accepted))
     }
 
     fn lane(&self, call: &Invocation) -> Lane {
