@@ -97,6 +97,7 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "reqwest",
             "schemars",
             "jsonschema",
+            "opentelemetry",
             "duplexer-author",
             "duplexer-http",
         ],
