@@ -27,6 +27,7 @@ use crate::error::McpError;
 pub(crate) use sync::lock;
 
 pub use clock::{CallClock, ClockPause};
+pub use contain::Contained;
 pub use context::{CallContext, Cancellation, Channel};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use invocation::Invocation;

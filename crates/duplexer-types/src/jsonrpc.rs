@@ -6,6 +6,8 @@
 mod decode;
 mod id;
 pub(crate) mod scan;
+mod stack;
+mod write;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,6 +18,7 @@ pub use decode::decode;
 pub use id::RequestId;
 pub use scan::MAX_DEPTH;
 use scan::{Fault, Scanner};
+pub use write::{Body, write_failure, write_notification, write_request, write_success};
 
 /// A frame that borrows from the text it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -295,121 +298,6 @@ impl<'a> Members<'a> {
             _ => Err("jsonrpc is not \"2.0\""),
         }
     }
-}
-
-/// Something that writes itself as JSON text.
-pub trait Body {
-    /// Appends the text to `out`. On failure what was appended is cut off again by the caller.
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
-}
-
-/// JSON text, as it is.
-impl Body for str {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        out.extend_from_slice(self.as_bytes());
-        Ok(())
-    }
-}
-
-impl Body for crate::json::Json {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        self.as_str().write(out)
-    }
-}
-
-impl Body for ErrorObject {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        serde_json::to_writer(out, self)
-    }
-}
-
-/// Appends a request. If the params cannot be written, `out` is as before.
-pub fn write_request<B: Body + ?Sized>(
-    out: &mut Vec<u8>,
-    id: &RequestId,
-    method: &str,
-    params: Option<&B>,
-) -> Result<(), serde_json::Error> {
-    whole(out, |out| {
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        id.write(out);
-        out.push(b',');
-        write_invocation(out, method, params)
-    })
-}
-
-/// Appends a notification. If the params cannot be written, `out` is as before.
-pub fn write_notification<B: Body + ?Sized>(
-    out: &mut Vec<u8>,
-    method: &str,
-    params: Option<&B>,
-) -> Result<(), serde_json::Error> {
-    whole(out, |out| {
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
-        write_invocation(out, method, params)
-    })
-}
-
-/// Appends a success response. If the result cannot be written, `out` is as before.
-pub fn write_success<B: Body + ?Sized>(
-    out: &mut Vec<u8>,
-    id: &RequestId,
-    result: &B,
-) -> Result<(), serde_json::Error> {
-    whole(out, |out| {
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        id.write(out);
-        out.extend_from_slice(br#","result":"#);
-        result.write(out)?;
-        out.push(b'}');
-        Ok(())
-    })
-}
-
-/// Appends an error response; without an id where none could be read.
-pub fn write_failure(out: &mut Vec<u8>, id: Option<&RequestId>, error: &ErrorObject) {
-    out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
-    if let Some(id) = id {
-        out.extend_from_slice(br#""id":"#);
-        id.write(out);
-        out.push(b',');
-    }
-    out.extend_from_slice(br#""error":"#);
-    let start = out.len();
-    if error.write(out).is_err() {
-        // An error object is strings and JSON text; writing it into memory has no way to fail.
-        out.truncate(start);
-        out.extend_from_slice(br#"{"code":-32603,"message":"Internal server error"}"#);
-    }
-    out.push(b'}');
-}
-
-fn write_invocation<B: Body + ?Sized>(
-    out: &mut Vec<u8>,
-    method: &str,
-    params: Option<&B>,
-) -> Result<(), serde_json::Error> {
-    out.extend_from_slice(br#""method":"#);
-    serde_json::to_writer(&mut *out, method)?;
-    if let Some(params) = params {
-        out.extend_from_slice(br#","params":"#);
-        params.write(out)?;
-    }
-    out.push(b'}');
-    Ok(())
-}
-
-/// Writes all of a frame or nothing.
-fn whole(
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-) -> Result<(), serde_json::Error> {
-    let start = out.len();
-    let written = write(out);
-    if written.is_err() {
-        out.truncate(start);
-    }
-    written
 }
 
 #[cfg(test)]

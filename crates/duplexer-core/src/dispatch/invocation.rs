@@ -20,6 +20,52 @@ enum Method {
     Own(ByteString),
 }
 
+/// Where the parts of a frame are, without holding on to its text.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    method: Method,
+    params: Option<Range<usize>>,
+    meta: Option<Range<usize>>,
+}
+
+impl Parts {
+    pub(crate) fn of(text: &str, frame: &jsonrpc::Invocation<'_>) -> Self {
+        let method = match &frame.method {
+            std::borrow::Cow::Borrowed(method) => Method::InText(place(text, method)),
+            std::borrow::Cow::Owned(method) => Method::Own(method.as_str().into()),
+        };
+        Self {
+            method,
+            params: frame.params.map(|params| place(text, params)),
+            meta: frame.meta.map(|meta| place(text, meta)),
+        }
+    }
+}
+
+/// As much of a method as belongs into a log: the peer chooses how long it is.
+#[derive(Clone, Copy)]
+pub(crate) struct MethodName {
+    bytes: [u8; Self::KEPT],
+    len: u8,
+}
+
+impl MethodName {
+    const KEPT: usize = 47;
+
+    pub(crate) fn of(method: &str) -> Self {
+        let kept = &method[..method.floor_char_boundary(Self::KEPT)];
+        let mut bytes = [0; Self::KEPT];
+        for (to, from) in bytes.iter_mut().zip(kept.bytes()) {
+            *to = from;
+        }
+        Self { bytes, len: u8::try_from(kept.len()).unwrap_or(0) }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        self.bytes.get(..self.len.into()).and_then(|kept| std::str::from_utf8(kept).ok()).unwrap_or_default()
+    }
+}
+
 impl Invocation {
     /// An invocation that did not arrive as a frame. `params` is the JSON text of an object.
     pub fn new(method: impl Into<ByteString>, params: Option<ByteString>) -> Self {
@@ -29,18 +75,15 @@ impl Invocation {
         Self { method: Method::Own(method.into()), text, params, meta }
     }
 
-    /// The parts of a frame that was read from `text`.
-    pub(crate) fn from_frame(text: &ByteString, frame: &jsonrpc::Invocation<'_>) -> Self {
-        let method = match &frame.method {
-            std::borrow::Cow::Borrowed(method) => Method::InText(place(text, method)),
-            std::borrow::Cow::Owned(method) => Method::Own(method.as_str().into()),
-        };
-        Self {
-            method,
-            text: text.clone(),
-            params: frame.params.map(|params| place(text, params)),
-            meta: frame.meta.map(|meta| place(text, meta)),
-        }
+    /// The invocation that `frame`, read from `text`, holds. For transports that read frames themselves.
+    pub fn of_frame(text: &ByteString, frame: &jsonrpc::Invocation<'_>) -> Self {
+        Self::from_frame(text.clone(), Parts::of(text, frame))
+    }
+
+    /// The parts of a frame, found in the `text` they were read from.
+    pub(crate) fn from_frame(text: ByteString, parts: Parts) -> Self {
+        let Parts { method, params, meta } = parts;
+        Self { method, text, params, meta }
     }
 
     /// The method.
@@ -101,12 +144,20 @@ mod tests {
         let line = r#"{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"x":1,"_meta":{"y":2}}}"#;
         let text = ByteString::from(line);
         let Ok(Frame::Request { call, .. }) = jsonrpc::read(&text) else { panic!("a request") };
-        let invocation = Invocation::from_frame(&text, &call);
+        let parts = Parts::of(&text, &call);
+        let invocation = Invocation::from_frame(text, parts);
         assert_eq!(invocation.method(), "a/b");
         assert_eq!(invocation.params(), Some(r#"{"x":1,"_meta":{"y":2}}"#));
         assert_eq!(invocation.meta(), Some(r#"{"y":2}"#));
         let other = invocation.with_method("c").with_params(Some(r#"{"_meta":3}"#.into()));
         assert_eq!((other.method(), other.meta()), ("c", Some("3")));
         assert_eq!(other.with_params(None).params(), None);
+    }
+
+    #[test]
+    fn a_log_sees_the_beginning_of_a_long_method() {
+        assert_eq!(MethodName::of("tools/call").as_str(), "tools/call");
+        let long = format!("{}\u{e9}x", "m".repeat(MethodName::KEPT - 1));
+        assert_eq!(MethodName::of(&long).as_str(), "m".repeat(MethodName::KEPT - 1));
     }
 }

@@ -2,12 +2,13 @@
 
 use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{Body, RequestId};
+use duplexer_types::methods::{Cancelled, Notification, Progress as Reported};
 use serde::{Deserialize, Serialize};
 
 use super::outbound::Progress;
 
-pub(crate) const CANCELLED: &str = "notifications/cancelled";
-pub(crate) const PROGRESS: &str = "notifications/progress";
+pub(crate) const CANCELLED: &str = Cancelled::METHOD.name();
+pub(crate) const PROGRESS: &str = Reported::METHOD.name();
 
 /// Which request the peer calls off. Anything malformed calls off nothing.
 pub(crate) fn cancelled(params: Option<&str>) -> Option<RequestId> {

@@ -90,6 +90,11 @@ impl Connection {
         Self::new(Opening::Envelope { version, message, client: OnceLock::new() }, outbound)
     }
 
+    /// The connection of a notification of the envelope era: it is nobody's in particular.
+    pub(crate) fn anonymous(version: ProtocolVersion, outbound: Arc<dyn Outbound>) -> Self {
+        Self::new(Opening::Ready { version, client: ClientFacts::UNKNOWN }, outbound)
+    }
+
     fn new(opening: Opening, outbound: Arc<dyn Outbound>) -> Self {
         Self {
             opening,
@@ -205,6 +210,22 @@ impl Connection {
         let value = Arc::new(value);
         lock(&self.state).insert(TypeId::of::<T>(), Arc::clone(&value) as _);
         value
+    }
+
+    /// The value of type `T` kept on this connection, made if there is none. `make` must not look for others.
+    pub(crate) fn state_or<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut state = lock(&self.state);
+        let kept = state.get(&TypeId::of::<T>()).and_then(|value| Arc::clone(value).downcast().ok());
+        kept.unwrap_or_else(|| {
+            let value = Arc::new(make());
+            state.insert(TypeId::of::<T>(), Arc::clone(&value) as _);
+            value
+        })
+    }
+
+    /// Whether it is there for more than one request.
+    pub(crate) fn outlives_a_request(&self) -> bool {
+        matches!(self.opening, Opening::Handshake { .. })
     }
 
     /// Runs `hook` when the connection ends: last registered, first run, within a bound.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
-use duplexer_types::methods::{Direction, Method, Phase};
+use duplexer_types::methods::{Direction, Kind, Method, Phase};
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::result_type;
 
@@ -16,8 +16,8 @@ use super::context::{Context, Scope, States};
 use super::middleware::Next;
 use super::outcome::{Outcome, invalid_result};
 use super::registry::Running;
-use super::{envelope, lifecycle};
-use crate::dispatch::{BoxFuture, CallContext, Invocation};
+use super::{envelope, input, lifecycle};
+use crate::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use crate::error::McpError;
 
 /// Serves the messages of one connection.
@@ -47,6 +47,11 @@ impl Shaped {
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
+
+    /// The outcome without what it needs to be written.
+    pub fn into_outcome(self) -> Outcome {
+        self.outcome
+    }
 }
 
 impl ServerRunner {
@@ -62,44 +67,50 @@ impl ServerRunner {
 
     /// Handles a request.
     pub async fn request(&self, call: CallContext, message: Invocation) -> Result<Shaped, McpError> {
-        let method = Method::parse(message.method());
-        let (outcome, version) = self.outcome(call, message).await?;
+        let scope = self.scope(call, &message);
+        let cx = Context::new(Arc::clone(&scope), message.clone());
+        let outcome = Next::outermost().run(cx, message.clone()).await?;
+        let method = *lock(&scope.method);
+        let mut version = scope.version;
+        check_kind(&outcome, method, version)?;
+        input::check(&outcome, method, version, &self.connection)?;
+        // Only now, when the whole chain has agreed, is the handshake a fact.
+        if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
+            version = agreed.version;
+            self.connection.agree(agreed);
+        }
         Ok(Shaped { outcome, running: self.running.clone(), version, method })
     }
 
-    /// The outcome of a request and the revision it is to be written in.
-    pub(super) async fn outcome(
-        &self,
-        call: CallContext,
-        message: Invocation,
-    ) -> Result<(Outcome, ProtocolVersion), McpError> {
-        let scope = Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone()));
-        let asks_for_input = Method::parse(message.method()).is_some_and(Method::asks_for_input);
-        let cx = Context::new(Arc::clone(&scope), message.clone());
-        let outcome = Next::outermost().run(cx, message).await?;
-        let mut version = scope.version;
-        if outcome.result_type() == result_type::INPUT_REQUIRED
-            && !(asks_for_input && version.era() == Era::Envelope)
-        {
-            return Err(invalid_result("input cannot be asked for here"));
-        }
-        // Only now, when the whole chain has agreed, is the handshake a fact.
-        if let Some(agreed) = scope.agreed.get() {
-            version = agreed.version;
-            self.connection.agree(agreed.clone());
-        }
-        Ok((outcome, version))
+    fn scope(&self, call: CallContext, message: &Invocation) -> Arc<Scope> {
+        Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone(), message))
     }
 
     /// Handles a notification. Whatever comes of it stays here.
     pub async fn notification(&self, call: CallContext, message: Invocation) {
         let method = message.method().to_owned();
-        let scope = Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone()));
-        let cx = Context::new(scope, message.clone());
+        let cx = Context::new(self.scope(call, &message), message.clone());
         if let Err(error) = Next::outermost().run(cx, message).await {
             tracing::warn!(?method, %error, "a notification's handler failed");
         }
     }
+}
+
+/// Some kinds of result cannot be said everywhere. What is finished text is its maker's responsibility.
+fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersion) -> Result<(), McpError> {
+    if outcome.is_raw() {
+        return Ok(());
+    }
+    let kind = outcome.result_type();
+    let can_be_said = match (version.era(), method) {
+        _ if kind == result_type::COMPLETE => true,
+        // The handshake era has final results only; in one of a custom method the word is data like any other.
+        (Era::Handshake, method) => method.is_none(),
+        (Era::Envelope, method) => {
+            kind != result_type::INPUT_REQUIRED || method.is_some_and(Method::asks_for_input)
+        }
+    };
+    if can_be_said { Ok(()) } else { Err(invalid_result("this kind of result cannot be said here")) }
 }
 
 /// Behind all middleware: gate, look-up, handler.
@@ -108,7 +119,10 @@ pub(crate) fn innermost(cx: Context<States>) -> BoxFuture<'static, Result<Outcom
 }
 
 fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    match admit_request(&cx) {
+    let method = Method::parse(cx.method());
+    // Middleware may have made another request of it; the result is shaped for what was handled.
+    *lock(&cx.scope().method) = method;
+    match admit_request(&cx, method) {
         Ok(entry) => entry.call(cx),
         Err(error) => Box::pin(std::future::ready(Err(error))),
     }
@@ -118,13 +132,13 @@ type Admitted = Arc<dyn super::handler::Entry>;
 
 /// The precedence of refusals: no such method in this revision, params that do not fit (even where nobody would handle
 /// them), no handler, not open yet.
-fn admit_request(cx: &Context<States>) -> Result<Admitted, McpError> {
+fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitted, McpError> {
     let handlers = &cx.server().registry().handlers;
     let version = cx.protocol_version();
     let not_found = || McpError::from(ErrorObject::method_not_found(cx.method()));
-    let (entry, phase) = match Method::parse(cx.method()) {
+    let (entry, phase) = match method {
         Some(method) => {
-            if !method.exists(Direction::ClientToServer, version) {
+            if method.kind() != Kind::Request || !method.exists(Direction::ClientToServer, version) {
                 return Err(not_found());
             }
             envelope::check_identity(cx)?;
@@ -156,14 +170,17 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
     let handlers = &cx.server().registry().handlers;
     let entry = match Method::parse(cx.method()) {
         Some(method) => {
-            if !method.exists(Direction::ClientToServer, cx.protocol_version()) {
+            // A request without an id is nobody's: running it unasked for would be worse than silence.
+            if method.kind() != Kind::Notification
+                || !method.exists(Direction::ClientToServer, cx.protocol_version())
+            {
                 return passed_over("this revision does not have it");
             }
             if let Err(error) = method.check(cx.raw_params()) {
                 tracing::warn!(%method, %error, "a malformed notification is dropped");
                 return passed_over("its params do not fit");
             }
-            lifecycle::observe(method, cx.connection());
+            lifecycle::observe(method, &cx);
             handlers.spec(method)
         }
         None => handlers.custom_notification(cx.method()),

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::stack::{Container, OpenContainers};
+
 /// How deep a frame may nest, itself included.
 pub const MAX_DEPTH: usize = 128;
 
@@ -28,12 +30,6 @@ pub(crate) struct Object {
 enum Escapes {
     None,
     Some,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Container {
-    Array,
-    Object,
 }
 
 impl<'a> Scanner<'a> {
@@ -365,45 +361,6 @@ fn plain_prefix(bytes: &[u8]) -> usize {
     let tail = words.len() * 8;
     let rest = bytes.get(tail..).unwrap_or_default();
     tail + rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count()
-}
-
-/// A stack of containers, one bit each: the first 128 without allocation.
-#[derive(Default)]
-struct OpenContainers {
-    len: usize,
-    bits: u128,
-    spilled: Vec<u128>,
-}
-
-impl OpenContainers {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn push(&mut self, container: Container) {
-        if self.len > 0 && self.len.is_multiple_of(128) {
-            self.spilled.push(self.bits);
-        }
-        self.bits = self.bits << 1 | u128::from(container == Container::Object);
-        self.len += 1;
-    }
-
-    fn last(&self) -> Option<Container> {
-        match self.len {
-            0 => None,
-            _ if self.bits & 1 == 1 => Some(Container::Object),
-            _ => Some(Container::Array),
-        }
-    }
-
-    fn pop(&mut self) {
-        self.len = self.len.saturating_sub(1);
-        self.bits = if self.len > 0 && self.len.is_multiple_of(128) {
-            self.spilled.pop().unwrap_or_default()
-        } else {
-            self.bits >> 1
-        };
-    }
 }
 
 #[cfg(test)]

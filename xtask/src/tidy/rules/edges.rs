@@ -25,7 +25,11 @@ const EDGES: &[Edge] = &[
         from: "duplexer_core::dispatch",
         but: &[],
         never: &["duplexer_types::methods"],
-        except: &["duplexer_types::methods::Cancelled", "duplexer_types::methods::Progress"],
+        except: &[
+            "duplexer_types::methods::Cancelled",
+            "duplexer_types::methods::Progress",
+            "duplexer_types::methods::Notification",
+        ],
     },
     Edge {
         from: "duplexer_types::version",

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use super::Connection;
 use super::core::{Accepted, Call, Standalone};
 use crate::dispatch::contain::contain;
+use crate::dispatch::invocation::Parts;
 use crate::dispatch::outbox::Admission;
 use crate::dispatch::{
     Batches, CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, lock, signals,
@@ -37,6 +38,31 @@ enum Next {
     WaitForRoom,
     /// Take this array of messages apart first, one by one: what they owe may be much more than they are.
     Batch(ByteString, Option<Arc<TransportContext>>),
+}
+
+/// A frame that no longer borrows from its text.
+enum Read {
+    Request(RequestId, Parts),
+    Notification(Parts),
+    Answer(RequestId, Result<ByteString, CallError>),
+    NamelessError,
+    Batch,
+}
+
+impl Read {
+    fn from(text: &ByteString) -> Result<Self, Malformed> {
+        Ok(match jsonrpc::read(text)? {
+            Frame::Request { id, call } => Self::Request(id, Parts::of(text, &call)),
+            Frame::Notification(call) => Self::Notification(Parts::of(text, &call)),
+            Frame::Success { id, result } => Self::Answer(id, Ok(text.slice_ref(result))),
+            Frame::Failure { id: Some(id), error } => {
+                let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
+                Self::Answer(id, Err(error))
+            }
+            Frame::Failure { id: None, .. } => Self::NamelessError,
+            Frame::Batch(_) => Self::Batch,
+        })
+    }
 }
 
 /// What the loop woke up for.
@@ -98,19 +124,15 @@ impl<I: Inbound> Connection<I> {
 
     fn message(self: &Arc<Self>, message: IncomingMessage, nameless: &mut u32) -> Next {
         let IncomingMessage { text, context, unanswered } = message;
-        match jsonrpc::read(&text) {
-            Ok(Frame::Batch(_)) => match contain(|| self.inbound.batches()) {
+        match Read::from(&text) {
+            Ok(Read::Batch) => match contain(|| self.inbound.batches()) {
                 Ok(Batches::Accepted) => Next::Batch(text, context),
-                _ => self.malformed(
-                    &text,
-                    &Malformed::Invalid {
-                        id: None,
-                        reason: "batches are not part of this protocol revision",
-                    },
-                    nameless,
-                ),
+                _ => {
+                    let reason = "batches are not part of this protocol revision";
+                    self.malformed(&text, &Malformed::Invalid { id: None, reason }, nameless)
+                }
             },
-            Ok(frame) => self.frame(&text, frame, context, unanswered, nameless),
+            Ok(read) => self.frame(text, read, context, unanswered, nameless),
             Err(malformed) => self.malformed(&text, &malformed, nameless),
         }
     }
@@ -122,40 +144,31 @@ impl<I: Inbound> Connection<I> {
 
     fn frame(
         self: &Arc<Self>,
-        text: &ByteString,
-        frame: Frame<'_>,
+        text: ByteString,
+        read: Read,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<Unanswered>,
         nameless: &mut u32,
     ) -> Next {
-        // An error without an id is what a confused peer sends for each of ours: it proves nothing.
-        if !matches!(frame, Frame::Failure { id: None, .. }) {
-            *nameless = 0;
-        }
-        match frame {
-            Frame::Request { id, call } => {
-                self.request(id, Invocation::from_frame(text, &call), context, unanswered)
+        match read {
+            Read::Request(id, parts) => {
+                *nameless = 0;
+                return self.request(id, Invocation::from_frame(text, parts), context, unanswered);
             }
-            Frame::Notification(call) => {
-                self.notification(Invocation::from_frame(text, &call), context);
-                Next::ReadOn
+            Read::Notification(parts) => {
+                *nameless = 0;
+                self.notification(Invocation::from_frame(text, parts), context);
             }
-            Frame::Success { id, result } => {
-                self.core.settle(&id, Ok(text.slice_ref(result)));
-                Next::ReadOn
+            Read::Answer(id, answer) => {
+                *nameless = 0;
+                self.core.settle(&id, answer);
             }
-            Frame::Failure { id: Some(id), error } => {
-                let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
-                self.core.settle(&id, Err(error));
-                Next::ReadOn
-            }
-            Frame::Failure { id: None, error } => {
-                tracing::debug!(bytes = error.len(), "the peer reports an error without an id");
-                Next::ReadOn
-            }
+            // It is what a confused peer sends for each error of ours, and no sign that it has come to reason.
+            Read::NamelessError => tracing::debug!("the peer reports an error without an id"),
             // Taken apart before it comes here.
-            Frame::Batch(_) => Next::ReadOn,
+            Read::Batch => {}
         }
+        Next::ReadOn
     }
 
     async fn batch(
@@ -185,14 +198,14 @@ impl<I: Inbound> Connection<I> {
         context: Option<&Arc<TransportContext>>,
         nameless: &mut u32,
     ) -> Next {
-        let malformed = match jsonrpc::read(item) {
-            Ok(Frame::Request { id, call })
-                if self.lane(&Invocation::from_frame(item, &call)) == Lane::Inline =>
+        let malformed = match Read::from(item) {
+            Ok(Read::Request(id, parts))
+                if self.lane(&Invocation::from_frame(item.clone(), parts.clone())) == Lane::Inline =>
             {
                 Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" }
             }
-            Ok(Frame::Batch(_)) => Malformed::Invalid { id: None, reason: "a batch does not hold batches" },
-            Ok(frame) => return self.frame(item, frame, context.cloned(), None, nameless),
+            Ok(Read::Batch) => Malformed::Invalid { id: None, reason: "a batch does not hold batches" },
+            Ok(read) => return self.frame(item.clone(), read, context.cloned(), None, nameless),
             Err(malformed) => malformed,
         };
         self.malformed(item, &malformed, nameless)
@@ -230,12 +243,13 @@ impl<I: Inbound> Connection<I> {
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation, unanswered };
-        let started = table.admit(accepted, &self.core);
-        drop(table);
-        match started {
-            Some(accepted) if lane == Lane::Inline => Next::Await(self.spawn(accepted)),
+        match table.admit(accepted, &self.core) {
+            Some(accepted) if lane == Lane::Inline => {
+                drop(table);
+                Next::Await(self.start_inline(accepted))
+            }
             Some(accepted) => {
-                self.spawn(accepted);
+                self.start(table, accepted);
                 Next::ReadOn
             }
             None => Next::WaitForRoom,

@@ -1,3 +1,5 @@
+//! A child process from its start to its end.
+
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Mutex;
 use std::task::Poll;

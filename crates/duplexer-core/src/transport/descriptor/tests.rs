@@ -1,3 +1,5 @@
+//! Which descriptor is served how.
+
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

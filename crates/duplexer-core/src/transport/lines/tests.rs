@@ -1,3 +1,5 @@
+//! Framing under every split of the bytes.
+
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
