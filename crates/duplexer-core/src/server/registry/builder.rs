@@ -313,12 +313,11 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             self.rest.faults.push(BuildError::NoAudience);
             return self;
         };
-        match self.rest.sealing.and_then(|place| self.middleware.get_mut(place)) {
-            Some(earlier) => *earlier = Arc::new(sealing),
-            None => {
-                self.rest.sealing = Some(self.middleware.len());
-                self.middleware.push(Arc::new(sealing));
-            }
+        if let Some(earlier) = self.rest.sealing.and_then(|place| self.middleware.get_mut(place)) {
+            *earlier = Arc::new(sealing);
+        } else {
+            self.rest.sealing = Some(self.middleware.len());
+            self.middleware.push(Arc::new(sealing));
         }
         self
     }

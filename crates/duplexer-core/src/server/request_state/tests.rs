@@ -56,22 +56,24 @@ impl Hands {
 
 /// Handlers that ask to come back with [`PLAIN`], and then say what they got. `"more"` asks once more.
 fn handlers(name: &str) -> ServerBuilder<()> {
-    fn ask<R>(state: Option<String>, done: impl FnOnce(String) -> R) -> Result<Reply<R>, McpError> {
-        Ok(match state {
+    fn ask<R>(state: Option<String>, done: impl FnOnce(String) -> R) -> Reply<R> {
+        match state {
             None => Reply::InputRequired(InputRequiredResult::resuming(PLAIN)),
             Some(state) if state == "more" => Reply::InputRequired(InputRequiredResult::resuming("last")),
             Some(state) => Reply::Complete(done(state)),
-        })
+        }
     }
     Server::builder(name)
         .on(methods::ToolsCall, |params: CallToolParams| async move {
-            ask(params.request_state, CallToolResult::text)
+            Ok::<_, McpError>(ask(params.request_state, CallToolResult::text))
         })
         .on(methods::PromptsGet, |params: GetPromptParams| async move {
-            ask(params.request_state, |state| GetPromptResult::new(Vec::new()).description(state))
+            Ok::<_, McpError>(ask(params.request_state, |state| {
+                GetPromptResult::new(Vec::new()).description(state)
+            }))
         })
         .on(methods::ResourcesRead, |params: ReadResourceParams| async move {
-            ask(params.request_state, |_| ReadResourceResult::new(Vec::new()))
+            Ok::<_, McpError>(ask(params.request_state, |_| ReadResourceResult::new(Vec::new())))
         })
         .on(methods::ToolsList, |_: PaginatedParams| async {
             Ok::<_, McpError>(ListToolsResult::new(Vec::new()))
