@@ -41,7 +41,7 @@ fn asked(requests: Vec<InputRequest>) -> Outcome {
 fn checked(outcome: &Outcome, capabilities: &str) -> Result<(), (i64, String, Option<String>)> {
     let client = ClientFacts::new(None, Some(serde_json::from_str(capabilities).unwrap()));
     let version = ProtocolVersion::LATEST_ENVELOPE;
-    check(outcome, Some(Method::ToolsCall), version, &Connection::ready(version, client)).map_err(|error| {
+    check(outcome, version, &Connection::ready(version, client)).map_err(|error| {
         let error = error.to_wire("tools/call");
         (error.code.0, error.message.into_owned(), error.data.map(|data| data.as_str().to_owned()))
     })
@@ -135,6 +135,9 @@ async fn running() -> Running {
         .on(methods::ToolsList, |_: PaginatedParams| async {
             Ok::<Reply<ListToolsResult>, McpError>(Reply::InputRequired(InputRequiredResult::resuming("s")))
         })
+        .on_custom("own/method", |_: Value| async {
+            Ok::<_, McpError>(json!({"resultType": "input_required"}))
+        })
         .cache_hint("resources/read", Freshness { ttl_ms: Some(7), scope: Some(CacheScope::Public) })
         .build()
         .unwrap()
@@ -198,6 +201,9 @@ async fn input_is_asked_for_where_that_exists() {
     wire.shake_hands().await;
     wire.request(1, "tools/call", json!({"name": "t"})).await;
     wire.expect(error(1, -32603, "Handler returned an invalid result")).await;
+    // There the word means nothing in the result of a method that is not the protocol's.
+    wire.request(2, "own/method", json!({})).await;
+    wire.expect(json!({"jsonrpc": "2.0", "id": 2, "result": {"resultType": "input_required"}})).await;
 }
 
 /// P-MRTR-20, P-CACHE-1, CACHE-02, CACHE-03, CACHE-04: freshness on final results of the envelope era alone.
