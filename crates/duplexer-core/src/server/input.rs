@@ -1,11 +1,10 @@
-//! Results that ask for input: only where the method allows it, and only for what this client can give.
+//! Results that ask for input: for something, and only for what this client has said it can give.
 
 use duplexer_types::capabilities::{ClientCapabilities, ElicitationCapability, SamplingCapability};
 use duplexer_types::elicitation::ElicitParams;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
 use duplexer_types::json::Members;
 use duplexer_types::lifecycle::MissingCapabilityData;
-use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::result_type;
 
@@ -13,24 +12,21 @@ use super::connection::{ClientFacts, Connection, Requirement};
 use super::outcome::{Outcome, invalid_result};
 use crate::error::McpError;
 
-/// Looks at what a handler, with all middleware around it, answers. Final results pass.
+/// Looks at what a handler, with all middleware around it, asks for. Final results pass, and so does finished text, which
+/// is its maker's responsibility. Whether input can be asked for here at all is the kernel's to see to.
 pub(super) fn check(
     outcome: &Outcome,
-    method: Option<Method>,
     version: ProtocolVersion,
     connection: &Connection,
 ) -> Result<(), McpError> {
-    if outcome.is_raw() || outcome.result_type() != result_type::INPUT_REQUIRED {
+    let asks = version.era() == Era::Envelope && outcome.result_type() == result_type::INPUT_REQUIRED;
+    if !asks || outcome.is_raw() {
         return Ok(());
     }
-    let client = connection.client();
-    if version.era() != Era::Envelope || !method.is_some_and(Method::asks_for_input) {
-        return Err(invalid_result("input cannot be asked for here"));
-    }
     match outcome.downcast_ref::<InputRequiredResult>() {
-        Some(result) => check_result(result, client),
+        Some(result) => check_result(result, connection.client()),
         None => match outcome.read::<InputRequiredResult>() {
-            Some(result) => check_result(&result, client),
+            Some(result) => check_result(&result, connection.client()),
             None => Err(invalid_result("it does not ask for input as one does")),
         },
     }

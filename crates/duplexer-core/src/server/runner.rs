@@ -73,7 +73,7 @@ impl ServerRunner {
         let method = *lock(&scope.method);
         let mut version = scope.version;
         check_kind(&outcome, method, version)?;
-        input::check(&outcome, method, version, &self.connection)?;
+        input::check(&outcome, version, &self.connection)?;
         // Only now, when the whole chain has agreed, is the handshake a fact.
         if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
             version = agreed.version;

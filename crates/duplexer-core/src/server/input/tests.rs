@@ -41,7 +41,7 @@ fn asked(requests: Vec<InputRequest>) -> Outcome {
 fn checked(outcome: &Outcome, capabilities: &str) -> Result<(), (i64, String, Option<String>)> {
     let client = ClientFacts::new(None, Some(serde_json::from_str(capabilities).unwrap()));
     let version = ProtocolVersion::LATEST_ENVELOPE;
-    check(outcome, Some(Method::ToolsCall), version, &Connection::ready(version, client)).map_err(|error| {
+    check(outcome, version, &Connection::ready(version, client)).map_err(|error| {
         let error = error.to_wire("tools/call");
         (error.code.0, error.message.into_owned(), error.data.map(|data| data.as_str().to_owned()))
     })
@@ -88,20 +88,17 @@ fn a_result_that_asks_for_nothing_or_for_nonsense_is_no_result() {
     assert_eq!(checked(&Outcome::of(stateful), "{}"), Ok(()));
 }
 
-/// An object without a type is held to the same rules; finished text is its maker's responsibility.
+/// A result without a type is held to the same rules; finished text is its maker's business.
 #[test]
-fn an_untyped_result_is_checked_and_finished_text_is_not() {
-    let untyped = |text: &str| {
-        let value: serde_json::Value = serde_json::from_str(text).unwrap();
-        Outcome::custom(&value).unwrap()
-    };
+fn a_result_without_a_type_is_checked_too() {
+    let custom = |text: &str| Outcome::custom(&Json::parse(text).unwrap()).unwrap();
     let roots = r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#;
-    assert_eq!(checked(&untyped(roots), "{}").unwrap_err().0, -32021);
-    assert_eq!(checked(&untyped(roots), r#"{"roots":{}}"#), Ok(()));
-    assert_eq!(checked(&untyped(r#"{"resultType":"input_required"}"#), "{}").unwrap_err().0, -32603);
+    assert_eq!(checked(&custom(roots), "{}").unwrap_err().0, -32021);
+    assert_eq!(checked(&custom(roots), r#"{"roots":{}}"#), Ok(()));
+    assert_eq!(checked(&custom(r#"{"resultType":"input_required"}"#), "{}").unwrap_err().0, -32603);
     let odd = r#"{"resultType":"input_required","inputRequests":7}"#;
-    assert_eq!(checked(&untyped(odd), "{}").unwrap_err().0, -32603);
-    assert_eq!(checked(&untyped("{}"), "{}"), Ok(()));
+    assert_eq!(checked(&custom(odd), "{}").unwrap_err().0, -32603);
+    assert_eq!(checked(&custom("{}"), "{}"), Ok(()));
     assert_eq!(checked(&Outcome::raw(roots), "{}"), Ok(()));
 }
 
@@ -137,6 +134,9 @@ async fn running() -> Running {
         })
         .on(methods::ToolsList, |_: PaginatedParams| async {
             Ok::<Reply<ListToolsResult>, McpError>(Reply::InputRequired(InputRequiredResult::resuming("s")))
+        })
+        .on_custom("own/method", |_: Value| async {
+            Ok::<_, McpError>(json!({"resultType": "input_required"}))
         })
         .cache_hint("resources/read", Freshness { ttl_ms: Some(7), scope: Some(CacheScope::Public) })
         .build()
@@ -201,6 +201,9 @@ async fn input_is_asked_for_where_that_exists() {
     wire.shake_hands().await;
     wire.request(1, "tools/call", json!({"name": "t"})).await;
     wire.expect(error(1, -32603, "Handler returned an invalid result")).await;
+    // There the word means nothing in the result of a method that is not the protocol's.
+    wire.request(2, "own/method", json!({})).await;
+    wire.expect(json!({"jsonrpc": "2.0", "id": 2, "result": {"resultType": "input_required"}})).await;
 }
 
 /// P-MRTR-20, P-CACHE-1, CACHE-02, CACHE-03, CACHE-04: freshness on final results of the envelope era alone.

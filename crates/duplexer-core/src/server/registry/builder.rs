@@ -1,15 +1,15 @@
 //! Describing a server, step by step. Generics end here.
 
+mod advertise;
+
 use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use duplexer_types::icon::Icon;
 use duplexer_types::json::Json;
-use duplexer_types::lifecycle::{EmptyResult, Implementation};
-use duplexer_types::logging::SetLevelParams;
-use duplexer_types::meta::valid_key;
-use duplexer_types::methods::{self, METHODS, Method, Notification, Request};
+use duplexer_types::lifecycle::Implementation;
+use duplexer_types::methods::{METHODS, Method, Notification, Request};
 use duplexer_types::version::Window;
 use duplexer_types::wire::Freshness;
 use serde::Serialize;
@@ -19,13 +19,12 @@ use super::{
     Advertised, CustomEntry, Handlers, Identity, Installer, Lifespan, NotificationOptions, Part, Registry,
     Server, State, StateSlot, ToolHeaders, capabilities, part,
 };
-use crate::error::{BoxError, McpError};
-use crate::server::context::Context;
+use crate::error::BoxError;
 use crate::server::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
 use crate::server::lifecycle;
 use crate::server::middleware::Middleware;
 use crate::server::request_state::RequestState;
-use crate::server::subscriptions::{self, Plan, SubscriptionBus, SubscriptionLimits};
+use crate::server::subscriptions;
 
 /// A server being described. `S` is the state that handlers registered from here on get.
 #[must_use = "a server exists once it is built"]
@@ -325,52 +324,6 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// How fresh the results of a cacheable method are, where its handler does not say.
     pub fn cache_hint(mut self, method: impl Into<String>, hint: Freshness) -> Self {
         self.rest.hints.push((method.into(), hint));
-        self
-    }
-
-    /// Which list changes are promised to clients of the handshake era.
-    pub fn notification_options(mut self, changes: NotificationOptions) -> Self {
-        self.rest.advertised.changes = changes;
-        self
-    }
-
-    /// Serves subscriptions: what is published on `bus` is told to clients who want to hear of it, in both eras.
-    ///
-    /// The capabilities follow, also those of the handshake era; [`Self::notification_options`] after this narrows them.
-    /// Handlers of one's own for single methods stay.
-    pub fn subscriptions(self, bus: impl SubscriptionBus) -> Self {
-        self.subscriptions_within(bus, SubscriptionLimits::default())
-    }
-
-    /// The same with other limits.
-    pub fn subscriptions_within(mut self, bus: impl SubscriptionBus, limits: SubscriptionLimits) -> Self {
-        self.rest.advertised.subscriptions = Some(Plan { bus: Arc::new(bus), limits });
-        self.rest.advertised.changes = NotificationOptions::all();
-        self
-    }
-
-    /// Lets clients say which log messages they want. Who logs to clients promises this.
-    pub fn logging(self) -> Self {
-        self.on(methods::LoggingSetLevel, |cx: Context<S>, params: SetLevelParams| async move {
-            cx.connection().set_log_level(params.level);
-            Ok::<_, McpError>(EmptyResult::new())
-        })
-    }
-
-    /// Advertises an experimental capability.
-    pub fn experimental(mut self, name: impl Into<String>, settings: impl Into<Json>) -> Self {
-        self.rest.advertised.experimental.insert(name, settings.into());
-        self
-    }
-
-    /// Advertises an extension with its settings.
-    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
-        let id = id.into();
-        if !id.contains('/') || !valid_key(&id) || id.ends_with('/') {
-            self.rest.faults.push(BuildError::ExtensionId(id));
-        } else if self.rest.advertised.extensions.insert(id.clone(), settings.into()).is_some() {
-            self.rest.faults.push(BuildError::DuplicateExtension(id));
-        }
         self
     }
 

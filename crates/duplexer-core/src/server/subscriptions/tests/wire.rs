@@ -143,8 +143,8 @@ impl Wire {
 }
 
 /// A notification as the server sends it.
-pub(in crate::server) fn notification(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": method, "params": params})
+pub(in crate::server) fn notification(method: &str, params: impl Into<Value>) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params.into()})
 }
 
 /// An answer that is an error.
