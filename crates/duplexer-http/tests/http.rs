@@ -11,6 +11,8 @@ mod handshake;
 mod hostile;
 #[path = "http/life.rs"]
 mod life;
+#[path = "http/mounted.rs"]
+mod mounted;
 #[path = "http/security.rs"]
 mod security;
 #[path = "http/streams.rs"]

@@ -53,6 +53,13 @@ impl Stage {
         tokio::time::timeout(Duration::from_secs(20), enough).await.expect("in time");
     }
 
+    /// As [`Self::until`], under a paused clock: time passes while this waits.
+    pub(crate) async fn until_paused(&self, counter: &AtomicUsize, least: usize) {
+        while counter.load(Ordering::SeqCst) < least {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     fn count(&self, counter: &AtomicUsize) {
         counter.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_waiters();
