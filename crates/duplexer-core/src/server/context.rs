@@ -27,7 +27,7 @@ pub(crate) use ask::is_change;
 /// `S` is what the server's lifespan has made. Middleware sees [`States`] instead.
 pub struct Context<S = States> {
     scope: Arc<Scope>,
-    message: Invocation,
+    message: Arc<Invocation>,
     state: Arc<S>,
 }
 
@@ -76,7 +76,7 @@ impl States {
 }
 
 impl Context<States> {
-    pub(crate) fn new(scope: Arc<Scope>, message: Invocation) -> Self {
+    pub(crate) fn new(scope: Arc<Scope>, message: Arc<Invocation>) -> Self {
         let state = Arc::clone(scope.running.states());
         Self { scope, message, state }
     }
@@ -96,7 +96,7 @@ impl<S> Context<S> {
 
     /// The same context with the states of all lifespans.
     pub fn untyped(&self) -> Context<States> {
-        Context::new(Arc::clone(&self.scope), self.message.clone())
+        Context::new(Arc::clone(&self.scope), Arc::clone(&self.message))
     }
 
     /// The client this message comes from.
@@ -204,7 +204,7 @@ impl<S> Context<S> {
     }
 
     /// The same context for a message that was rewritten.
-    pub(crate) fn with_message(mut self, message: Invocation) -> Self {
+    pub(crate) fn with_message(mut self, message: Arc<Invocation>) -> Self {
         self.message = message;
         self
     }
@@ -212,7 +212,11 @@ impl<S> Context<S> {
 
 impl<S> Clone for Context<S> {
     fn clone(&self) -> Self {
-        Self { scope: Arc::clone(&self.scope), message: self.message.clone(), state: Arc::clone(&self.state) }
+        Self {
+            scope: Arc::clone(&self.scope),
+            message: Arc::clone(&self.message),
+            state: Arc::clone(&self.state),
+        }
     }
 }
 

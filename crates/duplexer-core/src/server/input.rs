@@ -19,8 +19,8 @@ pub(super) fn check(
     version: ProtocolVersion,
     connection: &Connection,
 ) -> Result<(), McpError> {
-    let asks = version.era() == Era::Envelope && outcome.result_type() == result_type::INPUT_REQUIRED;
-    if !asks || outcome.is_raw() {
+    let may_ask = version.era() == Era::Envelope && !outcome.is_raw();
+    if !may_ask || outcome.result_type() != result_type::INPUT_REQUIRED {
         return Ok(());
     }
     match outcome.downcast_ref::<InputRequiredResult>() {

@@ -105,11 +105,11 @@ pub async fn serve_envelope(
     headers: Option<HeaderLookup<'_>>,
     prepare: impl FnOnce(Connection) -> Connection,
 ) -> Result<Shaped, McpError> {
-    let version = envelope::classify(&message, headers)?;
+    let message = Arc::new(message);
+    let connection = prepare(envelope::open(&message, headers, Arc::new(NoChannel))?);
     if let Some(lookup) = headers {
         envelope::check_param_headers(running, &message, lookup)?;
     }
-    let connection = prepare(Connection::envelope(version, message.clone(), Arc::new(NoChannel)));
     serve_one(running, Arc::new(connection), cx, message).await
 }
 
@@ -118,7 +118,7 @@ pub async fn serve_one(
     running: &Running,
     connection: Arc<Connection>,
     cx: CallContext,
-    message: Invocation,
+    message: impl Into<Arc<Invocation>>,
 ) -> Result<Shaped, McpError> {
     let closing = CloseOnDrop(running, Arc::clone(&connection));
     let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;

@@ -122,8 +122,8 @@ impl EraRouter {
 
     async fn envelope(&self, way: &Way, mut cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
         refuse_handshake(&call)?;
-        let version = envelope::classify(&call, None)?;
-        let connection = Connection::envelope(version, call.clone(), Arc::clone(way));
+        let call = Arc::new(call);
+        let connection = envelope::open(&call, None, Arc::clone(way))?;
         cx.transport = self.one_way(&cx.transport);
         serve_one(&self.running, Arc::new(connection), cx, call).await
     }
