@@ -42,6 +42,7 @@ pub fn server() -> Server {
         .cache_hint("tools/list", Freshness { ttl_ms: Some(1000), scope: None })
         .cache_hint("prompts/list", Freshness { ttl_ms: Some(9), scope: Some(CacheScope::Public) })
         .lifespan(|| async { Ok::<_, McpError>(Greeting("hello")) })
+        .on_shutdown(|_| async { eprintln!("the fixture has ended") })
         .on(methods::ToolsList, |_: PaginatedParams| async {
             Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
         })

@@ -2,16 +2,16 @@
 //!
 //! Each test cites the ids of the behaviours it shows; `coverage` holds them against the manifest.
 
-// mod asking;
-// mod connection;
+mod asking;
+mod connection;
 // mod coverage;
-// mod eras;
-// mod middleware;
-// mod notifications;
+mod eras;
+mod middleware;
+mod notifications;
 mod opening;
 mod refusals;
 mod results;
-// mod stdio;
+mod stdio;
 mod wire;
 
 /// The newest revision of the handshake era.
