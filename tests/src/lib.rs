@@ -122,6 +122,7 @@ fn count(cx: &Context<Greeting>) -> Answer {
 
 /// Neither awaits nor ends.
 fn block() -> Answer {
+    eprintln!("blocked");
     loop {
         std::thread::park();
     }

@@ -94,7 +94,9 @@ fn hooking() -> (Server, mpsc::Receiver<String>) {
             let (say, name) = (say.clone(), format!("{name} {}", params["how"]));
             cx.connection().on_close(move || async move { say.try_send(name).unwrap() });
         }
+        let said = say.try_send(format!("handling {}", params["how"]));
         async move {
+            said.unwrap();
             match params["how"].as_str() {
                 Some("panics") => panic!("after the hooks are there"),
                 Some("waits") => std::future::pending().await,
@@ -114,6 +116,7 @@ async fn hooks_run_when_a_handshake_connection_ends() {
         let mut wire = Wire::connect(link, server).await;
         wire.open(HANDSHAKE).await;
         wire.result("x/hook", json!({ "how": "ends" })).await;
+        assert_eq!(heard.recv().await.as_deref(), Some("handling \"ends\""));
         assert!(heard.try_recv().is_err());
         assert!(wire.finish().await.1.in_order());
         assert_eq!(heard.recv().await.as_deref(), Some("second \"ends\""));
@@ -130,10 +133,12 @@ async fn hooks_run_when_an_envelope_request_ends() {
         wire.open(ENVELOPE).await;
         for how in ["ends", "fails", "panics"] {
             wire.answer("x/hook", json!({ "how": how })).await;
+            assert_eq!(heard.recv().await, Some(format!("handling \"{how}\"")));
             assert_eq!(heard.recv().await, Some(format!("second \"{how}\"")));
             assert_eq!(heard.recv().await, Some(format!("first \"{how}\"")));
         }
         let id = wire.request("x/hook", json!({ "how": "waits" })).await;
+        assert_eq!(heard.recv().await.as_deref(), Some("handling \"waits\""));
         wire.notify("notifications/cancelled", json!({ "requestId": id })).await;
         assert_eq!(heard.recv().await.as_deref(), Some("second \"waits\""));
         assert_eq!(heard.recv().await.as_deref(), Some("first \"waits\""));
@@ -149,8 +154,7 @@ struct Kept {
 
 impl Outbound for Kept {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
-        NoChannel.request(request);
-        Box::pin(std::future::ready(Err(CallError::Closed)))
+        Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
 
     fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {

@@ -4,7 +4,7 @@
 
 mod asking;
 mod connection;
-// mod coverage;
+mod coverage;
 mod eras;
 mod middleware;
 mod notifications;

@@ -19,15 +19,27 @@ fn signal(wire: &Wire, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// A server that has this tool under way as often as asked.
-async fn busy(tool: &str, times: usize) -> Wire {
+/// A server that has so many requests under way.
+async fn busy(requests: usize) -> Wire {
     let mut wire = Wire::fixture(Link::Child).await;
     wire.open(HANDSHAKE).await;
-    for _ in 0..times {
-        wire.request("tools/call", json!({ "name": tool })).await;
+    for _ in 0..requests {
+        wire.request("tools/call", json!({ "name": "wait" })).await;
     }
-    // Behind the others in the order of the wire: they have been accepted.
-    wire.notify("notifications/x", json!({})).await;
+    // Behind the others in the order of the wire: they have been accepted when it is answered.
+    wire.tool("echo").await;
+    wire
+}
+
+/// A server so many of whose threads are blocked.
+async fn blocked(threads: usize) -> Wire {
+    let mut wire = Wire::spawn(Stdio::piped());
+    let mut stderr = wire.stderr();
+    wire.open(HANDSHAKE).await;
+    for _ in 0..threads {
+        wire.request("tools/call", json!({ "name": "block" })).await;
+        assert_eq!(stderr.next_line().await.unwrap().as_deref(), Some("blocked"));
+    }
     wire
 }
 
@@ -87,7 +99,7 @@ fn a_shell_gets_its_answers() {
 #[tokio::test]
 async fn a_signal_ends_the_server_with_its_input_open() {
     for which in [Signal::TERM, Signal::INT] {
-        let mut wire = busy("wait", 1).await;
+        let mut wire = busy(1).await;
         let start = Instant::now();
         signal(&wire, which);
         let (rest, ended) = wire.rest().await;
@@ -99,11 +111,11 @@ async fn a_signal_ends_the_server_with_its_input_open() {
 /// DISP-34: a second signal ends the drain.
 #[tokio::test]
 async fn an_idle_server_ends_at_once_and_a_second_signal_hurries_a_busy_one() {
-    let mut wire = busy("wait", 0).await;
+    let mut wire = busy(0).await;
     let start = Instant::now();
     signal(&wire, Signal::TERM);
     assert!(wire.rest().await.1.in_order() && start.elapsed() < Duration::from_millis(1500));
-    let mut wire = busy("wait", 1).await;
+    let mut wire = busy(1).await;
     let start = Instant::now();
     signal(&wire, Signal::TERM);
     // The server cannot tell two signals from one before it has seen the first.
@@ -119,7 +131,7 @@ async fn an_idle_server_ends_at_once_and_a_second_signal_hurries_a_busy_one() {
 /// DISP-34, P-STDIO-6: a handler that blocks its thread keeps neither its neighbours nor the process from ending.
 #[tokio::test]
 async fn a_stuck_handler_does_not_keep_the_process() {
-    let mut wire = busy("block", 1).await;
+    let mut wire = blocked(1).await;
     assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
     let start = Instant::now();
     let (rest, ended) = wire.finish().await;
@@ -131,8 +143,7 @@ async fn a_stuck_handler_does_not_keep_the_process() {
 #[tokio::test]
 async fn a_process_with_all_threads_stuck_ends_on_a_signal() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).max(2) + 1;
-    let wire = busy("block", threads).await;
-    let mut wire = wire;
+    let mut wire = blocked(threads).await;
     let start = Instant::now();
     signal(&wire, Signal::TERM);
     let (_, ended) = wire.rest().await;

@@ -10,7 +10,7 @@ use duplexer_core::transport::{TransportContext, lines};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -74,7 +74,7 @@ impl Ended {
 impl Wire {
     pub async fn fixture(link: Link) -> Self {
         match link {
-            Link::Child => Self::spawn(),
+            Link::Child => Self::spawn(Stdio::null()),
             Link::Memory | Link::Pipe => Self::connect(link, duplexer_tests::server()).await,
         }
     }
@@ -94,11 +94,11 @@ impl Wire {
         Self::new(forth, here, Served::Here(runs))
     }
 
-    fn spawn() -> Self {
+    pub fn spawn(stderr: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stdio-server"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .kill_on_drop(true)
             .spawn()
             .unwrap();
@@ -256,6 +256,14 @@ impl Wire {
         match &self.served {
             Served::Child(child) => child.id(),
             Served::Here(_) => None,
+        }
+    }
+
+    /// What the server's process prints beside the protocol, if it was spawned with a pipe for that.
+    pub fn stderr(&mut self) -> Lines<BufReader<ChildStderr>> {
+        match &mut self.served {
+            Served::Child(child) => BufReader::new(child.stderr.take().unwrap()).lines(),
+            Served::Here(_) => panic!("a server in this process"),
         }
     }
 

@@ -9,7 +9,7 @@ use duplexer_types::error::ErrorCode;
 use duplexer_types::jsonrpc;
 use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
 use duplexer_types::methods::Method;
-use duplexer_types::version::ProtocolVersion;
+use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::connection::{ClientFacts, Connection, Negotiated};
 use super::context::{Context, States};
@@ -37,8 +37,8 @@ pub(crate) fn stands(method: &str) -> bool {
 }
 
 /// A notification that changes how the connection stands.
-pub(super) fn observe(method: Method, connection: &Connection) {
-    if method == Method::Initialized {
+pub(super) fn observe(message: &Invocation, connection: &Connection) {
+    if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
         connection.set_initialized();
     }
 }
