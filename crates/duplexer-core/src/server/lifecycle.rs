@@ -9,9 +9,9 @@ use duplexer_types::error::ErrorCode;
 use duplexer_types::jsonrpc;
 use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
 use duplexer_types::methods::Method;
-use duplexer_types::version::ProtocolVersion;
+use duplexer_types::version::{Era, ProtocolVersion};
 
-use super::connection::{ClientFacts, Negotiated};
+use super::connection::{ClientFacts, Connection, Negotiated};
 use super::context::{Context, States};
 use super::handler::Entry;
 use super::outcome::Outcome;
@@ -33,9 +33,15 @@ pub(super) fn register(handlers: &mut Handlers) {
 }
 
 /// A notification that changes how the connection stands.
-pub(super) fn observe(method: Method, cx: &Context<States>) {
+pub(super) fn observe(message: &Invocation, connection: &Connection) {
+    if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
+        connection.set_initialized();
+    }
+}
+
+/// A notification that opens a connection: from now on it hears of changes.
+pub(super) fn opened(method: Method, cx: &Context<States>) {
     if method == Method::Initialized {
-        cx.connection().set_initialized();
         subscriptions::opened(cx);
     }
 }

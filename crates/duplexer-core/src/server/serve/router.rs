@@ -235,8 +235,13 @@ impl Inbound for EraRouter {
 
     /// In the order of the wire: what comes before the first request waits for it, and does not decide.
     fn intercept(&self, call: &Invocation) -> Intercept {
-        if self.era.get().is_some() {
-            return Intercept::Forward;
+        match self.era.get() {
+            Some(Decided::Handshake(runner)) => {
+                runner.observe(call);
+                return Intercept::Forward;
+            }
+            Some(Decided::Envelope(_)) => return Intercept::Forward,
+            None => {}
         }
         let mut early = lock(&self.early);
         if early.len() < KEPT {
@@ -275,6 +280,11 @@ impl Inbound for HandshakeInbound {
 
     fn batches(&self) -> Batches {
         handshake_batches(&self.0)
+    }
+
+    fn intercept(&self, call: &Invocation) -> Intercept {
+        self.0.observe(call);
+        Intercept::Forward
     }
 }
 
