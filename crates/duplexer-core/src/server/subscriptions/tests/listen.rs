@@ -5,8 +5,9 @@ use std::sync::Mutex;
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::Body;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use super::wire::{Over, Wire, error, notification};
+use super::wire::{Over, PATIENCE, Wire, error, notification};
 use super::*;
 use crate::dispatch::{
     CallContext, Cancellation, Channel, Invocation, Outbound, OutboundRequest, Sending, lock,
@@ -92,7 +93,8 @@ async fn whoever_is_acknowledged_misses_nothing() {
     let message = Invocation::new("subscriptions/listen", Some(params.into()));
     let transport = Arc::new(TransportContext::stream("test"));
     let cx = CallContext::new(Some(1_i64.into()), transport, Arc::clone(&way) as _);
-    serve_envelope(&running, cx, message, None, |connection| connection).await.unwrap();
+    let served = serve_envelope(&running, cx, message, None, |connection| connection);
+    timeout(PATIENCE, served).await.expect("it listens in vain").unwrap();
     let expected = ["subscriptions/acknowledged", "prompts/list_changed", "tools/list_changed", "cancelled"];
     assert_eq!(*lock(&way.told), expected.map(|name| format!("notifications/{name}")));
 }
