@@ -122,6 +122,28 @@ fn whoever_pushes_or_writes_last_empties_the_queue() {
     );
 }
 
+/// The narrow place: a frame that is pushed after the writer has seen the queue empty, and before it lets go.
+#[test]
+fn a_frame_is_not_left_behind_between_the_last_look_and_the_release() {
+    let race = || {
+        let sink = Sink::new(usize::MAX);
+        let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+        let other = {
+            let outbox = Arc::clone(&outbox);
+            thread::spawn(move || {
+                push(&outbox, "other");
+                outbox.flush();
+            })
+        };
+        push(&outbox, "one");
+        outbox.flush();
+        other.join().unwrap();
+        assert_eq!(sink.lines().len(), 2);
+    };
+    check_random(race, 3 * SCHEDULES);
+    shuttle::check_pct(race, 3 * SCHEDULES, 3);
+}
+
 /// Held handlers put the write off; the last one to start, or the last to answer, makes up for it.
 #[test]
 fn what_was_held_back_leaves_with_the_last_of_a_burst() {
@@ -191,6 +213,37 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
             let mut lines = sink.lines();
             lines.sort();
             assert_eq!(lines, ["0", "000", "1", "111"]);
+            writer.abort();
+        },
+        SCHEDULES,
+    );
+}
+
+/// Once the writer task waits for the transport nobody else asks it, or the wake-up would go to the wrong one.
+#[test]
+fn the_writer_tasks_waker_is_not_taken_from_it() {
+    check_random(
+        || {
+            let sink = Sink::new(0);
+            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+            let writer = {
+                let outbox = Arc::clone(&outbox);
+                future::spawn(async move { outbox.drive().await })
+            };
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let outbox = Arc::clone(&outbox);
+                    thread::spawn(move || {
+                        push(&outbox, "frame");
+                        outbox.flush();
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            sink.make_room(12);
+            assert_eq!(future::block_on(outbox.delivery(12)), Delivery::Written);
             writer.abort();
         },
         SCHEDULES,
