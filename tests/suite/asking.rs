@@ -41,7 +41,8 @@ async fn a_handshake_client_is_asked() {
         let url = json!({
             "mode": "url", "message": "Sign in", "url": "https://example.com/", "elicitationId": "e-1",
         });
-        let outcome = asked(&mut wire, "elicit-url", ("elicitation/create", url), json!({ "action": "decline" })).await;
+        let outcome =
+            asked(&mut wire, "elicit-url", ("elicitation/create", url), json!({ "action": "decline" })).await;
         assert_eq!(outcome, "Decline");
         let question = json!({
             "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }], "maxTokens": 10,
@@ -185,7 +186,8 @@ async fn an_envelope_request_asks_for_its_own_messages() {
 async fn changes_are_not_told_on_the_shared_envelope_channel() {
     over_every_link(HANDSHAKE, async |mut wire| {
         wire.tool("changes").await;
-        let told: Vec<_> = wire.taken_aside().iter().map(|frame| frame["method"].as_str().unwrap().to_owned()).collect();
+        let told: Vec<_> =
+            wire.taken_aside().iter().map(|frame| frame["method"].as_str().unwrap().to_owned()).collect();
         let expected = [
             "notifications/tools/list_changed",
             "notifications/prompts/list_changed",

@@ -250,7 +250,8 @@ async fn a_single_envelope_request_is_served_from_the_ladder_on() {
     let told = written(&served.unwrap())["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(told.contains("\"session\":\"s-1\""), "{told}");
     let no_headers = |_: &str| duplexer_types::headers::Values::Absent;
-    let refused = serve_envelope(&running, call_context(Some(1)).0, call, Some(&no_headers), |made| made).await;
+    let refused =
+        serve_envelope(&running, call_context(Some(1)).0, call, Some(&no_headers), |made| made).await;
     assert_eq!(refused.unwrap_err().to_wire("tools/call").code.0, -32020);
 }
 

@@ -120,13 +120,19 @@ async fn a_handshake_agrees_on_what_its_client_is_told() {
         }
         next.run(cx, message).await
     };
-    let server = Server::builder("s").middleware(answer).on_custom("x/facts", |cx: Context<()>, _: Value| async move {
-        let client = cx.connection().client().info.as_ref().map(|info| info.name.clone());
-        Ok::<_, McpError>(json!({ "version": cx.protocol_version().as_str(), "client": client }))
-    });
+    let server = Server::builder("s").middleware(answer).on_custom(
+        "x/facts",
+        |cx: Context<()>, _: Value| async move {
+            let client = cx.connection().client().info.as_ref().map(|info| info.name.clone());
+            Ok::<_, McpError>(json!({ "version": cx.protocol_version().as_str(), "client": client }))
+        },
+    );
     let mut wire = Wire::connect(Link::Memory, server.build().unwrap()).await;
     let result = wire.result("initialize", initialize(HANDSHAKE, json!({}))).await;
-    assert_eq!((&result["protocolVersion"], &result["serverInfo"]["name"]), (&json!("2025-06-18"), &json!("guard")));
+    assert_eq!(
+        (&result["protocolVersion"], &result["serverInfo"]["name"]),
+        (&json!("2025-06-18"), &json!("guard"))
+    );
     let facts = wire.result("x/facts", json!({})).await;
     assert_eq!(facts, json!({ "version": "2025-06-18", "client": "wire" }));
 }

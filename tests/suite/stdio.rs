@@ -86,12 +86,18 @@ fn a_shell_gets_its_answers() {
     let call = json!({ "jsonrpc": "2.0", "id": "2", "method": "tools/call", "params": { "name": "print" } });
     write!(child.stdin.take().unwrap(), "{opening}\n{call}\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    let answers: Vec<Value> =
-        output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let answers: Vec<Value> = output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
     assert_eq!(answers.len(), 2, "{output:?}");
     assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&json!(1), &json!("2")));
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("not a frame\nprinted\n") && stderr.contains("the fixture has ended"), "{stderr}");
+    assert!(
+        stderr.contains("not a frame\nprinted\n") && stderr.contains("the fixture has ended"),
+        "{stderr}"
+    );
     assert!(output.status.success());
 }
 
