@@ -1,6 +1,7 @@
 //! What a handler gets beside its params: who asked, in which revision, and the way back.
 
 mod ask;
+mod progress;
 
 use std::any::Any;
 use std::fmt;
@@ -26,7 +27,7 @@ pub(crate) use ask::is_change;
 /// `S` is what the server's lifespan has made. Middleware sees [`States`] instead.
 pub struct Context<S = States> {
     scope: Arc<Scope>,
-    message: Invocation,
+    message: Arc<Invocation>,
     state: Arc<S>,
 }
 
@@ -40,6 +41,7 @@ pub(crate) struct Scope {
     /// Which method the message is, as far as it has come: middleware may make another one of it.
     pub(crate) method: Mutex<Option<Method>>,
     progress_token: OnceLock<Option<RequestId>>,
+    reported: progress::Reported,
 }
 
 impl Scope {
@@ -50,8 +52,15 @@ impl Scope {
         message: &Invocation,
     ) -> Self {
         let version = connection.version();
-        let method = Mutex::new(Method::parse(message.method()));
-        Self { call, connection, running, version, method, progress_token: OnceLock::new() }
+        Self {
+            call,
+            connection,
+            running,
+            version,
+            method: Mutex::new(Method::parse(message.method())),
+            progress_token: OnceLock::new(),
+            reported: progress::Reported::nothing(),
+        }
     }
 }
 
@@ -67,7 +76,7 @@ impl States {
 }
 
 impl Context<States> {
-    pub(crate) fn new(scope: Arc<Scope>, message: Invocation) -> Self {
+    pub(crate) fn new(scope: Arc<Scope>, message: Arc<Invocation>) -> Self {
         let state = Arc::clone(scope.running.states());
         Self { scope, message, state }
     }
@@ -83,6 +92,11 @@ impl<S> Context<S> {
     /// What the server's lifespan has made.
     pub fn state(&self) -> &S {
         &self.state
+    }
+
+    /// The same context with the states of all lifespans.
+    pub fn untyped(&self) -> Context<States> {
+        Context::new(Arc::clone(&self.scope), Arc::clone(&self.message))
     }
 
     /// The client this message comes from.
@@ -163,6 +177,9 @@ impl<S> Context<S> {
 
     /// Reports progress, if the request asked for it. It must grow with every report.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Sending {
+        if cfg!(debug_assertions) && self.scope.reported.falls_back(progress) {
+            tracing::warn!(method = ?self.method(), progress, "progress must grow with every report, and did not");
+        }
         let token = self.scope.progress_token.get_or_init(|| self.meta().progress_token);
         match token {
             Some(token) => {
@@ -187,7 +204,7 @@ impl<S> Context<S> {
     }
 
     /// The same context for a message that was rewritten.
-    pub(crate) fn with_message(mut self, message: Invocation) -> Self {
+    pub(crate) fn with_message(mut self, message: Arc<Invocation>) -> Self {
         self.message = message;
         self
     }
@@ -195,7 +212,11 @@ impl<S> Context<S> {
 
 impl<S> Clone for Context<S> {
     fn clone(&self) -> Self {
-        Self { scope: Arc::clone(&self.scope), message: self.message.clone(), state: Arc::clone(&self.state) }
+        Self {
+            scope: Arc::clone(&self.scope),
+            message: Arc::clone(&self.message),
+            state: Arc::clone(&self.state),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::context::{Context, States};
 use super::handler::Entry;
 use super::outcome::Outcome;
 use super::registry::Handlers;
+use super::subscriptions;
 use crate::dispatch::{BoxFuture, Invocation};
 use crate::error::McpError;
 
@@ -31,15 +32,17 @@ pub(super) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Ping, Arc::new(Plain(|_| Ok(Outcome::empty()))));
 }
 
-/// Whether a request lasts for as long as its client likes: it neither times out nor takes another's place.
-pub(crate) fn stands(method: &str) -> bool {
-    Method::parse(method) == Some(Method::SubscriptionsListen)
+/// Takes note of a confirmed handshake.
+pub(super) fn confirm(message: &Invocation, connection: &Connection) {
+    if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
+        connection.set_initialized();
+    }
 }
 
 /// A notification that changes how the connection stands.
-pub(super) fn observe(message: &Invocation, connection: &Connection) {
-    if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
-        connection.set_initialized();
+pub(super) fn observe(method: Method, cx: &Context<States>) {
+    if method == Method::Initialized {
+        subscriptions::opened(cx);
     }
 }
 

@@ -115,6 +115,27 @@ impl Outcome {
         matches!(self.0, Repr::Raw(_))
     }
 
+    /// The result as an `R`, read from its text if it was rendered earlier.
+    pub(crate) fn read<R: DeserializeOwned>(&self) -> Option<R> {
+        self.as_text().and_then(|text| serde_json::from_str(text).ok())
+    }
+
+    /// The JSON text of a result that is text already.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.0 {
+            Repr::Typed(_) => None,
+            Repr::Custom(_) | Repr::Raw(_) => Some(self.text()),
+        }
+    }
+
+    /// The same with another text, to be stamped or left alone as it was.
+    pub(crate) fn with_text(self, text: String) -> Result<Self, serde_json::Error> {
+        match self.0 {
+            Repr::Typed(_) | Repr::Raw(_) => Ok(Self::raw(text)),
+            Repr::Custom(_) => Ok(Self(Repr::Custom(Json::parse(&text)?))),
+        }
+    }
+
     /// The JSON of a result that has no type.
     pub(crate) fn text(&self) -> &str {
         match &self.0 {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod capabilities;
+mod part;
 mod running;
 
 use std::collections::HashMap;
@@ -18,10 +19,12 @@ use duplexer_types::wire::Freshness;
 
 use super::handler::Entry;
 use super::middleware::Middleware;
+use super::subscriptions::Plan;
 use crate::dispatch::BoxFuture;
 
 pub use builder::{BuildError, ServerBuilder};
 pub use capabilities::NotificationOptions;
+pub use part::{Installer, Part, StateSlot};
 pub use running::{InitializeOverride, Running, StartError};
 
 /// A server: what it is called, what it can do, and who does it. Start it to serve with it.
@@ -39,6 +42,8 @@ pub(crate) struct Registry {
     pub(crate) hints: Vec<Option<Freshness>>,
     pub(crate) advertised: Advertised,
     pub(crate) tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// What parts have left behind.
+    kept: part::Kept,
 }
 
 /// Who the server says it is.
@@ -55,6 +60,8 @@ pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
     pub(crate) experimental: Members,
     pub(crate) extensions: Members,
+    /// How changes reach those who subscribe, if they do.
+    pub(crate) subscriptions: Option<Plan>,
 }
 
 /// Handlers of spec methods by index, of custom ones by name.
@@ -131,6 +138,12 @@ impl Server {
     /// What the server can do for clients of this revision; follows from its handlers.
     pub fn capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
         capabilities::derive(&self.0, version)
+    }
+
+    /// What a [`Part`] has kept here, by its type.
+    pub fn kept<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let kept = self.0.kept.get(&std::any::TypeId::of::<T>())?;
+        Arc::clone(kept).downcast().ok()
     }
 
     /// Whether there is a handler for this method, of the protocol or a custom one.

@@ -16,7 +16,7 @@ use super::context::{Context, Scope, States};
 use super::middleware::Next;
 use super::outcome::{Outcome, invalid_result};
 use super::registry::Running;
-use super::{envelope, lifecycle};
+use super::{input, lifecycle};
 use crate::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use crate::error::McpError;
 
@@ -65,41 +65,49 @@ impl ServerRunner {
         &self.connection
     }
 
-    /// Handles a request.
-    pub async fn request(&self, call: CallContext, message: Invocation) -> Result<Shaped, McpError> {
+    /// Handles a request. The handler starts when the future is first polled, not before.
+    pub fn request(
+        &self,
+        call: CallContext,
+        message: impl Into<Arc<Invocation>>,
+    ) -> impl Future<Output = Result<Shaped, McpError>> + Send + 'static {
+        let message = message.into();
         let scope = self.scope(call, &message);
-        let cx = Context::new(Arc::clone(&scope), message.clone());
-        let outcome = Next::outermost().run(cx, message.clone()).await?;
-        let method = *lock(&scope.method);
-        let mut version = scope.version;
-        check_kind(&outcome, method, version)?;
-        // Only now, when the whole chain has agreed, is the handshake a fact.
-        if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
-            version = agreed.version;
-            self.connection.agree(agreed);
+        async move {
+            let cx = Context::new(Arc::clone(&scope), Arc::clone(&message));
+            let outcome = Next::outermost().enter(cx).await?;
+            let method = *lock(&scope.method);
+            let mut version = scope.version;
+            check_kind(&outcome, method, version)?;
+            input::check(&outcome, version, &scope.connection)?;
+            // Only now, when the whole chain has agreed, is the handshake a fact.
+            if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
+                version = agreed.version;
+                scope.connection.agree(agreed);
+            }
+            Ok(Shaped { outcome, running: scope.running.clone(), version, method })
         }
-        Ok(Shaped { outcome, running: self.running.clone(), version, method })
     }
 
     fn scope(&self, call: CallContext, message: &Invocation) -> Arc<Scope> {
         Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone(), message))
     }
 
-    /// Takes note of a notification that changes how the connection stands.
+    /// Takes note of a notification that confirms the handshake.
     ///
     /// Handlers of notifications run in no particular order; a driver that has one calls this first, in the order of the
     /// wire, so that the next request finds the connection as the client left it.
-    pub(super) fn observe(&self, message: &Invocation) {
-        lifecycle::observe(message, &self.connection);
+    pub(super) fn confirm(&self, message: &Invocation) {
+        lifecycle::confirm(message, &self.connection);
     }
 
     /// Handles a notification. Whatever comes of it stays here.
-    pub async fn notification(&self, call: CallContext, message: Invocation) {
-        self.observe(&message);
-        let method = message.method().to_owned();
-        let cx = Context::new(self.scope(call, &message), message.clone());
-        if let Err(error) = Next::outermost().run(cx, message).await {
-            tracing::warn!(?method, %error, "a notification's handler failed");
+    pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Invocation>>) {
+        let message = message.into();
+        self.confirm(&message);
+        let cx = Context::new(self.scope(call, &message), Arc::clone(&message));
+        if let Err(error) = Next::outermost().enter(cx).await {
+            tracing::warn!(method = ?message.method(), %error, "a notification's handler failed");
         }
     }
 }
@@ -149,7 +157,7 @@ fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitte
             if method.kind() != Kind::Request || !method.exists(Direction::ClientToServer, version) {
                 return Err(not_found());
             }
-            envelope::check_identity(cx)?;
+            cx.connection().check_envelope()?;
             let Some(entry) = handlers.spec(method) else {
                 if method.is_core() {
                     method.check(cx.raw_params()).map_err(|error| McpError::InvalidParams(error.into()))?;
@@ -188,6 +196,7 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
                 tracing::warn!(%method, %error, "a malformed notification is dropped");
                 return passed_over("its params do not fit");
             }
+            lifecycle::observe(method, &cx);
             handlers.spec(method)
         }
         None => handlers.custom_notification(cx.method()),

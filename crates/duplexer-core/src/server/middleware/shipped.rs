@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_types::error::ErrorCode;
+use duplexer_types::methods::Method;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -11,10 +12,9 @@ use super::{Middleware, Next};
 use crate::dispatch::{BoxFuture, Invocation};
 use crate::error::McpError;
 use crate::server::context::Context;
-use crate::server::lifecycle;
 use crate::server::outcome::Outcome;
 
-/// Ends requests that take too long: their handler is dropped and the client told. Subscriptions may last.
+/// Ends requests that take too long: their handler is dropped and the client told. What stands for long may.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout(Duration);
 
@@ -32,7 +32,7 @@ impl Middleware for Timeout {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        if lifecycle::stands(message.method()) {
+        if stands(&message) {
             return next.run(cx, message);
         }
         let limit = self.0;
@@ -46,7 +46,13 @@ impl Middleware for Timeout {
     }
 }
 
-/// Lets so many requests run at the same time; further ones wait their turn. Notifications and subscriptions pass.
+/// Whether the client decides how long a request takes.
+fn stands(message: &Invocation) -> bool {
+    Method::parse(message.method()).is_some_and(Method::is_standing)
+}
+
+/// Lets so many requests run at the same time; further ones wait their turn. Notifications pass,
+/// and so do requests that stand for as long as the client likes.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Semaphore>);
 
@@ -64,7 +70,7 @@ impl Middleware for ConcurrencyLimit {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        if cx.request_id().is_none() || lifecycle::stands(message.method()) {
+        if cx.request_id().is_none() || stands(&message) {
             return next.run(cx, message);
         }
         let places = Arc::clone(&self.0);

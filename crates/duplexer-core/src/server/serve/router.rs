@@ -16,10 +16,10 @@ use super::{CloseOnDrop, EnvelopeStream, Way, serve_one};
 use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, lock};
 use crate::error::McpError;
 use crate::server::connection::{Connection, contained};
+use crate::server::envelope;
 use crate::server::lifecycle::served_envelopes;
 use crate::server::registry::Running;
 use crate::server::runner::{ServerRunner, Shaped};
-use crate::server::{envelope, lifecycle};
 use crate::transport::{BackChannel, TransportContext};
 
 /// How many notifications that come before the first request are kept for it.
@@ -122,8 +122,8 @@ impl EraRouter {
 
     async fn envelope(&self, way: &Way, mut cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
         refuse_handshake(&call)?;
-        let version = envelope::classify(&call, None)?;
-        let connection = Connection::envelope(version, call.clone(), Arc::clone(way));
+        let call = Arc::new(call);
+        let connection = envelope::open(&call, None, Arc::clone(way))?;
         cx.transport = self.one_way(&cx.transport);
         serve_one(&self.running, Arc::new(connection), cx, call).await
     }
@@ -237,7 +237,7 @@ impl Inbound for EraRouter {
     fn intercept(&self, call: &Invocation) -> Intercept {
         match self.era.get() {
             Some(Decided::Handshake(runner)) => {
-                runner.observe(call);
+                runner.confirm(call);
                 return Intercept::Forward;
             }
             Some(Decided::Envelope(_)) => return Intercept::Forward,
@@ -283,7 +283,7 @@ impl Inbound for HandshakeInbound {
     }
 
     fn intercept(&self, call: &Invocation) -> Intercept {
-        self.0.observe(call);
+        self.0.confirm(call);
         Intercept::Forward
     }
 }
@@ -294,7 +294,11 @@ fn handshake_lane(call: &Invocation) -> Lane {
 }
 
 fn envelope_lane(call: &Invocation) -> Lane {
-    if lifecycle::stands(call.method()) { Lane::Standing } else { Lane::Ordinary }
+    if Method::parse(call.method()).is_some_and(Method::is_standing) {
+        Lane::Standing
+    } else {
+        Lane::Ordinary
+    }
 }
 
 fn handshake_batches(runner: &ServerRunner) -> Batches {
