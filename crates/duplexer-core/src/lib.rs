@@ -4,4 +4,5 @@ pub mod client;
 pub mod dispatch;
 pub mod error;
 pub mod server;
+pub mod testing;
 pub mod transport;

@@ -112,6 +112,8 @@ pub struct TransportContext {
     pub kind: &'static str,
     /// Whether a request can be sent to the peer while this message is handled.
     pub back_channel: BackChannel,
+    /// Whether a request has a stream of its own.
+    pub request_stream: RequestStream,
     /// The headers the message came with. Empty where the transport has none.
     pub headers: Headers,
 }
@@ -119,12 +121,14 @@ pub struct TransportContext {
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
-        Self { kind, back_channel: BackChannel::Open, headers: Headers::default() }
+        let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
+        Self { kind, back_channel, request_stream, headers: Headers::default() }
     }
 
     /// A context of an exchange in which the peer cannot be asked anything.
     pub fn exchange(kind: &'static str, headers: Headers) -> Self {
-        Self { kind, back_channel: BackChannel::Closed, headers }
+        let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
+        Self { kind, back_channel, request_stream, headers }
     }
 
     /// The values of a header, by its name in any case.
@@ -140,6 +144,15 @@ pub enum BackChannel {
     Open,
     /// There is no way to the peer but the answer and its notifications.
     Closed,
+}
+
+/// What the messages that belong to one request travel on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestStream {
+    /// The stream of all requests: that one of them has ended must be said.
+    Shared,
+    /// A stream of its own, whose end the peer sees.
+    Own,
 }
 
 /// The pipe broke.

@@ -2,17 +2,24 @@
 
 mod asked;
 mod calls;
+mod input;
+mod listening;
 mod negotiation;
 mod results;
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 use duplexer_types::lifecycle::Implementation;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{Client, ClientOptions, ConnectError, Mode};
 use crate::transport::{FrameReader, FrameWriter, Frames, Incoming, Transport, memory};
+
+/// On the paused clock: a test that waits in vain fails at once.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The server's end of a connection.
 struct Script {
@@ -23,7 +30,8 @@ struct Script {
 impl Script {
     /// What the client says next; `None` at the end of the stream.
     async fn maybe_next(&mut self) -> Option<Value> {
-        match poll_fn(|cx| self.reader.poll_next(cx)).await {
+        let next = timeout(PATIENCE, poll_fn(|cx| self.reader.poll_next(cx)));
+        match next.await.expect("the client says nothing") {
             None => None,
             Some(Ok(Incoming::Message(message))) => Some(serde_json::from_str(&message.text).unwrap()),
             other => panic!("not a message: {other:?}"),
@@ -104,7 +112,9 @@ async fn connecting<T>(
     let (ours, theirs) = memory::pair();
     let (reader, writer) = theirs.split();
     let mut server = Script { reader, writer };
-    let (client, played) = tokio::join!(Client::connect(ours, options), script(&mut server));
+    let connect = timeout(PATIENCE, Client::connect(ours, options));
+    let (client, played) = tokio::join!(connect, script(&mut server));
+    let client = client.expect("nobody answers the client");
     (client, server, played)
 }
 

@@ -53,12 +53,13 @@ impl MethodName {
     const KEPT: usize = 47;
 
     pub(crate) fn of(method: &str) -> Self {
-        let kept = &method[..method.floor_char_boundary(Self::KEPT)];
+        let fits = |end: &usize| method.is_char_boundary(*end);
+        let len = (0..=method.len().min(Self::KEPT)).rev().find(fits).unwrap_or(0);
         let mut bytes = [0; Self::KEPT];
-        for (to, from) in bytes.iter_mut().zip(kept.bytes()) {
+        for (to, from) in bytes.iter_mut().zip(method.bytes().take(len)) {
             *to = from;
         }
-        Self { bytes, len: u8::try_from(kept.len()).unwrap_or(0) }
+        Self { bytes, len: u8::try_from(len).unwrap_or(0) }
     }
 
     pub(crate) fn as_str(&self) -> &str {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod capabilities;
+mod part;
 mod running;
 
 use std::collections::HashMap;
@@ -18,10 +19,12 @@ use duplexer_types::wire::Freshness;
 
 use super::handler::Entry;
 use super::middleware::Middleware;
+use super::subscriptions::Plan;
 use crate::dispatch::BoxFuture;
 
 pub use builder::{BuildError, ServerBuilder};
 pub use capabilities::NotificationOptions;
+pub use part::{Installer, Part, StateSlot};
 pub use running::{InitializeOverride, Running, StartError};
 
 /// A server: what it is called, what it can do, and who does it. Start it to serve with it.
@@ -35,9 +38,12 @@ pub(crate) struct Registry {
     pub(crate) handlers: Handlers,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) lifespans: Vec<Lifespan>,
-    pub(crate) hints: HashMap<Method, Freshness>,
+    /// By method; `None` where results cannot be cached.
+    pub(crate) hints: Vec<Option<Freshness>>,
     pub(crate) advertised: Advertised,
     pub(crate) tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// What parts have left behind.
+    kept: part::Kept,
 }
 
 /// Who the server says it is.
@@ -54,6 +60,8 @@ pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
     pub(crate) experimental: Members,
     pub(crate) extensions: Members,
+    /// How changes reach those who subscribe, if they do.
+    pub(crate) subscriptions: Option<Plan>,
 }
 
 /// Handlers of spec methods by index, of custom ones by name.
@@ -132,6 +140,12 @@ impl Server {
         capabilities::derive(&self.0, version)
     }
 
+    /// What a [`Part`] has kept here, by its type.
+    pub fn kept<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let kept = self.0.kept.get(&std::any::TypeId::of::<T>())?;
+        Arc::clone(kept).downcast().ok()
+    }
+
     /// Whether there is a handler for this method, of the protocol or a custom one.
     pub fn handles(&self, method: &str) -> bool {
         let handlers = &self.0.handlers;
@@ -147,3 +161,6 @@ impl fmt::Debug for Server {
         f.debug_struct("Server").field("name", &self.server_info().name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,8 @@ mod channel;
 mod router;
 mod stdio;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use duplexer_types::version::ProtocolVersion;
 
@@ -47,10 +48,32 @@ impl StreamServer {
 
     /// Serves it to its end, then runs what the connection has left to do.
     pub async fn run(self) -> Result<(), RunError> {
-        let ended = self.dispatcher.run(Arc::clone(&self.router)).await;
-        self.router.close(CLOSE_BUDGET).await;
-        ended
+        self.run_and_close_within(|| CLOSE_BUDGET).await
     }
+
+    /// How long the connection's hooks may take is asked when their time has come.
+    async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
+        run(self.dispatcher, self.router, budget).await
+    }
+}
+
+/// Serves a dispatcher of any kind in either era; `peer` is the way to its client.
+pub async fn serve_dispatcher(
+    running: &Running,
+    dispatcher: impl Dispatch,
+    peer: Arc<dyn Outbound>,
+) -> Result<(), RunError> {
+    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer)), || CLOSE_BUDGET).await
+}
+
+async fn run(
+    dispatcher: impl Dispatch,
+    router: Arc<EraRouter>,
+    close_budget: impl FnOnce() -> Duration,
+) -> Result<(), RunError> {
+    let ended = dispatcher.run(Arc::clone(&router)).await;
+    router.close(close_budget()).await;
+    ended
 }
 
 /// Serves a stream in the handshake era only.
@@ -78,15 +101,16 @@ pub async fn serve_connection(
 pub async fn serve_envelope(
     running: &Running,
     cx: CallContext,
-    message: Invocation,
+    message: impl Into<Arc<Invocation>>,
     headers: Option<HeaderLookup<'_>>,
     prepare: impl FnOnce(Connection) -> Connection,
 ) -> Result<Shaped, McpError> {
-    let version = envelope::classify(&message, headers)?;
+    static NOWHERE: LazyLock<Way> = LazyLock::new(|| Arc::new(NoChannel));
+    let message = message.into();
+    let connection = prepare(envelope::open(&message, headers, Arc::clone(&NOWHERE))?);
     if let Some(lookup) = headers {
         envelope::check_param_headers(running, &message, lookup)?;
     }
-    let connection = prepare(Connection::envelope(version, message.clone(), Arc::new(NoChannel)));
     serve_one(running, Arc::new(connection), cx, message).await
 }
 
@@ -95,7 +119,7 @@ pub async fn serve_one(
     running: &Running,
     connection: Arc<Connection>,
     cx: CallContext,
-    message: Invocation,
+    message: impl Into<Arc<Invocation>>,
 ) -> Result<Shaped, McpError> {
     let closing = CloseOnDrop(running, Arc::clone(&connection));
     let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;

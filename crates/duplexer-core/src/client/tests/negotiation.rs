@@ -293,7 +293,7 @@ async fn capabilities_follow_from_callbacks() {
 
     let forms = able().elicitation_capability(ElicitationCapability::new().form(Members::new()));
     let (client, mut server) = in_envelope(forms).await;
-    let (_, call) = tokio::join!(ask_and_go(client), server.next("tools/list"));
+    let ((), call) = tokio::join!(ask_and_go(client), server.next("tools/list"));
     assert_eq!(
         call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"],
         json!({"sampling": {}, "elicitation": {"form": {}}, "roots": {}, "extensions": {"com.example/x": {}}})
@@ -311,12 +311,12 @@ async fn a_session_ends_with_its_last_clone() {
     let (client, mut server) = in_handshake(options(), "2025-11-25").await;
     let other = client.clone();
     drop(client);
-    let (pong, ping) = tokio::join!(async { other.ping().await }, async {
+    let (answered, ping) = tokio::join!(async { other.ping().await }, async {
         let ping = server.next("ping").await;
         server.answer(&ping, json!({})).await;
         ping
     });
-    pong.unwrap();
+    answered.unwrap();
     assert!(ping["id"].is_number());
     drop(other);
     assert_eq!(server.maybe_next().await, None);

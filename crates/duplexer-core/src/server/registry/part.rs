@@ -1,0 +1,114 @@
+//! Parts: what a layer above the kernel collects while a server is described, and installs when it is built.
+//!
+//! The kernel does not know what a tool is. A layer that does keeps its own things in the builder as a [`Part`], and turns
+//! them into handlers in the end.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use duplexer_types::methods::Request;
+
+use super::{Advertised, Handlers, NotificationOptions, ToolHeaders};
+use crate::dispatch::BoxFuture;
+use crate::error::{BoxError, McpError};
+use crate::server::context::{Context, States};
+use crate::server::handler::Entry;
+use crate::server::outcome::Outcome;
+
+/// Something that is collected while a server is described and becomes handlers when it is built.
+pub trait Part: Any + Send {
+    /// Registers handlers for what was collected. An error fails the build; its text says what to change.
+    fn install(self: Box<Self>, into: &mut Installer<'_>) -> Result<(), BoxError>;
+}
+
+/// What parts leave behind in a built server, by type.
+pub(crate) type Kept = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+
+/// The server that a [`Part`] installs itself into.
+pub struct Installer<'b> {
+    pub(super) handlers: &'b mut Handlers,
+    pub(super) advertised: &'b mut Advertised,
+    pub(super) tool_headers: &'b mut Option<Arc<dyn ToolHeaders>>,
+    pub(super) kept: &'b mut Kept,
+}
+
+impl Installer<'_> {
+    /// Handles a request of the protocol, unless it has a handler already. Nothing is decoded before the handler runs:
+    /// its params are [`Context::raw_params`].
+    pub fn on<M, F>(&mut self, _method: M, handler: F)
+    where
+        M: Request,
+        F: Fn(Context) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
+    {
+        self.handlers.set_default(M::METHOD, Arc::new(Undecoded(handler)));
+    }
+
+    /// Promises clients of the handshake era to be told of changes, in addition to what is promised already.
+    pub fn promise_changes(&mut self, promised: NotificationOptions) {
+        let changes = &mut self.advertised.changes;
+        changes.prompts_changed |= promised.prompts_changed;
+        changes.resources_changed |= promised.resources_changed;
+        changes.tools_changed |= promised.tools_changed;
+    }
+
+    /// Where transports with headers find the annotations of tools, unless somebody has said so already.
+    pub fn tool_headers(&mut self, headers: Arc<dyn ToolHeaders>) {
+        self.tool_headers.get_or_insert(headers);
+    }
+
+    /// Keeps a value in the server, where [`Server::kept`](super::Server::kept) finds it by its type.
+    pub fn keep<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
+        self.kept.insert(TypeId::of::<T>(), value);
+    }
+}
+
+impl std::fmt::Debug for Installer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Installer").finish_non_exhaustive()
+    }
+}
+
+/// A handler that reads its params itself.
+struct Undecoded<F>(F);
+
+impl<F> Entry for Undecoded<F>
+where
+    F: Fn(Context) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
+{
+    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        (self.0)(cx)
+    }
+}
+
+/// The place of a state among those of a server: what is registered together with it gets contexts of that state.
+pub struct StateSlot<S> {
+    index: usize,
+    state: PhantomData<fn() -> S>,
+}
+
+impl<S: Any + Send + Sync> StateSlot<S> {
+    pub(super) fn new(index: usize) -> Self {
+        Self { index, state: PhantomData }
+    }
+
+    /// The context with this state.
+    pub fn context(&self, cx: Context<States>) -> Result<Context<S>, McpError> {
+        cx.typed(self.index).ok_or_else(|| McpError::internal("a handler's state is of another type"))
+    }
+}
+
+impl<S> Clone for StateSlot<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for StateSlot<S> {}
+
+impl<S> std::fmt::Debug for StateSlot<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("StateSlot").field(&self.index).finish()
+    }
+}
