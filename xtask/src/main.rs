@@ -11,6 +11,7 @@
 
 mod bench;
 mod fuzz;
+mod interop;
 mod process;
 mod test;
 mod tidy;
@@ -49,6 +50,12 @@ const COMMANDS: &[Command] = &[
         usage: "bench [arguments]",
         about: "run the benchmarks; arguments go to `cargo bench`",
         run: bench::command,
+    },
+    Command {
+        name: "interop",
+        usage: "interop",
+        about: "the official clients against our servers; needs python3",
+        run: interop::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];

@@ -63,7 +63,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The cargo that runs us is the cargo that we run: a second toolchain would build everything twice.
-fn program(name: &str) -> OsString {
+pub(crate) fn program(name: &str) -> OsString {
     match name {
         "cargo" => env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
         other => other.into(),

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, no_arguments, tidy};
+use crate::{Failure, interop, no_arguments, tidy};
 
 /// One thing that is checked.
 struct Step {
@@ -22,6 +22,7 @@ struct Step {
 enum Action {
     Run(CommandLine),
     Tidy,
+    Python,
 }
 
 const STEPS: &[Step] = &[
@@ -42,6 +43,7 @@ const STEPS: &[Step] = &[
         }),
     },
     Step { name: "tidy", needs: &[], action: Action::Tidy },
+    Step { name: "official Python client", needs: &["python3"], action: Action::Python },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {
@@ -53,6 +55,7 @@ impl Action {
         match self {
             Self::Run(line) => line.run(),
             Self::Tidy => tidy::check_repository(),
+            Self::Python => interop::python(),
         }
     }
 
@@ -61,6 +64,7 @@ impl Action {
         match self {
             Self::Run(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
+            Self::Python => "cargo xtask interop".to_owned(),
         }
     }
 }

@@ -9,11 +9,13 @@ mod call;
 mod error;
 mod handler;
 mod inbound;
+mod input;
 mod negotiate;
 mod options;
 mod requests;
 mod run;
 mod session;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 
@@ -28,9 +30,11 @@ use duplexer_types::methods::{Direction, Method, Notification, Request};
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{Shape, Shaped};
 
+use self::handler::Callbacks;
 use self::inbound::Receiver;
 use self::run::Run;
 use self::session::Session;
+use self::subscriptions::Routes;
 use crate::dispatch::{Cancellation, Dispatch, JsonRpcDispatcher, Outbound, OutboundRequest, RunError};
 use crate::error::CallError;
 use crate::transport::Transport;
@@ -39,6 +43,7 @@ pub use call::{Answer, Call, Exchange, ResultCheck};
 pub use error::{ClientError, ConnectError, InvalidPin};
 pub use handler::ServerNotification;
 pub use options::{ClientOptions, Mode, Pin};
+pub use subscriptions::{Change, Subscription, SubscriptionLost};
 
 /// A session with a server. Clones share it; it ends with [`Client::close`] or with the last clone.
 ///
@@ -61,6 +66,8 @@ struct Inner {
     session: Session,
     timeout: Option<Duration>,
     check: Option<Arc<dyn ResultCheck>>,
+    callbacks: Callbacks,
+    routes: Arc<Routes>,
     run: Run,
 }
 
@@ -100,11 +107,12 @@ impl Client {
         peer: Arc<dyn Outbound>,
         start: impl FnOnce(Arc<Receiver>) -> R,
     ) -> Result<Self, ConnectError> {
-        let receiver = Arc::new(Receiver::new(options.callbacks.clone()));
+        let routes = Arc::new(Routes::default());
+        let receiver = Arc::new(Receiver::new(options.callbacks.clone(), Arc::clone(&routes)));
         let run = start(Arc::clone(&receiver)).await;
         let session = negotiate::negotiate(&*peer, &options, &receiver).await?;
-        let ClientOptions { timeout, check, .. } = options;
-        Ok(Self(Arc::new(Inner { peer, session, timeout, check, run })))
+        let ClientOptions { timeout, check, callbacks, .. } = options;
+        Ok(Self(Arc::new(Inner { peer, session, timeout, check, callbacks, routes, run })))
     }
 
     /// Ends the session in order: what is queued is written, what the server still asks is drained.

@@ -27,11 +27,12 @@ use crate::error::McpError;
 pub(crate) use sync::lock;
 
 pub use clock::{CallClock, ClockPause};
+pub use contain::Contained;
 pub use context::{CallContext, Cancellation, Channel};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use invocation::Invocation;
 pub use jsonrpc::{
-    CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Peer, RunError, Unreadable,
+    CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Observer, Peer, RunError, Unreadable,
 };
 pub use outbound::{
     Abandon, BoxFuture, CallOptions, NoChannel, NotifyOnly, Outbound, OutboundHook, OutboundRequest,

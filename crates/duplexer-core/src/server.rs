@@ -7,13 +7,16 @@ pub(crate) mod connection;
 pub(crate) mod context;
 pub(crate) mod envelope;
 pub(crate) mod handler;
+pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod middleware;
 pub(crate) mod outcome;
 pub(crate) mod principal;
 pub(crate) mod registry;
+pub(crate) mod request_state;
 pub(crate) mod runner;
 pub(crate) mod serve;
+pub(crate) mod subscriptions;
 
 pub use connection::{Caller, ClientFacts, Connection, Negotiated, Requirement};
 pub use context::{Context, States, TypedParams};
@@ -27,11 +30,10 @@ pub use registry::{
     BuildError, InitializeOverride, Installer, NotificationOptions, Part, Running, Server, ServerBuilder,
     StartError, StateSlot, ToolHeaders,
 };
+pub use request_state::{Instances, KeyRing, RequestState, RequestStateCodec, RequestStateError};
 pub use runner::{ServerRunner, Shaped};
 pub use serve::{
     StdioError, StreamServer, run_stdio, serve, serve_connection, serve_dispatcher, serve_envelope,
     serve_handshake, serve_on, serve_one, serve_stdio,
 };
-
-#[cfg(test)]
-mod tests;
+pub use subscriptions::{Event, Listener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};

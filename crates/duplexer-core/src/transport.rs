@@ -9,6 +9,7 @@ pub mod child;
 #[cfg(unix)]
 mod descriptor;
 mod frames;
+mod headers;
 pub mod lines;
 pub mod memory;
 #[cfg(unix)]
@@ -25,6 +26,7 @@ use std::task::{Context, Poll};
 use bytestring::ByteString;
 
 pub use frames::{Frames, Hints};
+pub use headers::{HeaderSource, Headers};
 
 /// A duplex of frames.
 ///
@@ -110,22 +112,28 @@ pub struct TransportContext {
     pub kind: &'static str,
     /// Whether a request can be sent to the peer while this message is handled.
     pub back_channel: BackChannel,
-    /// Header names in lower case, in the order they came. Empty where the transport has none.
-    pub headers: Vec<(String, String)>,
+    /// Whether a request has a stream of its own.
+    pub request_stream: RequestStream,
+    /// The headers the message came with. Empty where the transport has none.
+    pub headers: Headers,
 }
 
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
-        Self { kind, back_channel: BackChannel::Open, headers: Vec::new() }
+        let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
+        Self { kind, back_channel, request_stream, headers: Headers::default() }
+    }
+
+    /// A context of an exchange in which the peer cannot be asked anything.
+    pub fn exchange(kind: &'static str, headers: Headers) -> Self {
+        let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
+        Self { kind, back_channel, request_stream, headers }
     }
 
     /// The values of a header, by its name in any case.
     pub fn header(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.headers
-            .iter()
-            .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        self.headers.values(name).into_iter()
     }
 }
 
@@ -136,6 +144,15 @@ pub enum BackChannel {
     Open,
     /// There is no way to the peer but the answer and its notifications.
     Closed,
+}
+
+/// What the messages that belong to one request travel on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestStream {
+    /// The stream of all requests: that one of them has ended must be said.
+    Shared,
+    /// A stream of its own, whose end the peer sees.
+    Own,
 }
 
 /// The pipe broke.

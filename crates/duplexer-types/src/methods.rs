@@ -25,7 +25,7 @@ use crate::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use crate::version::{ProtocolVersion, Window};
 use crate::wire::{ResultBody, WireObject};
 
-use Mark::{AsksForInput, Cacheable, Extension, Mirrors, Paginated, Unserved};
+use Mark::{AsksForInput, Cacheable, Extension, Mirrors, Paginated, Standing, Unserved};
 
 const ALWAYS: Window = Window::ALWAYS;
 const HANDSHAKE: Window = Window::HANDSHAKE;
@@ -51,7 +51,7 @@ methods! {
         PromptsGet             "prompts/get"                [ALWAYS]         []             GetPromptParams           => GetPromptResult               Initialised [AsksForInput, Mirrors("name")];
         CompletionComplete     "completion/complete"        [ALWAYS]         []             CompleteParams            => CompleteResult                Initialised [];
         LoggingSetLevel        "logging/setLevel"           [HANDSHAKE]      []             SetLevelParams            => EmptyResult                   Initialised [];
-        SubscriptionsListen    "subscriptions/listen"       [ENVELOPE]       []             SubscriptionsListenParams => SubscriptionsListenResult     Initialised [];
+        SubscriptionsListen    "subscriptions/listen"       [ENVELOPE]       []             SubscriptionsListenParams => SubscriptionsListenResult     Initialised [Standing];
         SamplingCreateMessage  "sampling/createMessage"     []               [HANDSHAKE]    CreateMessageParams       => CreateMessageResult           Initialised [];
         RootsList              "roots/list"                 []               [HANDSHAKE]    EmptyParams               => ListRootsResult               Initialised [];
         ElicitationCreate      "elicitation/create"         []               [ELICITATION]  ElicitParams              => ElicitResult                  Initialised [];
@@ -139,6 +139,8 @@ pub enum Mark {
     Paginated,
     /// This member of its params is repeated in the HTTP header `Mcp-Name` (envelope era).
     Mirrors(&'static str),
+    /// It is answered when the subscription it opens ends, which may be never.
+    Standing,
     /// It belongs to an extension, and exists where that is switched on.
     Extension,
     /// It is known and never served.
@@ -217,6 +219,11 @@ impl Method {
     /// Whether it is answered in pages.
     pub fn is_paginated(self) -> bool {
         self.has(Paginated)
+    }
+
+    /// Whether it stands for as long as the peer likes.
+    pub fn is_standing(self) -> bool {
+        self.has(Standing)
     }
 
     /// Whether it is part of the protocol proper: neither of an extension nor of what is never served.

@@ -10,6 +10,7 @@ use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::wire::{result_type, result_type_of};
 
+use super::input::{self, Retry};
 use super::session::{merged, read};
 use super::{Client, ClientError};
 use crate::dispatch::{BoxFuture, CallOptions, Progress};
@@ -87,15 +88,20 @@ impl<M: Request> Call<M> {
 
     /// Sends the request once and gives out what comes back, be it the result or a request for input.
     pub async fn once(self) -> Result<Answer<M::Result>, ClientError> {
-        let Self { client, params, meta, options } = self;
+        self.round(&Retry::default()).await
+    }
+
+    async fn round(&self, retry: &Retry) -> Result<Answer<M::Result>, ClientError> {
+        let client = &self.client;
         client.check_available(M::METHOD)?;
         let session = &client.0.session;
-        let mut request = session.stamp.seal::<M>(&params, meta)?;
+        let mut request = session.stamp.seal::<M>(&self.params, self.meta.clone())?;
+        request.params = retry.add_to(request.params)?;
         let headers = std::mem::take(&mut request.options.headers);
         request.options = CallOptions {
-            headers: merged(headers, options.headers),
-            timeout: options.timeout.or(client.0.timeout),
-            ..options
+            headers: merged(headers, self.options.headers.clone()),
+            timeout: self.options.timeout.or(client.0.timeout),
+            ..self.options.clone()
         };
         let sent = client.0.check.as_ref().and(request.params.clone());
         let text = client.0.peer.request(request).await?;
@@ -115,10 +121,28 @@ impl<M: Request> Call<M> {
         let result = read(&text, session.sieve)?;
         if let Some(check) = &client.0.check {
             let params = sent.as_ref().map_or("{}", Json::as_str);
-            let exchange = Exchange { client: &client, method: M::METHOD, params, result: &text };
+            let exchange = Exchange { client, method: M::METHOD, params, result: &text };
             check.check(exchange).await.map_err(ClientError::Check)?;
         }
         Ok(Answer::Complete(result))
+    }
+
+    /// Round after round, until there is a result: what the server asks for, the callbacks answer.
+    async fn finish(mut self) -> Result<M::Result, ClientError> {
+        let mut retry = Retry::default();
+        for round in 0..=input::ROUNDS {
+            match self.round(&retry).await? {
+                Answer::Complete(result) => return Ok(result),
+                Answer::InputRequired(_) if round == input::ROUNDS => break,
+                Answer::InputRequired(asked) => {
+                    let version = self.client.0.session.version;
+                    retry = input::answer(&self.client.0.callbacks, asked, round, version).await?;
+                }
+            }
+            // Every round is a request of its own.
+            self.options.id = None;
+        }
+        Err(ClientError::TooManyRounds { method: M::METHOD, rounds: input::ROUNDS })
     }
 }
 
@@ -135,12 +159,7 @@ impl<M: Request + 'static> IntoFuture for Call<M> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            match self.once().await? {
-                Answer::Complete(result) => Ok(result),
-                Answer::InputRequired(asked) => Err(ClientError::InputRequired(asked.into())),
-            }
-        })
+        Box::pin(self.finish())
     }
 }
 

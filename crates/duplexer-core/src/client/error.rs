@@ -1,6 +1,5 @@
 //! Why a client could not connect, and why one of its requests failed.
 
-use duplexer_types::input::InputRequiredResult;
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 
@@ -48,9 +47,23 @@ pub enum ClientError {
         /// The revision that is spoken.
         version: ProtocolVersion,
     },
-    /// The server needs input before it can go on; see [`Call::once`](super::Call::once).
-    #[error("the server asks for input before it can answer")]
-    InputRequired(Box<InputRequiredResult>),
+    /// The server asks for something that cannot be answered.
+    #[error("what the server asks under `{key}` cannot be answered")]
+    Unanswered {
+        /// What the server calls its question.
+        key: String,
+        /// Why there is no answer.
+        #[source]
+        cause: McpError,
+    },
+    /// The server asks and asks.
+    #[error("`{method}` asked for input more than {rounds} times")]
+    TooManyRounds {
+        /// What was asked.
+        method: Method,
+        /// How often it was asked again.
+        rounds: u32,
+    },
     /// The answer is of a kind that the method does not have.
     #[error("`{method}` was answered with a result of the unknown type `{result_type}`")]
     ResultType {

@@ -12,6 +12,7 @@ use duplexer_types::wire::{Shape, Shaped, Wire};
 
 use super::handler::{Callbacks, ServerNotification, invalid_result};
 use super::negotiate::OFFERED;
+use super::subscriptions::{Change, Routes};
 use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation};
 use crate::error::McpError;
 
@@ -19,11 +20,12 @@ use crate::error::McpError;
 pub(super) struct Receiver {
     callbacks: Callbacks,
     agreed: OnceLock<ProtocolVersion>,
+    routes: Arc<Routes>,
 }
 
 impl Receiver {
-    pub(super) fn new(callbacks: Callbacks) -> Self {
-        Self { callbacks, agreed: OnceLock::new() }
+    pub(super) fn new(callbacks: Callbacks, routes: Arc<Routes>) -> Self {
+        Self { callbacks, agreed: OnceLock::new(), routes }
     }
 
     /// From now on `version` is spoken.
@@ -74,7 +76,13 @@ impl Receiver {
         use ServerNotification as Told;
         let told = match self.known(call.method()) {
             // The dispatcher has done what there is to do, or there is nobody to tell.
-            Some(Method::Cancelled | Method::Progress | Method::SubscriptionsAcknowledged) => return,
+            Some(Method::Cancelled | Method::Progress) => return,
+            Some(Method::SubscriptionsAcknowledged) => {
+                if let Ok(params) = told::<methods::SubscriptionsAcknowledged>(call) {
+                    self.routes.acknowledge(call, params.notifications);
+                }
+                return;
+            }
             Some(Method::Message) => told::<methods::Message>(call).map(Told::Log),
             Some(Method::ToolsListChanged) => Ok(Told::ToolsListChanged),
             Some(Method::PromptsListChanged) => Ok(Told::PromptsListChanged),
@@ -91,11 +99,27 @@ impl Receiver {
             }),
         };
         match told {
-            Ok(told) => self.callbacks.tell(told),
+            Ok(told) => {
+                if let Some(change) = change(&told) {
+                    self.routes.deliver(call, change);
+                }
+                self.callbacks.tell(told);
+            }
             Err(error) => {
                 tracing::warn!(method = call.method(), %error, "a malformed notification is dropped");
             }
         }
+    }
+}
+
+/// What a notification says has changed.
+fn change(told: &ServerNotification) -> Option<Change> {
+    match told {
+        ServerNotification::ToolsListChanged => Some(Change::Tools),
+        ServerNotification::PromptsListChanged => Some(Change::Prompts),
+        ServerNotification::ResourcesListChanged => Some(Change::Resources),
+        ServerNotification::ResourceUpdated(params) => Some(Change::Resource(params.uri.clone())),
+        _ => None,
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod asked;
 mod calls;
+mod input;
+mod listening;
 mod negotiation;
 mod results;
 

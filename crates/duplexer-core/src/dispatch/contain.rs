@@ -18,11 +18,13 @@ pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
 }
 
 /// A future whose panics are failures: while it is polled and when it is dropped.
-pub(crate) struct Contained<T>(Option<BoxFuture<'static, T>>);
+///
+/// For drivers that poll handlers themselves: a panic is an answer, never the end of a connection.
+pub struct Contained<T>(Option<BoxFuture<'static, T>>);
 
 impl<T> Contained<T> {
     /// Contains the making of the future too.
-    pub(crate) fn new(make: impl FnOnce() -> BoxFuture<'static, T>) -> Result<Self, McpError> {
+    pub fn new(make: impl FnOnce() -> BoxFuture<'static, T>) -> Result<Self, McpError> {
         contain(make).map(|future| Self(Some(future)))
     }
 
@@ -51,5 +53,11 @@ impl<T> Drop for Contained<T> {
         if let Err(failure) = self.end() {
             tracing::error!(%failure, "a handler panicked while it was dropped");
         }
+    }
+}
+
+impl<T> std::fmt::Debug for Contained<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Contained").field("ended", &self.0.is_none()).finish()
     }
 }

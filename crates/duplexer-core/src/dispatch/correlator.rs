@@ -135,6 +135,3 @@ fn exact_or_twin<T>(table: &HashMap<RequestId, T>, echoed: &RequestId) -> Option
     }
     echoed.twin().filter(|twin| table.contains_key(twin))
 }
-
-#[cfg(test)]
-mod tests;

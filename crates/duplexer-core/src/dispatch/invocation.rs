@@ -53,12 +53,13 @@ impl MethodName {
     const KEPT: usize = 47;
 
     pub(crate) fn of(method: &str) -> Self {
-        let kept = &method[..method.floor_char_boundary(Self::KEPT)];
+        let fits = |end: &usize| method.is_char_boundary(*end);
+        let len = (0..=method.len().min(Self::KEPT)).rev().find(fits).unwrap_or(0);
         let mut bytes = [0; Self::KEPT];
-        for (to, from) in bytes.iter_mut().zip(kept.bytes()) {
+        for (to, from) in bytes.iter_mut().zip(method.bytes().take(len)) {
             *to = from;
         }
-        Self { bytes, len: u8::try_from(kept.len()).unwrap_or(0) }
+        Self { bytes, len: u8::try_from(len).unwrap_or(0) }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -73,6 +74,11 @@ impl Invocation {
         let params = if text.is_empty() { None } else { Some(0..text.len()) };
         let meta = jsonrpc::find_meta(&text).map(|meta| place(&text, meta));
         Self { method: Method::Own(method.into()), text, params, meta }
+    }
+
+    /// The invocation that `frame`, read from `text`, holds. For transports that read frames themselves.
+    pub fn of_frame(text: &ByteString, frame: &jsonrpc::Invocation<'_>) -> Self {
+        Self::from_frame(text.clone(), Parts::of(text, frame))
     }
 
     /// The parts of a frame, found in the `text` they were read from.

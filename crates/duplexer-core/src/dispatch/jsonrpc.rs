@@ -1,6 +1,6 @@
 //! The JSON-RPC dispatcher over a transport.
 //!
-//! `read` takes frames in, in wire order; `handle` runs one request as a task; `peer` makes our own calls;
+//! `read` takes frames in, in wire order; `runner` and `handle` run requests; `peer` makes our own calls;
 //! `core` is what they share and `room` its rules; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
 //! without awaiting from holding up the others.
 
@@ -11,6 +11,7 @@ mod peer;
 mod pulse;
 mod read;
 mod room;
+mod runner;
 mod watchdog;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::task::TaskTracker;
 
@@ -46,10 +48,13 @@ pub struct DispatchOptions {
     /// How much may wait.
     pub limits: Limits,
     /// Sees what could not be read as a frame.
-    pub observer: Option<Arc<dyn Fn(&Unreadable<'_>) + Send + Sync>>,
+    pub observer: Option<Arc<Observer>>,
     /// Sees every own request.
     pub hook: Option<Arc<dyn OutboundHook>>,
 }
+
+/// Is shown what could not be read. Called on the connection's own task: it must not block.
+pub type Observer = dyn Fn(&Unreadable<'_>) + Send + Sync;
 
 /// What the peer's cancellation does to a handler. Either way the request is never answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +100,8 @@ impl Default for Limits {
             running: 1024,
             parked: 16_384,
             parked_bytes: 8 * 1024 * 1024,
-            standing: 1024,
+            // Whoever handles them refuses them earlier, and knows what they are called.
+            standing: 2048,
             notifications: 1024,
             drain: Duration::from_secs(3),
         }
@@ -156,7 +162,8 @@ impl Dispatch for JsonRpcDispatcher {
         // A task of its own, wherever the caller runs: on a runtime's thread the handlers it starts stay near,
         // and waking it makes a thread that can wait for input look for some.
         let mut serving = JoinSet::new();
-        let connection = Connection { core, inbound, tasks: TaskTracker::new() };
+        let workers = Handle::current().metrics().num_workers();
+        let connection = Connection { core, inbound, tasks: TaskTracker::new(), workers };
         serving.spawn(Arc::new(connection).serve(reader));
         match serving.join_next().await.map(|ended| ended.map_err(JoinError::try_into_panic)) {
             Some(Ok(served)) => served,
@@ -187,6 +194,8 @@ struct Connection<I> {
     core: Arc<Core>,
     inbound: Arc<I>,
     tasks: TaskTracker,
+    /// How many threads the runtime has for tasks.
+    workers: usize,
 }
 
 impl<I: Inbound> Connection<I> {

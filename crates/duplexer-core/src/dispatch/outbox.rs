@@ -319,6 +319,3 @@ fn one_line(frame: &[u8]) -> Cow<'_, [u8]> {
     }
     Cow::Owned(frame.iter().map(|byte| if *byte == b'\n' { b' ' } else { *byte }).collect())
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! The primitives of the hand-made synchronisation, under one name each.
 //!
-//! The files that use them are also compiled against a model checker's twins of these; see `tests/model.rs`.
+//! The files that use them are also compiled against a model checker's twins of these; see `tests/model/`.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

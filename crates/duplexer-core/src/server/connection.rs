@@ -17,6 +17,7 @@ use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::principal::Principal;
 use crate::dispatch::{Invocation, NoChannel, Outbound, lock};
+use crate::error::McpError;
 
 pub use client::{ClientFacts, Requirement};
 pub(crate) use close::CloseStack;
@@ -40,7 +41,13 @@ enum Opening {
     /// Agreed elsewhere: a request without a session in the handshake era.
     Ready { version: ProtocolVersion, client: ClientFacts },
     /// From the envelope of the one request this connection is for; read when somebody asks.
-    Envelope { version: ProtocolVersion, message: Invocation, client: OnceLock<ClientFacts> },
+    Envelope {
+        version: ProtocolVersion,
+        message: Arc<Invocation>,
+        client: OnceLock<ClientFacts>,
+        /// What is wrong with what the envelope says about the client, if anything.
+        malformed: Option<serde_json::Error>,
+    },
 }
 
 /// Who speaks, apart from the protocol.
@@ -84,10 +91,26 @@ impl Connection {
     /// The connection of one request of the envelope era.
     pub(crate) fn envelope(
         version: ProtocolVersion,
-        message: Invocation,
+        message: Arc<Invocation>,
+        malformed: Option<serde_json::Error>,
         outbound: Arc<dyn Outbound>,
     ) -> Self {
-        Self::new(Opening::Envelope { version, message, client: OnceLock::new() }, outbound)
+        Self::new(Opening::Envelope { version, message, client: OnceLock::new(), malformed }, outbound)
+    }
+
+    /// Why a request of this client must be refused: its envelope says something about it that makes no sense.
+    pub(crate) fn check_envelope(&self) -> Result<(), McpError> {
+        match &self.opening {
+            Opening::Envelope { malformed: Some(error), .. } => {
+                Err(McpError::InvalidParams(error.to_string().into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The connection of a notification of the envelope era: it is nobody's in particular.
+    pub(crate) fn anonymous(version: ProtocolVersion, outbound: Arc<dyn Outbound>) -> Self {
+        Self::new(Opening::Ready { version, client: ClientFacts::UNKNOWN }, outbound)
     }
 
     fn new(opening: Opening, outbound: Arc<dyn Outbound>) -> Self {
@@ -205,6 +228,22 @@ impl Connection {
         let value = Arc::new(value);
         lock(&self.state).insert(TypeId::of::<T>(), Arc::clone(&value) as _);
         value
+    }
+
+    /// The value of type `T` kept on this connection, made if there is none. `make` must not look for others.
+    pub(crate) fn state_or<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut state = lock(&self.state);
+        let kept = state.get(&TypeId::of::<T>()).and_then(|value| Arc::clone(value).downcast().ok());
+        kept.unwrap_or_else(|| {
+            let value = Arc::new(make());
+            state.insert(TypeId::of::<T>(), Arc::clone(&value) as _);
+            value
+        })
+    }
+
+    /// Whether it is there for more than one request.
+    pub(crate) fn outlives_a_request(&self) -> bool {
+        matches!(self.opening, Opening::Handshake { .. })
     }
 
     /// Runs `hook` when the connection ends: last registered, first run, within a bound.

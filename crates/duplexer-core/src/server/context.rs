@@ -1,31 +1,33 @@
 //! What a handler gets beside its params: who asked, in which revision, and the way back.
 
 mod ask;
+mod progress;
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::meta::RequestMeta;
-use duplexer_types::methods::Notification;
+use duplexer_types::methods::{Method, Notification};
 use duplexer_types::version::ProtocolVersion;
 use serde::de::DeserializeOwned;
 
-use super::connection::{Connection, Negotiated, Requirement};
+use super::connection::{Connection, Requirement};
 use super::registry::Running;
 use crate::dispatch::{CallContext, Cancellation, Invocation, Sending};
 use crate::error::McpError;
 use crate::transport::TransportContext;
 
 pub use ask::TypedParams;
+pub(crate) use ask::is_change;
 
 /// The context of one message. Cheap to clone; what outlives the message finds its channels closed.
 ///
 /// `S` is what the server's lifespan has made. Middleware sees [`States`] instead.
 pub struct Context<S = States> {
     scope: Arc<Scope>,
-    message: Invocation,
+    message: Arc<Invocation>,
     state: Arc<S>,
 }
 
@@ -36,15 +38,29 @@ pub(crate) struct Scope {
     pub(crate) running: Running,
     /// Taken before any handler runs: a handshake does not change the revision it is answered in.
     pub(crate) version: ProtocolVersion,
-    /// What an opening request agreed on, to be written down when its whole chain has succeeded.
-    pub(crate) agreed: OnceLock<Negotiated>,
+    /// Which method the message is, as far as it has come: middleware may make another one of it.
+    pub(crate) method: Mutex<Option<Method>>,
     progress_token: OnceLock<Option<RequestId>>,
+    reported: progress::Reported,
 }
 
 impl Scope {
-    pub(crate) fn new(call: CallContext, connection: Arc<Connection>, running: Running) -> Self {
+    pub(crate) fn new(
+        call: CallContext,
+        connection: Arc<Connection>,
+        running: Running,
+        message: &Invocation,
+    ) -> Self {
         let version = connection.version();
-        Self { call, connection, running, version, agreed: OnceLock::new(), progress_token: OnceLock::new() }
+        Self {
+            call,
+            connection,
+            running,
+            version,
+            method: Mutex::new(Method::parse(message.method())),
+            progress_token: OnceLock::new(),
+            reported: progress::Reported::nothing(),
+        }
     }
 }
 
@@ -60,7 +76,7 @@ impl States {
 }
 
 impl Context<States> {
-    pub(crate) fn new(scope: Arc<Scope>, message: Invocation) -> Self {
+    pub(crate) fn new(scope: Arc<Scope>, message: Arc<Invocation>) -> Self {
         let state = Arc::clone(scope.running.states());
         Self { scope, message, state }
     }
@@ -80,7 +96,7 @@ impl<S> Context<S> {
 
     /// The same context with the states of all lifespans.
     pub fn untyped(&self) -> Context<States> {
-        Context::new(Arc::clone(&self.scope), self.message.clone())
+        Context::new(Arc::clone(&self.scope), Arc::clone(&self.message))
     }
 
     /// The client this message comes from.
@@ -159,10 +175,11 @@ impl<S> Context<S> {
         Err(McpError::Refused(requirement.missing(message)))
     }
 
-    /// Reports progress, if the request asked for it.
-    ///
-    /// Progress must grow with every report; debug builds say so in the log when it does not.
+    /// Reports progress, if the request asked for it. It must grow with every report.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Sending {
+        if cfg!(debug_assertions) && self.scope.reported.falls_back(progress) {
+            tracing::warn!(method = ?self.method(), progress, "progress must grow with every report, and did not");
+        }
         let token = self.scope.progress_token.get_or_init(|| self.meta().progress_token);
         match token {
             Some(token) => {
@@ -187,7 +204,7 @@ impl<S> Context<S> {
     }
 
     /// The same context for a message that was rewritten.
-    pub(crate) fn with_message(mut self, message: Invocation) -> Self {
+    pub(crate) fn with_message(mut self, message: Arc<Invocation>) -> Self {
         self.message = message;
         self
     }
@@ -195,7 +212,11 @@ impl<S> Context<S> {
 
 impl<S> Clone for Context<S> {
     fn clone(&self) -> Self {
-        Self { scope: Arc::clone(&self.scope), message: self.message.clone(), state: Arc::clone(&self.state) }
+        Self {
+            scope: Arc::clone(&self.scope),
+            message: Arc::clone(&self.message),
+            state: Arc::clone(&self.state),
+        }
     }
 }
 

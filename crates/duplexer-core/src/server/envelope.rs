@@ -4,7 +4,9 @@
 //! first rung that breaks is the answer.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use duplexer_types::capabilities::ClientCapabilities;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::logging::LoggingLevel;
@@ -13,11 +15,10 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use serde::Deserialize;
 
-use super::context::{Context, States};
+use super::connection::Connection;
 use super::lifecycle::served_envelopes;
 use super::registry::Running;
-use crate::dispatch::Invocation;
-use crate::error::McpError;
+use crate::dispatch::{Invocation, Outbound};
 
 /// Finds a header by its name, without regard to case.
 pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
@@ -36,6 +37,24 @@ pub fn classify(
     message: &Invocation,
     headers: Option<HeaderLookup<'_>>,
 ) -> Result<ProtocolVersion, ErrorObject> {
+    climb(message, headers).map(|(version, _)| version)
+}
+
+/// Climbs the ladder and opens the connection of this one request. The envelope is read once for both.
+pub(crate) fn open(
+    message: &Arc<Invocation>,
+    headers: Option<HeaderLookup<'_>>,
+    outbound: Arc<dyn Outbound>,
+) -> Result<Connection, ErrorObject> {
+    let (version, meta) = climb(message, headers)?;
+    let malformed = check_identity(&meta).err();
+    Ok(Connection::envelope(version, Arc::clone(message), malformed, outbound))
+}
+
+fn climb<'a>(
+    message: &'a Invocation,
+    headers: Option<HeaderLookup<'_>>,
+) -> Result<(ProtocolVersion, RequestMeta<'a>), ErrorObject> {
     let meta = read_meta(message)?;
     let (Some(version), Some(_)) = (meta.protocol_version, meta.client_capabilities) else {
         return Err(missing_keys(&meta));
@@ -50,7 +69,7 @@ pub fn classify(
         return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
     };
     match named.parse::<ProtocolVersion>() {
-        Ok(version) if version.era() == Era::Envelope => Ok(version),
+        Ok(version) if version.era() == Era::Envelope => Ok((version, meta)),
         _ => Err(ErrorObject::unsupported_version(&served_envelopes(), &named)),
     }
 }
@@ -151,8 +170,8 @@ fn text_member(params: Option<&str>, name: &str) -> Option<String> {
 
 /// What an envelope says about its client must be well-formed where it is said at all.
 ///
-/// The ladder looks at presence only; this is part of the params' validation, so that middleware sees it.
-pub(super) fn check_identity(cx: &Context<States>) -> Result<(), McpError> {
+/// The ladder looks at presence only. This is part of the params' validation: the kernel refuses it behind the middleware.
+fn check_identity(meta: &RequestMeta<'_>) -> Result<(), serde_json::Error> {
     #[derive(Deserialize)]
     struct Identity<'a> {
         #[serde(borrow, rename = "name")]
@@ -160,20 +179,14 @@ pub(super) fn check_identity(cx: &Context<States>) -> Result<(), McpError> {
         #[serde(borrow, rename = "version")]
         _version: Cow<'a, str>,
     }
-    if cx.protocol_version().era() == Era::Handshake {
-        return Ok(());
-    }
-    let meta = cx.meta();
-    let invalid = |error: serde_json::Error| McpError::InvalidParams(error.into());
     if let Some(info) = meta.client_info.filter(|info| *info != "null") {
-        serde_json::from_str::<Identity<'_>>(info).map_err(invalid)?;
+        serde_json::from_str::<Identity<'_>>(info)?;
     }
     if let Some(capabilities) = meta.client_capabilities.filter(|text| *text != "{}") {
-        serde_json::from_str::<duplexer_types::capabilities::ClientCapabilities>(capabilities)
-            .map_err(invalid)?;
+        serde_json::from_str::<ClientCapabilities>(capabilities)?;
     }
     if let Some(level) = meta.log_level {
-        serde_json::from_str::<LoggingLevel>(level).map_err(invalid)?;
+        serde_json::from_str::<LoggingLevel>(level)?;
     }
     Ok(())
 }

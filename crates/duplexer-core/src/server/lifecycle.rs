@@ -6,16 +6,18 @@
 use std::sync::Arc;
 
 use duplexer_types::error::ErrorCode;
+use duplexer_types::jsonrpc;
 use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
 use duplexer_types::methods::Method;
-use duplexer_types::version::ProtocolVersion;
+use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::connection::{ClientFacts, Connection, Negotiated};
 use super::context::{Context, States};
 use super::handler::Entry;
 use super::outcome::Outcome;
 use super::registry::Handlers;
-use crate::dispatch::BoxFuture;
+use super::subscriptions;
+use crate::dispatch::{BoxFuture, Invocation};
 use crate::error::McpError;
 
 /// Whether the kernel keeps a method to itself.
@@ -30,10 +32,17 @@ pub(super) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Ping, Arc::new(Plain(|_| Ok(Outcome::empty()))));
 }
 
-/// A notification that changes how the connection stands.
-pub(super) fn observe(method: Method, connection: &Connection) {
-    if method == Method::Initialized {
+/// Takes note of a confirmed handshake.
+pub(super) fn confirm(message: &Invocation, connection: &Connection) {
+    if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
         connection.set_initialized();
+    }
+}
+
+/// A notification that changes how the connection stands.
+pub(super) fn observe(method: Method, cx: &Context<States>) {
+    if method == Method::Initialized {
+        subscriptions::opened(cx);
     }
 }
 
@@ -62,10 +71,38 @@ fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
     let info = instead.server_info.clone().unwrap_or_else(|| server.server_info().clone());
     let mut result = InitializeResult::new(version.as_str(), running.handshake_capabilities(version), info);
     result.instructions = instead.instructions.clone().or_else(|| server.instructions().map(Into::into));
-    let client = ClientFacts::new(Some(params.client_info), Some(params.capabilities));
-    // Set once per request: a middleware that runs the chain twice changes nothing about the first agreement.
-    let _ = cx.scope().agreed.set(Negotiated::new(version, client));
     Ok(Outcome::of(result))
+}
+
+/// What a finished handshake has agreed on: the revision that its result names, whoever made that, and what the
+/// client has said about itself on the wire.
+pub(super) fn agreement(
+    method: Option<Method>,
+    message: &Invocation,
+    outcome: &Outcome,
+) -> Option<Negotiated> {
+    if method != Some(Method::Initialize) {
+        return None;
+    }
+    let params = jsonrpc::decode::<InitializeParams>(message.params(), message.meta()).ok();
+    let client = params.map_or(ClientFacts::UNKNOWN, |params| {
+        ClientFacts::new(Some(params.client_info), Some(params.capabilities))
+    });
+    Some(Negotiated::new(negotiate(&told_version(outcome)), client))
+}
+
+fn told_version(outcome: &Outcome) -> String {
+    #[derive(serde::Deserialize)]
+    struct Told {
+        #[serde(rename = "protocolVersion")]
+        version: String,
+    }
+    match outcome.downcast_ref::<InitializeResult>() {
+        Some(result) => result.protocol_version.clone(),
+        None => {
+            serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |told: Told| told.version)
+        }
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]

@@ -58,10 +58,17 @@ impl Next {
         cx: Context<States>,
         message: Invocation,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let cx = cx.with_message(message.clone());
+        self.enter(cx.with_message(Arc::new(message)))
+    }
+
+    /// Goes on with the message of the context; only middleware gets one of its own.
+    pub(crate) fn enter(self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let layer = cx.server().registry().middleware.get(self.depth).map(Arc::clone);
         match layer {
-            Some(layer) => layer.handle(cx, message, Self { depth: self.depth + 1 }),
+            Some(layer) => {
+                let message = cx.message().clone();
+                layer.handle(cx, message, Self { depth: self.depth + 1 })
+            }
             None => runner::innermost(cx),
         }
     }

@@ -39,7 +39,10 @@ impl Outcome {
 
     /// The result of a custom method. It must serialise as an object, or as nothing.
     pub fn custom<T: Serialize + ?Sized>(value: &T) -> Result<Self, McpError> {
-        let json = Json::of(value).map_err(McpError::internal)?;
+        let json = Json::of(value).map_err(|error| {
+            tracing::error!(%error, "a handler's result cannot be written as JSON");
+            invalid_result("it cannot be written")
+        })?;
         if json.is_null() {
             return Ok(Self::empty());
         }
@@ -107,7 +110,34 @@ impl Outcome {
         }
     }
 
-    fn text(&self) -> &str {
+    /// Whether it is finished text, which is neither looked at nor changed any more.
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self.0, Repr::Raw(_))
+    }
+
+    /// The result as an `R`, read from its text if it was rendered earlier.
+    pub(crate) fn read<R: DeserializeOwned>(&self) -> Option<R> {
+        self.as_text().and_then(|text| serde_json::from_str(text).ok())
+    }
+
+    /// The JSON text of a result that is text already.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.0 {
+            Repr::Typed(_) => None,
+            Repr::Custom(_) | Repr::Raw(_) => Some(self.text()),
+        }
+    }
+
+    /// The same with another text, to be stamped or left alone as it was.
+    pub(crate) fn with_text(self, text: String) -> Result<Self, serde_json::Error> {
+        match self.0 {
+            Repr::Typed(_) | Repr::Raw(_) => Ok(Self::raw(text)),
+            Repr::Custom(_) => Ok(Self(Repr::Custom(Json::parse(&text)?))),
+        }
+    }
+
+    /// The JSON of a result that has no type.
+    pub(crate) fn text(&self) -> &str {
         match &self.0 {
             Repr::Typed(_) => "{}",
             Repr::Custom(json) => json.as_str(),

@@ -19,6 +19,7 @@ use duplexer_types::wire::Freshness;
 
 use super::handler::Entry;
 use super::middleware::Middleware;
+use super::subscriptions::Plan;
 use crate::dispatch::BoxFuture;
 
 pub use builder::{BuildError, ServerBuilder};
@@ -37,7 +38,8 @@ pub(crate) struct Registry {
     pub(crate) handlers: Handlers,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) lifespans: Vec<Lifespan>,
-    pub(crate) hints: HashMap<Method, Freshness>,
+    /// By method; `None` where results cannot be cached.
+    pub(crate) hints: Vec<Option<Freshness>>,
     pub(crate) advertised: Advertised,
     pub(crate) tool_headers: Option<Arc<dyn ToolHeaders>>,
     /// What parts have left behind.
@@ -58,6 +60,8 @@ pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
     pub(crate) experimental: Members,
     pub(crate) extensions: Members,
+    /// How changes reach those who subscribe, if they do.
+    pub(crate) subscriptions: Option<Plan>,
 }
 
 /// Handlers of spec methods by index, of custom ones by name.
@@ -157,3 +161,6 @@ impl fmt::Debug for Server {
         f.debug_struct("Server").field("name", &self.server_info().name).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
-use duplexer_types::methods::{Direction, Method, Phase};
+use duplexer_types::methods::{Direction, Kind, Method, Phase};
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::result_type;
 
@@ -16,8 +16,8 @@ use super::context::{Context, Scope, States};
 use super::middleware::Next;
 use super::outcome::{Outcome, invalid_result};
 use super::registry::Running;
-use super::{envelope, lifecycle};
-use crate::dispatch::{BoxFuture, CallContext, Invocation};
+use super::{input, lifecycle};
+use crate::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use crate::error::McpError;
 
 /// Serves the messages of one connection.
@@ -47,6 +47,11 @@ impl Shaped {
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
+
+    /// The outcome without what it needs to be written.
+    pub fn into_outcome(self) -> Outcome {
+        self.outcome
+    }
 }
 
 impl ServerRunner {
@@ -60,46 +65,68 @@ impl ServerRunner {
         &self.connection
     }
 
-    /// Handles a request.
-    pub async fn request(&self, call: CallContext, message: Invocation) -> Result<Shaped, McpError> {
-        let method = Method::parse(message.method());
-        let (outcome, version) = self.outcome(call, message).await?;
-        Ok(Shaped { outcome, running: self.running.clone(), version, method })
-    }
-
-    /// The outcome of a request and the revision it is to be written in.
-    pub(super) async fn outcome(
+    /// Handles a request. The handler starts when the future is first polled, not before.
+    pub fn request(
         &self,
         call: CallContext,
-        message: Invocation,
-    ) -> Result<(Outcome, ProtocolVersion), McpError> {
-        let scope = Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone()));
-        let asks_for_input = Method::parse(message.method()).is_some_and(Method::asks_for_input);
-        let cx = Context::new(Arc::clone(&scope), message.clone());
-        let outcome = Next::outermost().run(cx, message).await?;
-        let mut version = scope.version;
-        if outcome.result_type() == result_type::INPUT_REQUIRED
-            && !(asks_for_input && version.era() == Era::Envelope)
-        {
-            return Err(invalid_result("input cannot be asked for here"));
+        message: impl Into<Arc<Invocation>>,
+    ) -> impl Future<Output = Result<Shaped, McpError>> + Send + 'static {
+        let message = message.into();
+        let scope = self.scope(call, &message);
+        async move {
+            let cx = Context::new(Arc::clone(&scope), Arc::clone(&message));
+            let outcome = Next::outermost().enter(cx).await?;
+            let method = *lock(&scope.method);
+            let mut version = scope.version;
+            check_kind(&outcome, method, version)?;
+            input::check(&outcome, version, &scope.connection)?;
+            // Only now, when the whole chain has agreed, is the handshake a fact.
+            if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
+                version = agreed.version;
+                scope.connection.agree(agreed);
+            }
+            Ok(Shaped { outcome, running: scope.running.clone(), version, method })
         }
-        // Only now, when the whole chain has agreed, is the handshake a fact.
-        if let Some(agreed) = scope.agreed.get() {
-            version = agreed.version;
-            self.connection.agree(agreed.clone());
-        }
-        Ok((outcome, version))
+    }
+
+    fn scope(&self, call: CallContext, message: &Invocation) -> Arc<Scope> {
+        Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone(), message))
+    }
+
+    /// Takes note of a notification that confirms the handshake.
+    ///
+    /// Handlers of notifications run in no particular order; a driver that has one calls this first, in the order of the
+    /// wire, so that the next request finds the connection as the client left it.
+    pub(super) fn confirm(&self, message: &Invocation) {
+        lifecycle::confirm(message, &self.connection);
     }
 
     /// Handles a notification. Whatever comes of it stays here.
-    pub async fn notification(&self, call: CallContext, message: Invocation) {
-        let method = message.method().to_owned();
-        let scope = Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone()));
-        let cx = Context::new(scope, message.clone());
-        if let Err(error) = Next::outermost().run(cx, message).await {
-            tracing::warn!(?method, %error, "a notification's handler failed");
+    pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Invocation>>) {
+        let message = message.into();
+        self.confirm(&message);
+        let cx = Context::new(self.scope(call, &message), Arc::clone(&message));
+        if let Err(error) = Next::outermost().enter(cx).await {
+            tracing::warn!(method = ?message.method(), %error, "a notification's handler failed");
         }
     }
+}
+
+/// Some kinds of result cannot be said everywhere. What is finished text is its maker's responsibility.
+fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersion) -> Result<(), McpError> {
+    if outcome.is_raw() {
+        return Ok(());
+    }
+    let kind = outcome.result_type();
+    let can_be_said = match (version.era(), method) {
+        _ if kind == result_type::COMPLETE => true,
+        // The handshake era has final results only; in one of a custom method the word is data like any other.
+        (Era::Handshake, method) => method.is_none(),
+        (Era::Envelope, method) => {
+            kind != result_type::INPUT_REQUIRED || method.is_some_and(Method::asks_for_input)
+        }
+    };
+    if can_be_said { Ok(()) } else { Err(invalid_result("this kind of result cannot be said here")) }
 }
 
 /// Behind all middleware: gate, look-up, handler.
@@ -108,7 +135,10 @@ pub(crate) fn innermost(cx: Context<States>) -> BoxFuture<'static, Result<Outcom
 }
 
 fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    match admit_request(&cx) {
+    let method = Method::parse(cx.method());
+    // Middleware may have made another request of it; the result is shaped for what was handled.
+    *lock(&cx.scope().method) = method;
+    match admit_request(&cx, method) {
         Ok(entry) => entry.call(cx),
         Err(error) => Box::pin(std::future::ready(Err(error))),
     }
@@ -118,16 +148,16 @@ type Admitted = Arc<dyn super::handler::Entry>;
 
 /// The precedence of refusals: no such method in this revision, params that do not fit (even where nobody would handle
 /// them), no handler, not open yet.
-fn admit_request(cx: &Context<States>) -> Result<Admitted, McpError> {
+fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitted, McpError> {
     let handlers = &cx.server().registry().handlers;
     let version = cx.protocol_version();
     let not_found = || McpError::from(ErrorObject::method_not_found(cx.method()));
-    let (entry, phase) = match Method::parse(cx.method()) {
+    let (entry, phase) = match method {
         Some(method) => {
-            if !method.exists(Direction::ClientToServer, version) {
+            if method.kind() != Kind::Request || !method.exists(Direction::ClientToServer, version) {
                 return Err(not_found());
             }
-            envelope::check_identity(cx)?;
+            cx.connection().check_envelope()?;
             let Some(entry) = handlers.spec(method) else {
                 if method.is_core() {
                     method.check(cx.raw_params()).map_err(|error| McpError::InvalidParams(error.into()))?;
@@ -156,14 +186,17 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
     let handlers = &cx.server().registry().handlers;
     let entry = match Method::parse(cx.method()) {
         Some(method) => {
-            if !method.exists(Direction::ClientToServer, cx.protocol_version()) {
+            // A request without an id is nobody's: running it unasked for would be worse than silence.
+            if method.kind() != Kind::Notification
+                || !method.exists(Direction::ClientToServer, cx.protocol_version())
+            {
                 return passed_over("this revision does not have it");
             }
             if let Err(error) = method.check(cx.raw_params()) {
                 tracing::warn!(%method, %error, "a malformed notification is dropped");
                 return passed_over("its params do not fit");
             }
-            lifecycle::observe(method, cx.connection());
+            lifecycle::observe(method, &cx);
             handlers.spec(method)
         }
         None => handlers.custom_notification(cx.method()),

@@ -5,6 +5,7 @@ mod router;
 mod stdio;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duplexer_types::version::ProtocolVersion;
 
@@ -47,7 +48,12 @@ impl StreamServer {
 
     /// Serves it to its end, then runs what the connection has left to do.
     pub async fn run(self) -> Result<(), RunError> {
-        run(self.dispatcher, self.router).await
+        self.run_and_close_within(|| CLOSE_BUDGET).await
+    }
+
+    /// How long the connection's hooks may take is asked when their time has come.
+    async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
+        run(self.dispatcher, self.router, budget).await
     }
 }
 
@@ -57,12 +63,16 @@ pub async fn serve_dispatcher(
     dispatcher: impl Dispatch,
     peer: Arc<dyn Outbound>,
 ) -> Result<(), RunError> {
-    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer))).await
+    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer)), || CLOSE_BUDGET).await
 }
 
-async fn run(dispatcher: impl Dispatch, router: Arc<EraRouter>) -> Result<(), RunError> {
+async fn run(
+    dispatcher: impl Dispatch,
+    router: Arc<EraRouter>,
+    close_budget: impl FnOnce() -> Duration,
+) -> Result<(), RunError> {
     let ended = dispatcher.run(Arc::clone(&router)).await;
-    router.close(CLOSE_BUDGET).await;
+    router.close(close_budget()).await;
     ended
 }
 
@@ -95,11 +105,11 @@ pub async fn serve_envelope(
     headers: Option<HeaderLookup<'_>>,
     prepare: impl FnOnce(Connection) -> Connection,
 ) -> Result<Shaped, McpError> {
-    let version = envelope::classify(&message, headers)?;
+    let message = Arc::new(message);
+    let connection = prepare(envelope::open(&message, headers, Arc::new(NoChannel))?);
     if let Some(lookup) = headers {
         envelope::check_param_headers(running, &message, lookup)?;
     }
-    let connection = prepare(Connection::envelope(version, message.clone(), Arc::new(NoChannel)));
     serve_one(running, Arc::new(connection), cx, message).await
 }
 
@@ -108,7 +118,7 @@ pub async fn serve_one(
     running: &Running,
     connection: Arc<Connection>,
     cx: CallContext,
-    message: Invocation,
+    message: impl Into<Arc<Invocation>>,
 ) -> Result<Shaped, McpError> {
     let closing = CloseOnDrop(running, Arc::clone(&connection));
     let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;

@@ -1,5 +1,7 @@
 //! Client and server together, in both eras, with and without frames.
 
+mod subscriptions;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duplexer_types::elicitation::{ElicitParams, ElicitResult, FormSchema};

@@ -1,6 +1,6 @@
 //! Results of custom methods: objects nobody has described, which get the stamp of the era like all others.
 
-use super::{Stamp, result_type};
+use super::{CacheScope, Stamp, result_type};
 use crate::json::{Json, Members};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion};
@@ -22,6 +22,12 @@ pub fn write_custom_result(
     if members.get("resultType").is_none() {
         members.insert("resultType", Json::from(result_type::COMPLETE));
     }
+    if let Some(hint) = stamp.hint
+        && members.get("resultType").is_some_and(|kind| kind.decode().is_ok_and(is_complete))
+    {
+        set_default(&mut members, "ttlMs", Json::of(&hint.ttl_ms.unwrap_or(0))?);
+        set_default(&mut members, "cacheScope", Json::of(&hint.scope.unwrap_or(CacheScope::Private))?);
+    }
     if let Some(info) = stamp.server_info {
         let own = members.get("_meta").map_or_else(|| Ok(Members::new()), Json::decode::<Members>);
         if let Ok(mut own) = own {
@@ -36,13 +42,29 @@ pub fn write_custom_result(
     serde_json::to_writer(out, &members)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "what `is_ok_and` gives")]
+fn is_complete(kind: String) -> bool {
+    kind == result_type::COMPLETE
+}
+
+fn set_default(members: &mut Members, name: &str, value: Json) {
+    if members.get(name).is_none() {
+        members.insert(name, value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Freshness;
 
     fn written(result: &str, version: ProtocolVersion) -> String {
+        hinted(result, version, None)
+    }
+
+    fn hinted(result: &str, version: ProtocolVersion, hint: Option<Freshness>) -> String {
         let info = Json::parse(r#"{"name":"s","version":"1"}"#).unwrap();
-        let stamp = Stamp { server_info: Some(&info), hint: None };
+        let stamp = Stamp { server_info: Some(&info), hint };
         let mut out = Vec::new();
         write_custom_result(&mut out, &Json::parse(result).unwrap(), version, stamp).unwrap();
         String::from_utf8(out).unwrap()
@@ -64,6 +86,20 @@ mod tests {
                 .to_owned(),
         );
         check(r#"{"_meta":7}"#, r#"{"_meta":7,"resultType":"complete"}"#.to_owned());
+    }
+
+    /// CACHE-02, CACHE-03, TYP-19: in an object nobody has described the keys that are there win, one by one.
+    #[test]
+    fn freshness_fills_what_the_object_leaves_open() {
+        let check = |result, expected| {
+            let hint = Freshness { ttl_ms: Some(5), scope: None };
+            let text = hinted(result, ProtocolVersion::V2026_07_28, Some(hint));
+            assert_eq!(text.split(",\"_meta\"").next(), Some(expected));
+        };
+        check(r#"{"a":1}"#, r#"{"a":1,"resultType":"complete","ttlMs":5,"cacheScope":"private""#);
+        check(r#"{"ttlMs":0}"#, r#"{"ttlMs":0,"resultType":"complete","cacheScope":"private""#);
+        check(r#"{"resultType":"odd"}"#, r#"{"resultType":"odd""#);
+        check(r#"{"resultType":7}"#, r#"{"resultType":7"#);
     }
 
     #[test]

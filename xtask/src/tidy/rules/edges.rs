@@ -101,6 +101,7 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "reqwest",
             "schemars",
             "jsonschema",
+            "opentelemetry",
             "duplexer-author",
             "duplexer-http",
         ],

@@ -38,6 +38,11 @@ pub(super) struct Table {
     pub(super) ours: Outstanding<Waiter>,
     pub(super) theirs: InFlight<Arc<Call>>,
     pub(super) load: Load,
+    /// Requests that have a handler's place and wait for a runner.
+    pub(super) ready: VecDeque<Accepted>,
+    /// Runners on their way to the first request they find ready.
+    pub(super) spare_runners: usize,
+    /// Requests that wait for a handler's place.
     pub(super) parked: VecDeque<Accepted>,
     pub(super) failure: Option<McpError>,
 }
@@ -81,6 +86,8 @@ impl Core {
                 ours: Outstanding::new(),
                 theirs: InFlight::new(),
                 load: Load::default(),
+                ready: VecDeque::new(),
+                spare_runners: 0,
                 parked: VecDeque::new(),
                 failure: None,
             }),

@@ -14,7 +14,7 @@ use super::core::{Accepted, Call, Core};
 use crate::dispatch::contain::contain;
 use crate::dispatch::invocation::MethodName;
 use crate::dispatch::outbox::{Admission, Offer};
-use crate::dispatch::{CallContext, Inbound, Invocation, Lane, lock};
+use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
 use crate::transport::Unanswered;
 
@@ -26,13 +26,8 @@ enum Run<T> {
 }
 
 impl<I: Inbound> Connection<I> {
-    /// Runs an accepted request as a task of this connection.
-    pub(super) fn spawn(self: &Arc<Self>, accepted: Accepted) -> tokio::task::JoinHandle<()> {
-        self.core.outbox.hold();
-        self.tasks.spawn(Arc::clone(self).handle(accepted))
-    }
-
-    async fn handle(self: Arc<Self>, accepted: Accepted) {
+    /// Runs one accepted request to its end.
+    pub(super) async fn handle(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, invocation, unanswered } = accepted;
         self.core.outbox.release();
         let method = MethodName::of(invocation.method());
@@ -40,34 +35,13 @@ impl<I: Inbound> Connection<I> {
             None
         } else {
             let handler = async { Arc::clone(&self.inbound).request(cx, invocation).await };
-            match supervise(&self.core, Some(&call), handler).await {
+            match self.supervise(Some(&call), handler).await {
                 Run::Returned(outcome) => Some(outcome),
                 Run::Panicked(error) => Some(Err(error)),
                 Run::Interrupted => None,
             }
         };
         self.core.conclude(&call, outcome, method.as_str(), unanswered).await;
-        self.vacate(call.lane);
-    }
-
-    /// Gives the place of an ended request to the next one that waits.
-    fn vacate(self: &Arc<Self>, lane: Lane) {
-        let mut table = lock(&self.core.table);
-        let next = match lane {
-            Lane::Standing => {
-                table.load.standing -= 1;
-                None
-            }
-            Lane::Ordinary | Lane::Inline => {
-                table.load.running -= 1;
-                table.unpark(&self.core)
-            }
-        };
-        drop(table);
-        self.core.room.notify_one();
-        if let Some(next) = next {
-            self.spawn(next);
-        }
     }
 
     /// Runs a notification's handler as a task of this connection.
@@ -76,12 +50,40 @@ impl<I: Inbound> Connection<I> {
         self.tasks.spawn(async move {
             let method = call.method().to_owned();
             let handler = async { Arc::clone(&connection.inbound).notification(cx, call).await };
-            if let Run::Panicked(error) = supervise(&connection.core, None, handler).await {
+            if let Run::Panicked(error) = connection.supervise(None, handler).await {
                 shown(&error, &method);
                 connection.core.raise(error);
             }
             lock(&connection.core.table).load.notifications -= 1;
         });
+    }
+
+    /// Polls a handler, contains its panics, and drops it when it is interrupted.
+    async fn supervise<F: Future>(self: &Arc<Self>, call: Option<&Call>, handler: F) -> Run<F::Output> {
+        let core = &*self.core;
+        let mut handler = pin!(Some(handler));
+        // Most handlers end when they are first polled and need none of it.
+        let mut interrupted = None;
+        let run = std::future::poll_fn(|cx| {
+            core.outbox.during(|| match poll_contained(core, handler.as_mut(), cx) {
+                Poll::Ready(run) => Poll::Ready(run),
+                Poll::Pending => {
+                    let interrupted = interrupted.get_or_insert_with(|| {
+                        self.suspend();
+                        Box::pin(interruption(core, call))
+                    });
+                    interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
+                }
+            })
+        })
+        .await;
+        match contain(|| handler.set(None)) {
+            Ok(()) => run,
+            Err(failure) => {
+                let _ = contain(|| drop(run));
+                Run::Panicked(failure)
+            }
+        }
     }
 }
 
@@ -160,30 +162,6 @@ fn write_answer<B: Body>(
 /// What the peer sees of a failure. How an author's error describes itself is the author's code as well.
 fn shown(failure: &McpError, method: &str) -> ErrorObject {
     contain(|| failure.to_wire(method)).unwrap_or_else(|_| ErrorObject::internal())
-}
-
-/// Polls a handler, contains its panics, and drops it when it is interrupted.
-async fn supervise<F: Future>(core: &Core, call: Option<&Call>, handler: F) -> Run<F::Output> {
-    let mut handler = pin!(Some(handler));
-    // Most handlers end when they are first polled and need none of it.
-    let mut interrupted = None;
-    let run = std::future::poll_fn(|cx| {
-        core.outbox.during(|| match poll_contained(core, handler.as_mut(), cx) {
-            Poll::Ready(run) => Poll::Ready(run),
-            Poll::Pending => {
-                let interrupted = interrupted.get_or_insert_with(|| Box::pin(interruption(core, call)));
-                interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
-            }
-        })
-    })
-    .await;
-    match contain(|| handler.set(None)) {
-        Ok(()) => run,
-        Err(failure) => {
-            let _ = contain(|| drop(run));
-            Run::Panicked(failure)
-        }
-    }
 }
 
 /// Resolves when a handler is to be dropped.

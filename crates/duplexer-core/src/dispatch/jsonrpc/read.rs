@@ -125,13 +125,11 @@ impl<I: Inbound> Connection<I> {
     fn message(self: &Arc<Self>, message: IncomingMessage, nameless: &mut u32) -> Next {
         let IncomingMessage { text, context, unanswered } = message;
         match Read::from(&text) {
-            Ok(Read::Batch) => match contain(|| self.inbound.batches()) {
-                Ok(Batches::Accepted) => Next::Batch(text, context),
-                _ => {
-                    let reason = "batches are not part of this protocol revision";
-                    self.malformed(&text, &Malformed::Invalid { id: None, reason }, nameless)
-                }
-            },
+            Ok(Read::Batch) if self.takes_batches() => Next::Batch(text, context),
+            Ok(Read::Batch) => {
+                let reason = "batches are not part of this protocol revision";
+                self.malformed(&text, &Malformed::Invalid { id: None, reason }, nameless)
+            }
             Ok(read) => self.frame(text, read, context, unanswered, nameless),
             Err(malformed) => self.malformed(&text, &malformed, nameless),
         }
@@ -211,6 +209,10 @@ impl<I: Inbound> Connection<I> {
         self.malformed(item, &malformed, nameless)
     }
 
+    fn takes_batches(&self) -> bool {
+        matches!(contain(|| self.inbound.batches()), Ok(Batches::Accepted))
+    }
+
     fn lane(&self, call: &Invocation) -> Lane {
         contain(|| self.inbound.lane(call)).unwrap_or(Lane::Ordinary)
     }
@@ -243,12 +245,13 @@ impl<I: Inbound> Connection<I> {
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation, unanswered };
-        let started = table.admit(accepted, &self.core);
-        drop(table);
-        match started {
-            Some(accepted) if lane == Lane::Inline => Next::Await(self.spawn(accepted)),
+        match table.admit(accepted, &self.core) {
+            Some(accepted) if lane == Lane::Inline => {
+                drop(table);
+                Next::Await(self.start_inline(accepted))
+            }
             Some(accepted) => {
-                self.spawn(accepted);
+                self.start(table, accepted);
                 Next::ReadOn
             }
             None => Next::WaitForRoom,

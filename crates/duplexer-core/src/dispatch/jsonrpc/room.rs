@@ -27,7 +27,7 @@ impl Core {
 
     fn can_read_on(&self) -> bool {
         let table = lock(&self.table);
-        !table.park_is_full(self) || !table.ours.is_empty()
+        !table.is_full(self) || !table.ours.is_empty()
     }
 
     pub(super) fn observe(&self, text: Option<&str>, reason: &dyn std::fmt::Display) {
@@ -70,9 +70,10 @@ impl Core {
 }
 
 impl Table {
-    fn park_is_full(&self, core: &Core) -> bool {
+    fn is_full(&self, core: &Core) -> bool {
         let limits = &core.options.limits;
-        self.parked.len() >= limits.parked || self.load.parked_bytes >= limits.parked_bytes
+        self.load.running >= limits.running
+            && (self.parked.len() >= limits.parked || self.load.parked_bytes >= limits.parked_bytes)
     }
 
     pub(super) fn has_place(&self, lane: Lane, core: &Core) -> bool {
@@ -80,9 +81,7 @@ impl Table {
         match lane {
             Lane::Standing => self.load.standing < limits.standing,
             Lane::Inline => true,
-            Lane::Ordinary => {
-                self.load.running < limits.running || !self.park_is_full(core) || self.takes_one_more(core)
-            }
+            Lane::Ordinary => !self.is_full(core) || self.takes_one_more(core),
         }
     }
 

@@ -6,7 +6,7 @@ use duplexer_types::json::{Json, Members};
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
-use duplexer_types::methods::{self, Direction, Notification, Request};
+use duplexer_types::methods::{self, Direction, Method, Notification, Request};
 use duplexer_types::progress::ProgressParams;
 use duplexer_types::resource::ResourceUpdatedParams;
 use duplexer_types::roots::ListRootsResult;
@@ -64,7 +64,12 @@ impl<S> Context<S> {
     }
 
     /// Tells the client something on behalf of this message.
+    ///
+    /// In the envelope era changes reach whoever has subscribed to them, and nobody through this.
     pub fn notify<N: Notification>(&self, params: &N::Params) -> Sending {
+        if self.protocol_version().era() == Era::Envelope && is_change(N::METHOD) {
+            return Sending::done();
+        }
         tell::<N>(&*self.scope().call.channel, self.protocol_version(), params)
     }
 
@@ -181,6 +186,17 @@ impl Connection {
         params.logger = logger.map(Into::into);
         self.notify::<methods::Message>(&params)
     }
+}
+
+/// Whether a notification tells of a change: in the envelope era those exist only on the streams of subscribers.
+pub(crate) fn is_change(method: Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsListChanged
+            | Method::PromptsListChanged
+            | Method::ResourcesListChanged
+            | Method::ResourcesUpdated
+    )
 }
 
 async fn ask<M: Request>(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_types::error::ErrorCode;
+use duplexer_types::methods::Method;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -13,7 +14,7 @@ use crate::error::McpError;
 use crate::server::context::Context;
 use crate::server::outcome::Outcome;
 
-/// Ends requests that take too long: their handler is dropped and the client told.
+/// Ends requests that take too long: their handler is dropped and the client told. What stands for long may.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout(Duration);
 
@@ -31,6 +32,9 @@ impl Middleware for Timeout {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        if stands(&message) {
+            return next.run(cx, message);
+        }
         let limit = self.0;
         Box::pin(async move {
             let text = format!("Request '{}' timed out", message.method());
@@ -42,7 +46,13 @@ impl Middleware for Timeout {
     }
 }
 
-/// Lets so many requests run at the same time; further ones wait their turn. Notifications pass.
+/// Whether the client decides how long a request takes.
+fn stands(message: &Invocation) -> bool {
+    Method::parse(message.method()).is_some_and(Method::is_standing)
+}
+
+/// Lets so many requests run at the same time; further ones wait their turn. Notifications pass,
+/// and so do requests that stand for as long as the client likes.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Semaphore>);
 
@@ -60,7 +70,7 @@ impl Middleware for ConcurrencyLimit {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        if cx.request_id().is_none() {
+        if cx.request_id().is_none() || stands(&message) {
             return next.run(cx, message);
         }
         let places = Arc::clone(&self.0);

@@ -1,15 +1,15 @@
 //! Describing a server, step by step. Generics end here.
 
+mod advertise;
+
 use std::any::Any;
-use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use duplexer_types::icon::Icon;
 use duplexer_types::json::Json;
 use duplexer_types::lifecycle::Implementation;
-use duplexer_types::meta::valid_key;
-use duplexer_types::methods::{Method, Notification, Request};
+use duplexer_types::methods::{METHODS, Method, Notification, Request};
 use duplexer_types::version::Window;
 use duplexer_types::wire::Freshness;
 use serde::Serialize;
@@ -23,6 +23,8 @@ use crate::error::BoxError;
 use crate::server::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
 use crate::server::lifecycle;
 use crate::server::middleware::Middleware;
+use crate::server::request_state::RequestState;
+use crate::server::subscriptions;
 
 /// A server being described. `S` is the state that handlers registered from here on get.
 #[must_use = "a server exists once it is built"]
@@ -42,6 +44,8 @@ struct Rest {
     hints: Vec<(String, Freshness)>,
     advertised: Advertised,
     tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// Where among the middleware the states of requests are sealed.
+    sealing: Option<usize>,
     parts: Vec<Box<dyn Part>>,
     faults: Vec<BuildError>,
 }
@@ -73,6 +77,9 @@ pub enum BuildError {
     /// An extension was given twice.
     #[error("extension '{0}' is registered twice")]
     DuplicateExtension(String),
+    /// Nothing says for which server its request states are.
+    #[error("request states need an audience: name the server, or say `RequestState::audience`")]
+    NoAudience,
     /// The server's identity cannot be rendered.
     #[error("the server's identity cannot be written as JSON")]
     Identity(#[source] serde_json::Error),
@@ -296,32 +303,27 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
+    /// Seals the states that handlers send through the client when they ask for input.
+    ///
+    /// It is middleware, and what is added after it sees plain states: add it behind tracing and before the rest.
+    /// A later call replaces an earlier one in its place.
+    pub fn request_state(mut self, state: RequestState) -> Self {
+        let Some(sealing) = state.into_middleware(&self.info.name) else {
+            self.rest.faults.push(BuildError::NoAudience);
+            return self;
+        };
+        if let Some(earlier) = self.rest.sealing.and_then(|place| self.middleware.get_mut(place)) {
+            *earlier = Arc::new(sealing);
+        } else {
+            self.rest.sealing = Some(self.middleware.len());
+            self.middleware.push(Arc::new(sealing));
+        }
+        self
+    }
+
     /// How fresh the results of a cacheable method are, where its handler does not say.
     pub fn cache_hint(mut self, method: impl Into<String>, hint: Freshness) -> Self {
         self.rest.hints.push((method.into(), hint));
-        self
-    }
-
-    /// Which list changes are promised to clients of the handshake era.
-    pub fn notification_options(mut self, changes: NotificationOptions) -> Self {
-        self.rest.advertised.changes = changes;
-        self
-    }
-
-    /// Advertises an experimental capability.
-    pub fn experimental(mut self, name: impl Into<String>, settings: impl Into<Json>) -> Self {
-        self.rest.advertised.experimental.insert(name, settings.into());
-        self
-    }
-
-    /// Advertises an extension with its settings.
-    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
-        let id = id.into();
-        if !id.contains('/') || !valid_key(&id) || id.ends_with('/') {
-            self.rest.faults.push(BuildError::ExtensionId(id));
-        } else if self.rest.advertised.extensions.insert(id.clone(), settings.into()).is_some() {
-            self.rest.faults.push(BuildError::DuplicateExtension(id));
-        }
         self
     }
 
@@ -356,12 +358,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         if let Some(fault) = self.rest.faults.into_iter().next() {
             return Err(fault);
         }
-        let mut hints: HashMap<Method, Freshness> =
-            capabilities::cacheable().map(|method| (method, Freshness::default())).collect();
-        for (name, hint) in self.rest.hints {
-            let slot = Method::parse(&name).and_then(|method| hints.get_mut(&method));
-            *slot.ok_or(BuildError::NotCacheable { got: name })? = hint;
-        }
+        let hints = freshness(self.rest.hints)?;
         let mut kept = part::Kept::new();
         for part in self.rest.parts {
             let into = &mut Installer {
@@ -373,6 +370,9 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             part.install(into).map_err(BuildError::Part)?;
         }
         lifecycle::register(&mut self.handlers);
+        if self.rest.advertised.subscriptions.is_some() {
+            subscriptions::register(&mut self.handlers);
+        }
         let stamp = Json::of(&self.info).map_err(BuildError::Identity)?;
         Ok(Server(Arc::new(Registry {
             identity: Identity { info: self.info, stamp, instructions: self.instructions },
@@ -385,6 +385,18 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             kept,
         })))
     }
+}
+
+/// What unset freshness is filled with, by method.
+fn freshness(given: Vec<(String, Freshness)>) -> Result<Vec<Option<Freshness>>, BuildError> {
+    let mut hints: Vec<_> =
+        METHODS.iter().map(|row| row.method.is_cacheable().then(Freshness::default)).collect();
+    for (name, hint) in given {
+        let method = Method::parse(&name).filter(|method| method.is_cacheable());
+        let slot = method.and_then(|method| hints.get_mut(method as usize));
+        *slot.ok_or(BuildError::NotCacheable { got: name })? = Some(hint);
+    }
+    Ok(hints)
 }
 
 impl Handlers {

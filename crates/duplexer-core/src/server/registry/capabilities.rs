@@ -64,3 +64,87 @@ pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapab
 pub(super) fn cacheable() -> impl Iterator<Item = Method> {
     METHODS.iter().map(|row| row.method).filter(|method| method.is_cacheable())
 }
+
+#[cfg(test)]
+mod tests {
+    use duplexer_types::json::Json;
+    use duplexer_types::lifecycle::EmptyResult;
+    use duplexer_types::page::PaginatedParams;
+    use duplexer_types::prompt::ListPromptsResult;
+    use duplexer_types::resource::{ListResourcesResult, SubscribeParams};
+    use duplexer_types::tool::ListToolsResult;
+    use duplexer_types::{logging, methods, subscription};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::error::McpError;
+    use crate::server::{Server, ServerBuilder};
+
+    fn lists() -> ServerBuilder<()> {
+        Server::builder("s")
+            .on(methods::ToolsList, |_: PaginatedParams| async {
+                Ok::<_, McpError>(ListToolsResult::new(vec![]))
+            })
+            .on(methods::PromptsList, |_: PaginatedParams| async {
+                Ok::<_, McpError>(ListPromptsResult::new(vec![]))
+            })
+            .on(methods::ResourcesList, |_: PaginatedParams| async {
+                Ok::<_, McpError>(ListResourcesResult::new(vec![]))
+            })
+    }
+
+    fn check(builder: ServerBuilder<()>, version: ProtocolVersion, expected: &Value) {
+        let derived = builder.build().unwrap().capabilities(version);
+        let mut text = Vec::new();
+        duplexer_types::wire::write_params(&mut text, &derived, version, None).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), *expected, "{version}");
+    }
+
+    /// SRV-05: from handlers and promises; `listChanged` is told even when it is false; extensions cannot be told.
+    #[test]
+    fn a_handshake_server_can_do_what_it_handles() {
+        let check = |builder, expected| check(builder, ProtocolVersion::LATEST_HANDSHAKE, &expected);
+        check(Server::builder("s"), json!({}));
+        let quiet = json!({ "listChanged": false });
+        let resources = json!({ "listChanged": false, "subscribe": false });
+        check(lists(), json!({ "tools": quiet, "prompts": quiet, "resources": resources }));
+        let told = json!({ "listChanged": true });
+        let all = lists()
+            .notification_options(NotificationOptions::all())
+            .extension("a.b/c", Json::object())
+            .experimental("x", json!({ "y": 1 }))
+            .on(methods::ResourcesSubscribe, |_: SubscribeParams| async {
+                Ok::<_, McpError>(EmptyResult::new())
+            })
+            .on(methods::LoggingSetLevel, |_: logging::SetLevelParams| async {
+                Ok::<_, McpError>(EmptyResult::new())
+            });
+        let expected = json!({
+            "tools": told, "prompts": told, "resources": { "listChanged": true, "subscribe": true },
+            "logging": {}, "experimental": { "x": { "y": 1 } },
+        });
+        check(all, expected);
+    }
+
+    /// SRV-06: changes reach whoever listens, so one handler decides; extensions are told when there are any.
+    #[test]
+    fn an_envelope_server_reports_changes_when_it_serves_listeners() {
+        let check = |builder, expected| check(builder, ProtocolVersion::LATEST_ENVELOPE, &expected);
+        let promised = lists().notification_options(NotificationOptions::all());
+        let quiet = json!({ "listChanged": false });
+        let resources = json!({ "listChanged": false, "subscribe": false });
+        check(promised, json!({ "tools": quiet, "prompts": quiet, "resources": resources }));
+        let listens = lists().extension("a.b/c", Json::object()).on(
+            methods::SubscriptionsListen,
+            |_: subscription::SubscriptionsListenParams| async {
+                Ok::<_, McpError>(subscription::SubscriptionsListenResult::new())
+            },
+        );
+        let told = json!({ "listChanged": true });
+        let expected = json!({
+            "tools": told, "prompts": told, "resources": { "listChanged": true, "subscribe": true },
+            "extensions": { "a.b/c": {} },
+        });
+        check(listens, expected);
+    }
+}

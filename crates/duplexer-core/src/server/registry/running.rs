@@ -19,7 +19,8 @@ use crate::error::{BoxError, McpError};
 use crate::server::connection::Connection;
 use crate::server::context::States;
 use crate::server::outcome::Outcome;
-use crate::server::runner::ServerRunner;
+use crate::server::runner::{ServerRunner, Shaped};
+use crate::server::subscriptions::Subscriptions;
 
 /// How long all lifespans together may take to end.
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
@@ -32,6 +33,7 @@ struct Inner {
     server: Server,
     states: Arc<States>,
     initialize: InitializeOverride,
+    subscriptions: Option<Arc<Subscriptions>>,
     /// What outlives the request it belongs to, such as the hooks of a connection whose request was cancelled.
     unfinished: TaskTracker,
 }
@@ -66,11 +68,14 @@ impl Server {
                 }
             }
         }
+        let unfinished = TaskTracker::new();
+        let plan = self.0.advertised.subscriptions.clone();
         Ok(Running(Arc::new(Inner {
             server: self.clone(),
             states: Arc::new(states),
             initialize: InitializeOverride::default(),
-            unfinished: TaskTracker::new(),
+            subscriptions: plan.map(|plan| Arc::new(Subscriptions::new(plan, unfinished.clone()))),
+            unfinished,
         })))
     }
 }
@@ -84,8 +89,13 @@ impl Running {
     /// The same run, with another handshake.
     #[must_use]
     pub fn with_initialize(&self, initialize: InitializeOverride) -> Self {
-        let (server, states) = (self.0.server.clone(), Arc::clone(&self.0.states));
-        Self(Arc::new(Inner { server, states, initialize, unfinished: self.0.unfinished.clone() }))
+        Self(Arc::new(Inner {
+            server: self.0.server.clone(),
+            states: Arc::clone(&self.0.states),
+            initialize,
+            subscriptions: self.0.subscriptions.clone(),
+            unfinished: self.0.unfinished.clone(),
+        }))
     }
 
     /// Calls a handler as a request of `connection` would, without any transport.
@@ -98,18 +108,22 @@ impl Running {
     ) -> Result<Outcome, McpError> {
         let message = Invocation::new(method.to_owned(), params.map(ByteString::from));
         ServerRunner::new(self.clone(), Arc::clone(connection))
-            .outcome(cx, message)
+            .request(cx, message)
             .await
-            .map(|(outcome, _)| outcome)
+            .map(Shaped::into_outcome)
     }
 
-    /// Ends every lifespan, the last one first. Bounded in time.
+    /// Ends every subscription, then every lifespan, the last one first. Bounded in time.
     pub async fn shutdown(&self) {
         self.shutdown_within(SHUTDOWN_BUDGET).await;
     }
 
-    pub(crate) async fn shutdown_within(&self, budget: Duration) {
+    /// Ends every lifespan within a budget that others share.
+    pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
+        if let Some(subscriptions) = self.subscriptions() {
+            subscriptions.close();
+        }
         self.0.unfinished.close();
         if timeout(budget, self.0.unfinished.wait()).await.is_err() {
             tracing::warn!("hooks of ended connections took too long and were left behind");
@@ -130,6 +144,10 @@ impl Running {
         &self.0.server.0
     }
 
+    pub(crate) fn subscriptions(&self) -> Option<&Arc<Subscriptions>> {
+        self.0.subscriptions.as_ref()
+    }
+
     pub(crate) fn states(&self) -> &Arc<States> {
         &self.0.states
     }
@@ -140,7 +158,7 @@ impl Running {
 
     /// What the envelope era adds to a result of this method.
     pub(crate) fn stamp(&self, method: Option<Method>) -> Stamp<'_> {
-        let hint = method.and_then(|method| self.registry().hints.get(&method).copied());
+        let hint = method.and_then(|method| self.registry().hints.get(method as usize).copied().flatten());
         Stamp { server_info: Some(&self.registry().identity.stamp), hint }
     }
 

@@ -7,6 +7,7 @@ use duplexer_types::methods::Method;
 use super::Way;
 use crate::dispatch::{BoxFuture, NotifyOnly, Outbound, OutboundRequest, Sending};
 use crate::error::CallError;
+use crate::server::context::is_change;
 
 /// Carries notifications, refuses requests, and drops changes: those exist only on the streams of subscribers.
 pub(crate) struct EnvelopeStream(NotifyOnly);
@@ -23,15 +24,9 @@ impl Outbound for EnvelopeStream {
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
-        let is_change = matches!(
-            Method::parse(method),
-            Some(
-                Method::ToolsListChanged
-                    | Method::PromptsListChanged
-                    | Method::ResourcesListChanged
-                    | Method::ResourcesUpdated
-            )
-        );
-        if is_change { Sending::done() } else { self.0.notify(method, params) }
+        if Method::parse(method).is_some_and(is_change) {
+            return Sending::done();
+        }
+        self.0.notify(method, params)
     }
 }

@@ -1,16 +1,21 @@
 //! What sits above the dispatcher of a stream: it decides the era with the first request, and keeps to it.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
 use std::time::Duration;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion, feature};
 
-use super::{EnvelopeStream, Way, serve_one};
+use tokio::sync::OnceCell;
+
+use super::{CloseOnDrop, EnvelopeStream, Way, serve_one};
 use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, lock};
 use crate::error::McpError;
-use crate::server::connection::Connection;
+use crate::server::connection::{Connection, contained};
 use crate::server::envelope;
 use crate::server::lifecycle::served_envelopes;
 use crate::server::registry::Running;
@@ -25,7 +30,9 @@ pub(super) struct EraRouter {
     running: Running,
     era: OnceLock<Decided>,
     /// Notifications from before the decision, to be handled before the first request.
-    early: Mutex<Vec<Invocation>>,
+    early: Mutex<VecDeque<Invocation>>,
+    /// Set when those have been handled; whatever comes after them waits for it.
+    replayed: OnceCell<()>,
     peer: Way,
     /// The transport's context without its back-channel, made once for a stream.
     one_way: Mutex<Option<OneWay>>,
@@ -43,7 +50,14 @@ enum Decided {
 
 impl EraRouter {
     pub(super) fn new(running: Running, peer: Way) -> Self {
-        Self { running, era: OnceLock::new(), early: Mutex::default(), peer, one_way: Mutex::default() }
+        Self {
+            running,
+            era: OnceLock::new(),
+            early: Mutex::default(),
+            replayed: OnceCell::new(),
+            peer,
+            one_way: Mutex::default(),
+        }
     }
 
     /// The first request decides; `initialize` is a handshake even in an envelope.
@@ -63,13 +77,9 @@ impl EraRouter {
         ServerRunner::new(self.running.clone(), Arc::new(connection))
     }
 
-    async fn serve(&self, cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
+    async fn serve(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
         let decided = self.decide(&call);
-        let early = std::mem::take(&mut *lock(&self.early));
-        for notification in early {
-            let cx = CallContext::new(None, Arc::clone(&cx.transport), Arc::clone(&cx.channel));
-            self.tell(decided, cx, notification).await;
-        }
+        self.replay(&cx).await;
         match decided {
             Decided::Handshake(runner) => {
                 refuse_envelope(&call)?;
@@ -79,10 +89,41 @@ impl EraRouter {
         }
     }
 
+    /// Starts the handlers of the early notifications, in order and before anything that came after them.
+    ///
+    /// Their ends are not waited for: one may ask the client something, which then waits for us.
+    async fn replay(self: &Arc<Self>, cx: &CallContext) {
+        self.replayed
+            .get_or_init(|| async {
+                while let Some(notification) = self.next_early() {
+                    let cx = CallContext::new(None, Arc::clone(&cx.transport), Arc::clone(&cx.channel));
+                    let mut told = Box::pin(contained(Arc::clone(self).tell_early(cx, notification)));
+                    let polled = poll_fn(|cx| Poll::Ready(told.as_mut().poll(cx))).await;
+                    if polled.is_pending() {
+                        self.running.finish_later(told);
+                    }
+                }
+            })
+            .await;
+    }
+
+    fn next_early(&self) -> Option<Invocation> {
+        lock(&self.early).pop_front()
+    }
+
+    async fn tell_early(self: Arc<Self>, cx: CallContext, call: Invocation) {
+        let channel = Arc::clone(&cx.channel);
+        tokio::select! {
+            biased;
+            () = self.tell(cx, call) => {}
+            () = channel.closing().raised() => {}
+        }
+    }
+
     async fn envelope(&self, way: &Way, mut cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
         refuse_handshake(&call)?;
-        let version = envelope::classify(&call, None)?;
-        let connection = Connection::envelope(version, call.clone(), Arc::clone(way));
+        let call = Arc::new(call);
+        let connection = envelope::open(&call, None, Arc::clone(way))?;
         cx.transport = self.one_way(&cx.transport);
         serve_one(&self.running, Arc::new(connection), cx, call).await
     }
@@ -101,16 +142,19 @@ impl EraRouter {
         closed
     }
 
-    async fn tell(&self, decided: &Decided, cx: CallContext, call: Invocation) {
-        match decided {
-            Decided::Handshake(runner) => runner.notification(cx, call).await,
-            Decided::Envelope(way) => {
+    async fn tell(&self, mut cx: CallContext, call: Invocation) {
+        match self.era.get() {
+            None => {}
+            Some(Decided::Handshake(runner)) => runner.notification(cx, call).await,
+            Some(Decided::Envelope(way)) => {
                 // A notification has no envelope: it is nobody's in particular, in the newest revision.
                 let version = ProtocolVersion::LATEST_ENVELOPE;
-                let connection = Arc::new(Connection::envelope(version, call.clone(), Arc::clone(way)));
-                let runner = ServerRunner::new(self.running.clone(), Arc::clone(&connection));
-                runner.notification(cx, call).await;
+                let connection = Arc::new(Connection::anonymous(version, Arc::clone(way)));
+                let closing = CloseOnDrop(&self.running, Arc::clone(&connection));
+                cx.transport = self.one_way(&cx.transport);
+                ServerRunner::new(self.running.clone(), Arc::clone(&connection)).notification(cx, call).await;
                 connection.close().await;
+                drop(closing);
             }
         }
     }
@@ -171,9 +215,8 @@ impl Inbound for EraRouter {
     }
 
     async fn notification(self: Arc<Self>, cx: CallContext, call: Invocation) {
-        if let Some(decided) = self.era.get() {
-            self.tell(decided, cx, call).await;
-        }
+        self.replay(&cx).await;
+        self.tell(cx, call).await;
     }
 
     fn lane(&self, call: &Invocation) -> Lane {
@@ -192,12 +235,17 @@ impl Inbound for EraRouter {
 
     /// In the order of the wire: what comes before the first request waits for it, and does not decide.
     fn intercept(&self, call: &Invocation) -> Intercept {
-        if self.era.get().is_some() {
-            return Intercept::Forward;
+        match self.era.get() {
+            Some(Decided::Handshake(runner)) => {
+                runner.confirm(call);
+                return Intercept::Forward;
+            }
+            Some(Decided::Envelope(_)) => return Intercept::Forward,
+            None => {}
         }
         let mut early = lock(&self.early);
         if early.len() < KEPT {
-            early.push(call.clone());
+            early.push_back(call.clone());
         }
         Intercept::Consume
     }
@@ -233,6 +281,11 @@ impl Inbound for HandshakeInbound {
     fn batches(&self) -> Batches {
         handshake_batches(&self.0)
     }
+
+    fn intercept(&self, call: &Invocation) -> Intercept {
+        self.0.confirm(call);
+        Intercept::Forward
+    }
 }
 
 /// A client may send its next request right behind `initialize` and finds the connection open.
@@ -241,7 +294,7 @@ fn handshake_lane(call: &Invocation) -> Lane {
 }
 
 fn envelope_lane(call: &Invocation) -> Lane {
-    if Method::parse(call.method()) == Some(Method::SubscriptionsListen) {
+    if Method::parse(call.method()).is_some_and(Method::is_standing) {
         Lane::Standing
     } else {
         Lane::Ordinary

@@ -309,7 +309,7 @@ async fn a_handler_sees_what_the_transport_says(kind: Kind) {
         Ok(Reply::of(&json!({"kind": cx.transport.kind, "headers": headers})))
     });
     let mut context = kind.context();
-    context.headers = vec![("x-one".into(), "1".into()), ("x-two".into(), "2".into())];
+    context.headers = vec![("x-one".into(), "1".into()), ("x-two".into(), "2".into())].into();
     let link = kind.link_with(Desk::new(), desk, context).await;
     let seen = link.left.call("context", json!({})).await.unwrap();
     assert_eq!(seen, json!({"kind": kind.context().kind, "headers": ["1"]}));

@@ -1,8 +1,9 @@
 //! The correlator against a naive model.
 
+use duplexer_types::jsonrpc::RequestId;
 use proptest::prelude::*;
 
-use super::*;
+use crate::dispatch::correlator::{InFlight, Outstanding, Taken, Ticket};
 
 fn number(n: i64) -> RequestId {
     n.into()

@@ -1,0 +1,216 @@
+//! Calling requests off, in both directions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+
+use super::{Wire, result};
+use crate::dispatch::tests::{Desk, Reply};
+use crate::dispatch::{Abandon, CallOptions, CancelMode, DispatchOptions, Outbound, OutboundRequest};
+use crate::error::McpError;
+
+/// Waits until it is cancelled, then does what is asked.
+fn looking(mode: &'static str, ended: mpsc::Sender<bool>) -> Desk {
+    Desk::new().on("look", move |cx, _| {
+        let ended = ended.clone();
+        async move {
+            cx.channel.cancellation().raised().await;
+            ended.send(cx.channel.cancellation().is_raised()).await.unwrap();
+            match mode {
+                "returns" => Ok(Reply::of(&json!("too late"))),
+                "fails" => Err(McpError::internal("too late")),
+                _ => panic!("too late"),
+            }
+        }
+    })
+}
+
+fn mode(cancel: CancelMode) -> DispatchOptions {
+    DispatchOptions { cancel, ..DispatchOptions::default() }
+}
+
+/// DISP-24, DISP-25: whatever the handler makes of it.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_only_hears_of_its_cancellation_is_never_answered() {
+    for outcome in ["returns", "fails", "panics"] {
+        let (ended, mut seen) = mpsc::channel(1);
+        let mut wire = Wire::with(looking(outcome, ended), mode(CancelMode::Signal)).await;
+        wire.ask(&json!(1), "look").await;
+        wire.hear_nothing_else().await;
+        wire.cancel(&json!(1)).await;
+        assert_eq!(seen.recv().await, Some(true));
+        wire.hear_nothing_else().await;
+        // The id is free while the old handler may still be at it.
+        wire.ask(&json!(1), "echo").await;
+        assert_eq!(wire.hear().await, result(&json!(1), &json!({})));
+    }
+}
+
+/// DISP-24, DISP-25.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_request_is_dropped_and_never_answered() {
+    let dropped = Arc::new(Notify::new());
+    let told = Arc::clone(&dropped);
+    let desk = Desk::new().on("stuck", move |_, _| {
+        let guard = OnDrop(Arc::clone(&told));
+        async move {
+            let _guard = guard;
+            std::future::pending().await
+        }
+    });
+    let mut wire = Wire::with(desk, mode(CancelMode::Interrupt)).await;
+    wire.ask(&json!("7"), "stuck").await;
+    wire.hear_nothing_else().await;
+    // DISP-03: the peer may echo the id with the other JSON type.
+    wire.cancel(&json!(7)).await;
+    dropped.notified().await;
+    wire.hear_nothing_else().await;
+}
+
+/// A request that is called off before its handler has started never starts.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_called_off_at_once_is_not_even_started() {
+    for cancel in [CancelMode::Interrupt, CancelMode::Signal] {
+        let started = Arc::new(Notify::new());
+        let told = Arc::clone(&started);
+        let desk = Desk::new().on("start", move |_, _| {
+            told.notify_one();
+            async { Ok(Reply::of(&json!({}))) }
+        });
+        let mut wire = Wire::with(desk, mode(cancel)).await;
+        wire.ask(&json!(1), "start").await;
+        wire.cancel(&json!(1)).await;
+        wire.hear_nothing_else().await;
+        assert!(tokio::time::timeout(Duration::from_secs(1), started.notified()).await.is_err());
+    }
+}
+
+struct OnDrop(Arc<Notify>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// DISP-03, overridden: 1 and "1" run together, and a cancel means the exact one.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_prefers_the_exact_id_to_its_twin() {
+    let desk = Desk::new().on("look", |cx, _| async move {
+        cx.channel.cancellation().raised().await;
+        Ok(Reply::of(&json!("unheard")))
+    });
+    let mut wire = Wire::with(desk, mode(CancelMode::Interrupt)).await;
+    wire.ask(&json!(1), "look").await;
+    wire.ask(&json!("1"), "look").await;
+    wire.cancel(&json!("1")).await;
+    // The string is free again, the number is not.
+    wire.ask(&json!("1"), "echo").await;
+    assert_eq!(wire.hear().await, result(&json!("1"), &json!({})));
+    wire.ask(&json!(1), "echo").await;
+    assert_eq!(wire.hear().await["error"]["code"], json!(-32600));
+}
+
+/// DISP-24: unknown, malformed and late cancels change nothing.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_names_no_request_is_ignored() {
+    let mut wire = Wire::new(Desk::new()).await;
+    for id in [json!(5), json!(true), json!(null), json!(1.5)] {
+        wire.cancel(&id).await;
+    }
+    wire.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#).await;
+    wire.hear_nothing_else().await;
+    wire.cancel(&json!("fence")).await;
+    wire.hear_nothing_else().await;
+}
+
+/// DISP-27.
+#[tokio::test(start_paused = true)]
+async fn cancels_and_progress_still_reach_the_notification_handler() {
+    let (seen, mut heard) = mpsc::channel(4);
+    let desk = Desk::new().on_notification(move |_, call| {
+        let seen = seen.clone();
+        async move { seen.send(call.method().to_owned()).await.unwrap() }
+    });
+    let mut wire = Wire::new(desk).await;
+    wire.cancel(&json!(1)).await;
+    assert_eq!(heard.recv().await.as_deref(), Some("notifications/cancelled"));
+    wire.say(
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+    )
+    .await;
+    assert_eq!(heard.recv().await.as_deref(), Some("notifications/progress"));
+}
+
+fn cancelled(id: &Value, reason: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": reason}})
+}
+
+/// DISP-07: the clock starts when the frame has left, and the late answer is nobody's.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_times_out_tells_the_peer_to_stop() {
+    let mut wire = Wire::new(Desk::new()).await;
+    let peer = wire.peer.clone();
+    let options = CallOptions::new().timeout(Duration::from_millis(1500));
+    let mut calls = tokio::task::JoinSet::new();
+    calls.spawn(async move { peer.request(OutboundRequest::new("slow").options(options)).await });
+    assert_eq!(wire.hear().await, json!({"jsonrpc": "2.0", "id": 1, "method": "slow"}));
+    assert_eq!(wire.hear().await, cancelled(&json!(1), "timed out after 1.5s"));
+    let outcome = calls.join_next().await.unwrap().unwrap().unwrap_err();
+    assert_eq!(outcome.to_string(), "Request 'slow' timed out");
+    wire.say(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
+    wire.hear_nothing_else().await;
+}
+
+/// DISP-07: as long as the frame has not left, nothing is charged.
+#[tokio::test(start_paused = true)]
+async fn a_timeout_counts_from_the_end_of_the_write() {
+    let mut wire = Wire::holding(Desk::new(), DispatchOptions::default(), 64).await;
+    let peer = wire.peer.clone();
+    let mut calls = tokio::task::JoinSet::new();
+    let long = json!({"text": "x".repeat(300)});
+    let options = CallOptions::new().timeout(Duration::from_secs(1));
+    let request = OutboundRequest::new("slow").params(long).options(options);
+    calls.spawn(async move { peer.request(request).await });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(wire.hear().await["method"], json!("slow"));
+    wire.say(r#"{"jsonrpc":"2.0","id":1,"result":5}"#).await;
+    assert_eq!(calls.join_next().await.unwrap().unwrap().unwrap(), "5");
+}
+
+/// DISP-09, DISP-10: unless the method may not be cancelled.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_tells_the_peer_to_stop_unless_it_must_not() {
+    let mut wire = Wire::new(Desk::new()).await;
+    for abandon in [Abandon::Cancel, Abandon::Silent] {
+        let peer = wire.peer.clone();
+        let mut calls = tokio::task::JoinSet::new();
+        let options = CallOptions::new().abandon(abandon);
+        calls.spawn(async move { peer.request(OutboundRequest::new("slow").options(options)).await });
+        let asked = wire.hear().await;
+        calls.shutdown().await;
+        if abandon == Abandon::Cancel {
+            assert_eq!(wire.hear().await, cancelled(&asked["id"], "caller cancelled"));
+        }
+        wire.hear_nothing_else().await;
+    }
+}
+
+/// DISP-09: a call that was answered, or never sent, is not called off.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_its_answer_or_was_never_sent_is_not_called_off() {
+    let mut wire = Wire::new(Desk::new()).await;
+    let peer = wire.peer.clone();
+    drop(peer.request(OutboundRequest::new("unpolled")));
+    let mut calls = tokio::task::JoinSet::new();
+    calls.spawn(async move { peer.request(OutboundRequest::new("quick")).await });
+    let asked = wire.hear().await;
+    assert_eq!(asked["method"], json!("quick"));
+    // DISP-03: a peer may echo the id as a string.
+    wire.say(&json!({"jsonrpc": "2.0", "id": asked["id"].to_string(), "error": {"code": 9, "message": "no", "data": [1]}}).to_string()).await;
+    let refused = calls.join_next().await.unwrap().unwrap().unwrap_err().as_error_object().unwrap();
+    assert_eq!((refused.code.0, &*refused.message, refused.data::<Vec<u8>>()), (9, "no", Some(vec![1])));
+    wire.hear_nothing_else().await;
+}

@@ -1,0 +1,236 @@
+//! Lines that are not a frame, and frames nobody waits for.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::{Wire, error, result};
+use crate::dispatch::tests::{Desk, Reply};
+use crate::dispatch::{Batches, DispatchOptions, Intercept, Lane, lock};
+
+const PARSE: (i64, &str) = (-32700, "Parse error");
+
+/// DISP-22, STDIO-02: a request whose id can be read is answered under it, whatever else is wrong.
+#[tokio::test(start_paused = true)]
+async fn a_malformed_request_is_answered_under_its_id_if_that_can_be_read() {
+    let mut wire = Wire::new(Desk::new()).await;
+    let cases = [
+        (r#"{"jsonrpc":"1.0","id":7,"method":"echo"}"#, json!(7), "jsonrpc is not \"2.0\""),
+        (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, json!("a"), "the method is not a string"),
+        (r#"{"jsonrpc":"2.0","id":8,"method":"echo","params":[1]}"#, json!(8), "params is not an object"),
+        (r#"{"jsonrpc":"2.0","id":9}"#, json!(9), "there is neither a method nor a result"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"echo","method":"x"}"#, json!(1), "a member stands twice"),
+    ];
+    for (line, id, reason) in cases {
+        wire.say(line).await;
+        assert_eq!(wire.hear().await, error(Some(&id), -32600, &format!("Invalid request: {reason}")));
+    }
+    wire.hear_nothing_else().await;
+}
+
+/// TYP-02, TYP-05.
+#[tokio::test(start_paused = true)]
+async fn a_bad_id_is_refused_without_one_and_is_never_a_notification() {
+    let intercepted = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&intercepted);
+    let desk = Desk::new().on_intercept(move |_| {
+        *lock(&count) += 1;
+        Intercept::Forward
+    });
+    let mut wire = Wire::new(desk).await;
+    for id in ["null", "1.5", "true", "[]", "{}"] {
+        wire.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"echo"}}"#)).await;
+        let message = "Invalid request: the id is neither a string nor an integer";
+        assert_eq!(wire.hear().await, error(None, -32600, message), "{id}");
+    }
+    wire.hear_nothing_else().await;
+    assert_eq!(*lock(&intercepted), 0);
+}
+
+/// DISP-22: and serving goes on after each.
+#[tokio::test(start_paused = true)]
+async fn what_is_not_json_or_too_long_is_a_parse_error_without_an_id() {
+    let mut wire = Wire::new(Desk::new()).await;
+    let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(5000));
+    for line in ["{", "nonsense", &long] {
+        wire.say(line).await;
+        assert_eq!(wire.hear().await, error(None, PARSE.0, PARSE.1));
+        wire.hear_nothing_else().await;
+    }
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"echo","params":{{"a":{}{}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    wire.say(&deep).await;
+    assert_eq!(wire.hear().await, error(Some(&json!(3)), -32600, "Invalid request: nested too deeply"));
+}
+
+/// Two peers that answer each other's errors would never end; a frame shows that the peer has come to reason.
+#[tokio::test(start_paused = true)]
+async fn after_eight_nameless_answers_junk_is_met_with_silence_until_there_is_a_frame() {
+    let mut wire = Wire::new(Desk::new()).await;
+    for _ in 0..20 {
+        wire.say("junk").await;
+        // An error without an id is no sign of reason.
+        wire.say(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#).await;
+    }
+    for _ in 0..8 {
+        assert_eq!(wire.hear().await, error(None, PARSE.0, PARSE.1));
+    }
+    // A readable id is always answered, even now, and is not a frame in between.
+    wire.say(r#"{"jsonrpc":"2.0","id":5,"method":7}"#).await;
+    assert_eq!(wire.hear().await["id"], json!(5));
+    wire.hear_nothing_else().await;
+    wire.say("junk").await;
+    assert_eq!(wire.hear().await, error(None, PARSE.0, PARSE.1));
+}
+
+/// DISP-12: nor is anything that looks like a response or a notification gone wrong.
+#[tokio::test(start_paused = true)]
+async fn responses_are_never_answered() {
+    let mut wire = Wire::new(Desk::new()).await;
+    for line in [
+        r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":99,"error":"not an object"}"#,
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
+        r#"{"jsonrpc":"2.0","method":5}"#,
+        r#"{"jsonrpc":"2.0","method":"x","params":[]}"#,
+    ] {
+        wire.say(line).await;
+    }
+    wire.hear_nothing_else().await;
+}
+
+/// DISP-23, overridden: the newcomer is refused, the first runs on.
+#[tokio::test(start_paused = true)]
+async fn a_second_request_with_an_id_in_flight_is_refused() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let opened = Arc::clone(&gate);
+    let desk = Desk::new().on("wait", move |_, _| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.notified().await;
+            Ok(Reply::of(&json!("first")))
+        }
+    });
+    let mut wire = Wire::new(desk).await;
+    wire.ask(&json!(1), "wait").await;
+    wire.ask(&json!(1), "echo").await;
+    assert_eq!(
+        wire.hear().await,
+        error(Some(&json!(1)), -32600, "Invalid request: id 1 is already in flight")
+    );
+    // Its twin of the other JSON type is another request.
+    wire.ask(&json!("1"), "echo").await;
+    assert_eq!(wire.hear().await, result(&json!("1"), &json!({})));
+    opened.notify_one();
+    assert_eq!(wire.hear().await, result(&json!(1), &json!("first")));
+    // Now it is free again.
+    wire.ask(&json!(1), "echo").await;
+    assert_eq!(wire.hear().await, result(&json!(1), &json!({})));
+}
+
+/// DISP-22: with the text where there is one; and an observer that panics changes nothing.
+#[tokio::test(start_paused = true)]
+async fn an_observer_sees_what_could_not_be_read() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let options = DispatchOptions {
+        observer: Some(Arc::new(move |unreadable| {
+            lock(&sink).push((unreadable.text.map(ToOwned::to_owned), unreadable.reason.to_string()));
+            panic!("secret: observer");
+        })),
+        ..DispatchOptions::default()
+    };
+    let mut wire = Wire::with(Desk::new(), options).await;
+    let long = "x".repeat(5000);
+    for line in ["{", "[]", &long, r#"{"jsonrpc":"2.0","result":1}"#] {
+        wire.say(line).await;
+    }
+    for code in [-32700, -32600, -32700] {
+        assert_eq!(wire.hear().await["error"]["code"], json!(code));
+    }
+    wire.hear_nothing_else().await;
+    let texts: Vec<_> = lock(&seen).iter().map(|(text, _)| text.clone()).collect();
+    let readable = r#"{"jsonrpc":"2.0","result":1}"#;
+    assert_eq!(texts, [Some("{".into()), Some("[]".into()), None, Some(readable.into())]);
+    assert_eq!(lock(&seen)[3].1, "a result without a readable id");
+}
+
+/// Section on batches: refused unless the revision at hand has them.
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_refused_where_there_are_none() {
+    let mut wire = Wire::new(Desk::new()).await;
+    wire.say(r#"[{"jsonrpc":"2.0","id":1,"method":"echo"}]"#).await;
+    let message = "Invalid request: batches are not part of this protocol revision";
+    assert_eq!(wire.hear().await, error(None, -32600, message));
+    wire.hear_nothing_else().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_taken_apart_where_there_are_some() {
+    let desk = Desk::new().batches(Batches::Accepted).lane("first", Lane::Inline);
+    let mut wire = Wire::new(desk).await;
+    wire.say(concat!(
+        r#"[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","method":"note"},5,"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"first"},[],{"jsonrpc":"2.0","id":3,"method":4},"#,
+        r#"{"jsonrpc":"2.0","id":4,"method":"echo"}]"#
+    ))
+    .await;
+    let mut heard: Vec<Value> = Vec::new();
+    for _ in 0..6 {
+        heard.push(wire.hear().await);
+    }
+    for expected in [
+        result(&json!(1), &json!({})),
+        error(None, -32600, "Invalid request: a message is an object"),
+        error(Some(&json!(2)), -32600, "Invalid request: not allowed in a batch"),
+        error(None, -32600, "Invalid request: a batch does not hold batches"),
+        error(Some(&json!(3)), -32600, "Invalid request: the method is not a string"),
+        result(&json!(4), &json!({})),
+    ] {
+        assert!(heard.contains(&expected), "{expected} in {heard:?}");
+    }
+    wire.say("[]").await;
+    assert_eq!(wire.hear().await, error(None, -32600, "Invalid request: a batch holds at least one message"));
+    wire.hear_nothing_else().await;
+}
+
+/// What an author writes as a result may be spread over lines; a frame is one.
+#[tokio::test(start_paused = true)]
+async fn a_result_with_line_breaks_is_one_line() {
+    let desk = Desk::new().on("pretty", |_, _| async { Ok(Reply::Text("{\n  \"a\": 1\n}".into())) });
+    let mut wire = Wire::new(desk).await;
+    wire.ask(&json!(1), "pretty").await;
+    assert_eq!(wire.hear().await, result(&json!(1), &json!({"a": 1})));
+    wire.hear_nothing_else().await;
+}
+
+/// DISP-21: what is pipelined behind an inline method finds it done.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_while_an_inline_method_runs() {
+    let done = Arc::new(Mutex::new(false));
+    let (set, look) = (Arc::clone(&done), Arc::clone(&done));
+    let desk = Desk::new()
+        .lane("initialize", Lane::Inline)
+        .on("initialize", move |_, _| {
+            let set = Arc::clone(&set);
+            async move {
+                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                *lock(&set) = true;
+                Ok(Reply::of(&json!({})))
+            }
+        })
+        .on("look", move |_, _| {
+            let seen = *lock(&look);
+            async move { Ok(Reply::of(&json!(seen))) }
+        });
+    let mut wire = Wire::new(desk).await;
+    wire.ask(&json!(1), "initialize").await;
+    wire.ask(&json!(2), "look").await;
+    assert_eq!(wire.hear().await["id"], json!(1));
+    assert_eq!(wire.hear().await, result(&json!(2), &json!(true)));
+}

@@ -1,0 +1,63 @@
+//! What a server offers beside its handlers, and how clients learn of it.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use duplexer_types::json::Json;
+use duplexer_types::lifecycle::EmptyResult;
+use duplexer_types::logging::SetLevelParams;
+use duplexer_types::meta::valid_key;
+use duplexer_types::methods;
+
+use super::{BuildError, NotificationOptions, ServerBuilder};
+use crate::error::McpError;
+use crate::server::context::Context;
+use crate::server::subscriptions::{Plan, SubscriptionBus, SubscriptionLimits};
+
+impl<S: Any + Send + Sync> ServerBuilder<S> {
+    /// Which list changes are promised to clients of the handshake era.
+    pub fn notification_options(mut self, changes: NotificationOptions) -> Self {
+        self.rest.advertised.changes = changes;
+        self
+    }
+
+    /// Serves subscriptions: what is published on `bus` is told to clients who want to hear of it, in both eras.
+    ///
+    /// The capabilities follow, also those of the handshake era; [`Self::notification_options`] after this narrows them.
+    /// Handlers of one's own for single methods stay.
+    pub fn subscriptions(self, bus: impl SubscriptionBus) -> Self {
+        self.subscriptions_within(bus, SubscriptionLimits::default())
+    }
+
+    /// The same with other limits.
+    pub fn subscriptions_within(mut self, bus: impl SubscriptionBus, limits: SubscriptionLimits) -> Self {
+        self.rest.advertised.subscriptions = Some(Plan { bus: Arc::new(bus), limits });
+        self.rest.advertised.changes = NotificationOptions::all();
+        self
+    }
+
+    /// Lets clients say which log messages they want. Who logs to clients promises this.
+    pub fn logging(self) -> Self {
+        self.on(methods::LoggingSetLevel, |cx: Context<S>, params: SetLevelParams| async move {
+            cx.connection().set_log_level(params.level);
+            Ok::<_, McpError>(EmptyResult::new())
+        })
+    }
+
+    /// Advertises an experimental capability.
+    pub fn experimental(mut self, name: impl Into<String>, settings: impl Into<Json>) -> Self {
+        self.rest.advertised.experimental.insert(name, settings.into());
+        self
+    }
+
+    /// Advertises an extension with its settings.
+    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
+        let id = id.into();
+        if !id.contains('/') || !valid_key(&id) || id.ends_with('/') {
+            self.rest.faults.push(BuildError::ExtensionId(id));
+        } else if self.rest.advertised.extensions.insert(id.clone(), settings.into()).is_some() {
+            self.rest.faults.push(BuildError::DuplicateExtension(id));
+        }
+        self
+    }
+}

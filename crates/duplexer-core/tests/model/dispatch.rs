@@ -1,0 +1,20 @@
+//! The library's own files in the place they expect, above the model checker's primitives.
+
+pub(crate) mod sync {
+    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+    pub(crate) use shuttle::thread::{self, Thread};
+    pub(crate) use shuttle::thread_local;
+    pub(crate) use std::sync::OnceLock;
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
+}
+
+#[path = "../../src/dispatch/correlator.rs"]
+pub(crate) mod correlator;
+#[path = "../../src/dispatch/outbox.rs"]
+pub(crate) mod outbox;
+#[path = "../../src/dispatch/jsonrpc/pulse.rs"]
+pub(crate) mod pulse;

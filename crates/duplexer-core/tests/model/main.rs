@@ -1,0 +1,409 @@
+//! The hand-made synchronisation under a scheduler that tries out interleavings.
+//!
+//! The files under test are the library's own, compiled a second time against the model checker's twins of the
+//! primitives they use. What they take from tokio (`Notify`) counts as one step.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    clippy::unwrap_used,
+    reason = "a test, and it uses parts of the included files only"
+)]
+
+pub(crate) use duplexer_core::transport;
+
+mod dispatch;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::{check_random, thread};
+
+use dispatch::correlator::InFlight;
+use dispatch::outbox::{Admission, Delivery, Offer, Outbox};
+use dispatch::pulse::Pulse;
+use dispatch::sync::lock;
+use transport::{FrameWriter, Frames, TransportError};
+
+const SCHEDULES: usize = 3000;
+
+/// A transport that takes so many bytes at a time, then wants to be asked again through its waker.
+#[derive(Clone)]
+struct Sink(Arc<Mutex<SinkState>>);
+
+#[derive(Default)]
+struct SinkState {
+    taken: Vec<u8>,
+    room: usize,
+    waker: Option<Waker>,
+    /// Somebody is inside: two writers at once would mix their frames.
+    busy: bool,
+}
+
+impl Sink {
+    fn new(room: usize) -> Self {
+        Self(Arc::new(Mutex::new(SinkState { room, ..SinkState::default() })))
+    }
+
+    fn make_room(&self, room: usize) {
+        let mut state = lock(&self.0);
+        state.room += room;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let taken = lock(&self.0).taken.clone();
+        String::from_utf8(taken).unwrap().lines().map(ToOwned::to_owned).collect()
+    }
+}
+
+impl FrameWriter for Sink {
+    fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
+        assert!(!std::mem::replace(&mut lock(&self.0).busy, true), "two writers at once");
+        thread::yield_now();
+        let mut state = lock(&self.0);
+        state.busy = false;
+        let fits = state.room.min(frames.len());
+        state.room -= fits;
+        state.taken.extend_from_slice(&frames.bytes()[..fits]);
+        frames.advance(fits);
+        if frames.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        state.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Polls when it is woken and not otherwise: the checker's own executor polls more often, which hides a wake-up
+/// that was missed.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        let mut flag = lock(&woken.flag);
+        while !std::mem::take(&mut *flag) {
+            flag = woken.raised.wait(flag).unwrap();
+        }
+    }
+}
+
+#[derive(Default)]
+struct Woken {
+    flag: Mutex<bool>,
+    raised: Condvar,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        *lock(&self.flag) = true;
+        self.raised.notify_one();
+    }
+}
+
+/// Runs the writer task until everything up to `position` has left.
+fn drive_until(outbox: &Arc<Outbox>, position: u64) -> thread::JoinHandle<()> {
+    let outbox = Arc::clone(outbox);
+    thread::spawn(move || {
+        block_on(async {
+            let (mut drive, mut written) = (pin!(outbox.drive()), pin!(outbox.delivery(position)));
+            std::future::poll_fn(|cx| match written.as_mut().poll(cx) {
+                Poll::Ready(delivery) => {
+                    assert_eq!(delivery, Delivery::Written);
+                    Poll::Ready(())
+                }
+                Poll::Pending => drive.as_mut().poll(cx),
+            })
+            .await;
+        });
+    })
+}
+
+fn push(outbox: &Outbox, frame: &str) {
+    assert!(matches!(outbox.offer(frame.as_bytes(), None, Admission::Ordinary), Offer::Taken(_)));
+}
+
+/// A frame pushed while another thread is writing is written by one of the two; no writer task is needed.
+#[test]
+fn whoever_pushes_or_writes_last_empties_the_queue() {
+    check_random(
+        || {
+            let sink = Sink::new(usize::MAX);
+            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+            let threads: Vec<_> = (0..3)
+                .map(|n| {
+                    let outbox = Arc::clone(&outbox);
+                    thread::spawn(move || {
+                        for part in 0..2 {
+                            push(&outbox, &format!("{n}{part}"));
+                            outbox.flush();
+                        }
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            let mut lines = sink.lines();
+            for n in 0..3 {
+                let own: Vec<_> = lines.iter().filter(|line| line.starts_with(&n.to_string())).collect();
+                assert_eq!(own, [&format!("{n}0"), &format!("{n}1")], "each thread's frames leave in order");
+            }
+            lines.sort();
+            assert_eq!(lines, ["00", "01", "10", "11", "20", "21"]);
+        },
+        SCHEDULES,
+    );
+}
+
+/// The narrow place: a frame that is pushed after the writer has seen the queue empty, and before it lets go.
+#[test]
+fn a_frame_is_not_left_behind_between_the_last_look_and_the_release() {
+    let race = || {
+        let sink = Sink::new(usize::MAX);
+        let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+        let other = {
+            let outbox = Arc::clone(&outbox);
+            thread::spawn(move || {
+                push(&outbox, "other");
+                outbox.flush();
+            })
+        };
+        push(&outbox, "one");
+        outbox.flush();
+        other.join().unwrap();
+        assert_eq!(sink.lines().len(), 2);
+    };
+    check_random(race, 3 * SCHEDULES);
+    shuttle::check_pct(race, 3 * SCHEDULES, 3);
+}
+
+/// Held handlers put the write off; the last one to start, or the last to answer, makes up for it.
+#[test]
+fn what_was_held_back_leaves_with_the_last_of_a_burst() {
+    check_random(
+        || {
+            let sink = Sink::new(usize::MAX);
+            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+            for _ in 0..3 {
+                outbox.hold();
+            }
+            let threads: Vec<_> = (0..3)
+                .map(|n| {
+                    let outbox = Arc::clone(&outbox);
+                    thread::spawn(move || {
+                        outbox.release();
+                        outbox.during(|| push(&outbox, &n.to_string()));
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(sink.lines().len(), 3);
+        },
+        SCHEDULES,
+    );
+}
+
+/// When the transport is full the writer task takes over, whoever found it full, and misses no wake-up.
+#[test]
+fn a_blocked_transport_is_taken_over_by_the_writer_task() {
+    check_random(
+        || {
+            let sink = Sink::new(2);
+            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+            let writer = drive_until(&outbox, 12);
+            let threads: Vec<_> = (0..2)
+                .map(|n| {
+                    let outbox = Arc::clone(&outbox);
+                    thread::spawn(move || {
+                        push(&outbox, &format!("{n}{n}{n}"));
+                        outbox.flush();
+                        push(&outbox, &format!("{n}"));
+                        outbox.nudge();
+                    })
+                })
+                .collect();
+            let reading = {
+                let sink = sink.clone();
+                thread::spawn(move || {
+                    for _ in 0..5 {
+                        sink.make_room(2);
+                        thread::yield_now();
+                    }
+                })
+            };
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            reading.join().unwrap();
+            // Twelve bytes were pushed and twelve were made room for: all of them leave, with nobody's help.
+            let delivered = block_on(outbox.delivery(12));
+            assert_eq!(delivered, Delivery::Written);
+            let mut lines = sink.lines();
+            lines.sort();
+            assert_eq!(lines, ["0", "000", "1", "111"]);
+            writer.join().unwrap();
+        },
+        SCHEDULES,
+    );
+}
+
+/// Once the writer task waits for the transport nobody else asks it, or the wake-up would go to the wrong one.
+#[test]
+fn the_writer_tasks_waker_is_not_taken_from_it() {
+    check_random(
+        || {
+            let sink = Sink::new(0);
+            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+            let writer = drive_until(&outbox, 12);
+            push(&outbox, "frame");
+            outbox.flush();
+            // Time for the writer task to ask the transport itself.
+            for _ in 0..20 {
+                thread::yield_now();
+            }
+            push(&outbox, "frame");
+            outbox.flush();
+            sink.make_room(12);
+            assert_eq!(block_on(outbox.delivery(12)), Delivery::Written);
+            writer.join().unwrap();
+        },
+        SCHEDULES,
+    );
+}
+
+/// A producer that found the queue full is woken when there is room, or when the peer is gone.
+#[test]
+fn a_producer_that_waits_for_room_is_woken() {
+    check_random(
+        || {
+            let sink = Sink::new(0);
+            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
+            let full = "x".repeat(dispatch::outbox::OUTBOX_BYTES);
+            push(&outbox, &full);
+            let writer = drive_until(&outbox, full.len() as u64 + 1 + 5);
+            let producer = {
+                let outbox = Arc::clone(&outbox);
+                thread::spawn(move || block_on(outbox.send(b"late", None)))
+            };
+            let reading = {
+                let sink = sink.clone();
+                thread::spawn(move || sink.make_room(1 << 30))
+            };
+            let position = producer.join().unwrap().unwrap();
+            reading.join().unwrap();
+            outbox.nudge();
+            assert_eq!(block_on(outbox.delivery(position)), Delivery::Written);
+            writer.join().unwrap();
+        },
+        SCHEDULES / 10,
+    );
+}
+
+/// Closing wakes everybody who waits, and nobody is told that a lost frame was written.
+#[test]
+fn closing_ends_every_wait() {
+    check_random(
+        || {
+            let outbox = Arc::new(Outbox::new(Box::new(Sink::new(0))));
+            push(&outbox, "never");
+            let waiter = {
+                let outbox = Arc::clone(&outbox);
+                thread::spawn(move || block_on(outbox.delivery(6)))
+            };
+            let flusher = {
+                let outbox = Arc::clone(&outbox);
+                thread::spawn(move || outbox.flush())
+            };
+            outbox.close();
+            assert_eq!(waiter.join().unwrap(), Delivery::Lost);
+            flusher.join().unwrap();
+            assert_eq!(outbox.offer(b"late", None, Admission::Reserved), Offer::Closed);
+        },
+        SCHEDULES,
+    );
+}
+
+/// The watchdog goes to sleep while a handler is about to be polled: it never sleeps through the poll.
+#[test]
+fn the_watchdog_does_not_sleep_through_a_poll() {
+    check_random(
+        || {
+            let pulse = Arc::new(Pulse::default());
+            let (seen, is_seen) = shuttle::sync::mpsc::channel();
+            let watchdog = {
+                let pulse = Arc::clone(&pulse);
+                thread::spawn(move || {
+                    pulse.watched_by_this_thread();
+                    loop {
+                        pulse.sleep_until_there_is_a_poll();
+                        let (started, ended) = pulse.counts();
+                        if started != ended {
+                            seen.send(()).unwrap();
+                            return;
+                        }
+                    }
+                })
+            };
+            // A poll that ends only when it was noticed: were the wake-up missed, both would wait for ever.
+            pulse.beat(|| is_seen.recv().unwrap());
+            watchdog.join().unwrap();
+            assert_eq!(pulse.counts(), (1, 1));
+        },
+        SCHEDULES,
+    );
+}
+
+/// One table behind one lock decides: a request is answered, silent, or told of the end, and only one of these.
+#[test]
+fn cancel_completion_and_end_of_input_agree_on_one_outcome() {
+    check_random(
+        || {
+            let id = duplexer_types::jsonrpc::RequestId::from(1_i64);
+            let table = Arc::new(Mutex::new(InFlight::new()));
+            let ticket = *lock(&table).accept(id.clone(), |ticket| ticket).unwrap();
+            let outcomes = Arc::new(AtomicUsize::new(0));
+            let race = |act: fn(&mut InFlight<_>, &duplexer_types::jsonrpc::RequestId, _) -> bool| {
+                let (table, outcomes, id) = (Arc::clone(&table), Arc::clone(&outcomes), id.clone());
+                thread::spawn(move || {
+                    let won = act(&mut lock(&table), &id, ticket);
+                    outcomes.fetch_add(usize::from(won), Ordering::SeqCst);
+                })
+            };
+            let threads = [
+                race(|table, id, ticket| table.finish(id, ticket).is_some()),
+                race(|table, id, _| table.cancel(id).is_some()),
+                race(|table, _, _| !table.drain().is_empty()),
+                // The id is used again as soon as it is free: the end of the first says nothing about it.
+                race(|table, id, _| {
+                    if let Ok(second) = table.accept(id.clone(), |second| second).copied() {
+                        table.finish(id, second).unwrap();
+                    }
+                    false
+                }),
+            ];
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(outcomes.load(Ordering::SeqCst), 1);
+        },
+        SCHEDULES,
+    );
+}

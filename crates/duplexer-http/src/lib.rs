@@ -1,0 +1,18 @@
+//! Streamable HTTP for Duplexer servers.
+//!
+//! [`StreamableHttp`] is a tower service: mount it in an existing application, or let it serve a socket of its
+//! own. It knows HTTP and which era a request belongs to; what requests mean is the business of `duplexer-core`.
+//!
+//! ```no_run
+//! # async fn example(server: duplexer_core::server::Server) -> Result<(), Box<dyn std::error::Error>> {
+//! use duplexer_http::StreamableHttp;
+//! StreamableHttp::new(server).serve("127.0.0.1:3000").await?;
+//! # Ok(()) }
+//! ```
+
+mod server;
+
+pub use server::{
+    Bound, Builder, ConfigError, Cors, Handle, Handshake, InvalidName, Listener, Probes, ResponseBody,
+    ResponseFuture, Responses, ServeError, StreamCut, StreamableHttp,
+};

@@ -1,0 +1,86 @@
+//! The service: one request in, one response out, whatever the era.
+//!
+//! `door` lets a request in and chooses its era, once; `envelope` and `handshake` serve the two; `exchange` drives the
+//! handler, into one body or (`sse`) into a stream. `security` and `config` say who and how much; `hub` is what all
+//! clones share. `serve` puts the service on a socket.
+
+mod body;
+mod config;
+mod cors;
+mod door;
+mod envelope;
+mod exchange;
+mod handshake;
+mod hub;
+mod inlet;
+mod outlet;
+mod reply;
+mod security;
+mod serve;
+mod sse;
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use duplexer_core::error::BoxError;
+use duplexer_core::server::Server;
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use self::hub::Hub;
+
+pub use body::{ResponseBody, StreamCut};
+pub use config::{Builder, ConfigError, Cors, Handshake, Responses};
+pub use hub::Handle;
+pub use security::InvalidName;
+pub use serve::{Bound, Listener, Probes, ServeError};
+
+/// A server as an HTTP service. Clones share everything.
+///
+/// The server's lifespan begins with the first request (or before the first connection, if the service listens
+/// itself) and ends with [`Handle::shutdown`].
+#[derive(Clone, Debug)]
+pub struct StreamableHttp(Arc<Hub>);
+
+impl StreamableHttp {
+    /// The service with default settings: both eras, reachable from this machine only.
+    pub fn new(server: Server) -> Self {
+        Self(Arc::new(Hub::new(server, config::Config::default())))
+    }
+
+    /// The service with other settings.
+    pub fn builder(server: Server) -> Builder {
+        Builder::new(server)
+    }
+
+    /// What ends the service in order.
+    pub fn handle(&self) -> Handle {
+        Handle::new(Arc::clone(&self.0))
+    }
+}
+
+/// A response on its way.
+pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
+
+impl<B> Service<Request<B>> for StreamableHttp
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        let hub = Arc::clone(&self.0);
+        Box::pin(async move { Ok(door::enter(hub, request).await) })
+    }
+}

@@ -1,0 +1,283 @@
+//! Settings: what is served, how much of it, and how long things may take. Checked when the service is built.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duplexer_core::server::Server;
+
+use super::StreamableHttp;
+use super::hub::Hub;
+use super::security::{Allowed, InvalidName};
+
+/// How a request that wants an answer gets it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Responses {
+    /// As one JSON body; as a stream of events from the first notification on, or when it takes long.
+    #[default]
+    Streaming,
+    /// Always as one JSON body; notifications are dropped. Subscriptions are streams all the same.
+    JsonOnly,
+}
+
+/// What happens to requests of the handshake era.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Handshake {
+    /// They are served one by one, without a session: nothing is remembered between them.
+    #[default]
+    Stateless,
+    /// They are refused: only the envelope era is served.
+    Refused,
+}
+
+/// Whether scripts of web pages elsewhere may read the answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cors {
+    /// No.
+    #[default]
+    Off,
+    /// Those of allowed origins may.
+    AllowedOrigins,
+}
+
+/// Why a service cannot be built; the text says what to change.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Neither a host nor an origin.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// A path that no request can have.
+    #[error("'{0}' is not a path: it begins with a slash and has no query")]
+    Path(String),
+    /// A limit of nothing.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// A time of nothing.
+    #[error("{0} must be longer than zero")]
+    Instant(&'static str),
+    /// A stream would count as unread between two of its own keep-alive comments.
+    #[error(
+        "the time after which a stream counts as unread ({unread:?}) must be longer than the keep-alive ({ping:?})"
+    )]
+    Unread {
+        /// The time after which a stream counts as unread.
+        unread: Duration,
+        /// The time between two keep-alive comments.
+        ping: Duration,
+    },
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Config {
+    /// Without a trailing slash. `None`: whoever mounts the service has looked at the path.
+    pub(super) path: Option<String>,
+    pub(super) responses: Responses,
+    pub(super) handshake: Handshake,
+    pub(super) allowed: Allowed,
+    pub(super) cors: Cors,
+    pub(super) limits: Limits,
+    pub(super) timing: Timing,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) body: usize,
+    pub(super) requests: usize,
+    pub(super) subscriptions: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body: 4 * 1024 * 1024, requests: 8192, subscriptions: 1024 }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// For the whole body of a request.
+    pub(super) body: Duration,
+    /// How long a handler may be silent before its answer becomes a stream.
+    pub(super) patience: Duration,
+    /// The longest silence on a stream.
+    pub(super) ping: Duration,
+    /// How long a stream may stay unread.
+    pub(super) unread: Duration,
+    /// How long requests may go on once the service is to end.
+    pub(super) drain: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            body: seconds(30),
+            patience: seconds(15),
+            ping: seconds(15),
+            unread: seconds(60),
+            drain: seconds(3),
+        }
+    }
+}
+
+/// A service being described.
+#[must_use = "a service exists once it is built"]
+#[derive(Debug)]
+pub struct Builder {
+    server: Server,
+    config: Config,
+    fault: Option<ConfigError>,
+}
+
+impl Builder {
+    pub(super) fn new(server: Server) -> Self {
+        Self { server, config: Config::default(), fault: None }
+    }
+
+    /// The only path that is served, with and without a trailing slash. For a service that no router stands before.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        let path = path.into();
+        if path.starts_with('/') && !path.contains(['?', '#', ' ']) {
+            self.config.path = Some(path.trim_end_matches('/').to_owned());
+        } else {
+            self.fault(ConfigError::Path(path));
+        }
+        self
+    }
+
+    /// How requests get their answers.
+    pub fn responses(mut self, responses: Responses) -> Self {
+        self.config.responses = responses;
+        self
+    }
+
+    /// What happens to requests of the handshake era.
+    pub fn handshake(mut self, handshake: Handshake) -> Self {
+        self.config.handshake = handshake;
+        self
+    }
+
+    /// The URL under which the world knows this server: its host and its origin are allowed.
+    pub fn public_url(self, url: &str) -> Self {
+        let (origin, authority) = match url.split_once("://") {
+            Some((scheme, rest)) => {
+                let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+                (format!("{scheme}://{authority}"), authority)
+            }
+            None => (url.to_owned(), url),
+        };
+        self.allow_origin(&origin).allow_host(authority)
+    }
+
+    /// Requests may name this host (`mcp.example.com`, or `mcp.example.com:8443` for one port only).
+    pub fn allow_host(mut self, host: &str) -> Self {
+        let added = self.config.allowed.add_host(host);
+        self.note(added)
+    }
+
+    /// Requests may name any host. Only for a service that a browser cannot reach, or behind a proxy that checks.
+    pub fn allow_any_host(mut self) -> Self {
+        self.config.allowed.any_host();
+        self
+    }
+
+    /// Scripts of this origin (`https://app.example.com`) may send requests.
+    pub fn allow_origin(mut self, origin: &str) -> Self {
+        let added = self.config.allowed.add_origin(origin);
+        self.note(added)
+    }
+
+    /// Whether scripts of allowed origins may read the answers.
+    pub fn cors(mut self, cors: Cors) -> Self {
+        self.config.cors = cors;
+        self
+    }
+
+    /// The largest body of a request, in bytes. 4 MiB if not given.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.config.limits.body = bytes;
+        self
+    }
+
+    /// How many requests may be under way at once, streams included; further ones get 503. 8192 if not given.
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.config.limits.requests = requests;
+        self
+    }
+
+    /// How many subscriptions may be open at once; further ones get 503. 1024 if not given.
+    pub fn max_subscriptions(mut self, subscriptions: usize) -> Self {
+        self.config.limits.subscriptions = subscriptions;
+        self
+    }
+
+    /// How long the body of a request may take to arrive. 30 s if not given.
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.config.timing.body = timeout;
+        self
+    }
+
+    /// How long a silent handler may take before its answer becomes a stream. 15 s if not given.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.config.timing.patience = patience;
+        self
+    }
+
+    /// The longest silence on a stream: then a comment says that it is alive. 15 s if not given.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.config.timing.ping = interval;
+        self
+    }
+
+    /// How long a stream may stay unread before it is cut and its handler dropped. 60 s if not given.
+    pub fn unread_timeout(mut self, timeout: Duration) -> Self {
+        self.config.timing.unread = timeout;
+        self
+    }
+
+    /// How long requests may go on once the service is to end. 3 s if not given.
+    pub fn drain(mut self, drain: Duration) -> Self {
+        self.config.timing.drain = drain;
+        self
+    }
+
+    fn note(mut self, added: Result<(), InvalidName>) -> Self {
+        if let Err(error) = added {
+            self.fault(error.into());
+        }
+        self
+    }
+
+    fn fault(&mut self, fault: ConfigError) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Checks everything and finishes the service.
+    pub fn build(self) -> Result<StreamableHttp, ConfigError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let Config { limits, timing, .. } = &self.config;
+        let limits = [
+            ("the largest body", limits.body),
+            ("the number of requests", limits.requests),
+            ("the number of subscriptions", limits.subscriptions),
+        ];
+        if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
+            return Err(ConfigError::Zero(name));
+        }
+        let times = [
+            ("the body's timeout", timing.body),
+            ("the patience", timing.patience),
+            ("the keep-alive", timing.ping),
+            ("the drain", timing.drain),
+        ];
+        if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
+            return Err(ConfigError::Instant(name));
+        }
+        if timing.unread <= timing.ping {
+            return Err(ConfigError::Unread { unread: timing.unread, ping: timing.ping });
+        }
+        Ok(StreamableHttp(Arc::new(Hub::new(self.server, self.config))))
+    }
+}

@@ -1,0 +1,84 @@
+//! The envelope era: every POST stands for itself, and the end of its response is the end of its request.
+
+use std::sync::Arc;
+
+use duplexer_core::dispatch::{CallContext, Invocation};
+use duplexer_core::server::serve_envelope;
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::headers::{self, Values};
+use duplexer_types::jsonrpc::RequestId;
+use duplexer_types::methods::Method;
+use duplexer_types::version::{Era, ProtocolVersion};
+use http::StatusCode;
+
+use super::config::Responses;
+use super::door::{self, HeaderBag, Message, Visit};
+use super::exchange::{Exchange, Failing, Form};
+use super::outlet::{Outlet, State};
+use super::reply::{self, Refusal, Reply};
+
+/// The headers that say what a message is about; a second one may mean something else to somebody on the way.
+const ROUTING: [headers::Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
+
+pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+    match message {
+        Message::Request(id, call) => request(visit, id, call).await,
+        Message::Notification(_) => notification(&visit.headers),
+        Message::Response | Message::Batch => Err(door::not_a_message(None).into()),
+    }
+}
+
+/// Over HTTP this era has no notifications to the server: they are taken and dropped.
+fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
+    unambiguous(headers, &ROUTING[..1], None)?;
+    if let Values::One(version) = headers.look_up(headers::PROTOCOL_VERSION.lower) {
+        let version = String::from_utf8_lossy(version);
+        let known = version.trim().parse::<ProtocolVersion>();
+        if !known.is_ok_and(|version| version.era() == Era::Envelope) {
+            let served: Vec<_> = ProtocolVersion::ENVELOPE.iter().map(|served| served.as_str()).collect();
+            let error = ErrorObject::unsupported_version(&served, &version);
+            return Err(reply::refusal(StatusCode::BAD_REQUEST, None, &error).into());
+        }
+    }
+    Ok(reply::empty(StatusCode::ACCEPTED))
+}
+
+async fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<Reply, Refusal> {
+    let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
+    if is_subscription && !visit.accepts.events {
+        return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
+    }
+    unambiguous(&visit.headers, &ROUTING, Some(&id))?;
+    let transport = visit.transport();
+    let Visit { admitted, running, headers, caller, .. } = visit;
+    let hub = Arc::clone(admitted.hub());
+    let (form, admitted) = match hub.config.responses {
+        _ if is_subscription => {
+            let full = || Refusal::new(reply::unavailable(Some(&id), "Too many subscriptions"));
+            (Form::Stream, admitted.subscribe().ok_or_else(full)?)
+        }
+        Responses::Streaming => (Form::Either, admitted),
+        Responses::JsonOnly => (Form::Json, admitted),
+    };
+    let state = if form == Form::Json { State::Closed } else { State::Open };
+    let outlet = Outlet::new(hub, state);
+    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
+    let failing = Failing { id, message: call.clone(), status_of: reply::status_of };
+    let serve = async move {
+        let look_up = |name: &str| headers.look_up(name);
+        let prepare = |connection: duplexer_core::server::Connection| connection.with_caller(caller);
+        serve_envelope(&running, cx, call, Some(&look_up), prepare).await
+    };
+    Ok(Exchange::new(admitted, outlet, failing, serve).respond(form).await)
+}
+
+fn unambiguous(headers: &HeaderBag, names: &[headers::Name], id: Option<&RequestId>) -> Result<(), Refusal> {
+    match names.iter().find(|name| headers.look_up(name.lower) == Values::Several) {
+        None => Ok(()),
+        Some(name) => {
+            let text = format!("{} header appears more than once", name.lower);
+            let error = ErrorObject::new(ErrorCode::HEADER_MISMATCH, text);
+            Err(reply::refusal(StatusCode::BAD_REQUEST, id, &error).into())
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! One request being answered: the handler is polled here, by whoever waits for the response.
+//!
+//! If it ends without a notification the response is one JSON body. Otherwise this same exchange moves into the
+//! response's body, and whoever reads that drives the handler on.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use duplexer_core::dispatch::{BoxFuture, Contained, Invocation};
+use duplexer_core::error::McpError;
+use duplexer_core::server::Shaped;
+use duplexer_types::error::ErrorObject;
+use duplexer_types::jsonrpc::{self, RequestId};
+use http::StatusCode;
+use tokio::time::sleep;
+
+use super::body::ResponseBody;
+use super::hub::Admitted;
+use super::outlet::Outlet;
+use super::reply::{self, Reply};
+
+/// What the handler's answer becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A JSON body, unless there is something to tell before.
+    Either,
+    /// A JSON body.
+    Json,
+    /// A stream, unless it is refused right away.
+    Stream,
+}
+
+/// Which status an error has: the eras differ.
+pub(super) type StatusOf = fn(&ErrorObject) -> StatusCode;
+
+/// A response message and the status it has as a body of its own.
+pub(super) struct Answer {
+    text: Vec<u8>,
+    status: StatusCode,
+    failed: bool,
+}
+
+impl Answer {
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    fn failure(id: &RequestId, error: &ErrorObject, status_of: StatusOf) -> Self {
+        let mut text = Vec::with_capacity(128);
+        jsonrpc::write_failure(&mut text, Some(id), error);
+        Self { text, status: status_of(error), failed: true }
+    }
+}
+
+/// A request under way.
+pub(super) struct Exchange {
+    work: Option<Contained<Answer>>,
+    outlet: Arc<Outlet>,
+    admitted: Admitted,
+    failing: Failing,
+}
+
+/// What is needed to say that a request has failed.
+#[derive(Clone)]
+pub(super) struct Failing {
+    pub(super) id: RequestId,
+    pub(super) message: Invocation,
+    pub(super) status_of: StatusOf,
+}
+
+impl Failing {
+    fn answer(&self, error: &McpError) -> Answer {
+        Answer::failure(&self.id, &error.to_wire(self.message.method()), self.status_of)
+    }
+
+    /// The outcome as it is sent. Runs within the contained future: results write themselves with the author's code.
+    fn render(&self, outcome: Result<Shaped, McpError>) -> Answer {
+        let error = match outcome {
+            Ok(shaped) => {
+                let mut text = Vec::with_capacity(512);
+                match jsonrpc::write_success(&mut text, &self.id, &shaped) {
+                    Ok(()) => return Answer { text, status: StatusCode::OK, failed: false },
+                    Err(error) => McpError::internal(error),
+                }
+            }
+            Err(error) => error,
+        };
+        self.answer(&error)
+    }
+}
+
+/// How far the first phase has come.
+enum Turn {
+    Answered(Answer),
+    Stream(Option<Answer>),
+}
+
+impl Exchange {
+    /// A request and the future that serves it. A panic while that is made is an answer too.
+    pub(super) fn new(
+        admitted: Admitted,
+        outlet: Arc<Outlet>,
+        failing: Failing,
+        serve: impl Future<Output = Result<Shaped, McpError>> + Send + 'static,
+    ) -> Self {
+        let rendering = failing.clone();
+        let work: BoxFuture<'static, Answer> = Box::pin(async move { rendering.render(serve.await) });
+        Self { work: Contained::new(|| work).ok(), outlet, admitted, failing }
+    }
+
+    pub(super) fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    pub(super) fn admitted(&self) -> &Admitted {
+        &self.admitted
+    }
+
+    /// Drives the handler. After its end there is nothing to poll.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let answer = match std::pin::Pin::new(work).poll(cx) {
+            Poll::Pending => {
+                // What the handler itself has told needs no waking: the queue is looked at right after this.
+                self.outlet.register(cx.waker());
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(answer)) => answer,
+            Poll::Ready(Err(panicked)) => self.failing.answer(&panicked),
+        };
+        self.work = None;
+        Poll::Ready(answer)
+    }
+
+    /// The answer to a request whose time is over.
+    pub(super) fn cut_short(&mut self) -> Answer {
+        self.work = None;
+        Answer::failure(&self.failing.id, &ErrorObject::connection_closed(), self.failing.status_of)
+    }
+
+    /// Serves the request as far as its response's head, and beyond if there is no more.
+    pub(super) async fn respond(mut self, form: Form) -> Reply {
+        let first = poll_fn(|cx| Poll::Ready(self.turn(cx, form))).await;
+        let turn = match first {
+            Poll::Ready(turn) => turn,
+            Poll::Pending => self.wait(form).await,
+        };
+        match turn {
+            Turn::Answered(answer) if form != Form::Stream || answer.failed => {
+                reply::json(answer.status, answer.text)
+            }
+            Turn::Answered(answer) => self.stream(Some(answer)),
+            Turn::Stream(answer) => self.stream(answer),
+        }
+    }
+
+    fn stream(self, answer: Option<Answer>) -> Reply {
+        reply::events(ResponseBody::stream(self, answer))
+    }
+
+    /// One poll of the handler, and whether that decides the form of the response.
+    fn turn(&mut self, cx: &mut Context<'_>, form: Form) -> Poll<Turn> {
+        match (self.poll(cx), form) {
+            (Poll::Ready(answer), Form::Json) => Poll::Ready(Turn::Answered(answer)),
+            (Poll::Ready(answer), _) if self.outlet.is_empty() => Poll::Ready(Turn::Answered(answer)),
+            (Poll::Ready(answer), _) => Poll::Ready(Turn::Stream(Some(answer))),
+            (Poll::Pending, Form::Either | Form::Stream) if !self.outlet.is_empty() => {
+                Poll::Ready(Turn::Stream(None))
+            }
+            (Poll::Pending, _) => Poll::Pending,
+        }
+    }
+
+    /// The handler takes its time: from here on there are timers to watch.
+    async fn wait(&mut self, form: Form) -> Turn {
+        let hub = Arc::clone(self.admitted.hub());
+        let mut patience = pin!(sleep(hub.config.timing.patience));
+        let mut cut = pin!(hub.cut.raised());
+        poll_fn(|cx| {
+            if let Poll::Ready(turn) = self.turn(cx, form) {
+                return Poll::Ready(turn);
+            }
+            if cut.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Turn::Answered(self.cut_short()));
+            }
+            if form != Form::Json && patience.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Turn::Stream(None));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// Whether it has ended or nobody waits for it any more: nothing told from now on reaches anybody.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.outlet.close();
+    }
+}

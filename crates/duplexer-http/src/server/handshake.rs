@@ -1,0 +1,88 @@
+//! The handshake era without sessions: every POST is served on a connection of its own, in the revision it names.
+
+use std::sync::Arc;
+
+use duplexer_core::dispatch::{CallContext, Invocation};
+use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::headers;
+use duplexer_types::jsonrpc::RequestId;
+use duplexer_types::version::ProtocolVersion;
+use http::StatusCode;
+
+use super::config::{Handshake, Responses};
+use super::door::{self, HeaderBag, Message, Visit};
+use super::exchange::{Exchange, Failing, Form};
+use super::outlet::{Outlet, State};
+use super::reply::{self, Refusal, Reply};
+
+pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+    if visit.admitted.hub().config.handshake == Handshake::Refused {
+        return Err(not_served(&message).into());
+    }
+    match message {
+        Message::Request(id, call) => Ok(request(visit, id, call).await),
+        Message::Notification(call) => Ok(notification(visit, call).await),
+        // Nothing was asked, so nobody waits for it.
+        Message::Response => Ok(reply::empty(StatusCode::ACCEPTED)),
+        Message::Batch => Err(door::not_a_message(None).into()),
+    }
+}
+
+fn not_served(message: &Message) -> Reply {
+    let served: Vec<_> = ProtocolVersion::ENVELOPE.iter().map(|version| version.as_str()).collect();
+    let text = format!(
+        "{} header is missing or names a revision that is not served here; served: {}",
+        headers::PROTOCOL_VERSION.lower,
+        served.join(", ")
+    );
+    let id = if let Message::Request(id, _) = message { Some(id) } else { None };
+    reply::refusal(StatusCode::BAD_REQUEST, id, &ErrorObject::new(ErrorCode::HEADER_MISMATCH, text))
+}
+
+/// The door has seen that the header, if there is one, names a revision of this era.
+fn version(headers: &HeaderBag) -> ProtocolVersion {
+    let named = headers.0.get(headers::PROTOCOL_VERSION.lower).and_then(|version| version.to_str().ok());
+    named.and_then(|version| version.trim().parse().ok()).unwrap_or(ProtocolVersion::ASSUMED)
+}
+
+fn connection(visit: &Visit) -> Arc<Connection> {
+    let ready = Connection::ready(version(&visit.headers), ClientFacts::UNKNOWN);
+    Arc::new(ready.with_caller(visit.caller.clone()))
+}
+
+async fn request(visit: Visit, id: RequestId, call: Invocation) -> Reply {
+    let (connection, transport) = (connection(&visit), visit.transport());
+    let Visit { admitted, running, .. } = visit;
+    let hub = Arc::clone(admitted.hub());
+    let (form, state) = match hub.config.responses {
+        Responses::Streaming => (Form::Either, State::Open),
+        Responses::JsonOnly => (Form::Json, State::Closed),
+    };
+    let outlet = Outlet::new(hub, state);
+    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
+    let failing = Failing { id, message: call.clone(), status_of: |_| StatusCode::OK };
+    let serve = async move { serve_one(&running, connection, cx, call).await };
+    Exchange::new(admitted, outlet, failing, serve).respond(form).await
+}
+
+/// Handled before it is acknowledged: there is nothing else that could own its handler.
+async fn notification(visit: Visit, call: Invocation) -> Reply {
+    let (connection, transport) = (connection(&visit), visit.transport());
+    let outlet = Outlet::new(Arc::clone(visit.admitted.hub()), State::Closed);
+    let cx = CallContext::new(None, transport, outlet);
+    let running = visit.running.clone();
+    let handled = async move {
+        serve_on(&running, &connection, cx, call).await;
+        connection.close().await;
+    };
+    match duplexer_core::dispatch::Contained::new(|| Box::pin(handled)) {
+        Ok(handled) => {
+            if let Err(error) = handled.await {
+                tracing::error!(%error, "a notification's handler failed");
+            }
+        }
+        Err(error) => tracing::error!(%error, "a notification's handler failed"),
+    }
+    reply::empty(StatusCode::ACCEPTED)
+}

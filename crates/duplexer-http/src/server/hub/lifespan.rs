@@ -1,0 +1,88 @@
+//! The lifespan of a mounted server: begun by the first request, in a task that no caller can take down with it.
+
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use duplexer_core::server::{Running, Server};
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+use super::lock;
+
+/// The server could not start. The log says why; the next request tries again.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) struct StartFailed;
+
+pub(super) struct Lifespan {
+    server: Server,
+    running: std::sync::Arc<OnceLock<Running>>,
+    /// Where those wait who came while the server starts.
+    starting: Mutex<Option<watch::Receiver<Start>>>,
+    tasks: TaskTracker,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    UnderWay,
+    Done,
+    Failed,
+}
+
+impl Lifespan {
+    pub(super) fn new(server: Server) -> Self {
+        Self {
+            server,
+            running: std::sync::Arc::default(),
+            starting: Mutex::default(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    pub(super) async fn running(&self) -> Result<&Running, StartFailed> {
+        if let Some(running) = self.running.get() {
+            return Ok(running);
+        }
+        let mut start = self.start();
+        // The sender is dropped without a word only if the runtime ends.
+        let _ = start.wait_for(|start| *start != Start::UnderWay).await;
+        self.running.get().ok_or(StartFailed)
+    }
+
+    /// Begins to start unless somebody has.
+    fn start(&self) -> watch::Receiver<Start> {
+        let mut starting = lock(&self.starting);
+        if let Some(start) = &*starting
+            && *start.borrow() != Start::Failed
+        {
+            return start.clone();
+        }
+        let (told, start) = watch::channel(Start::UnderWay);
+        *starting = Some(start.clone());
+        let (server, running) = (self.server.clone(), std::sync::Arc::clone(&self.running));
+        self.tasks.spawn(async move {
+            let outcome = match server.start().await {
+                Ok(started) => {
+                    let _ = running.set(started);
+                    Start::Done
+                }
+                Err(error) => {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::error!(%error, cause, "a mounted server did not start");
+                    Start::Failed
+                }
+            };
+            told.send_replace(outcome);
+        });
+        start
+    }
+
+    /// Waits for a start under way, then runs the teardown.
+    pub(super) async fn end(&self, budget: Duration) {
+        self.tasks.close();
+        let begun = tokio::time::Instant::now();
+        let _ = tokio::time::timeout(budget, self.tasks.wait()).await;
+        if let Some(running) = self.running.get() {
+            running.shutdown_within(budget.saturating_sub(begun.elapsed())).await;
+        }
+    }
+}

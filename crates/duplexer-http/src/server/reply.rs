@@ -1,0 +1,89 @@
+//! Responses that are whole from the start.
+
+use bytes::Bytes;
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::jsonrpc::{self, RequestId};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+
+use super::body::ResponseBody;
+
+pub(super) type Reply = Response<ResponseBody>;
+/// A reply that ends the way of a request before its handler. Boxed: the way that goes on is the usual one.
+pub(super) type Refusal = Box<Reply>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_TRANSFORM: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+const KEEP_ALIVE: HeaderValue = HeaderValue::from_static("keep-alive");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+const NO: HeaderValue = HeaderValue::from_static("no");
+const SOON: HeaderValue = HeaderValue::from_static("1");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+pub(super) fn with_status(status: StatusCode, body: ResponseBody) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    reply
+}
+
+/// Nothing but a status.
+pub(super) fn empty(status: StatusCode) -> Reply {
+    with_status(status, ResponseBody::empty())
+}
+
+/// One JSON text.
+pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Reply {
+    let mut reply = with_status(status, ResponseBody::full(Bytes::from(text)));
+    reply.headers_mut().insert(CONTENT_TYPE, JSON);
+    reply
+}
+
+/// A stream of events.
+pub(super) fn events(body: ResponseBody) -> Reply {
+    let mut reply = Response::new(body);
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENTS);
+    headers.insert(CACHE_CONTROL, NO_TRANSFORM);
+    headers.insert(CONNECTION, KEEP_ALIVE);
+    headers.insert(ACCEL_BUFFERING, NO);
+    reply
+}
+
+/// A refusal as a JSON-RPC error, under the request's id if it is known.
+pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
+    let mut text = Vec::with_capacity(128);
+    jsonrpc::write_failure(&mut text, id, error);
+    json(status, text)
+}
+
+/// A refusal of what is wrong below JSON-RPC.
+pub(super) fn refused(status: StatusCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Reply {
+    refusal(status, None, &ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
+}
+
+/// Only these methods of HTTP are served.
+pub(super) fn method_not_allowed(allowed: &'static str) -> Reply {
+    let mut reply = empty(StatusCode::METHOD_NOT_ALLOWED);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    reply
+}
+
+/// There is no room at the moment.
+pub(super) fn unavailable(id: Option<&RequestId>, message: &'static str) -> Reply {
+    let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
+    let mut reply = refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error);
+    reply.headers_mut().insert(RETRY_AFTER, SOON);
+    reply
+}
+
+/// The connection must not be used any further: what follows on it cannot be told apart from this request.
+pub(super) fn closing(mut reply: Reply) -> Reply {
+    reply.headers_mut().insert(CONNECTION, CLOSE);
+    reply
+}
+
+/// The status of an error, as the envelope era has it.
+pub(super) fn status_of(error: &ErrorObject) -> StatusCode {
+    StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::OK)
+}

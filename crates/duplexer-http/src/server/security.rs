@@ -1,0 +1,303 @@
+//! Who may speak to this service, as far as a request itself says: its host and its origin.
+//!
+//! A web page anywhere can make a browser send requests to a server on this machine; only these two headers tell.
+//! Both are taken apart and compared by their parts: a prefix is not a host.
+
+use http::header::{HOST, HeaderValue, ORIGIN};
+use http::request::Parts;
+
+/// A text is not a host or an origin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not {expected}")]
+pub struct InvalidName {
+    text: String,
+    expected: &'static str,
+}
+
+/// Why a request is refused; the text is for whoever runs the server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refused(pub(super) String);
+
+/// What requests may name.
+#[derive(Clone, Debug)]
+pub(super) struct Allowed {
+    hosts: Hosts,
+    origins: Vec<Origin>,
+}
+
+#[derive(Clone, Debug)]
+enum Hosts {
+    Listed(Vec<Authority>),
+    Any,
+}
+
+/// A host and maybe a port. Without one any port is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Authority {
+    host: String,
+    port: Option<u16>,
+}
+
+/// Where a script comes from. Without a scheme either is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Origin {
+    scheme: Option<&'static str>,
+    authority: Authority,
+}
+
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+impl Default for Allowed {
+    fn default() -> Self {
+        let loopback = || LOOPBACK.iter().map(|host| Authority { host: (*host).to_owned(), port: None });
+        Self {
+            hosts: Hosts::Listed(loopback().collect()),
+            origins: loopback().map(|authority| Origin { scheme: None, authority }).collect(),
+        }
+    }
+}
+
+impl Allowed {
+    pub(super) fn add_host(&mut self, host: &str) -> Result<(), InvalidName> {
+        let parsed = Authority::parse(host).ok_or_else(|| InvalidName {
+            text: host.to_owned(),
+            expected: "a host: give a name or an address, and a port if only that port is meant",
+        })?;
+        if let Hosts::Listed(hosts) = &mut self.hosts {
+            hosts.push(parsed);
+        }
+        Ok(())
+    }
+
+    pub(super) fn any_host(&mut self) {
+        self.hosts = Hosts::Any;
+    }
+
+    pub(super) fn add_origin(&mut self, origin: &str) -> Result<(), InvalidName> {
+        let parsed = Origin::parse(origin).ok_or_else(|| InvalidName {
+            text: origin.to_owned(),
+            expected: "an origin: give scheme, host and maybe a port, such as https://app.example.com",
+        })?;
+        self.origins.push(parsed);
+        Ok(())
+    }
+
+    /// Whether the request may be looked at any further.
+    pub(super) fn check(&self, parts: &Parts) -> Result<(), Refused> {
+        self.check_host(parts)?;
+        self.check_origin(parts)
+    }
+
+    /// Every host the request names must be allowed, and it must name one.
+    fn check_host(&self, parts: &Parts) -> Result<(), Refused> {
+        let Hosts::Listed(hosts) = &self.hosts else { return Ok(()) };
+        let mut headers = parts.headers.get_all(HOST).iter();
+        let header = headers.next().map(HeaderValue::as_bytes);
+        if headers.next().is_some() {
+            return Err(Refused("the request has more than one Host header".to_owned()));
+        }
+        let target = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
+        if header.is_none() && target.is_none() {
+            return Err(Refused("the request names no host".to_owned()));
+        }
+        for named in [header, target].into_iter().flatten() {
+            let allowed = std::str::from_utf8(named).ok().and_then(Authority::split);
+            if !allowed.is_some_and(|(host, port)| hosts.iter().any(|allowed| allowed.is(host, port))) {
+                let named = shown(named);
+                return Err(Refused(format!(
+                    "host '{named}' is not allowed: to allow it, name it with `public_url` or `allow_host`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_origin(&self, parts: &Parts) -> Result<(), Refused> {
+        let mut origins = parts.headers.get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(()) };
+        if origins.next().is_some() {
+            return Err(Refused("the request has more than one Origin header".to_owned()));
+        }
+        if self.allows_origin(origin) {
+            return Ok(());
+        }
+        let origin = shown(origin.as_bytes());
+        Err(Refused(format!(
+            "origin '{origin}' is not allowed: to allow it, name it with `public_url` or `allow_origin`"
+        )))
+    }
+
+    fn allows_origin(&self, origin: &HeaderValue) -> bool {
+        let Some(origin) = std::str::from_utf8(origin.as_bytes()).ok().and_then(Origin::parse) else {
+            return false;
+        };
+        self.origins.iter().any(|allowed| {
+            allowed.scheme.is_none_or(|scheme| origin.scheme == Some(scheme))
+                && allowed.authority.host == origin.authority.host
+                && (allowed.scheme.is_none() || allowed.port() == origin.port())
+        })
+    }
+}
+
+impl Authority {
+    fn parse(text: &str) -> Option<Self> {
+        let (host, port) = Self::split(text)?;
+        Some(Self { host: host.to_ascii_lowercase(), port })
+    }
+
+    /// Host and port of `host[:port]`, and of nothing else: no user, no path, no list.
+    fn split(text: &str) -> Option<(&str, Option<u16>)> {
+        let end =
+            if text.starts_with('[') { text.find(']')? + 1 } else { text.find(':').unwrap_or(text.len()) };
+        let (host, rest) = text.split_at(end);
+        let port = match rest.strip_prefix(':') {
+            None if rest.is_empty() => None,
+            Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => Some(digits.parse().ok()?),
+            _ => return None,
+        };
+        let valid = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => {
+                !host.is_empty()
+                    && host
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+            }
+        };
+        valid.then_some((host, port))
+    }
+
+    fn is(&self, host: &str, port: Option<u16>) -> bool {
+        self.host.eq_ignore_ascii_case(host) && (self.port.is_none() || self.port == port)
+    }
+}
+
+impl Origin {
+    /// An origin as browsers write it. `null` is none.
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let scheme = ["http", "https"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))?;
+        Some(Self { scheme: Some(scheme), authority: Authority::parse(rest)? })
+    }
+
+    /// The port, written or not.
+    fn port(&self) -> Option<u16> {
+        let usual = match self.scheme {
+            Some("http") => Some(80),
+            Some(_) => Some(443),
+            None => None,
+        };
+        self.authority.port.or(usual)
+    }
+}
+
+/// A value from a stranger, for an error text: short, and without anything a terminal would obey.
+fn shown(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value.get(..100).unwrap_or(value));
+    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn check(allowed: &Allowed, uri: &str, headers: &[(&str, &str)]) -> Result<(), Refused> {
+        let mut request = Request::builder().method("POST").uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        allowed.check(&request.body(()).unwrap().into_parts().0)
+    }
+
+    /// SEC-02: hosts are compared by parts; whatever only looks like one is refused.
+    #[test]
+    fn only_this_machine_is_a_host_by_default() {
+        let allowed = Allowed::default();
+        for host in ["localhost", "localhost:3000", "LOCALHOST:1", "127.0.0.1:80", "[::1]", "[::1]:8080"] {
+            assert_eq!(check(&allowed, "/mcp", &[("host", host)]), Ok(()), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "localhost:3000@evil.example",
+            "user@localhost",
+            "127.0.0.1:80.evil.example",
+            "localhost:",
+            "localhost:99999",
+            "localhost:+1",
+            "localhost/",
+            "localhost, evil.example",
+            "[::1",
+            "[::1]evil",
+            "[localhost]",
+            "127.0.0.1.",
+            "0.0.0.0",
+        ] {
+            assert!(check(&allowed, "/mcp", &[("host", host)]).is_err(), "{host}");
+        }
+        assert!(check(&allowed, "/mcp", &[]).is_err(), "no host at all");
+        assert!(check(&allowed, "/mcp", &[("host", "localhost"), ("host", "localhost")]).is_err());
+        assert!(check(&allowed, "http://evil.example/mcp", &[("host", "localhost")]).is_err());
+        assert_eq!(check(&allowed, "http://localhost/mcp", &[]), Ok(()), "HTTP/2 names it in the target");
+    }
+
+    /// SEC-03: origins are compared by scheme, host and port.
+    #[test]
+    fn only_this_machine_is_an_origin_by_default() {
+        let allowed = Allowed::default();
+        let origin = |origin| check(&allowed, "/mcp", &[("host", "localhost"), ("origin", origin)]);
+        for fine in ["http://localhost", "https://localhost:5173", "http://127.0.0.1:80", "http://[::1]:1"] {
+            assert_eq!(origin(fine), Ok(()), "{fine}");
+        }
+        for foreign in [
+            "null",
+            "",
+            "localhost",
+            "http://evil.example",
+            "http://localhost.evil.example:80",
+            "http://127.0.0.1:80.evil.example",
+            "http://localhost@evil.example",
+            "http://localhost/",
+            "file://localhost",
+            "http://localhost:80 http://evil.example",
+        ] {
+            assert!(origin(foreign).is_err(), "{foreign}");
+        }
+        let twice = [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://localhost")];
+        assert!(check(&allowed, "/mcp", &twice).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_the_value_and_the_setting() {
+        let Err(Refused(text)) = check(&Allowed::default(), "/", &[("host", "mcp.example.com")]) else {
+            panic!("refused")
+        };
+        assert!(text.contains("'mcp.example.com'") && text.contains("`allow_host`"), "{text}");
+        let named = [("host", "localhost"), ("origin", "https://app.example.com")];
+        let Err(Refused(text)) = check(&Allowed::default(), "/", &named) else { panic!("refused") };
+        assert!(text.contains("'https://app.example.com'") && text.contains("`allow_origin`"), "{text}");
+    }
+
+    #[test]
+    fn what_is_listed_is_allowed_with_its_port_and_scheme() {
+        let mut allowed = Allowed::default();
+        allowed.add_host("mcp.example.com").unwrap();
+        allowed.add_host("one.example.com:8443").unwrap();
+        allowed.add_origin("https://app.example.com").unwrap();
+        let host = |host| check(&allowed, "/mcp", &[("host", host)]).is_ok();
+        assert!(host("mcp.example.com") && host("MCP.example.com:443") && host("one.example.com:8443"));
+        assert!(!host("one.example.com") && !host("one.example.com:80"));
+        let origin = |origin| check(&allowed, "/", &[("host", "localhost"), ("origin", origin)]).is_ok();
+        assert!(origin("https://app.example.com") && origin("https://app.example.com:443"));
+        assert!(!origin("http://app.example.com") && !origin("https://app.example.com:8443"));
+        for wrong in ["", "a b", "http://x", "user@x", "x:y"] {
+            assert!(allowed.add_host(wrong).is_err(), "{wrong}");
+        }
+        assert!(allowed.add_origin("app.example.com").is_err() && allowed.add_origin("null").is_err());
+        allowed.any_host();
+        assert_eq!(check(&allowed, "/mcp", &[("host", "anything.example")]), Ok(()));
+    }
+}

@@ -1,0 +1,258 @@
+//! The service on a socket of its own: connections, their limits, and the end of it all.
+
+mod io;
+mod listener;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+use tower_service::Service;
+
+use self::io::TimedIo;
+use super::body::ResponseBody;
+use super::hub::{Hub, StartFailed};
+use super::{StreamableHttp, reply};
+
+pub use listener::Listener;
+
+/// How long a peer may take to send the head of a request, and how long an idle connection is kept.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many headers a request may have.
+const MAX_HEADERS: usize = 100;
+/// How large the head of a request may be.
+const MAX_HEAD: usize = 64 * 1024;
+/// How many requests one connection of HTTP/2 may have under way.
+const MAX_STREAMS: u32 = 256;
+/// How many connections there may be, if not set otherwise.
+const MAX_CONNECTIONS: usize = 8192;
+/// The path of a service that has none of its own.
+const PATH: &str = "/mcp";
+/// What the connections get beyond the service's own end to be gone.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+/// Why a service could not be put on a socket.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The server's lifespan could not start; the log says why.
+    #[error("the server could not start")]
+    Start,
+    /// The address cannot be listened on.
+    #[error("the address cannot be listened on")]
+    Bind(#[source] std::io::Error),
+    /// The signals that end the process cannot be caught.
+    #[error("the signals that end the process cannot be caught")]
+    Signals(#[source] std::io::Error),
+}
+
+/// Whether `/livez` and `/readyz` answer. They are outside of every check and say nothing but a status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Probes {
+    /// Those paths are like any other.
+    #[default]
+    Off,
+    /// `/livez` is 200 while the process serves, `/readyz` until it is to end.
+    On,
+}
+
+impl StreamableHttp {
+    /// Starts the server, listens, and serves until the process is asked to end, at `/mcp` unless it was told
+    /// another path.
+    pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServeError> {
+        let bound = self.bind(address).await?;
+        let mut signals =
+            duplexer_core::transport::signal::ShutdownSignals::listen().map_err(ServeError::Signals)?;
+        bound.run(async move { signals.next().await }).await;
+        Ok(())
+    }
+
+    /// Starts the server and listens: on this machine only, unless the address says otherwise.
+    pub async fn bind(self, address: impl ToSocketAddrs) -> Result<Bound<TcpListener>, ServeError> {
+        self.0.running().await.map_err(|StartFailed| ServeError::Start)?;
+        let listener = TcpListener::bind(address).await.map_err(ServeError::Bind)?;
+        Ok(self.on(listener))
+    }
+
+    /// The service on a listener of any kind. The server starts with the first request.
+    pub fn on<L: Listener>(self, listener: L) -> Bound<L> {
+        Bound { service: self, listener, probes: Probes::Off, connections: MAX_CONNECTIONS }
+    }
+}
+
+/// A service and where it listens.
+#[must_use = "nothing is served until it runs"]
+pub struct Bound<L> {
+    service: StreamableHttp,
+    listener: L,
+    probes: Probes,
+    connections: usize,
+}
+
+impl<L: Listener> Bound<L> {
+    /// Whether `/livez` and `/readyz` answer.
+    pub fn probes(mut self, probes: Probes) -> Self {
+        self.probes = probes;
+        self
+    }
+
+    /// How many connections there may be at once; further ones wait to be accepted. 8192 if not given.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
+    pub async fn run(self, end: impl Future<Output = ()>) {
+        let Self { service, mut listener, probes, connections } = self;
+        let hub = Arc::clone(&service.0);
+        let room = Arc::new(Semaphore::new(connections));
+        let front = Front { service, probes };
+        let mut open = JoinSet::new();
+        let mut end = pin!(end);
+        loop {
+            let accepted = async {
+                // The semaphore is never closed.
+                let place = Arc::clone(&room).acquire_owned().await.ok();
+                (listener.accept().await, place)
+            };
+            tokio::select! {
+                () = &mut end => break,
+                Some(_) = open.join_next() => {}
+                (io, place) = accepted => {
+                    let connection = connection(io, front.clone());
+                    open.spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
+                }
+            }
+        }
+        drop(listener);
+        hub.shutdown().await;
+        let gone = async { while open.join_next().await.is_some() {} };
+        if timeout(LAST_WORDS, gone).await.is_err() {
+            tracing::debug!(connections = open.len(), "connections are cut");
+        }
+    }
+}
+
+impl Bound<TcpListener> {
+    /// Where it listens.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+impl<L> fmt::Debug for Bound<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound").field("service", &self.service).finish_non_exhaustive()
+    }
+}
+
+/// Serves one connection to its end, which the end of the service brings about.
+async fn connection<I: listener::Io>(io: I, front: Front) {
+    let hub = Arc::clone(front.hub());
+    let io = TokioIo::new(TimedIo::new(io, HEADER_TIMEOUT, hub.config.timing.unread));
+    let builder = builder();
+    let mut connection = pin!(builder.serve_connection(io, front));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = hub.closing.raised() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Runs what the HTTP library wants to run beside a connection: the requests of HTTP/2.
+#[derive(Clone, Default)]
+struct Beside(TaskTracker);
+
+impl<F> hyper::rt::Executor<F> for Beside
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, work: F) {
+        self.0.spawn(work);
+    }
+}
+
+fn builder() -> auto::Builder<Beside> {
+    let mut builder = auto::Builder::new(Beside::default());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
+        .max_concurrent_streams(MAX_STREAMS)
+        .keep_alive_interval(HEADER_TIMEOUT)
+        .keep_alive_timeout(HEADER_TIMEOUT);
+    builder
+}
+
+/// The service behind the probes.
+#[derive(Clone)]
+struct Front {
+    service: StreamableHttp,
+    probes: Probes,
+}
+
+impl Front {
+    fn hub(&self) -> &Arc<Hub> {
+        &self.service.0
+    }
+
+    /// A service without a path of its own has one here, where no router stands before it.
+    fn elsewhere(&self, request: &Request<Incoming>) -> Option<Response<ResponseBody>> {
+        let path = request.uri().path();
+        let is_here = self.hub().config.path.is_some() || path.strip_suffix('/').unwrap_or(path) == PATH;
+        (!is_here).then(|| reply::empty(StatusCode::NOT_FOUND))
+    }
+
+    fn probe(&self, request: &Request<Incoming>) -> Option<Response<ResponseBody>> {
+        if self.probes == Probes::Off {
+            return None;
+        }
+        let status = match request.uri().path() {
+            "/readyz" if self.hub().closing.is_raised() => StatusCode::SERVICE_UNAVAILABLE,
+            "/livez" | "/readyz" => StatusCode::OK,
+            _ => return None,
+        };
+        Some(reply::empty(status))
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Front {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = super::ResponseFuture;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let answer = self.probe(&request).or_else(|| self.elsewhere(&request));
+        match answer {
+            Some(reply) => Box::pin(std::future::ready(Ok(reply))),
+            None => self.service.clone().call(request),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The service over real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "http/support.rs"]
+mod support;
+
+#[path = "http/envelope.rs"]
+mod envelope;
+#[path = "http/handshake.rs"]
+mod handshake;
+#[path = "http/hostile.rs"]
+mod hostile;
+#[path = "http/life.rs"]
+mod life;
+#[path = "http/mounted.rs"]
+mod mounted;
+#[path = "http/security.rs"]
+mod security;
+#[path = "http/streams.rs"]
+mod streams;

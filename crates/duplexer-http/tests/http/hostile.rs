@@ -1,0 +1,106 @@
+//! Peers that do not keep to the rules, byte by byte.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use crate::support::{Post, Site, many_descriptors};
+
+/// Robustness H40: where a body ends is no matter of opinion; a request hidden behind it is never answered.
+#[tokio::test]
+async fn a_request_cannot_be_hidden_in_another() {
+    let site = Site::new().await;
+    let hidden = String::from_utf8(Post::tool("hidden").bytes(site.address)).unwrap();
+    for framing in [
+        "content-length: 5\r\ntransfer-encoding: chunked",
+        "transfer-encoding: chunked\r\ncontent-length: 5",
+        "transfer-encoding: chunked, identity",
+        "transfer-encoding: xchunked",
+        "content-length: 5\r\ncontent-length: 6",
+        "content-length: +5",
+        "content-length: 5, 6",
+    ] {
+        let mut wire = site.connect().await;
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n{framing}\r\n\r\n"
+        );
+        wire.send(format!("{head}0\r\n\r\n{hidden}").as_bytes()).await;
+        let mut answers = 0;
+        while let Some(reply) = wire.maybe_reply().await {
+            answers += 1;
+            assert_ne!(reply.status, 200, "{framing}: {}", reply.text());
+        }
+        assert!(answers <= 1, "{framing}: {answers} answers");
+    }
+}
+
+/// Robustness H49, H51 and others: what is not HTTP as it should be is refused and the connection ended.
+#[tokio::test]
+async fn malformed_heads_are_refused() {
+    let site = Site::new().await;
+    let many: String = (0..10_000).map(|index| format!("x-{index}: 1\r\n")).collect();
+    let large = format!("x-large: {}\r\n", "x".repeat(200 * 1024));
+    for (what, head) in [
+        ("ten thousand headers", format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{many}\r\n")),
+        ("a large header", format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{large}\r\n")),
+        ("another version", "POST /mcp HTTP/9.9\r\nhost: localhost\r\n\r\n".to_owned()),
+        ("no version", "POST /mcp\r\n\r\n".to_owned()),
+        ("a space in a name", "POST /mcp HTTP/1.1\r\nhost : localhost\r\n\r\n".to_owned()),
+        ("a bare line feed in a value", "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: a\0b\r\n\r\n".to_owned()),
+        ("a chunk of 2^64", "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\ntransfer-encoding: chunked\r\n\r\n10000000000000000\r\nx".to_owned()),
+        ("nonsense", "\x16\x03\x01\x02\x00\x01\x00\x01\u{fc}\x03\x03 aaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n\r\n".to_owned()),
+    ] {
+        let mut wire = site.connect().await;
+        // The server may refuse before it has read all of it.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut wire.stream, head.as_bytes()).await;
+        if let Some(reply) = wire.maybe_reply().await {
+            assert!((400..500).contains(&reply.status) || reply.status == 505, "{what}: {}", reply.status);
+        }
+    }
+    assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
+}
+
+/// Robustness 3.1, H62: half-open heads and bodies delay nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_open_peers_delay_nobody() {
+    many_descriptors();
+    let site = Site::new().await;
+    let mut half = Vec::new();
+    for index in 0..2000 {
+        let mut wire = site.connect().await;
+        let start: &[u8] = match index % 4 {
+            0 => b"P",
+            1 => b"POST /mcp HTTP/1.1\r\nhost: local",
+            2 => b"PRI * HTTP/2.0\r\n",
+            _ => b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\ncontent-length: 100\r\n\r\n{",
+        };
+        wire.send(start).await;
+        half.push(wire);
+    }
+    let start = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
+    }
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+/// Robustness H62: whoever opens a connection and does not go on is cut after 30 s.
+#[tokio::test(start_paused = true)]
+async fn half_open_peers_are_cut() {
+    let site = Site::new().await;
+    let body = Post { body: "{".into(), ..Post::tool("echo") }.header("content-length", "100");
+    for start in [
+        b"".to_vec(),
+        b"P".to_vec(),
+        b"POST /mcp HTTP/1.1\r\nhost: local".to_vec(),
+        b"PRI * HTTP/2.0\r\n".to_vec(),
+        body.bytes(site.address),
+    ] {
+        let begun = Instant::now();
+        let mut wire = site.connect().await;
+        wire.send(&start).await;
+        let closed = timeout(Duration::from_secs(200), wire.is_closed());
+        assert!(closed.await.is_ok(), "{:?}", String::from_utf8_lossy(&start));
+        assert!(begun.elapsed() < Duration::from_secs(65), "{:?}", begun.elapsed());
+    }
+}

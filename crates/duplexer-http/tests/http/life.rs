@@ -1,0 +1,116 @@
+//! The beginning and the end of a service.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use crate::support::{Post, Site, events, many_descriptors};
+
+/// Ends the site and says how long that took.
+async fn end(site: &mut Site) -> Duration {
+    let start = Instant::now();
+    let _ = site.end.take().unwrap().send(());
+    timeout(Duration::from_secs(10), site.run.take().unwrap()).await.expect("an end").unwrap();
+    start.elapsed()
+}
+
+/// Robustness H121: calls that end within the drain are answered; the teardown runs after them.
+#[tokio::test]
+async fn calls_under_way_are_answered_before_the_end() {
+    let mut site = Site::new().await;
+    let mut wire = site.connect().await;
+    wire.send(&Post::tool("go").bytes(site.address)).await;
+    site.stage.until(&site.stage.started, 1).await;
+    let (stage, address) = (Arc::clone(&site.stage), site.address);
+    let release = async {
+        // Nobody listens any more: the end has begun.
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(stage.torn_down.load(Ordering::SeqCst), 0);
+        stage.go.notify_one();
+    };
+    let (took, ()) = tokio::join!(end(&mut site), release);
+    assert_eq!(wire.reply().await.json()["result"]["content"][0]["text"], "done");
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
+}
+
+/// Robustness H120: what does not end is answered -32000, subscriptions end with their result, idle connections are
+/// closed; all within five seconds.
+#[tokio::test]
+async fn the_end_comes_in_time() {
+    let mut site = Site::with(|builder| builder.drain(Duration::from_millis(300))).await;
+    let mut idle = site.connect().await;
+    idle.send(&Post::tool("echo").bytes(site.address)).await;
+    idle.reply().await;
+    let mut stuck = site.connect().await;
+    stuck.send(&Post::tool("wait").bytes(site.address)).await;
+    site.stage.until(&site.stage.started, 2).await;
+    let mut streaming = site.connect().await;
+    streaming.send(&Post::tool("tell then wait").bytes(site.address)).await;
+    streaming.head().await.unwrap();
+    let mut listening = site.connect().await;
+    let listen = Post::envelope("subscriptions/listen", json!({"notifications": {}}));
+    listening.send(&listen.bytes(site.address)).await;
+    listening.head().await.unwrap();
+
+    let took = end(&mut site).await;
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(idle.is_closed().await);
+    let reply = stuck.reply().await;
+    assert_eq!((reply.status, reply.code()), (200, -32000));
+    let mut last = String::new();
+    while let Some(chunk) = streaming.chunk().await {
+        last += std::str::from_utf8(&chunk).unwrap();
+    }
+    assert_eq!(events(&last).last().unwrap()["error"]["code"], -32000);
+    let mut last = String::new();
+    while let Some(chunk) = listening.chunk().await {
+        last += std::str::from_utf8(&chunk).unwrap();
+    }
+    assert_eq!(events(&last).last().unwrap()["result"]["resultType"], "complete");
+    assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
+}
+
+/// A connection serves many requests; over the limit of requests there is a 503 and a hint.
+#[tokio::test]
+async fn connections_are_kept_and_requests_are_limited() {
+    let site = Site::with(|builder| builder.max_requests(1)).await;
+    let mut wire = site.connect().await;
+    for _ in 0..3 {
+        wire.send(&Post::tool("echo").bytes(site.address)).await;
+        assert_eq!(wire.reply().await.status, 200);
+    }
+    wire.send(&Post::tool("go").bytes(site.address)).await;
+    site.stage.until(&site.stage.started, 4).await;
+    let reply = site.post(&Post::tool("echo")).await;
+    assert_eq!((reply.status, reply.code(), reply.header("retry-after")), (503, -32603, Some("1")));
+    site.stage.go.notify_one();
+    assert_eq!(wire.reply().await.status, 200);
+    assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
+}
+
+/// Robustness 3.1: all are answered, and quickly.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_thousand_calls_at_once_are_answered() {
+    many_descriptors();
+    let site = Site::new().await;
+    let post = Post::tool("nap");
+    let mut wires = Vec::new();
+    for _ in 0..2000 {
+        wires.push(site.connect().await);
+    }
+    let start = Instant::now();
+    for wire in &mut wires {
+        wire.send(&post.bytes(site.address)).await;
+    }
+    for wire in &mut wires {
+        assert_eq!(wire.reply().await.status, 200);
+    }
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+}

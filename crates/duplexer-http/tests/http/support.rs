@@ -1,0 +1,428 @@
+//! A server to be asked, and a client that sends exactly the bytes it is given.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use duplexer_core::dispatch::OutboundRequest;
+use duplexer_core::error::{CallError, McpError};
+use duplexer_core::server::{Context, Server, ToolHeaders};
+use duplexer_http::{Builder, StreamableHttp};
+use duplexer_types::error::ErrorCode;
+use duplexer_types::headers::ParamHeaders;
+use duplexer_types::json::Json;
+use duplexer_types::methods;
+use duplexer_types::page::PaginatedParams;
+use duplexer_types::subscription::{
+    SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
+};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+/// What tests and handlers share.
+#[derive(Default)]
+pub(crate) struct Stage {
+    /// How many handlers have been dropped or have ended.
+    pub(crate) ended: AtomicUsize,
+    pub(crate) changed: Notify,
+    /// Handlers wait for this.
+    pub(crate) go: Notify,
+    pub(crate) started: AtomicUsize,
+    /// How many notifications a handler has got rid of.
+    pub(crate) told: AtomicUsize,
+    pub(crate) torn_down: AtomicUsize,
+}
+
+impl Stage {
+    pub(crate) async fn until(&self, counter: &AtomicUsize, least: usize) {
+        let enough = async {
+            loop {
+                let changed = self.changed.notified();
+                if counter.load(Ordering::SeqCst) >= least {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), enough).await.expect("in time");
+    }
+
+    /// As [`Self::until`], under a paused clock: time passes while this waits.
+    pub(crate) async fn until_paused(&self, counter: &AtomicUsize, least: usize) {
+        while counter.load(Ordering::SeqCst) < least {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    fn count(&self, counter: &AtomicUsize) {
+        counter.fetch_add(1, Ordering::SeqCst);
+        self.changed.notify_waiters();
+    }
+}
+
+struct Guard(Arc<Stage>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.count(&self.0.ended);
+    }
+}
+
+struct Annotations(ParamHeaders);
+
+impl ToolHeaders for Annotations {
+    fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
+        (tool == "mirrored").then(|| Arc::new(self.0.clone()))
+    }
+}
+
+async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToolResult, McpError> {
+    let stage = Arc::clone(cx.state());
+    stage.count(&stage.started);
+    let guard = Guard(Arc::clone(&stage));
+    match params.name.as_str() {
+        "wait" => {
+            cx.cancellation().raised().await;
+            std::future::pending::<()>().await;
+        }
+        "go" => stage.go.notified().await,
+        "nap" => tokio::time::sleep(Duration::from_millis(300)).await,
+        "tell" => {
+            for step in 1..=3 {
+                cx.progress(f64::from(step), Some(3.0), None).await;
+            }
+        }
+        "tell then wait" => {
+            cx.progress(1.0, None, None).await;
+            stage.go.notified().await;
+            cx.progress(2.0, None, None).await;
+        }
+        "flood" => {
+            let big = "x".repeat(16 * 1024);
+            for step in 0..100_000 {
+                cx.progress(f64::from(step), None, Some(&big)).await;
+                stage.count(&stage.told);
+            }
+        }
+        "panic" => panic!("a tool that fails badly"),
+        "panic later" => {
+            tokio::task::yield_now().await;
+            panic!("a tool that fails badly")
+        }
+        "refuse" => return Err(McpError::new(ErrorCode(-32603), "no")),
+        "refuse late" => {
+            cx.progress(1.0, None, None).await;
+            return Err(McpError::new(ErrorCode::INVALID_PARAMS, "no"));
+        }
+        "ask" => {
+            let refused = cx.connection().outbound().request(OutboundRequest::new("x/y")).await;
+            assert!(matches!(refused, Err(CallError::NoBackChannel(_))));
+            let header = cx.transport().header("x-test").collect::<Vec<_>>().join(",");
+            return Ok(CallToolResult::text(header));
+        }
+        name => return Ok(CallToolResult::text(name)),
+    }
+    drop(guard);
+    Ok(CallToolResult::text("done"))
+}
+
+async fn listen(
+    cx: Context<Arc<Stage>>,
+    params: SubscriptionsListenParams,
+) -> Result<SubscriptionsListenResult, McpError> {
+    let _guard = Guard(Arc::clone(cx.state()));
+    let acknowledged = SubscriptionsAcknowledgedParams::new(params.notifications);
+    cx.notify::<methods::SubscriptionsAcknowledged>(&acknowledged).await;
+    cx.closing().raised().await;
+    Ok(SubscriptionsListenResult::new())
+}
+
+pub(crate) fn server(stage: &Arc<Stage>) -> Server {
+    let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},
+        "count":{"type":"integer","x-mcp-header":"Count"}}}"#;
+    let annotations = ParamHeaders::from_schema(&Json::parse(schema).unwrap()).unwrap();
+    let down = Arc::clone(stage);
+    Server::builder("test")
+        .version("1")
+        .state(Arc::clone(stage))
+        .on_shutdown(move |_: Arc<Arc<Stage>>| {
+            let down = Arc::clone(&down);
+            async move { down.count(&down.torn_down) }
+        })
+        .on(methods::ToolsList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
+        })
+        .on(methods::ToolsCall, call)
+        .on(methods::SubscriptionsListen, listen)
+        .tool_headers(Annotations(annotations))
+        .build()
+        .unwrap()
+}
+
+/// As many descriptors as the system gives: the tests with many connections need both ends of each.
+pub(crate) fn many_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+}
+
+/// A service on a socket.
+pub(crate) struct Site {
+    pub(crate) address: SocketAddr,
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) end: Option<oneshot::Sender<()>>,
+    pub(crate) run: Option<JoinHandle<()>>,
+}
+
+impl Site {
+    pub(crate) async fn new() -> Self {
+        Self::with(|builder| builder).await
+    }
+
+    pub(crate) async fn with(configure: impl FnOnce(Builder) -> Builder) -> Self {
+        Self::bound(configure, |bound| bound).await
+    }
+
+    pub(crate) async fn bound(
+        configure: impl FnOnce(Builder) -> Builder,
+        more: impl FnOnce(
+            duplexer_http::Bound<tokio::net::TcpListener>,
+        ) -> duplexer_http::Bound<tokio::net::TcpListener>,
+    ) -> Self {
+        let stage = Arc::new(Stage::default());
+        let service = configure(StreamableHttp::builder(server(&stage))).build().unwrap();
+        let bound = more(service.bind("127.0.0.1:0").await.unwrap());
+        let address = bound.local_addr().unwrap();
+        let (end, ended) = oneshot::channel::<()>();
+        #[expect(clippy::disallowed_methods, reason = "the site owns it")]
+        let run = tokio::spawn(bound.run(async move {
+            let _ = ended.await;
+        }));
+        Self { address, stage, end: Some(end), run: Some(run) }
+    }
+
+    pub(crate) async fn connect(&self) -> Wire {
+        Wire { stream: TcpStream::connect(self.address).await.unwrap(), rest: Vec::new() }
+    }
+
+    /// Sends one request on a connection of its own.
+    pub(crate) async fn post(&self, post: &Post) -> Reply {
+        let mut wire = self.connect().await;
+        wire.send(&post.bytes(self.address)).await;
+        wire.reply().await
+    }
+}
+
+/// A request to be sent.
+#[derive(Clone)]
+pub(crate) struct Post {
+    pub(crate) method: &'static str,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+pub(crate) fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+impl Post {
+    /// A body and the headers every request has.
+    pub(crate) fn body(body: impl Into<String>) -> Self {
+        let headers =
+            [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+        Self {
+            method: "POST",
+            path: "/mcp".into(),
+            headers: headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            body: body.into(),
+        }
+    }
+
+    /// A request of the envelope era, with everything it needs.
+    pub(crate) fn envelope(method: &str, mut params: Value) -> Self {
+        let named =
+            params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str).map(str::to_owned);
+        let own = params.get("_meta").cloned();
+        params["_meta"] = meta();
+        if let Some(Value::Object(own)) = own {
+            params["_meta"].as_object_mut().unwrap().extend(own);
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let post = Self::body(body.to_string())
+            .header("MCP-Protocol-Version", "2026-07-28")
+            .header("Mcp-Method", method);
+        match named {
+            Some(name) => post.header("Mcp-Name", &name),
+            None => post,
+        }
+    }
+
+    pub(crate) fn tool(name: &str) -> Self {
+        Self::envelope("tools/call", json!({"name": name, "_meta": {"progressToken": 7}}))
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    pub(crate) fn method(mut self, method: &'static str) -> Self {
+        self.method = method;
+        self
+    }
+
+    pub(crate) fn path(mut self, path: &str) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    pub(crate) fn bytes(&self, address: SocketAddr) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        let has = |wanted: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        if !has("host") {
+            head += &format!("host: {address}\r\n");
+        }
+        if !has("content-length") && !has("transfer-encoding") {
+            head += &format!("content-length: {}\r\n", self.body.len());
+        }
+        for (name, value) in self.headers.iter().filter(|(_, value)| value != "\0") {
+            head += &format!("{name}: {value}\r\n");
+        }
+        (head + "\r\n" + &self.body).into_bytes()
+    }
+}
+
+/// A connection.
+pub(crate) struct Wire {
+    pub(crate) stream: TcpStream,
+    rest: Vec<u8>,
+}
+
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{:?}", self.text()))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn code(&self) -> i64 {
+        self.json()["error"]["code"].as_i64().unwrap_or_else(|| panic!("{}", self.text()))
+    }
+
+    /// The messages of a stream.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        events(&self.text())
+    }
+}
+
+pub(crate) fn events(text: &str) -> Vec<Value> {
+    text.split("\r\n\r\n")
+        .filter_map(|event| event.strip_prefix("event: message\r\ndata: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
+}
+
+impl Wire {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    /// More bytes; `false` at the end.
+    pub(crate) async fn fill(&mut self) -> bool {
+        let mut buffer = [0; 16 * 1024];
+        let read = tokio::time::timeout(Duration::from_secs(100), self.stream.read(&mut buffer));
+        let count = read.await.expect("an answer in time").unwrap_or(0);
+        self.rest.extend_from_slice(&buffer[..count]);
+        count > 0
+    }
+
+    async fn until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            if let Some(at) = self.rest.windows(mark.len()).position(|part| part == mark) {
+                let after = self.rest.split_off(at + mark.len());
+                return Some(std::mem::replace(&mut self.rest, after));
+            }
+            if !self.fill().await {
+                return None;
+            }
+        }
+    }
+
+    async fn exactly(&mut self, count: usize) -> Vec<u8> {
+        while self.rest.len() < count {
+            assert!(self.fill().await, "the body ends early");
+        }
+        let after = self.rest.split_off(count);
+        std::mem::replace(&mut self.rest, after)
+    }
+
+    /// The head of a response; `None` if the connection ends first.
+    pub(crate) async fn head(&mut self) -> Option<Reply> {
+        let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        Some(Reply { status, headers, body: Vec::new() })
+    }
+
+    /// The next piece of a body without a length; `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
+        let size = self.until(b"\r\n").await?;
+        let size = usize::from_str_radix(std::str::from_utf8(&size).unwrap().trim(), 16).unwrap();
+        let chunk = self.exactly(size).await;
+        self.exactly(2).await;
+        (size > 0).then_some(chunk)
+    }
+
+    pub(crate) async fn maybe_reply(&mut self) -> Option<Reply> {
+        let mut reply = self.head().await?;
+        if let Some(length) = reply.header("content-length") {
+            reply.body = self.exactly(length.parse().unwrap()).await;
+        } else if reply.header("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = self.chunk().await {
+                reply.body.extend(chunk);
+            }
+        }
+        Some(reply)
+    }
+
+    pub(crate) async fn reply(&mut self) -> Reply {
+        self.maybe_reply().await.expect("a response")
+    }
+
+    /// Whether the server has ended the connection, once all it sent is read.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        while self.fill().await {}
+        true
+    }
+}

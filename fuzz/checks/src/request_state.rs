@@ -1,0 +1,191 @@
+//! Request states: nothing opens that was not sealed, claims hold or are refused, and what was sealed comes back.
+
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use duplexer_core::dispatch::{
+    BoxFuture, CallContext, Cancellation, Channel, NoChannel, Outbound, OutboundRequest, Sending,
+};
+use duplexer_core::error::{BoxError, CallError, McpError};
+use duplexer_core::server::{
+    ClientFacts, Connection, KeyRing, Outcome, Reply, RequestState, RequestStateCodec, Running, Server,
+};
+use duplexer_core::transport::TransportContext;
+use duplexer_types::content::Content;
+use duplexer_types::input::InputRequiredResult;
+use duplexer_types::json::Json;
+use duplexer_types::jsonrpc::Body;
+use duplexer_types::methods::{Method, ToolsCall};
+use duplexer_types::tool::{CallToolParams, CallToolResult};
+use duplexer_types::version::ProtocolVersion;
+use serde_json::Value;
+
+use crate::tree::{Found, Reading, Tree};
+
+const NOW: u64 = 1_800_000_000;
+const SKEW: f64 = 60.0;
+const SECRET: [u8; 32] = [7; 32];
+const PLAIN: &str = "plain";
+/// The only text that was ever sealed with [`SECRET`] and then written down.
+const SEALED: &str = include_str!("../../corpus/request_state/sealed");
+
+/// Takes `data` as a sealed state, and as the params of a request that may carry one.
+pub fn request_state(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(ring) = KeyRing::new([SECRET]) {
+        assert_eq!(ring.open(text).is_ok(), text == SEALED, "{text:?}");
+    }
+    let Reading::Tree(tree) = Tree::read(text) else { return };
+    if !tree.is_object() {
+        return;
+    }
+    let state = tree.get("requestState");
+    match (state, call(opened(), text)) {
+        (Found::Absent, outcome) => comes_back(text, outcome),
+        (Found::Once(value), outcome) if value.is_null() => drop(outcome),
+        (Found::Once(value), Ok(outcome)) => {
+            let told = told(&outcome);
+            assert!(told.is_some(), "a state that was opened reaches the handler: {text:?}");
+            assert_holds(value, &tree, told.as_deref());
+        }
+        // A state that holds may still stand in params that do not fit; one that does not gets the one refusal.
+        (Found::Once(value), Err(McpError::InvalidParams(_))) => assert_holds(value, &tree, None),
+        (_, refused) => assert_refused(refused, text),
+    }
+    if !matches!(state, Found::Absent) && !matches!(state, Found::Once(value) if value.is_null()) {
+        assert_refused(call(sealed(), text), text);
+    }
+}
+
+/// What a request without a state is answered with is accepted when it comes back, and nothing else sees it.
+fn comes_back(params: &str, outcome: Result<Outcome, McpError>) {
+    let Ok(outcome) = outcome else { return };
+    assert!(outcome.downcast_ref::<InputRequiredResult>().is_some(), "{params:?}");
+    for server in [opened(), sealed()] {
+        let Ok(first) = call(server, params) else { unreachable!("it was accepted before") };
+        let asked = first.downcast_ref::<InputRequiredResult>();
+        let Some(state) = asked.and_then(|asked| asked.request_state.as_deref()) else {
+            unreachable!("the handler gave a state")
+        };
+        let rest = params.trim_start().trim_start_matches('{');
+        let retry = format!(r#"{{"requestState":{},{rest}"#, Json::from(state));
+        let again = call(server, &retry).ok().and_then(|outcome| told(&outcome));
+        assert_eq!(again.as_deref(), Some(PLAIN), "{retry:?}");
+    }
+}
+
+/// The claims once more, over plain values. The digest of the arguments is left to the way back.
+fn assert_holds(state: &Tree, params: &Tree, told: Option<&str>) {
+    let claims: Value = state.as_str().and_then(|state| serde_json::from_str(state).ok()).unwrap_or_default();
+    let now = Duration::from_secs(NOW).as_secs_f64();
+    let number = |name: &str| claims[name].as_f64();
+    let holds = claims["v"] == 1
+        && claims["s"].as_str().is_some_and(|state| told.is_none_or(|told| told == state))
+        && claims["m"] == Method::ToolsCall.name()
+        && claims["t"].as_str() == params.get("name").once().and_then(Tree::as_str)
+        && claims["a"].is_string()
+        && claims["aud"] == "fuzz"
+        && claims["p"].is_null()
+        && number("iat").is_some_and(|iat| iat <= now + SKEW)
+        && number("exp").is_some_and(|exp| now < exp);
+    assert!(holds, "{params:?}");
+}
+
+fn assert_refused(outcome: Result<Outcome, McpError>, text: &str) {
+    match outcome {
+        Err(McpError::Refused(error)) => {
+            assert_eq!((error.code.0, &*error.message), (-32602, "Invalid or expired requestState"));
+        }
+        other => unreachable!("{text:?} became {other:?}"),
+    }
+}
+
+/// The state that the handler was given, as it says.
+fn told(outcome: &Outcome) -> Option<String> {
+    match outcome.downcast_ref::<CallToolResult>()?.content.first()? {
+        Content::Text(text) => Some(text.text.clone()),
+        _ => None,
+    }
+}
+
+/// A codec that hides nothing, so that mutations reach the claims.
+struct Open;
+
+impl RequestStateCodec for Open {
+    fn seal(&self, plain: &[u8]) -> Result<String, BoxError> {
+        Ok(String::from_utf8(plain.to_vec())?)
+    }
+
+    fn open(&self, sealed: &str) -> Result<Vec<u8>, BoxError> {
+        Ok(sealed.as_bytes().to_vec())
+    }
+}
+
+fn opened() -> &'static Running {
+    static RUNNING: OnceLock<Running> = OnceLock::new();
+    RUNNING.get_or_init(|| start(RequestState::codec(Open)))
+}
+
+fn sealed() -> &'static Running {
+    static RUNNING: OnceLock<Running> = OnceLock::new();
+    RUNNING.get_or_init(|| start(RequestState::ephemeral()))
+}
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(NOW)
+}
+
+fn start(state: RequestState) -> Running {
+    let server = Server::builder("fuzz").request_state(state.clock(now)).on(
+        ToolsCall,
+        |params: CallToolParams| async {
+            Ok::<_, McpError>(match params.request_state {
+                Some(state) => Reply::Complete(CallToolResult::text(state)),
+                None => Reply::InputRequired(InputRequiredResult::resuming(PLAIN)),
+            })
+        },
+    );
+    match server.build().map(|server| ready(server.start())) {
+        Ok(Ok(running)) => running,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+fn call(running: &Running, params: &str) -> Result<Outcome, McpError> {
+    let connection = Arc::new(Connection::ready(ProtocolVersion::V2026_07_28, ClientFacts::UNKNOWN));
+    let channel = Arc::new(Nobody(Cancellation::new()));
+    let cx = CallContext::new(Some(1_i64.into()), Arc::new(TransportContext::stream("fuzz")), channel);
+    ready(running.call(&connection, cx, Method::ToolsCall.name(), Some(params)))
+}
+
+/// Nothing here waits for anything, so one look is enough.
+fn ready<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("nothing here waits"),
+    }
+}
+
+struct Nobody(Cancellation);
+
+impl Outbound for Nobody {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<bytestring::ByteString, CallError>> {
+        Box::pin(async move { NoChannel.request(request).await })
+    }
+
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+        NoChannel.notify(method, params)
+    }
+}
+
+impl Channel for Nobody {
+    fn cancellation(&self) -> &Cancellation {
+        &self.0
+    }
+
+    fn closing(&self) -> &Cancellation {
+        &self.0
+    }
+}

@@ -1,0 +1,106 @@
+//! A server with one of everything, on standard input and output, for the official clients to drive.
+//!
+//! Written against the registry directly: what the authoring layer adds has tests of its own.
+
+mod tools;
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicUsize;
+
+use duplexer_core::error::McpError;
+use duplexer_core::server::{MemoryBus, RequestState, Server, run_stdio};
+use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
+use duplexer_types::content::Content;
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::methods;
+use duplexer_types::page::PaginatedParams;
+use duplexer_types::prompt::{
+    GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
+};
+use duplexer_types::resource::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+
+/// What the tools share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Calls of `wait` that were dropped before their end.
+    pub(crate) cancelled: AtomicUsize,
+}
+
+fn main() -> ExitCode {
+    let served = build()
+        .map_err(|error| error.to_string())
+        .and_then(|server| run_stdio(&server).map_err(|error| error.to_string()));
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the last word of a program")]
+            {
+                eprintln!("interop-server: {error}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build() -> Result<Server, duplexer_core::server::BuildError> {
+    Server::builder("interop")
+        .version("1.0.0")
+        .instructions("One of everything.")
+        .request_state(RequestState::ephemeral())
+        .subscriptions(MemoryBus::new())
+        .logging()
+        .state(Shared::default())
+        .on(methods::ToolsList, tools::list)
+        .on(methods::ToolsCall, tools::call)
+        .on(methods::ResourcesList, list_resources)
+        .on(methods::ResourcesTemplatesList, list_templates)
+        .on(methods::ResourcesRead, read_resource)
+        .on(methods::PromptsList, list_prompts)
+        .on(methods::PromptsGet, get_prompt)
+        .on(methods::CompletionComplete, complete)
+        .build()
+}
+
+async fn list_resources(_: PaginatedParams) -> Result<ListResourcesResult, McpError> {
+    let text = Resource::new("demo://text", "text").mime_type("text/plain").title("A text");
+    Ok(ListResourcesResult::new(vec![text]))
+}
+
+async fn list_templates(_: PaginatedParams) -> Result<ListResourceTemplatesResult, McpError> {
+    Ok(ListResourceTemplatesResult::new(vec![ResourceTemplate::new("demo://item/{id}", "item")]))
+}
+
+async fn read_resource(params: ReadResourceParams) -> Result<ReadResourceResult, McpError> {
+    let contents = match params.uri.as_str() {
+        "demo://text" => ResourceContents::text("demo://text", "hello"),
+        uri => match uri.strip_prefix("demo://item/") {
+            Some(id) => ResourceContents::blob(uri, id.replace(|c: char| !c.is_ascii_alphanumeric(), "A")),
+            None => {
+                let text = format!("Unknown resource: {uri}");
+                return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text).into());
+            }
+        },
+    };
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+async fn list_prompts(_: PaginatedParams) -> Result<ListPromptsResult, McpError> {
+    let argument = PromptArgument::new("name").required(true);
+    Ok(ListPromptsResult::new(vec![Prompt::new("greeting").arguments(vec![argument])]))
+}
+
+async fn get_prompt(params: GetPromptParams) -> Result<GetPromptResult, McpError> {
+    let arguments = params.arguments.unwrap_or_default();
+    let Some(name) = arguments.get("name").filter(|_| params.name == "greeting") else {
+        return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, "the prompt is greeting, with a name").into());
+    };
+    Ok(GetPromptResult::new(vec![PromptMessage::user(Content::text(format!("Greet {name}.")))]))
+}
+
+async fn complete(params: CompleteParams) -> Result<CompleteResult, McpError> {
+    let all = ["Ada", "Alan", "Grace"].into_iter().filter(|name| name.starts_with(&params.argument.value));
+    Ok(CompleteResult::new(Completion::of(all.map(Into::into).collect())))
+}

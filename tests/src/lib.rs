@@ -1,0 +1,193 @@
+//! The server most behaviours of the suite are shown with. One tool per behaviour; nothing it does depends on the era
+//! or the transport it is reached over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use duplexer_core::error::McpError;
+use duplexer_core::server::{Context, Reply, Server};
+use duplexer_types::elicitation::{
+    ElicitParams, ElicitUrlParams, FormSchema, PrimitiveSchema, UrlElicitationRequired,
+};
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::input::{InputRequest, InputRequiredResult};
+use duplexer_types::json::{Json, Members};
+use duplexer_types::lifecycle::EmptyResult;
+use duplexer_types::logging::{LoggingLevel, SetLevelParams};
+use duplexer_types::methods;
+use duplexer_types::page::PaginatedParams;
+use duplexer_types::prompt::{GetPromptParams, GetPromptResult, ListPromptsResult};
+use duplexer_types::sampling::{CreateMessageParams, SamplingMessage, ToolChoice};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use duplexer_types::version::{ProtocolVersion, Window};
+use duplexer_types::wire::{CacheScope, Freshness};
+use serde_json::{Value, json};
+
+/// What the fixture's lifespan makes.
+#[derive(Debug)]
+struct Greeting(&'static str);
+
+/// How often a tool was called on one connection.
+#[derive(Debug, Default)]
+struct Calls(AtomicU32);
+
+type Answer = Result<Reply<CallToolResult>, McpError>;
+
+/// The fixture.
+pub fn server() -> Server {
+    let early = Window::until(ProtocolVersion::V2025_03_26);
+    Server::builder("fixture")
+        .version("1.2.3")
+        .instructions("Call the tools.")
+        .cache_hint("tools/list", Freshness { ttl_ms: Some(1000), scope: None })
+        .cache_hint("prompts/list", Freshness { ttl_ms: Some(9), scope: Some(CacheScope::Public) })
+        .lifespan(|| async { Ok::<_, McpError>(Greeting("hello")) })
+        .on_shutdown(|_| async { eprintln!("the fixture has ended") })
+        .on(methods::ToolsList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
+        })
+        .on(methods::PromptsList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListPromptsResult::new(vec![]).ttl_ms(0_u64))
+        })
+        .on(methods::PromptsGet, |_: GetPromptParams| async {
+            Ok::<_, McpError>(Reply::<GetPromptResult>::InputRequired(InputRequiredResult::resuming("later")))
+        })
+        .on(methods::LoggingSetLevel, |cx: Context<Greeting>, params: SetLevelParams| async move {
+            cx.connection().set_log_level(params.level);
+            Ok::<_, McpError>(EmptyResult::new())
+        })
+        .on(methods::ToolsCall, call)
+        .on_custom("test/echo", |params: Value| async { Ok::<_, McpError>(params) })
+        .on_custom("test/nothing", |_: Value| async { Ok::<_, McpError>(()) })
+        .on_custom("test/list", |_: Value| async { Ok::<_, McpError>([1, 2]) })
+        .on_custom_in("test/early", early, |_: Value| async { Ok::<_, McpError>(()) })
+        .build()
+        .expect("the fixture is well-formed")
+}
+
+async fn call(cx: Context<Greeting>, params: CallToolParams) -> Answer {
+    match params.name.as_str() {
+        "echo" => {
+            Ok(text(params.arguments.as_ref().and_then(|given| given.member("text")).unwrap_or("nothing")))
+        }
+        "facts" => facts(&cx),
+        "count" => count(&cx),
+        "fail" => Err(McpError::internal("secret: the cause")),
+        "panic" => panic!("secret: the panic"),
+        "refuse" => {
+            Err(McpError::from(ErrorObject::new(ErrorCode(7), "told").with_data(json!({ "why": 1 }))))
+        }
+        "wait" => std::future::pending().await,
+        "block" => block(),
+        "print" => print(),
+        "odd" => Ok(Reply::Other(odd()?)),
+        "unsayable" => Ok(Reply::InputRequired(InputRequiredResult::new())),
+        "input" => {
+            Ok(Reply::InputRequired(InputRequiredResult::asking([("roots", InputRequest::ListRoots)])))
+        }
+        "extension" => cx.require_extension("com.example/x").map(|()| text("declared")),
+        "url-required" => Err(UrlElicitationRequired::new([url()]).error().into()),
+        "progress" | "log" | "changes" => tell(&cx, &params.name).await,
+        asks => ask(&cx, asks).await,
+    }
+}
+
+fn text(text: impl Into<String>) -> Reply<CallToolResult> {
+    Reply::Complete(CallToolResult::text(text))
+}
+
+fn facts(cx: &Context<Greeting>) -> Answer {
+    let client = cx.connection().client();
+    let facts = json!({
+        "state": cx.state().0,
+        "method": cx.method(),
+        "id": cx.request_id(),
+        "version": cx.protocol_version().as_str(),
+        "client": client.info.as_ref().map(|info| &info.name),
+        "capabilities": client.capabilities.is_some(),
+        "trace": cx.meta().trace.traceparent,
+        "meta": cx.raw_meta().is_some(),
+        "params": cx.raw_params().is_some(),
+        "initialized": cx.connection().is_initialized(),
+        "session": cx.connection().session_id(),
+    });
+    Ok(text(facts.to_string()))
+}
+
+fn count(cx: &Context<Greeting>) -> Answer {
+    let calls =
+        cx.connection().state::<Calls>().unwrap_or_else(|| cx.connection().set_state(Calls::default()));
+    Ok(text((calls.0.fetch_add(1, Ordering::Relaxed) + 1).to_string()))
+}
+
+/// Neither awaits nor ends.
+fn block() -> Answer {
+    eprintln!("blocked");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn print() -> Answer {
+    println!("not a frame");
+    eprintln!("printed");
+    Ok(text("printed"))
+}
+
+fn odd() -> Result<duplexer_core::server::Outcome, McpError> {
+    duplexer_core::server::Outcome::custom(&json!({ "resultType": "odd", "extra": 1 }))
+}
+
+fn url() -> ElicitUrlParams {
+    ElicitUrlParams::new("Sign in", "https://example.com/").elicitation_id("e-1")
+}
+
+async fn tell(cx: &Context<Greeting>, what: &str) -> Answer {
+    let connection = cx.connection();
+    match what {
+        "progress" => {
+            cx.progress(1.0, Some(2.0), None).await;
+            cx.progress(1.5, None, Some("nearly")).await;
+        }
+        "log" => {
+            cx.log(LoggingLevel::Info, Some("fixture"), json!({ "at": "request" })).await;
+            cx.log(LoggingLevel::Error, None, json!("worse")).await;
+            connection.log(LoggingLevel::Critical, None, json!("beside")).await;
+        }
+        _ => {
+            connection.tools_changed().await;
+            connection.prompts_changed().await;
+            connection.resources_changed().await;
+            connection.resource_updated("a://b").await;
+            connection.elicitation_complete("e-1").await;
+            cx.notify::<methods::ToolsListChanged>(&duplexer_types::lifecycle::EmptyParams::new()).await;
+        }
+    }
+    Ok(text("told"))
+}
+
+async fn ask(cx: &Context<Greeting>, what: &str) -> Answer {
+    let connection = Arc::clone(cx.connection());
+    let answer = match what {
+        "ping" => connection.ping().await.map(|()| "pong".to_owned())?,
+        "roots" => connection.list_roots().await?.roots.len().to_string(),
+        "elicit" => {
+            // Anything goes into a form here: whether it is flat is the authoring layer's business.
+            let nested = PrimitiveSchema::Other(json!({ "type": "object" }).into());
+            let form = FormSchema::new(Members::new().with("deep", nested));
+            let result = cx.elicit(&ElicitParams::form("Which?", form)).await?;
+            json!(result.content.map(|content| content.len())).to_string()
+        }
+        "elicit-url" => format!("{:?}", cx.elicit(&ElicitParams::Url(url())).await?.action),
+        "sample" | "sample-tools" => {
+            let mut params = CreateMessageParams::new([SamplingMessage::user("hi")], 10_u64);
+            params.tool_choice = (what == "sample-tools").then(ToolChoice::new);
+            cx.create_message(&params).await?.model
+        }
+        _ => {
+            let error = ErrorObject::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {what}"));
+            return Err(error.into());
+        }
+    };
+    Ok(text(answer))
+}

@@ -1,0 +1,212 @@
+//! What a server asks its client and tells it beside its answers.
+
+use serde_json::{Value, json};
+
+use crate::wire::{Link, Wire, error_of, over_every_link};
+use crate::{ENVELOPE, HANDSHAKE};
+
+fn no_back_channel(method: &str) -> (i64, String, Value) {
+    let text = format!(
+        "Cannot send '{method}': this transport context has no back-channel for server-initiated requests."
+    );
+    (-32600, text, Value::Null)
+}
+
+/// Has a tool ask something, checks the question, answers it, and gives the tool's text.
+async fn asked(wire: &mut Wire, tool: &str, question: (&str, Value), answer: Value) -> String {
+    let id = wire.request("tools/call", json!({ "name": tool })).await;
+    let asked = wire.next().await;
+    assert_eq!((&asked["method"], &asked["params"]), (&json!(question.0), &question.1));
+    wire.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer })).await;
+    let answer = wire.answer_to(id).await;
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+/// CONN-10, CONN-14, ELI-03, ELI-04: every question of the handshake era, and what comes of its answer.
+#[tokio::test]
+async fn a_handshake_client_is_asked() {
+    for link in Link::ALL {
+        let mut wire = Wire::fixture(link).await;
+        let capabilities = json!({ "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} } });
+        wire.open_as(HANDSHAKE, capabilities).await;
+        assert_eq!(asked(&mut wire, "ping", ("ping", json!({})), json!({})).await, "pong");
+        let roots = json!({ "roots": [{ "uri": "file:///a" }] });
+        assert_eq!(asked(&mut wire, "roots", ("roots/list", json!({})), roots).await, "1");
+        let form = json!({
+            "mode": "form", "message": "Which?",
+            "requestedSchema": { "type": "object", "properties": { "deep": { "type": "object" } } },
+        });
+        let content = json!({ "action": "accept", "content": { "deep": { "un": "checked" } } });
+        assert_eq!(asked(&mut wire, "elicit", ("elicitation/create", form), content).await, "1");
+        let url = json!({
+            "mode": "url", "message": "Sign in", "url": "https://example.com/", "elicitationId": "e-1",
+        });
+        let outcome =
+            asked(&mut wire, "elicit-url", ("elicitation/create", url), json!({ "action": "decline" })).await;
+        assert_eq!(outcome, "Decline");
+        let question = json!({
+            "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }], "maxTokens": 10,
+        });
+        let said = json!({ "role": "assistant", "content": { "type": "text", "text": "ho" }, "model": "m" });
+        assert_eq!(asked(&mut wire, "sample", ("sampling/createMessage", question), said).await, "m");
+    }
+}
+
+/// CONN-11: an answer that does not fit its question is -32602 when the handler lets it pass.
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_invalid() {
+    over_every_link(HANDSHAKE, async |mut wire| {
+        let id = wire.request("tools/call", json!({ "name": "roots" })).await;
+        let question = wire.next().await["id"].clone();
+        wire.send(json!({ "jsonrpc": "2.0", "id": question, "result": { "roots": 5 } })).await;
+        let refused = error_of(&wire.answer_to(id).await);
+        assert_eq!(refused, (-32602, "Invalid request parameters".to_owned(), json!("")));
+        // And an error of the client's is the tool's, unless it does something about it.
+        let id = wire.request("tools/call", json!({ "name": "roots" })).await;
+        let question = wire.next().await["id"].clone();
+        let error = json!({ "code": -32601, "message": "no roots" });
+        wire.send(json!({ "jsonrpc": "2.0", "id": question, "error": error })).await;
+        assert_eq!(error_of(&wire.answer_to(id).await), (-32601, "no roots".to_owned(), Value::Null));
+    })
+    .await;
+}
+
+/// CONN-12, P-SAM-1: tools only for clients that have said they can use them; nothing is sent to others.
+#[tokio::test]
+async fn sampling_with_tools_needs_their_capability() {
+    let mut wire = Wire::fixture(Link::Memory).await;
+    wire.open_as(HANDSHAKE, json!({ "sampling": {} })).await;
+    let refused = wire.error("tools/call", json!({ "name": "sample-tools" })).await;
+    assert_eq!((refused.0, &*refused.1), (-32602, "Client does not support sampling tools capability"));
+    assert!(wire.taken_aside().is_empty());
+    let mut wire = Wire::fixture(Link::Memory).await;
+    wire.open_as(HANDSHAKE, json!({ "sampling": { "tools": {} } })).await;
+    wire.request("tools/call", json!({ "name": "sample-tools" })).await;
+    assert_eq!(wire.next().await["method"], "sampling/createMessage");
+}
+
+/// TYP-13: a revision is not asked what it has no words for.
+#[tokio::test]
+async fn an_older_revision_is_not_asked_what_it_does_not_have() {
+    over_every_link("2025-03-26", async |mut wire| {
+        let (code, text, _) = wire.error("tools/call", json!({ "name": "elicit" })).await;
+        assert_eq!(code, -32601);
+        assert_eq!(text, "Cannot send 'elicitation/create': revision 2025-03-26 does not have it");
+        assert!(wire.taken_aside().is_empty());
+    })
+    .await;
+}
+
+/// ERA-07, CONN-06, P-RPC-17: in the envelope era there is nobody to ask, on behalf of a request or beside it.
+#[tokio::test]
+async fn an_envelope_client_is_never_asked() {
+    over_every_link(ENVELOPE, async |mut wire| {
+        for (tool, method) in [
+            ("ping", "ping"),
+            ("roots", "roots/list"),
+            ("elicit", "elicitation/create"),
+            ("sample", "sampling/createMessage"),
+        ] {
+            assert_eq!(wire.error("tools/call", json!({ "name": tool })).await, no_back_channel(method));
+        }
+        assert!(wire.taken_aside().is_empty());
+    })
+    .await;
+}
+
+/// ELI-05, TYP-28: a tool that needs the user elsewhere first fails with the error that says so.
+#[tokio::test]
+async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
+    over_every_link(HANDSHAKE, async |mut wire| {
+        let (code, text, data) = wire.error("tools/call", json!({ "name": "url-required" })).await;
+        assert_eq!((code, &*text), (-32042, "URL elicitation required"));
+        assert_eq!(data["elicitations"][0]["elicitationId"], "e-1");
+    })
+    .await;
+}
+
+/// DISP-36, ERA-07, P-PROG-1: progress for whoever asked for it, under the token's own type.
+#[tokio::test]
+async fn progress_is_reported_to_whoever_asked() {
+    crate::wire::everywhere(async |mut wire| {
+        wire.tool_text("progress", json!({})).await;
+        assert!(wire.taken_aside().is_empty());
+        for token in [json!(7), json!("7")] {
+            wire.tool_text("progress", json!({ "progressToken": token })).await;
+            let reports: Vec<_> = wire.taken_aside().iter().map(|frame| frame["params"].clone()).collect();
+            let expected = [
+                json!({ "progressToken": token, "progress": 1, "total": 2 }),
+                json!({ "progressToken": token, "progress": 1.5, "message": "nearly" }),
+            ];
+            assert_eq!(reports, expected);
+        }
+    })
+    .await;
+}
+
+fn levels(frames: &[Value]) -> Vec<&str> {
+    frames.iter().map(|frame| frame["params"]["level"].as_str().unwrap()).collect()
+}
+
+/// CONN-09, P-LOG-5: a handshake client gets every message until it has said from which level on.
+#[tokio::test]
+async fn a_handshake_client_sets_its_level_once() {
+    over_every_link(HANDSHAKE, async |mut wire| {
+        wire.tool("log").await;
+        let frames = wire.taken_aside();
+        assert_eq!(levels(&frames), ["info", "error", "critical"]);
+        let expected = json!({ "level": "info", "logger": "fixture", "data": { "at": "request" } });
+        assert_eq!(frames[0]["params"], expected);
+        assert_eq!(wire.result("logging/setLevel", json!({ "level": "error" })).await, json!({}));
+        wire.tool("log").await;
+        assert_eq!(levels(&wire.taken_aside()), ["error", "critical"]);
+        assert_eq!(wire.error("logging/setLevel", json!({ "level": "loud" })).await.0, -32602);
+    })
+    .await;
+}
+
+/// CONN-09, P-LOG-2, P-LOG-3: in the envelope era each request asks for itself, and nothing is logged beside requests.
+#[tokio::test]
+async fn an_envelope_request_asks_for_its_own_messages() {
+    over_every_link(ENVELOPE, async |mut wire| {
+        wire.tool("log").await;
+        assert!(wire.taken_aside().is_empty());
+        for (level, expected) in [("debug", &["info", "error"][..]), ("error", &["error"]), ("alert", &[])] {
+            wire.tool_text("log", json!({ "io.modelcontextprotocol/logLevel": level })).await;
+            assert_eq!(levels(&wire.taken_aside()), expected);
+        }
+        wire.tool("log").await;
+        assert!(wire.taken_aside().is_empty());
+    })
+    .await;
+}
+
+/// CONN-07, CONN-10, ELI-03, P-ELI-11: changes are told on a handshake connection, and on none of the envelope era.
+#[tokio::test]
+async fn changes_are_not_told_on_the_shared_envelope_channel() {
+    over_every_link(HANDSHAKE, async |mut wire| {
+        wire.tool("changes").await;
+        let told: Vec<_> =
+            wire.taken_aside().iter().map(|frame| frame["method"].as_str().unwrap().to_owned()).collect();
+        let expected = [
+            "notifications/tools/list_changed",
+            "notifications/prompts/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/resources/updated",
+            "notifications/elicitation/complete",
+            "notifications/tools/list_changed",
+        ];
+        assert_eq!(told, expected);
+    })
+    .await;
+    over_every_link(ENVELOPE, async |mut wire| {
+        wire.tool("changes").await;
+        assert!(wire.taken_aside().is_empty());
+    })
+    .await;
+    over_every_link("2025-06-18", async |mut wire| {
+        wire.tool("changes").await;
+        assert_eq!(wire.taken_aside().len(), 5);
+    })
+    .await;
+}

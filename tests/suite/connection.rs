@@ -1,0 +1,267 @@
+//! What is known about a client, for how long, and what happens when it goes.
+
+use std::sync::{Arc, Mutex};
+
+use bytestring::ByteString;
+use duplexer_core::dispatch::{
+    BoxFuture, CallContext, Cancellation, Channel, DispatchOptions, Invocation, NoChannel, Outbound,
+    OutboundRequest, Sending,
+};
+use duplexer_core::error::{CallError, McpError};
+use duplexer_core::server::{
+    Caller, ClientFacts, Connection, Context, Principal, Running, Server, serve_envelope, serve_on, serve_one,
+};
+use duplexer_core::transport::TransportContext;
+use duplexer_types::jsonrpc::{self, Body, RequestId};
+use duplexer_types::version::ProtocolVersion;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::wire::{Link, Wire, envelope, everywhere, over_every_link};
+use crate::{ENVELOPE, HANDSHAKE};
+
+async fn facts(wire: &mut Wire, meta: Value) -> Value {
+    serde_json::from_str(&wire.tool_text("facts", meta).await).unwrap()
+}
+
+/// RUN-20, CONN-03, SRV-09: what a handler can find out about its request.
+#[tokio::test]
+async fn a_context_knows_its_request() {
+    everywhere(async |mut wire| {
+        let meta = json!({ "traceparent": "00-a", "com.example/x": 1 });
+        let told = facts(&mut wire, meta).await;
+        let id = told["id"].as_i64();
+        let expected = json!({
+            "state": "hello", "method": "tools/call", "id": id, "version": wire.revision(), "client": "wire",
+            "capabilities": true, "trace": "00-a", "meta": true, "params": true,
+            "initialized": !wire.is_enveloped(), "session": null,
+        });
+        assert_eq!(told, expected);
+    })
+    .await;
+}
+
+/// RUN-01, P-META-13: in the handshake era a malformed `_meta` is none.
+#[tokio::test]
+async fn a_malformed_meta_says_nothing() {
+    over_every_link(HANDSHAKE, async |mut wire| {
+        for meta in [json!(7), json!([]), json!({ "traceparent": 5, "progressToken": [] })] {
+            assert_eq!(facts(&mut wire, meta).await["trace"], Value::Null);
+        }
+    })
+    .await;
+}
+
+/// CONN-04, P-STATE-1: state stays with its connection, and a connection of the envelope era is one request.
+#[tokio::test]
+async fn state_lives_as_long_as_its_connection() {
+    everywhere(async |mut wire| {
+        let mut counts = Vec::new();
+        for _ in 0..3 {
+            counts.push(wire.tool_text("count", json!({})).await);
+        }
+        let expected = if wire.is_enveloped() { ["1", "1", "1"] } else { ["1", "2", "3"] };
+        assert_eq!(counts, expected);
+    })
+    .await;
+    let running = duplexer_tests::server().start().await.unwrap();
+    for _ in 0..2 {
+        let mut wire = Wire::connect_to(Link::Memory, &running, DispatchOptions::default());
+        wire.open(HANDSHAKE).await;
+        assert_eq!(wire.tool_text("count", json!({})).await, "1");
+    }
+}
+
+/// CONN-03, P-META-10: what one request says of its client is forgotten with it.
+#[tokio::test]
+async fn an_envelope_speaks_for_its_own_request_only() {
+    over_every_link(ENVELOPE, async |mut wire| {
+        let other = json!({ "io.modelcontextprotocol/clientInfo": { "name": "other", "version": "1" } });
+        assert_eq!(facts(&mut wire, other).await["client"], "other");
+        let nobody = json!({ "io.modelcontextprotocol/clientInfo": null });
+        let told = facts(&mut wire, nobody).await;
+        assert_eq!((&told["client"], &told["capabilities"]), (&Value::Null, &json!(true)));
+        assert_eq!(facts(&mut wire, json!({})).await["client"], "wire");
+    })
+    .await;
+}
+
+/// A server that registers hooks when it is asked to, and says when they run.
+fn hooking() -> (Server, mpsc::Receiver<String>) {
+    let (say, heard) = mpsc::channel(16);
+    let server = Server::builder("s").on_custom("x/hook", move |cx: Context<()>, params: Value| {
+        for name in ["first", "second"] {
+            let (say, name) = (say.clone(), format!("{name} {}", params["how"]));
+            cx.connection().on_close(move || async move { say.try_send(name).unwrap() });
+        }
+        let said = say.try_send(format!("handling {}", params["how"]));
+        async move {
+            said.unwrap();
+            match params["how"].as_str() {
+                Some("panics") => panic!("after the hooks are there"),
+                Some("waits") => std::future::pending().await,
+                Some("fails") => Err(McpError::internal("after the hooks are there")),
+                _ => Ok(()),
+            }
+        }
+    });
+    (server.build().unwrap(), heard)
+}
+
+/// CONN-05: on a handshake connection the hooks wait for its end, and run backwards.
+#[tokio::test]
+async fn hooks_run_when_a_handshake_connection_ends() {
+    for link in Link::IN_PROCESS {
+        let (server, mut heard) = hooking();
+        let mut wire = Wire::connect(link, server).await;
+        wire.open(HANDSHAKE).await;
+        wire.result("x/hook", json!({ "how": "ends" })).await;
+        assert_eq!(heard.recv().await.as_deref(), Some("handling \"ends\""));
+        assert!(heard.try_recv().is_err());
+        assert!(wire.finish().await.1.in_order());
+        assert_eq!(heard.recv().await.as_deref(), Some("second \"ends\""));
+        assert_eq!(heard.recv().await.as_deref(), Some("first \"ends\""));
+    }
+}
+
+/// CONN-05: in the envelope era the hooks run after the request, however it ended.
+#[tokio::test]
+async fn hooks_run_when_an_envelope_request_ends() {
+    for link in Link::IN_PROCESS {
+        let (server, mut heard) = hooking();
+        let mut wire = Wire::connect(link, server).await;
+        wire.open(ENVELOPE).await;
+        for how in ["ends", "fails", "panics"] {
+            wire.answer("x/hook", json!({ "how": how })).await;
+            assert_eq!(heard.recv().await, Some(format!("handling \"{how}\"")));
+            assert_eq!(heard.recv().await, Some(format!("second \"{how}\"")));
+            assert_eq!(heard.recv().await, Some(format!("first \"{how}\"")));
+        }
+        let id = wire.request("x/hook", json!({ "how": "waits" })).await;
+        assert_eq!(heard.recv().await.as_deref(), Some("handling \"waits\""));
+        wire.notify("notifications/cancelled", json!({ "requestId": id })).await;
+        assert_eq!(heard.recv().await.as_deref(), Some("second \"waits\""));
+        assert_eq!(heard.recv().await.as_deref(), Some("first \"waits\""));
+    }
+}
+
+/// A way back that keeps what is said on it.
+#[derive(Default)]
+struct Kept {
+    said: Mutex<Vec<String>>,
+    never: Cancellation,
+}
+
+impl Outbound for Kept {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
+    }
+
+    fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
+        self.said.lock().unwrap().push(method.to_owned());
+        Sending::done()
+    }
+}
+
+impl Channel for Kept {
+    fn cancellation(&self) -> &Cancellation {
+        &self.never
+    }
+
+    fn closing(&self) -> &Cancellation {
+        &self.never
+    }
+}
+
+fn call_context(id: Option<i64>) -> (CallContext, Arc<Kept>) {
+    let kept = Arc::new(Kept::default());
+    let transport = Arc::new(TransportContext::stream("test"));
+    (CallContext::new(id.map(RequestId::from), transport, Arc::clone(&kept) as _), kept)
+}
+
+fn message(method: &str, params: &Value) -> Invocation {
+    Invocation::new(method.to_owned(), Some(params.to_string().into()))
+}
+
+fn written(reply: &impl Body) -> Value {
+    let mut out = Vec::new();
+    jsonrpc::write_success(&mut out, &RequestId::from(1_i64), reply).unwrap();
+    serde_json::from_slice::<Value>(&out).unwrap()["result"].clone()
+}
+
+async fn started() -> Running {
+    duplexer_tests::server().start().await.unwrap()
+}
+
+/// CONN-01, CONN-06: one request without a session: ready from birth, with nobody to ask beside it.
+#[tokio::test]
+async fn a_single_request_is_served_on_a_connection_of_its_own() {
+    let running = started().await;
+    let ready = || Arc::new(Connection::ready(ProtocolVersion::V2025_06_18, ClientFacts::UNKNOWN));
+    let (cx, _) = call_context(Some(1));
+    let call = message("tools/call", &json!({ "name": "facts" }));
+    let result = written(&serve_one(&running, ready(), cx, call).await.unwrap());
+    let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&told["version"], &told["capabilities"]), (&json!("2025-06-18"), &json!(false)));
+    let (cx, _) = call_context(Some(1));
+    let refused = serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "roots" }))).await;
+    let error = refused.unwrap_err().to_wire("tools/call");
+    assert!(error.message.starts_with("Cannot send 'roots/list': "), "{error:?}");
+    // Notifications beside a request have nobody to reach, and that is no failure.
+    let (cx, kept) = call_context(Some(1));
+    serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "log" }))).await.unwrap();
+    assert_eq!(*kept.said.lock().unwrap(), ["notifications/message", "notifications/message"]);
+}
+
+/// CONN-01: a connection that goes on living is served message by message.
+#[tokio::test]
+async fn messages_are_served_one_by_one_on_a_living_connection() {
+    let running = started().await;
+    let connection = Arc::new(Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel)));
+    let serve = async |id: Option<i64>, method: &str, params: Value| {
+        serve_on(&running, &connection, call_context(id).0, message(method, &params)).await
+    };
+    assert!(serve(Some(1), "tools/list", json!({})).await.unwrap().is_err());
+    let opened = serve(Some(2), "initialize", crate::wire::initialize("2025-06-18", json!({}))).await;
+    assert_eq!(written(&opened.unwrap().unwrap())["protocolVersion"], "2025-06-18");
+    assert!(serve(None, "notifications/initialized", json!({})).await.is_none());
+    assert!(connection.is_initialized() && connection.is_open());
+    for count in ["1", "2"] {
+        let counted = serve(Some(3), "tools/call", json!({ "name": "count" })).await.unwrap().unwrap();
+        assert_eq!(written(&counted)["content"][0]["text"], count);
+    }
+}
+
+/// ENV-03, CONN-01: one request of the envelope era, from the ladder to its result, with what the transport knows of its caller.
+#[tokio::test]
+async fn a_single_envelope_request_is_served_from_the_ladder_on() {
+    let running = started().await;
+    let params = json!({ "name": "facts", "_meta": envelope(ENVELOPE) });
+    let mut caller = Caller::default();
+    caller.session_id = Some("s-1".into());
+    caller.principal = Some(Arc::new(Principal::new("client")));
+    let prepare = |connection: Connection| {
+        let connection = connection.with_caller(caller);
+        assert_eq!(connection.principal().map(|principal| &*principal.client_id), Some("client"));
+        connection
+    };
+    let call = message("tools/call", &params);
+    let served = serve_envelope(&running, call_context(Some(1)).0, call.clone(), None, prepare).await;
+    let told = written(&served.unwrap())["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(told.contains("\"session\":\"s-1\""), "{told}");
+    let no_headers = |_: &str| duplexer_types::headers::Values::Absent;
+    let refused =
+        serve_envelope(&running, call_context(Some(1)).0, call, Some(&no_headers), |made| made).await;
+    assert_eq!(refused.unwrap_err().to_wire("tools/call").code.0, -32020);
+}
+
+/// A handler can be called without any transport.
+#[tokio::test]
+async fn a_handler_is_called_without_a_transport() {
+    let running = started().await;
+    let connection = Arc::new(Connection::ready(ProtocolVersion::LATEST_HANDSHAKE, ClientFacts::UNKNOWN));
+    let cx = call_context(Some(1)).0;
+    let outcome = running.call(&connection, cx, "tools/call", Some(r#"{"name":"echo"}"#)).await.unwrap();
+    let result = outcome.into_typed::<duplexer_types::tool::CallToolResult>().unwrap();
+    assert_eq!(result, duplexer_types::tool::CallToolResult::text("nothing"));
+}

@@ -1,0 +1,207 @@
+//! Which era a connection belongs to, and how it keeps to it.
+
+use std::sync::{Arc, Mutex};
+
+use duplexer_core::dispatch::{DispatchOptions, FailureMode, RunError};
+use duplexer_core::error::McpError;
+use duplexer_core::server::{Context, Server};
+use serde_json::{Value, json};
+
+use crate::wire::{Ended, Link, Wire, envelope, error_of, initialize, over_every_link};
+use crate::{ENVELOPE, HANDSHAKE};
+
+const LOCKED: &str = "this connection serves the handshake protocol era; requests carrying the 2026-07-28 envelope \
+                      are not accepted on it";
+
+/// ERA-01, P-ERA-2: the first request decides; what it carries counts, not whether it is good.
+#[tokio::test]
+async fn the_first_request_decides() {
+    for link in Link::ALL {
+        // Any value of the key makes an envelope.
+        let mut wire = Wire::fixture(link).await;
+        let odd = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": 7 } });
+        assert_eq!(wire.error("tools/list", odd).await.0, -32602);
+        assert_eq!(wire.error("initialize", initialize(HANDSHAKE, json!({}))).await.0, -32022);
+        // `initialize` is a handshake even in an envelope.
+        let mut wire = Wire::fixture(link).await;
+        let mut params = initialize(HANDSHAKE, json!({}));
+        params["_meta"] = envelope(ENVELOPE);
+        assert_eq!(wire.result("initialize", params).await["protocolVersion"], HANDSHAKE);
+        // Everything else is of the handshake era, an unknown method too.
+        let mut wire = Wire::fixture(link).await;
+        assert_eq!(wire.error("no/such", json!({})).await.0, -32601);
+        assert_eq!(wire.result("ping", json!({})).await, json!({}));
+        let enveloped = json!({ "_meta": envelope(ENVELOPE) });
+        assert_eq!(wire.error("tools/list", enveloped).await.1, LOCKED);
+    }
+}
+
+/// ERA-04: refused without data, and the connection goes on.
+#[tokio::test]
+async fn a_handshake_connection_refuses_envelopes() {
+    over_every_link(HANDSHAKE, async |mut wire| {
+        for meta in [envelope(ENVELOPE), envelope("1900-01-01")] {
+            let refused = wire.error("tools/list", json!({ "_meta": meta })).await;
+            assert_eq!(refused, (-32600, LOCKED.to_owned(), Value::Null));
+        }
+        assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
+    })
+    .await;
+}
+
+/// ERA-05, P-ERA-3: with the revisions that are served, and the one that was proposed if that can be read.
+#[tokio::test]
+async fn an_envelope_connection_refuses_handshakes() {
+    over_every_link(ENVELOPE, async |mut wire| {
+        wire.result("tools/list", json!({})).await;
+        let text = "connection is serving the 2026-07-28 protocol; the initialize handshake is not accepted";
+        let data = json!({ "supported": [ENVELOPE], "requested": HANDSHAKE });
+        let refused = wire.error("initialize", initialize(HANDSHAKE, json!({}))).await;
+        assert_eq!(refused, (-32022, text.to_owned(), data));
+        for params in [json!({}), json!({ "protocolVersion": 5 })] {
+            let (code, _, data) = wire.error("initialize", params).await;
+            assert_eq!((code, data), (-32022, json!({ "supported": [ENVELOPE] })));
+        }
+        assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
+    })
+    .await;
+}
+
+/// ERA-06, ENV-01, ENV-02, ENV-06, ENV-07, P-STDIO-11: each request of an envelope connection stands for itself.
+#[tokio::test]
+async fn an_envelope_connection_wants_an_envelope_on_every_request() {
+    over_every_link(ENVELOPE, async |mut wire| {
+        wire.result("tools/list", json!({})).await;
+        let bare = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":"r","method":"tools/list"{params}}}"#);
+        for (params, code, text) in [
+            ("", -32602, "params._meta must be an object carrying"),
+            (r#","params":{"_meta":[]}"#, -32602, "params._meta must be an object carrying"),
+            (r#","params":{"_meta":{}}"#, -32602, "params._meta is missing the required envelope key(s): io"),
+        ] {
+            wire.line(&bare(params)).await;
+            let refused = error_of(&wire.answer_to("r").await);
+            assert!(refused.0 == code && refused.1.starts_with(text), "{refused:?}");
+        }
+        let other = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": HANDSHAKE } });
+        let data = json!({ "supported": [ENVELOPE], "requested": HANDSHAKE });
+        let refused = wire.error("tools/list", other).await;
+        assert_eq!(refused, (-32022, "Unsupported protocol version".to_owned(), data));
+        let number = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": 2026 } });
+        let refused = wire.error("tools/list", number).await;
+        assert_eq!(refused.1, "the protocol-version envelope value must be a string");
+        assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
+    })
+    .await;
+}
+
+type Diary = Arc<Mutex<Vec<String>>>;
+
+fn noting() -> (Server, Diary) {
+    let diary = Diary::default();
+    let noted = Arc::clone(&diary);
+    let server = Server::builder("s")
+        .on_custom_notification("notifications/mark", move |cx: Context<()>, params: Value| {
+            noted.lock().unwrap().push(format!("{} {}", params["n"], cx.protocol_version()));
+            async { Ok::<_, McpError>(()) }
+        })
+        .build()
+        .unwrap();
+    (server, diary)
+}
+
+/// ERA-02: what comes before the first request decides nothing; eight of them are heard, in order, before it.
+#[tokio::test]
+async fn early_notifications_are_kept_for_the_era_to_come() {
+    for link in Link::IN_PROCESS {
+        let (server, diary) = noting();
+        let mut wire = Wire::connect(link, server).await;
+        wire.line("not json").await;
+        wire.line(r#"{"jsonrpc":"2.0","id":5,"result":{}}"#).await;
+        for n in 0..10 {
+            wire.notify("notifications/mark", json!({ "n": n, "_meta": {} })).await;
+        }
+        wire.open(ENVELOPE).await;
+        wire.result("server/discover", json!({})).await;
+        let expected: Vec<_> = (0..8).map(|n| format!("{n} {ENVELOPE}")).collect();
+        assert_eq!(*diary.lock().unwrap(), expected);
+        assert_eq!(error_of(&wire.next().await).0, -32700);
+    }
+}
+
+/// ERA-02: an envelope on a notification decides nothing, and everything pipelined behind waits for the early ones.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn early_notifications_are_heard_before_anything_that_came_later() {
+    for _ in 0..50 {
+        let mut wire = Wire::connect(Link::Memory, duplexer_tests::server()).await;
+        wire.notify("notifications/initialized", json!({ "_meta": envelope(ENVELOPE) })).await;
+        let mut ids = Vec::new();
+        for _ in 0..4 {
+            ids.push(wire.request("tools/list", json!({})).await);
+        }
+        for id in ids {
+            assert!(wire.answer_to(id).await.get("result").is_some());
+        }
+    }
+}
+
+/// ERA-02: an early notification may ask the client something; the handshake behind it is answered meanwhile.
+#[tokio::test]
+async fn an_early_notification_does_not_hold_up_the_handshake() {
+    let server = Server::builder("s").on_notification(
+        duplexer_types::methods::Initialized,
+        |cx: Context<()>, _: duplexer_types::lifecycle::EmptyParams| async move {
+            cx.connection().ping().await?;
+            cx.connection().tools_changed().await;
+            Ok::<_, McpError>(())
+        },
+    );
+    let mut wire = Wire::connect(Link::Memory, server.build().unwrap()).await;
+    wire.notify("notifications/initialized", json!({})).await;
+    wire.result("initialize", initialize(HANDSHAKE, json!({}))).await;
+    let ping = wire.next().await;
+    assert_eq!(ping["method"], "ping");
+    wire.send(json!({ "jsonrpc": "2.0", "id": ping["id"], "result": {} })).await;
+    assert_eq!(wire.next().await["method"], "notifications/tools/list_changed");
+}
+
+/// ERA-03, ERA-09, STDIO-05: an end before any request is an orderly end, and the other side sees it.
+#[tokio::test]
+async fn an_end_before_any_request_ends_the_server() {
+    for link in Link::ALL {
+        let mut wire = Wire::fixture(link).await;
+        wire.notify("notifications/initialized", json!({})).await;
+        let (rest, ended) = wire.finish().await;
+        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+    }
+}
+
+/// ERA-08, P-STDIO-5, P-CAN-1: a cancelled request stays unanswered, also when it is named by its id's twin.
+#[tokio::test]
+async fn a_cancelled_request_is_never_answered() {
+    crate::wire::everywhere(async |mut wire| {
+        let first = wire.request("tools/call", json!({ "name": "wait" })).await;
+        let second = wire.request("tools/call", json!({ "name": "wait" })).await;
+        wire.notify("notifications/cancelled", json!({ "requestId": first })).await;
+        wire.notify("notifications/cancelled", json!({ "requestId": second.to_string() })).await;
+        assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
+        let (rest, ended) = wire.finish().await;
+        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+    })
+    .await;
+}
+
+/// ERA-10: for tests a failure can end the run, after it was answered.
+#[tokio::test]
+async fn a_failure_can_be_raised_out_of_the_run() {
+    for revision in [HANDSHAKE, ENVELOPE] {
+        let running = duplexer_tests::server().start().await.unwrap();
+        let mut options = DispatchOptions::default();
+        options.failures = FailureMode::Raise;
+        let mut wire = Wire::connect_to(Link::Memory, &running, options);
+        wire.open(revision).await;
+        assert_eq!(error_of(&wire.tool("refuse").await).0, 7);
+        assert_eq!(error_of(&wire.tool("fail").await).1, "Internal server error");
+        let (rest, ended) = wire.rest().await;
+        assert!(rest.is_empty() && matches!(ended, Ended::Run(Err(RunError::Handler(_)))), "{ended:?}");
+    }
+}

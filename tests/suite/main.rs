@@ -1,0 +1,20 @@
+//! The interaction suite: what a server does, frame by frame, over every transport and in both eras.
+//!
+//! Each test cites the ids of the behaviours it shows; `coverage` holds them against the manifest.
+
+mod asking;
+mod connection;
+mod coverage;
+mod eras;
+mod middleware;
+mod notifications;
+mod opening;
+mod refusals;
+mod results;
+mod stdio;
+mod wire;
+
+/// The newest revision of the handshake era.
+const HANDSHAKE: &str = "2025-11-25";
+/// The newest revision of the envelope era.
+const ENVELOPE: &str = "2026-07-28";

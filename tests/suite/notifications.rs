@@ -1,0 +1,145 @@
+//! What becomes of notifications: they are never answered, and heard where they may be.
+
+use std::sync::Arc;
+
+use duplexer_core::error::McpError;
+use duplexer_core::server::{Context, Next, Server};
+use duplexer_types::lifecycle::EmptyParams;
+use duplexer_types::methods;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::wire::{Link, Wire, everywhere, in_both_eras};
+use crate::{ENVELOPE, HANDSHAKE};
+
+type Heard = mpsc::Receiver<String>;
+
+/// A server whose handlers and middleware say what they have heard.
+fn listening() -> (Server, Heard) {
+    let (say, heard) = mpsc::channel(64);
+    let say = move |text: String| say.try_send(text).unwrap();
+    let (seen, roots, mark, initialized) = (say.clone(), say.clone(), say.clone(), say);
+    let server = Server::builder("s")
+        .middleware(move |cx: Context, message, next: Next| {
+            let seen = seen.clone();
+            async move {
+                let method = cx.method().to_owned();
+                let outcome = next.run(cx, message).await;
+                seen(format!("{method} {}", if outcome.is_ok() { "passed" } else { "failed" }));
+                outcome
+            }
+        })
+        .on_notification(methods::RootsListChanged, move |_: EmptyParams| {
+            roots("roots".to_owned());
+            async { Ok::<_, McpError>(()) }
+        })
+        .on_notification(methods::Initialized, move |cx: Context<()>, _: EmptyParams| {
+            initialized(format!("initialized {}", cx.connection().is_initialized()));
+            async { Ok::<_, McpError>(()) }
+        })
+        .on_custom_notification("notifications/mark", move |cx: Context<()>, params: Value| {
+            let client = cx.connection().client();
+            let known = client.info.is_some() || client.capabilities.is_some();
+            mark(format!("mark {} {} known={known}", params["n"], cx.protocol_version()));
+            async move { if params["n"] == 13 { Err(McpError::internal("unlucky")) } else { Ok(()) } }
+        })
+        .build()
+        .unwrap();
+    (server, heard)
+}
+
+async fn hears(heard: &mut Heard, expected: &[&str]) {
+    for expected in expected {
+        assert_eq!(heard.recv().await.as_deref(), Some(*expected));
+    }
+}
+
+/// RUN-18, SRV-04: the flag is up before the handler of `initialized` runs; a handler's failure reaches middleware, nobody else.
+#[tokio::test]
+async fn handlers_hear_what_their_revision_has() {
+    let (server, mut heard) = listening();
+    let mut wire = Wire::connect(Link::Memory, server).await;
+    wire.open(HANDSHAKE).await;
+    hears(&mut heard, &["initialize passed", "initialized true", "notifications/initialized passed"]).await;
+    wire.notify("notifications/roots/list_changed", json!({})).await;
+    hears(&mut heard, &["roots", "notifications/roots/list_changed passed"]).await;
+    wire.notify("notifications/mark", json!({ "n": 13 })).await;
+    hears(&mut heard, &["mark 13 2025-11-25 known=true", "notifications/mark failed"]).await;
+    // Unknown, malformed, and not of this direction: passed over, and middleware has seen them.
+    wire.notify("notifications/nobody", json!({})).await;
+    hears(&mut heard, &["notifications/nobody passed"]).await;
+    wire.notify("notifications/progress", json!({ "progress": "much" })).await;
+    hears(&mut heard, &["notifications/progress passed"]).await;
+    wire.notify("notifications/message", json!({ "level": "info", "data": 1 })).await;
+    hears(&mut heard, &["notifications/message passed"]).await;
+    let (rest, ended) = wire.finish().await;
+    assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+}
+
+/// RUN-18: before the opening only `initialized` is heard.
+#[tokio::test]
+async fn nothing_is_heard_before_the_opening() {
+    let (server, mut heard) = listening();
+    let mut wire = Wire::connect(Link::Memory, server).await;
+    wire.result("ping", json!({})).await;
+    wire.notify("notifications/mark", json!({ "n": 1 })).await;
+    hears(&mut heard, &["ping passed", "notifications/mark passed"]).await;
+    wire.notify("notifications/initialized", json!({})).await;
+    hears(&mut heard, &["initialized true", "notifications/initialized passed"]).await;
+}
+
+/// ERA-08: in the envelope era a notification is nobody's, in the newest revision, whatever it says of itself.
+#[tokio::test]
+async fn a_notification_of_the_envelope_era_is_anonymous() {
+    let (server, mut heard) = listening();
+    let mut wire = Wire::connect(Link::Memory, server).await;
+    wire.open(ENVELOPE).await;
+    wire.result("server/discover", json!({})).await;
+    hears(&mut heard, &["server/discover passed"]).await;
+    wire.notify("notifications/mark", json!({ "n": 1, "_meta": crate::wire::envelope(ENVELOPE) })).await;
+    hears(&mut heard, &["mark 1 2026-07-28 known=false", "notifications/mark passed"]).await;
+    // Not of this era.
+    wire.notify("notifications/roots/list_changed", json!({})).await;
+    hears(&mut heard, &["notifications/roots/list_changed passed"]).await;
+    wire.notify("notifications/initialized", json!({})).await;
+    hears(&mut heard, &["notifications/initialized passed"]).await;
+}
+
+/// P-RPC-5: whatever it is, a notification is not answered.
+#[tokio::test]
+async fn a_notification_is_never_answered() {
+    everywhere(async |mut wire| {
+        for method in ["notifications/x", "notifications/cancelled", "notifications/initialized", "x/y"] {
+            wire.notify(method, json!({ "requestId": 99 })).await;
+        }
+        assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
+        let (rest, ended) = wire.finish().await;
+        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+    })
+    .await;
+}
+
+/// P-RPC-5: a request without an id is not carried out.
+#[tokio::test]
+async fn a_request_without_an_id_is_not_carried_out() {
+    let (say, mut heard) = mpsc::channel::<()>(8);
+    let say = Arc::new(say);
+    let server = move || {
+        let called = Arc::clone(&say);
+        Server::builder("s")
+            .on(methods::ToolsList, move |_: duplexer_types::page::PaginatedParams| {
+                called.try_send(()).unwrap();
+                async { Ok::<_, McpError>(duplexer_types::tool::ListToolsResult::new(vec![])) }
+            })
+            .build()
+            .unwrap()
+    };
+    in_both_eras(server, async |mut wire| {
+        wire.notify("tools/list", json!({ "_meta": crate::wire::envelope(ENVELOPE) })).await;
+        wire.notify("initialize", crate::wire::initialize("2024-11-05", json!({}))).await;
+        let (rest, ended) = wire.finish().await;
+        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+    })
+    .await;
+    assert!(heard.try_recv().is_err(), "a handler was run");
+}

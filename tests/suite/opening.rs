@@ -1,0 +1,204 @@
+//! How a connection opens: handshakes, discovery, and what is served before them.
+
+use duplexer_core::dispatch::DispatchOptions;
+use duplexer_core::server::{InitializeOverride, Server};
+use duplexer_types::icon::Icon;
+use duplexer_types::lifecycle::Implementation;
+use serde_json::{Value, json};
+
+use crate::wire::{Link, Wire, error_of, initialize, over_every_link};
+use crate::{ENVELOPE, HANDSHAKE};
+
+/// RUN-09, P-LEG-1, P-LEG-2: a revision with a handshake is echoed; any other becomes the newest of those.
+#[tokio::test]
+async fn a_handshake_echoes_the_revision_it_can_speak() {
+    let newest = HANDSHAKE;
+    for (asked, told) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        (newest, newest),
+        (ENVELOPE, newest),
+        ("1999-01-01", newest),
+    ] {
+        for link in Link::ALL {
+            let mut wire = Wire::fixture(link).await;
+            let result = wire.result("initialize", initialize(asked, json!({}))).await;
+            assert_eq!(result["protocolVersion"], told, "{asked}");
+            assert_eq!(result["serverInfo"], json!({ "name": "fixture", "version": "1.2.3" }));
+            assert_eq!(result["instructions"], "Call the tools.");
+        }
+    }
+}
+
+fn fully_described() -> Server {
+    Server::builder("s")
+        .version("1")
+        .title("S")
+        .description("d")
+        .website_url("https://example.com")
+        .icons([Icon::new("https://example.com/i.png")])
+        .build()
+        .unwrap()
+}
+
+/// RUN-10, SRV-01: everything the server says about itself, as far as the revision has words for it.
+#[tokio::test]
+async fn a_server_introduces_itself_as_its_client_s_revision_can_say_it() {
+    let whole = json!({
+        "name": "s", "version": "1", "title": "S", "description": "d", "websiteUrl": "https://example.com",
+        "icons": [{ "src": "https://example.com/i.png" }],
+    });
+    for (revision, info) in [
+        (HANDSHAKE, whole.clone()),
+        ("2025-06-18", json!({ "name": "s", "version": "1", "title": "S" })),
+        ("2025-03-26", json!({ "name": "s", "version": "1" })),
+    ] {
+        let mut wire = Wire::connect(Link::Memory, fully_described()).await;
+        let result = wire.result("initialize", initialize(revision, json!({}))).await;
+        let expected = json!({ "protocolVersion": revision, "capabilities": {}, "serverInfo": info });
+        assert_eq!(result, expected);
+    }
+    let mut wire = Wire::connect(Link::Memory, fully_described()).await;
+    wire.open(ENVELOPE).await;
+    let result = wire.result("server/discover", json!({})).await;
+    assert_eq!(result["_meta"], json!({ "io.modelcontextprotocol/serverInfo": whole }));
+}
+
+/// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5: what the server is, computed when asked; who it is, in `_meta` alone.
+#[tokio::test]
+async fn discovery_tells_what_a_handshake_would() {
+    over_every_link(ENVELOPE, async |mut wire| {
+        let result = wire.result("server/discover", json!({})).await;
+        let quiet = json!({ "listChanged": false });
+        let expected = json!({
+            "supportedVersions": [ENVELOPE],
+            "capabilities": { "tools": quiet, "prompts": quiet, "logging": {} },
+            "instructions": "Call the tools.",
+            "resultType": "complete",
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "fixture", "version": "1.2.3" } },
+        });
+        assert_eq!(result, expected);
+    })
+    .await;
+}
+
+/// SRV-07: the author's own description takes the place of the derived one.
+#[tokio::test]
+async fn discovery_can_be_replaced() {
+    use duplexer_types::lifecycle::{DiscoverResult, EmptyParams};
+    let server = Server::builder("s").on(duplexer_types::methods::ServerDiscover, |_: EmptyParams| async {
+        let capabilities = duplexer_types::capabilities::ServerCapabilities::new();
+        Ok::<_, duplexer_core::error::McpError>(
+            DiscoverResult::new(["x".to_owned()], capabilities).ttl_ms(7_u64),
+        )
+    });
+    let mut wire = Wire::connect(Link::Memory, server.build().unwrap()).await;
+    wire.open(ENVELOPE).await;
+    let result = wire.result("server/discover", json!({})).await;
+    assert_eq!((&result["supportedVersions"], &result["ttlMs"]), (&json!(["x"]), &json!(7)));
+}
+
+/// RUN-07, CONN-01, SRV-02: before the handshake only `ping` is served.
+#[tokio::test]
+async fn before_the_handshake_only_ping_is_served() {
+    for link in Link::ALL {
+        let mut wire = Wire::fixture(link).await;
+        assert_eq!(wire.result("ping", json!({})).await, json!({}));
+        let refused = (-32602, "Invalid request parameters".to_owned(), json!(""));
+        assert_eq!(wire.error("tools/list", json!({})).await, refused);
+        assert_eq!(wire.error("test/echo", json!({})).await, refused);
+        wire.open(HANDSHAKE).await;
+        assert_eq!(wire.result("tools/list", json!({})).await["tools"][0]["name"], "echo");
+    }
+}
+
+/// CONN-02: a client that never shook hands but says it is ready is served.
+#[tokio::test]
+async fn a_bare_initialized_opens_the_connection() {
+    for link in Link::ALL {
+        let mut wire = Wire::fixture(link).await;
+        wire.notify("notifications/initialized", json!({})).await;
+        assert_eq!(wire.result("tools/list", json!({})).await["tools"][0]["name"], "echo");
+        let facts: Value = serde_json::from_str(&wire.tool_text("facts", json!({})).await).unwrap();
+        assert_eq!((&facts["version"], &facts["client"]), (&json!(HANDSHAKE), &Value::Null));
+    }
+}
+
+/// DISP-21: whoever pipelines finds the connection open.
+#[tokio::test]
+async fn a_request_right_behind_the_handshake_is_served() {
+    for link in Link::ALL {
+        let mut wire = Wire::fixture(link).await;
+        let opening = wire.request("initialize", initialize(HANDSHAKE, json!({}))).await;
+        let pipelined = wire.request("tools/list", json!({})).await;
+        assert!(wire.answer_to(pipelined).await.get("result").is_some());
+        assert!(wire.answer_to(opening).await.get("result").is_some());
+    }
+}
+
+/// RUN-11: the facts of a connection are written once; asking again changes nothing.
+#[tokio::test]
+async fn a_second_handshake_is_refused_and_changes_nothing() {
+    for link in Link::ALL {
+        let mut wire = Wire::fixture(link).await;
+        wire.open("2025-03-26").await;
+        let (code, ..) = wire.error("initialize", initialize(HANDSHAKE, json!({}))).await;
+        assert_eq!(code, -32600);
+        let facts: Value = serde_json::from_str(&wire.tool_text("facts", json!({})).await).unwrap();
+        assert_eq!((&facts["version"], &facts["client"]), (&json!("2025-03-26"), &json!("wire")));
+    }
+}
+
+/// RUN-05: a handshake that says too little is refused and leaves nothing behind.
+#[tokio::test]
+async fn a_malformed_handshake_leaves_the_connection_closed() {
+    let mut wire = Wire::fixture(Link::Memory).await;
+    for params in [json!({}), json!({ "protocolVersion": 5, "capabilities": {}, "clientInfo": {} })] {
+        assert_eq!(wire.error("initialize", params).await.0, -32602);
+    }
+    assert_eq!(wire.error("tools/list", json!({})).await.0, -32602);
+    wire.open(HANDSHAKE).await;
+}
+
+/// A run may introduce itself otherwise than its server does.
+#[tokio::test]
+async fn a_run_can_say_something_else_in_its_handshake() {
+    let running = duplexer_tests::server().start().await.unwrap();
+    let mut instead = InitializeOverride::default();
+    instead.server_info = Some(Implementation::new("other", "9"));
+    instead.instructions = Some("Do not.".to_owned());
+    instead.capabilities = Some(duplexer_types::capabilities::ServerCapabilities::new());
+    let other = running.with_initialize(instead);
+    let mut wire = Wire::connect_to(Link::Memory, &other, DispatchOptions::default());
+    let result = wire.result("initialize", initialize(HANDSHAKE, json!({}))).await;
+    assert_eq!(result["serverInfo"], json!({ "name": "other", "version": "9" }));
+    assert_eq!((&result["capabilities"], &result["instructions"]), (&json!({}), &json!("Do not.")));
+}
+
+/// P-RPC-9, P-RPC-10, P-RPC-11, STDIO-02: arrays are frames in the one revision that has them.
+#[tokio::test]
+async fn batches_are_taken_where_they_were_negotiated() {
+    for link in Link::ALL {
+        let mut wire = Wire::fixture(link).await;
+        wire.open("2025-03-26").await;
+        let list = |id: i64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });
+        wire.send(json!([list(21), list(22), { "jsonrpc": "2.0", "method": "notifications/x" }])).await;
+        for id in [22, 21] {
+            assert!(wire.answer_to(id).await.get("result").is_some());
+        }
+        let opening = json!({ "jsonrpc": "2.0", "id": 23, "method": "initialize",
+            "params": initialize(HANDSHAKE, json!({})) });
+        wire.send(json!([opening])).await;
+        assert_eq!(error_of(&wire.answer_to(23).await).0, -32600);
+        for revision in ["2024-11-05", "2025-06-18", HANDSHAKE, ENVELOPE] {
+            let mut wire = Wire::fixture(link).await;
+            wire.open(revision).await;
+            wire.send(json!([list(21)])).await;
+            let refused = wire.next().await;
+            assert_eq!((error_of(&refused).0, refused.get("id")), (-32600, None), "{revision}");
+        }
+    }
+}
