@@ -121,7 +121,7 @@ async fn serve_until(server: &Server, mut stops: watch::Receiver<()>) -> Result<
         while stops.changed().await.is_ok() {
             peer.stop();
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let result = tokio::select! {
         // Hooks leave something for the lifespans.
