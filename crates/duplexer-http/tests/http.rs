@@ -1,4 +1,5 @@
 //! The service over real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "http/support.rs"]
 mod support;

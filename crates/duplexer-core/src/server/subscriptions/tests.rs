@@ -56,9 +56,12 @@ fn open_streams(running: &Running) -> usize {
 
 /// Waits for something that other tasks bring about, without a clock.
 async fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        tokio::task::yield_now().await;
-    }
+    let coming = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(wire::PATIENCE, coming).await.expect("it does not come about");
 }
 
 /// How many listen on the bus of a server.

@@ -1,9 +1,19 @@
 //! The envelope era: `subscriptions/listen`.
 
-use serde_json::{Value, json};
+use std::sync::Mutex;
 
-use super::wire::{Over, Wire, error, notification};
+use bytestring::ByteString;
+use duplexer_types::jsonrpc::Body;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::wire::{Over, PATIENCE, Wire, error, notification};
 use super::*;
+use crate::dispatch::{
+    CallContext, Cancellation, Channel, Invocation, Outbound, OutboundRequest, Sending, lock,
+};
+use crate::error::CallError;
+use crate::server::serve_envelope;
 use crate::transport::{RequestStream, TransportContext};
 
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -72,13 +82,56 @@ async fn a_listener_is_told_what_it_asked_for_under_its_own_id() {
     }
 }
 
-/// SUB-03: whoever is acknowledged misses nothing, and hears nothing earlier.
+/// SUB-03: what happens while the acknowledgement is written, and even before it, is told after it.
 #[tokio::test]
-async fn what_happens_before_the_acknowledgement_is_told_after_it() {
-    let running = running(OddBus::new(|listener| listener(&Event::ToolsChanged))).await;
-    let mut wire = Over::Memory.connect(&running);
-    listen(&mut wire, 1, everything()).await;
-    wire.expect(tools_changed(&json!(1))).await;
+async fn whoever_is_acknowledged_misses_nothing() {
+    let bus = OddBus::new(|listener| listener(&Event::PromptsChanged));
+    let running = running(bus.clone()).await;
+    let way = Arc::new(Way { bus: bus.inner, ..Way::default() });
+    let envelope = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let params = format!(r#"{{"notifications":{},"_meta":{envelope}}}"#, everything());
+    let message = Invocation::new("subscriptions/listen", Some(params.into()));
+    let transport = Arc::new(TransportContext::stream("test"));
+    let cx = CallContext::new(Some(1_i64.into()), transport, Arc::clone(&way) as _);
+    let served = serve_envelope(&running, cx, message, None, |connection| connection);
+    timeout(PATIENCE, served).await.expect("it listens in vain").unwrap();
+    let expected = ["subscriptions/acknowledged", "prompts/list_changed", "tools/list_changed", "cancelled"];
+    assert_eq!(*lock(&way.told), expected.map(|name| format!("notifications/{name}")));
+}
+
+/// A way to a client that sees a change the moment it is acknowledged, and the end with that change.
+#[derive(Default)]
+struct Way {
+    bus: MemoryBus,
+    told: Mutex<Vec<String>>,
+    closing: Cancellation,
+    never: Cancellation,
+}
+
+impl Outbound for Way {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
+    }
+
+    fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
+        lock(&self.told).push(method.to_owned());
+        match method {
+            "notifications/subscriptions/acknowledged" => self.bus.tell(&Event::ToolsChanged),
+            "notifications/tools/list_changed" => self.closing.raise(),
+            _ => {}
+        }
+        Sending::done()
+    }
+}
+
+impl Channel for Way {
+    fn cancellation(&self) -> &Cancellation {
+        &self.never
+    }
+
+    fn closing(&self) -> &Cancellation {
+        &self.closing
+    }
 }
 
 /// P-SUB-2, SUB-01: what the server does not have is not promised; keys nobody knows are passed over.

@@ -13,7 +13,7 @@ use crate::server::{Running, StreamServer};
 use crate::transport::{TransportContext, lines};
 
 /// A test that waits this long waits for ever.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(in crate::server) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the lines travel over.
 #[derive(Clone, Copy, Debug)]

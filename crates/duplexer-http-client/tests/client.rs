@@ -1,0 +1,232 @@
+//! The client's transport: against our own service, and against servers that say exactly what a test wants.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use duplexer_core::client::{Client, ClientError, ClientOptions, Mode, Pin};
+use duplexer_core::error::{CallError, McpError};
+use duplexer_core::server::{Context, Server};
+use duplexer_http::StreamableHttp;
+use duplexer_http_client::HttpTransport;
+use duplexer_types::error::ErrorObject;
+use duplexer_types::lifecycle::Implementation;
+use duplexer_types::methods;
+use duplexer_types::tool::{CallToolParams, CallToolResult};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+#[derive(Default)]
+struct Stage {
+    started: Notify,
+    ended: Notify,
+    calls: AtomicUsize,
+}
+
+struct Guard(Arc<Stage>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.ended.notify_one();
+    }
+}
+
+async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToolResult, McpError> {
+    cx.state().calls.fetch_add(1, Ordering::SeqCst);
+    match params.name.as_str() {
+        "wait" => {
+            let _guard = Guard(Arc::clone(cx.state()));
+            cx.state().started.notify_one();
+            std::future::pending::<()>().await;
+        }
+        "tell" => {
+            for step in 1..=200 {
+                cx.progress(f64::from(step), None, None).await;
+            }
+        }
+        _ => {}
+    }
+    Ok(CallToolResult::text(params.name))
+}
+
+/// Our own service, and a session with it.
+async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
+    let stage = Arc::new(Stage::default());
+    let server =
+        Server::builder("test").state(Arc::clone(&stage)).on(methods::ToolsCall, call).build().unwrap();
+    let bound = StreamableHttp::new(server).bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", bound.local_addr().unwrap());
+    tasks.spawn(bound.run(std::future::pending()));
+    let client = Client::connect(
+        HttpTransport::new(&url).unwrap(),
+        ClientOptions::new(Implementation::new("test", "1")),
+    )
+    .await
+    .unwrap();
+    (client, stage)
+}
+
+/// P-HDR-1..3, P-HTTP-5: our client drives our server in the envelope era.
+#[tokio::test]
+async fn a_session_over_http_makes_calls_side_by_side() {
+    let mut tasks = JoinSet::new();
+    let (client, stage) = session(&mut tasks).await;
+    assert_eq!(client.protocol_version().as_str(), "2026-07-28");
+    let mut calls = JoinSet::new();
+    for index in 0..100 {
+        let client = client.clone();
+        calls.spawn(async move {
+            let name = format!("tool {index} ü");
+            let result = client.call_tool(CallToolParams::new(&*name)).await.unwrap();
+            assert_eq!(serde_json::to_value(result).unwrap()["content"][0]["text"], name);
+        });
+    }
+    while let Some(call) = calls.join_next().await {
+        call.unwrap();
+    }
+    assert_eq!(stage.calls.load(Ordering::SeqCst), 100);
+    client.close().await.unwrap();
+}
+
+/// HTTPM-15, P-HTTP-5: a stream of events is read in order, then its answer.
+#[tokio::test]
+async fn progress_comes_in_order() {
+    let mut tasks = JoinSet::new();
+    let (client, _) = session(&mut tasks).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&seen);
+    let call = client.call_tool(CallToolParams::new("tell"));
+    call.on_progress(move |progress| told.lock().unwrap().push(progress.progress)).await.unwrap();
+    let expected: Vec<f64> = (1..=200).map(f64::from).collect();
+    assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+/// CHTTP-01: giving up a request ends its POST, which drops the handler.
+#[tokio::test]
+async fn giving_up_a_call_ends_its_post() {
+    let mut tasks = JoinSet::new();
+    let (client, stage) = session(&mut tasks).await;
+    let call = client.call_tool(CallToolParams::new("wait")).into_future();
+    tokio::select! {
+        _ = call => panic!("it never answers"),
+        () = stage.started.notified() => {}
+    }
+    tokio::time::timeout(Duration::from_secs(5), stage.ended.notified())
+        .await
+        .expect("the handler is dropped");
+    client.call_tool(CallToolParams::new("next")).await.unwrap();
+}
+
+/// A server that answers every request with the same bytes. `$id` stands for the request's id.
+async fn scripted(tasks: &mut JoinSet<()>, answer: &'static str) -> Result<CallToolResult, ClientError> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tasks.spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            answer_one(stream, answer).await;
+        }
+    });
+    let pinned = Mode::Pinned(Pin::new("2026-07-28").unwrap().prior(discovered()));
+    let options = ClientOptions::new(Implementation::new("test", "1")).mode(pinned);
+    let transport = HttpTransport::new(&url).unwrap().limit(1000);
+    let client = Client::connect(transport, options).await.unwrap();
+    client.call_tool(CallToolParams::new("x")).await
+}
+
+fn discovered() -> duplexer_types::lifecycle::DiscoverResult {
+    serde_json::from_value(serde_json::json!({
+        "supportedVersions": ["2026-07-28"], "capabilities": {}, "serverInfo": {"name": "s", "version": "1"},
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+    }))
+    .unwrap()
+}
+
+async fn answer_one(mut stream: TcpStream, answer: &str) {
+    let mut request = Vec::new();
+    let id = loop {
+        let mut buffer = [0; 4096];
+        let count = stream.read(&mut buffer).await.unwrap();
+        request.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&request);
+        if let Some((_, body)) = text.split_once("\r\n\r\n")
+            && let Ok(body) = serde_json::from_str::<serde_json::Value>(body)
+        {
+            break body["id"].to_string();
+        }
+    };
+    let (head, body) = answer.split_once("\n\n").unwrap();
+    let body = body.replace("$id", &id);
+    let head = head.replace('\n', "\r\n");
+    let text = format!("{head}\r\nconnection: close\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).await.unwrap();
+}
+
+/// CHTTP-02, P-HTTP-19, P-HTTP-20; robustness C08..C10: every kind of answer, and of silence.
+#[tokio::test]
+async fn answers_of_every_kind_end_the_call() {
+    let mut tasks = JoinSet::new();
+    let json = "HTTP/1.1 200 OK\ncontent-type: application/json; charset=utf-8\n\n";
+    let fine: &'static str = Box::leak(
+        format!(r#"{json}{{"jsonrpc":"2.0","id":$id,"result":{{"resultType":"complete","content":[]}}}}"#)
+            .into(),
+    );
+    assert!(scripted(&mut tasks, fine).await.is_ok());
+    let events = "HTTP/1.1 200 OK\ncontent-type: text/event-stream\n\n:\r\n\r\nid: 4\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"resultType\":\"complete\",\"content\":[]}}\r\n\r\n";
+    assert!(scripted(&mut tasks, events).await.is_ok());
+    for (answer, code, text) in [
+        ("HTTP/1.1 202 Accepted\n\n", -32600, "server answered a request with 202 Accepted"),
+        (
+            "HTTP/1.1 400 Bad\ncontent-type: application/json\n\n{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32020,\"message\":\"m\"}}",
+            -32020,
+            "m",
+        ),
+        ("HTTP/1.1 404 Not Found\n\n", -32601, "Not Found"),
+        ("HTTP/1.1 500 Oops\n\n<html>", -32603, "Server returned an error response"),
+        (
+            "HTTP/1.1 302 Found\nlocation: http://127.0.0.1:1/\n\n",
+            -32603,
+            "Server returned an error response",
+        ),
+        ("HTTP/1.1 200 OK\ncontent-type: text/html\n\n<html>", -32600, "Unexpected content type: text/html"),
+        ("HTTP/1.1 200 OK\ncontent-type: application/json\n\n{", -32700, "Parse error"),
+        (
+            "HTTP/1.1 200 OK\ncontent-type: application/json\ncontent-length: 99999\n\n{",
+            -32603,
+            "the server's answer is too large",
+        ),
+        (
+            "HTTP/1.1 200 OK\ncontent-type: application/json\n\n{\"jsonrpc\":\"2.0\",\"id\":\"other\",\"result\":{}}",
+            -32000,
+            "Connection closed",
+        ),
+        (
+            "HTTP/1.1 200 OK\ncontent-type: text/event-stream\n\n: nothing\r\n\r\n",
+            -32000,
+            "Connection closed",
+        ),
+        (
+            "HTTP/1.1 200 OK\ncontent-type: application/json\ncontent-length: 500\n\n{",
+            -32000,
+            "Connection closed",
+        ),
+        ("nonsense\n\n", -32000, "Connection closed"),
+    ] {
+        let error = scripted(&mut tasks, answer).await.unwrap_err();
+        let ClientError::Call(CallError::Peer(ErrorObject { code: found, message, .. })) = &error else {
+            panic!("{answer}: {error:?}")
+        };
+        assert_eq!((found.0, &**message), (code, text), "{answer}");
+    }
+}
+
+#[test]
+fn endpoints_are_checked() {
+    for wrong in ["", "localhost:3000", "ftp://localhost/", "http://"] {
+        assert!(HttpTransport::new(wrong).is_err(), "{wrong}");
+    }
+    assert!(HttpTransport::new("http://localhost/mcp").unwrap().header("a b", "c").is_err());
+}
