@@ -78,6 +78,7 @@ async fn call(cx: Context<Greeting>, params: CallToolParams) -> Answer {
             Err(McpError::from(ErrorObject::new(ErrorCode(7), "told").with_data(json!({ "why": 1 }))))
         }
         "wait" => std::future::pending().await,
+        "linger" => linger(&cx).await,
         "block" => block(),
         "print" => Ok(print()),
         "odd" => Ok(Reply::Other(odd()?)),
@@ -118,6 +119,13 @@ fn count(cx: &Context<Greeting>) -> Reply<CallToolResult> {
     let calls =
         cx.connection().state::<Calls>().unwrap_or_else(|| cx.connection().set_state(Calls::default()));
     text((calls.0.fetch_add(1, Ordering::Relaxed) + 1).to_string())
+}
+
+/// Says when the connection is about to end, and does not end of itself.
+async fn linger(cx: &Context<Greeting>) -> Answer {
+    cx.closing().raised().await;
+    cx.log(LoggingLevel::Notice, None, json!("closing")).await;
+    std::future::pending().await
 }
 
 /// Neither awaits nor ends.
