@@ -11,6 +11,7 @@
 //!
 //! [`ServerExt`] adds to the builder of `duplexer-core`; everything else is what can be registered there.
 
+mod asking;
 mod catalog;
 mod completion;
 mod function;
@@ -25,6 +26,7 @@ mod uri_template;
 mod validate;
 mod words;
 
+pub use asking::{Answer, AskExt};
 pub use catalog::{Catalog, CatalogError};
 pub use completion::{Completing, CompletionOutput};
 pub use duplexer_core::error::{BoxError, CallError, McpError};

@@ -2,6 +2,8 @@
 
 extern crate duplexer_author as duplexer;
 
+#[path = "author/asking.rs"]
+mod asking;
 #[path = "author/common.rs"]
 mod common;
 #[path = "author/macros.rs"]
