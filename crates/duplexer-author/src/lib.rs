@@ -27,7 +27,7 @@ mod validate;
 mod words;
 
 pub use asking::{Answer, AskExt};
-pub use catalog::{Catalog, CatalogError};
+pub use catalog::{Catalog, CatalogError, CatalogExt, Edit, NotOffered, Offered};
 pub use completion::{Completing, CompletionOutput};
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use duplexer_core::server::{Context, Server, ServerBuilder};

@@ -125,12 +125,11 @@ impl<S> Context<S> {
     fn recall(&self, key: &str, request: &InputRequest) -> Result<Option<InputResponse>, McpError> {
         let digest = digest(request, Shape::of(self.protocol_version()))?;
         let cell = &self.scope().questions.0;
-        let ledger = match cell.get() {
-            Some(ledger) => ledger,
-            None => {
-                let read = Ledger::read(&self.untyped())?;
-                cell.get_or_init(|| Mutex::new(read))
-            }
+        let ledger = if let Some(ledger) = cell.get() {
+            ledger
+        } else {
+            let read = Ledger::read(&self.untyped())?;
+            cell.get_or_init(|| Mutex::new(read))
         };
         lock(ledger).recall(key, request, digest)
     }
