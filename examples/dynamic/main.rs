@@ -14,8 +14,8 @@ async fn look() -> &'static str {
 /// Opens the door.
 #[tool]
 async fn open(cx: Context<()>) -> Result<(), ToolError> {
-    let catalog = cx.catalog().map_err(ToolError::of)?;
-    catalog.edit(|edit| edit.replace_tool(look)).await.map_err(ToolError::of)
+    cx.catalog()?.edit(|edit| edit.replace_tool(look)).await?;
+    Ok(())
 }
 
 #[tokio::main]

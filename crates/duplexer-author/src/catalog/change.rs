@@ -131,9 +131,10 @@ impl<S> Catalog<S> {
     /// Changes what is offered, all at once, and tells whoever has subscribed. If `change` fails nothing has changed.
     ///
     /// ```
-    /// # use duplexer_author::{CatalogExt, Context, NotOffered, ToolError};
+    /// # use duplexer_author::{CatalogExt, Context, ToolError};
     /// async fn lock(cx: Context<()>) -> Result<(), ToolError> {
-    ///     cx.catalog()?.edit(|edit| edit.disable_tool("open")).await.map_err(ToolError::of)
+    ///     cx.catalog()?.edit(|edit| edit.disable_tool("open")).await?;
+    ///     Ok(())
     /// }
     /// ```
     pub async fn edit<T, E>(&self, change: impl FnOnce(&mut Edit<S>) -> Result<T, E>) -> Result<T, E> {

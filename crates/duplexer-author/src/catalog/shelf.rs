@@ -61,12 +61,11 @@ impl<T: Item> Shelf<T> {
 
     /// Puts a thing in the place of the one with its name, or adds it.
     pub(crate) fn replace(&mut self, item: T) -> Result<(), CatalogError> {
-        match self.places.get(item.key()).and_then(|at| self.items.get_mut(*at)) {
-            Some((_, old)) => *old = Arc::new(item),
-            None => {
-                self.disabled.retain(|(_, hidden)| hidden.key() != item.key());
-                self.add(item)?;
-            }
+        if let Some((_, old)) = self.places.get(item.key()).and_then(|at| self.items.get_mut(*at)) {
+            *old = Arc::new(item);
+        } else {
+            self.disabled.retain(|(_, hidden)| hidden.key() != item.key());
+            self.add(item)?;
         }
         self.pages = Pages::default();
         Ok(())

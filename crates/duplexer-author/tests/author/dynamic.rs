@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use duplexer::{
-    CatalogError, CatalogExt, Context, Offered, Prompt, Resource, Server, ServerExt, Tool, ToolError,
-};
+use duplexer::{CatalogExt, Context, Offered, Prompt, Resource, Server, ServerExt, Tool, ToolError};
 use duplexer_core::client::ServerNotification;
 use duplexer_core::testing::TestClient;
 use duplexer_types::error::ErrorCode;
@@ -19,24 +17,24 @@ fn server() -> Server {
         .dynamic()
         .tool(Tool::new("first").handler(|| async { "first" }))
         .tool(Tool::new("add").handler(move |cx: Context<()>| async move {
-            let catalog = cx.catalog().map_err(ToolError::of)?;
-            catalog.edit(|edit| edit.add_tool(extra())).await.map_err(ToolError::of)
+            let catalog = cx.catalog()?;
+            catalog.edit(|edit| edit.add_tool(extra())).await.map_err(ToolError::from)
         }))
         .tool(Tool::new("change").handler(|cx: Context<()>| async move {
-            let catalog = cx.catalog().map_err(ToolError::of)?;
+            let catalog = cx.catalog()?;
             let changed = catalog.edit(|edit| {
                 edit.disable_tool("first")?;
                 edit.remove_tool("extra")
             });
-            changed.await.map_err(ToolError::of)
+            changed.await.map_err(ToolError::from)
         }))
         .tool(Tool::new("restore").handler(|cx: Context<()>| async move {
-            let catalog = cx.catalog().map_err(ToolError::of)?;
+            let catalog = cx.catalog()?;
             catalog
                 .edit(|edit| {
-                    edit.enable_tool("first").map_err(ToolError::of)?;
-                    edit.add_prompt(Prompt::new("new").handler(|| async { "new" })).map_err(ToolError::of)?;
-                    edit.add_resource(Resource::text("new://one", "new")).map_err(ToolError::of)
+                    edit.enable_tool("first")?;
+                    edit.add_prompt(Prompt::new("new").handler(|| async { "new" }))?;
+                    edit.add_resource(Resource::text("new://one", "new")).map_err(ToolError::from)
                 })
                 .await
         }))
@@ -51,34 +49,30 @@ async fn names(client: &TestClient) -> Vec<String> {
 /// Peers B2: add, remove, disable, enable; all or nothing; in order.
 #[tokio::test]
 async fn tools_come_and_go() {
-    both(&server(), async |client, _| {
-        if names(client).await.len() == 4 {
-            assert_eq!(call(client, "add", json!({})).await.is_error, None);
-            assert_eq!(text(&call(client, "extra", json!({})).await), "extra");
-            let again = call(client, "add", json!({})).await;
-            assert_eq!(
-                again.is_error,
-                Some(true),
-                "{:?}",
-                CatalogError::Duplicate { kind: "tool", name: "extra".into() }
-            );
-            call(client, "change", json!({})).await;
-            assert_eq!(names(client).await, ["add", "change", "restore"]);
-            for gone in ["first", "extra"] {
-                assert_eq!(refusal(try_call(client, gone, json!({})).await).code, ErrorCode::INVALID_PARAMS);
-            }
-            assert_eq!(
-                call(client, "change", json!({})).await.is_error,
-                Some(true),
-                "there is no extra any more"
-            );
-            call(client, "restore", json!({})).await;
+    for era in [Era::Handshake, Era::Envelope] {
+        let client = &TestClient::with_options(&server(), options(era)).await.unwrap();
+        assert_eq!(call(client, "add", json!({})).await.is_error, None);
+        assert_eq!(text(&call(client, "extra", json!({})).await), "extra");
+        let again = call(client, "add", json!({})).await;
+        assert_eq!(
+            (again.is_error, text(&again)),
+            (Some(true), "there are two tools 'extra': rename one of them")
+        );
+        call(client, "change", json!({})).await;
+        assert_eq!(names(client).await, ["add", "change", "restore"]);
+        for gone in ["first", "extra"] {
+            assert_eq!(refusal(try_call(client, gone, json!({})).await).code, ErrorCode::INVALID_PARAMS);
         }
+        assert_eq!(
+            call(client, "change", json!({})).await.is_error,
+            Some(true),
+            "there is no extra any more"
+        );
+        call(client, "restore", json!({})).await;
         assert_eq!(names(client).await, ["first", "add", "change", "restore"], "in its old place");
         assert_eq!(client.all_prompts().await.unwrap().len(), 1);
         assert_eq!(client.all_resources().await.unwrap().len(), 1);
-    })
-    .await;
+    }
 }
 
 /// MCPS-04 (deviation): changes are told, once for all that were made together.
@@ -87,7 +81,7 @@ async fn a_client_is_told_of_changes() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&told);
     let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
-        log.lock().unwrap().push(format!("{notification:?}"))
+        log.lock().unwrap().push(format!("{notification:?}"));
     });
     let client = TestClient::with_options(&server(), options).await.unwrap();
     assert_eq!(client.server_capabilities().tools.as_ref().unwrap().list_changed, Some(true));
