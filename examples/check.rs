@@ -31,6 +31,7 @@ pub fn text(result: &CallToolResult) -> &str {
 }
 
 /// Goes on only if both are the same.
+#[expect(clippy::needless_pass_by_value, reason = "stories read better without references")]
 pub fn same<T: Debug + PartialEq<U>, U: Debug>(found: T, expected: U) -> Result<(), BoxError> {
     if found == expected {
         return Ok(());

@@ -1,3 +1,5 @@
+//! A server with one tool.
+
 use duplexer::prelude::*;
 
 /// Adds two numbers.

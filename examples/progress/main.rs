@@ -41,7 +41,9 @@ async fn main() -> Result<(), BoxError> {
         client
             .call_tool(params)
             .on_progress(move |report| {
-                reports.lock().map(|mut seen| seen.push(report.progress)).unwrap_or_default()
+                if let Ok(mut seen) = reports.lock() {
+                    seen.push(report.progress);
+                }
             })
             .await?;
         let seen = seen.lock().map_err(|_| "poisoned")?.clone();

@@ -1,5 +1,7 @@
 //! Runs every story, and the README's first server as it is printed.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -18,6 +20,8 @@ fn every_story_is_true() {
     tell("progress", env!("CARGO_BIN_EXE_progress"));
     tell("middleware", env!("CARGO_BIN_EXE_middleware"));
     tell("custom-method", env!("CARGO_BIN_EXE_custom-method"));
+    tell("elicitation", env!("CARGO_BIN_EXE_elicitation"));
+    tell("dynamic", env!("CARGO_BIN_EXE_dynamic"));
     tell("lifespan", env!("CARGO_BIN_EXE_lifespan"));
 }
 

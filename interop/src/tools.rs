@@ -128,7 +128,7 @@ async fn ask(cx: &Context<Shared>, params: &CallToolParams, key: &str, question:
         });
     }
     let answer = match question {
-        InputRequest::Elicit(params) => InputResponse::Elicit(cx.elicit(&params).await?),
+        InputRequest::Elicit(params) => InputResponse::Elicit(cx.elicit_now(&params).await?),
         InputRequest::CreateMessage(params) => {
             InputResponse::CreateMessage(cx.create_message(&params).await?)
         }

@@ -3,6 +3,7 @@
 //! A request looks at one snapshot from beginning to end. Lists are rendered once per snapshot and revision, and sent as
 //! bytes.
 
+mod change;
 mod completions;
 mod error;
 mod list;
@@ -15,9 +16,12 @@ mod tools;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use duplexer_core::server::{Context, ToolHeaders};
+use duplexer_core::server::{Context, Running, StateSlot, ToolHeaders};
+use duplexer_types as wire;
 use duplexer_types::headers::ParamHeaders;
+use tokio::sync::Mutex;
 
+pub use change::{CatalogExt, Edit, NotOffered};
 pub use error::CatalogError;
 pub(crate) use list::{Listed, Pages};
 pub(crate) use part::CatalogPart;
@@ -26,13 +30,46 @@ pub(crate) use resources::{AnyEntry, ResourceEntry, TemplateEntry};
 pub(crate) use shelf::{Item, Shelf};
 pub(crate) use tools::ToolEntry;
 
-/// What a server offers at this moment. Cheap to clone; all clones see the same.
+/// What a running server offers, and the way to change it. Cheap to clone; all clones see the same.
 #[derive(Clone)]
-pub struct Catalog(pub(crate) Arc<Inner>);
+pub struct Catalog<S> {
+    inner: Arc<Inner>,
+    slot: StateSlot<S>,
+    running: Running,
+}
 
 pub(crate) struct Inner {
     pub(crate) snapshot: ArcSwap<Snapshot>,
     pub(crate) page_size: usize,
+    pub(crate) visible: Option<Visible>,
+    changing: Mutex<()>,
+}
+
+pub(crate) type Visible = Box<dyn Fn(&Context, Offered<'_>) -> bool + Send + Sync>;
+
+/// Something that is offered, for those who decide whether a caller may see it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Offered<'a> {
+    /// A tool.
+    Tool(&'a wire::tool::Tool),
+    /// A prompt.
+    Prompt(&'a wire::prompt::Prompt),
+    /// A resource, by its URI.
+    Resource(&'a str),
+    /// A template, by itself.
+    Template(&'a str),
+}
+
+impl Inner {
+    pub(crate) fn new(snapshot: Snapshot, page_size: usize, visible: Option<Visible>) -> Self {
+        Self { snapshot: ArcSwap::from_pointee(snapshot), page_size, visible, changing: Mutex::new(()) }
+    }
+
+    /// Whether the caller may see something, and therefore use it.
+    pub(crate) fn shows(&self, cx: &Context, item: &impl Item) -> bool {
+        self.visible.as_ref().is_none_or(|visible| visible(cx, item.offered()))
+    }
 }
 
 /// Everything that is offered, at one moment.
@@ -44,22 +81,8 @@ pub(crate) struct Snapshot {
     pub(crate) prompts: Shelf<PromptEntry>,
 }
 
-impl Catalog {
-    /// The catalog of the server that handles a message.
-    pub(crate) fn of<S>(cx: &Context<S>) -> Option<Self> {
-        cx.server().server().kept::<Inner>().map(Self)
-    }
-}
-
 impl ToolHeaders for Inner {
     fn param_headers(&self, name: &str) -> Option<Arc<ParamHeaders>> {
         self.snapshot.load().tools.get(name)?.headers.clone()
-    }
-}
-
-impl std::fmt::Debug for Catalog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let snapshot = self.0.snapshot.load();
-        f.debug_struct("Catalog").field("tools", &snapshot.tools.len()).finish_non_exhaustive()
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! [`ServerExt`] adds to the builder of `duplexer-core`; everything else is what can be registered there.
 
+mod asking;
 mod catalog;
 mod completion;
 mod function;
@@ -25,7 +26,8 @@ mod uri_template;
 mod validate;
 mod words;
 
-pub use catalog::{Catalog, CatalogError};
+pub use asking::{Answer, AskExt};
+pub use catalog::{Catalog, CatalogError, CatalogExt, Edit, NotOffered, Offered};
 pub use completion::{Completing, CompletionOutput};
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use duplexer_core::server::{Context, Server, ServerBuilder};

@@ -44,6 +44,7 @@ pub use output::PromptOutput;
 /// let server = Server::builder("reviewer").prompt(review).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
+#[must_use = "a prompt is offered once it is registered"]
 pub struct Prompt<S> {
     pub(crate) draft: Draft,
     pub(crate) fill: Arc<dyn FillPrompt<S>>,
@@ -140,28 +141,24 @@ macro_rules! settings {
     ($($owner:tt)*) => {
         $($owner)* {
             /// Its name, for people.
-            #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.draft.prompt.title = Some(title.into());
                 self
             }
 
             /// What it is for.
-            #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> Self {
                 self.draft.prompt.description = Some(description.into());
                 self
             }
 
             /// Pictures.
-            #[must_use]
             pub fn icons(mut self, icons: impl Into<Vec<Icon>>) -> Self {
                 self.draft.prompt.icons = Some(icons.into());
                 self
             }
 
             /// One member of `_meta`.
-            #[must_use]
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
                 self.draft.prompt.meta.get_or_insert_with(Members::new).insert(key, value.into());
                 self
@@ -175,7 +172,6 @@ settings!(impl<S> Prompt<S>);
 
 impl<S: Send + Sync + 'static> Prompt<S> {
     /// Suggests values for an argument: an async function of a [`Completing`].
-    #[must_use]
     pub fn complete<H, Shape>(mut self, argument: impl Into<String>, suggest: H) -> Self
     where
         H: Function<S, Completing, Shape>,

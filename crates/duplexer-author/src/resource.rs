@@ -49,6 +49,7 @@ pub(crate) use files::{list_directory, read_below};
 ///     .build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
+#[must_use = "a resource is offered once it is registered"]
 pub struct Resource<S> {
     pub(crate) draft: Draft,
     pub(crate) read: Arc<dyn ReadResource<S>>,
@@ -157,49 +158,42 @@ macro_rules! settings {
     ($($owner:tt)*) => {
         $($owner)* {
             /// Its name, for programs. Without one it is the URI.
-            #[must_use]
             pub fn name(mut self, name: impl Into<String>) -> Self {
                 self.draft.name = Some(name.into());
                 self
             }
 
             /// Its name, for people.
-            #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.draft.title = Some(title.into());
                 self
             }
 
             /// What it is.
-            #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> Self {
                 self.draft.description = Some(description.into());
                 self
             }
 
             /// What kind of contents it has.
-            #[must_use]
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
                 self.draft.mime_type = Some(mime_type.into());
                 self
             }
 
             /// Pictures.
-            #[must_use]
             pub fn icons(mut self, icons: impl Into<Vec<Icon>>) -> Self {
                 self.draft.icons = Some(icons.into());
                 self
             }
 
             /// Hints.
-            #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.draft.annotations = Some(annotations);
                 self
             }
 
             /// One member of `_meta`, of the resource and of its contents.
-            #[must_use]
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
                 self.draft.meta.get_or_insert_with(Members::new).insert(key, value.into());
                 self
@@ -318,7 +312,6 @@ where
 
 impl<S: Send + Sync + 'static> Resource<S> {
     /// Suggests values for a variable of a template: an async function of a [`Completing`].
-    #[must_use]
     pub fn complete<H, Shape>(mut self, variable: impl Into<String>, suggest: H) -> Self
     where
         H: Function<S, Completing, Shape>,

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use duplexer_core::server::ServerBuilder;
+use duplexer_core::server::{Context, ServerBuilder};
 
-use crate::catalog::CatalogPart;
+use crate::catalog::{CatalogPart, Offered};
 use crate::prompt::IntoPrompt;
 use crate::resource::{self, AsJson, IntoResource, Resource};
 use crate::tool::{Bound, IntoTool};
@@ -37,6 +37,17 @@ pub trait ServerExt<S>: Sized {
     /// Offers a prompt.
     #[must_use]
     fn prompt(self, prompt: impl IntoPrompt<S>) -> Self;
+
+    /// What is offered may change while the server runs: every list is served from the start, however short, and clients
+    /// who subscribe are told of changes. See [`Catalog::edit`](crate::Catalog::edit).
+    ///
+    /// Without a bus of its own (`.subscriptions(..)`) the server gets one of this process.
+    #[must_use]
+    fn dynamic(self) -> Self;
+
+    /// Decides what a caller may see. What is not seen cannot be used either, and lists are not for others to keep.
+    #[must_use]
+    fn visible(self, visible: impl Fn(&Context, Offered<'_>) -> bool + Send + Sync + 'static) -> Self;
 
     /// Lists at most this many things at once. Without it every list is one page.
     #[must_use]
@@ -75,6 +86,16 @@ impl<S: Any + Send + Sync> ServerExt<S> for ServerBuilder<S> {
     fn prompt(mut self, prompt: impl IntoPrompt<S>) -> Self {
         let prompt = prompt.into_prompt().bind(self.state_slot());
         self.part::<CatalogPart>().prompt(prompt);
+        self
+    }
+
+    fn dynamic(mut self) -> Self {
+        self.part::<CatalogPart>().dynamic = true;
+        self
+    }
+
+    fn visible(mut self, visible: impl Fn(&Context, Offered<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.part::<CatalogPart>().visible = Some(Box::new(visible));
         self
     }
 

@@ -47,6 +47,7 @@ pub(crate) use run::{RunTool, told};
 /// let server = Server::builder("calculator").tool(add).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
+#[must_use = "a tool is offered once it is registered"]
 pub struct Tool<S> {
     pub(crate) draft: Draft,
     pub(crate) run: Arc<dyn RunTool<S>>,
@@ -173,46 +174,39 @@ macro_rules! settings {
     ($($owner:tt)*) => {
         $($owner)* {
             /// Its name, for people.
-            #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.draft.tool.title = Some(title.into());
                 self
             }
 
             /// What it does, for the model.
-            #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> Self {
                 self.draft.tool.description = Some(description.into());
                 self
             }
 
             /// Hints about what it does.
-            #[must_use]
             pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
                 self.draft.tool.annotations = Some(annotations);
                 self
             }
 
             /// It changes nothing: a hint.
-            #[must_use]
             pub fn read_only(self) -> Self {
                 self.annotate(|annotations| annotations.read_only_hint(true))
             }
 
             /// It may destroy something: a hint.
-            #[must_use]
             pub fn destructive(self) -> Self {
                 self.annotate(|annotations| annotations.destructive_hint(true))
             }
 
             /// Doing it twice does no more than doing it once: a hint.
-            #[must_use]
             pub fn idempotent(self) -> Self {
                 self.annotate(|annotations| annotations.idempotent_hint(true))
             }
 
             /// It deals with nothing outside this server: a hint.
-            #[must_use]
             pub fn closed_world(self) -> Self {
                 self.annotate(|annotations| annotations.open_world_hint(false))
             }
@@ -224,28 +218,24 @@ macro_rules! settings {
             }
 
             /// Pictures.
-            #[must_use]
             pub fn icons(mut self, icons: impl Into<Vec<Icon>>) -> Self {
                 self.draft.tool.icons = Some(icons.into());
                 self
             }
 
             /// One member of `_meta`.
-            #[must_use]
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
                 self.draft.tool.meta.get_or_insert_with(Members::new).insert(key, value.into());
                 self
             }
 
             /// How long it may take. After that its future is dropped and the model is told.
-            #[must_use]
             pub fn timeout(mut self, limit: Duration) -> Self {
                 self.draft.limits.timeout = Some(limit);
                 self
             }
 
             /// Looks at every result through the output schema, in release builds too. Debug builds always do.
-            #[must_use]
             pub fn check_output(mut self) -> Self {
                 self.draft.limits.checks_output = true;
                 self
@@ -333,7 +323,6 @@ impl<I> ToolBuilder<I> {
 
 impl<S> Tool<S> {
     /// The same tool under another name.
-    #[must_use]
     pub fn rename(mut self, name: impl Into<String>) -> Self {
         self.draft.tool.name = name.into();
         self

@@ -120,7 +120,7 @@ impl<'de> Deserializer<'de> for List<'_> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, WordError> for Word<'_> {
+impl IntoDeserializer<'_, WordError> for Word<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

@@ -1,9 +1,20 @@
 //! The authoring interface as clients see it, in both eras.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail like tests"
+)]
+
 extern crate duplexer_author as duplexer;
 
+#[path = "author/asking.rs"]
+mod asking;
 #[path = "author/common.rs"]
 mod common;
+#[path = "author/dynamic.rs"]
+mod dynamic;
 #[path = "author/macros.rs"]
 mod macros;
 #[path = "author/prompts.rs"]

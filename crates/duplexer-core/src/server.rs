@@ -12,6 +12,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod middleware;
 pub(crate) mod outcome;
 pub(crate) mod principal;
+pub(crate) mod questions;
 pub(crate) mod registry;
 pub(crate) mod request_state;
 pub(crate) mod runner;

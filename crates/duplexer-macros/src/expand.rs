@@ -11,10 +11,10 @@ use crate::signature::{Signature, Wanted};
 pub(crate) fn run(
     options: TokenStream,
     function: TokenStream,
-    expand: impl FnOnce(Options, ItemFn) -> syn::Result<TokenStream>,
+    expand: impl FnOnce(&Options, ItemFn) -> syn::Result<TokenStream>,
 ) -> TokenStream {
     let expanded =
-        syn::parse2::<Options>(options).and_then(|options| expand(options, syn::parse2(function)?));
+        syn::parse2::<Options>(options).and_then(|options| expand(&options, syn::parse2(function)?));
     expanded.unwrap_or_else(|error| error.to_compile_error())
 }
 
@@ -39,14 +39,14 @@ const RESOURCE: Wanted = Wanted {
     asynchronous: true,
 };
 
-pub(crate) fn tool(options: Options, function: ItemFn) -> syn::Result<TokenStream> {
+pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
     const FLAGS: [&str; 6] =
         ["blocking", "read_only", "destructive", "idempotent", "closed_world", "check_output"];
     options.check(&["name", "title", "description", "timeout"], &FLAGS)?;
     let blocking = options.has("blocking");
-    let expansion = Expansion::new(&options, function, if blocking { BLOCKING_TOOL } else { TOOL })?;
+    let expansion = Expansion::new(options, function, if blocking { BLOCKING_TOOL } else { TOOL })?;
     let krate = &expansion.krate;
-    let mut calls = expansion.described(&options);
+    let mut calls = expansion.described(options);
     for flag in FLAGS.iter().skip(1).filter(|flag| options.has(flag)) {
         let method = format_ident!("{flag}");
         calls.extend(quote!(.#method()));
@@ -54,7 +54,7 @@ pub(crate) fn tool(options: Options, function: ItemFn) -> syn::Result<TokenStrea
     if let Some(seconds) = options.value("timeout") {
         calls.extend(quote!(.timeout(::core::time::Duration::from_secs_f64((#seconds) as f64))));
     }
-    let name = expansion.name(&options);
+    let name = expansion.name(options);
     let call = expansion.call();
     let settled = |call| quote!(#krate::__private::Returned(#call).settle());
     let (method, body) = if blocking {
@@ -72,11 +72,11 @@ pub(crate) fn tool(options: Options, function: ItemFn) -> syn::Result<TokenStrea
     Ok(expansion.finish(&quote!(IntoTool), &quote!(into_tool), &quote!(Tool), &make))
 }
 
-pub(crate) fn prompt(options: Options, function: ItemFn) -> syn::Result<TokenStream> {
+pub(crate) fn prompt(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
     options.check(&["name", "title", "description"], &[])?;
-    let expansion = Expansion::new(&options, function, PROMPT)?;
+    let expansion = Expansion::new(options, function, PROMPT)?;
     let krate = &expansion.krate;
-    let (name, calls) = (expansion.name(&options), expansion.described(&options));
+    let (name, calls) = (expansion.name(options), expansion.described(options));
     let (pattern, call, complete) = (expansion.pattern(), expansion.call(), expansion.completions());
     let make = quote! {
         #krate::Prompt::new(#name) #calls .handler(|#pattern| async move { #call.await }) #complete
@@ -84,20 +84,20 @@ pub(crate) fn prompt(options: Options, function: ItemFn) -> syn::Result<TokenStr
     Ok(expansion.finish(&quote!(IntoPrompt), &quote!(into_prompt), &quote!(Prompt), &make))
 }
 
-pub(crate) fn resource(options: Options, function: ItemFn) -> syn::Result<TokenStream> {
+pub(crate) fn resource(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
     options.check(&["name", "title", "description", "mime_type"], &[])?;
     let Some(uri) = &options.uri else {
         let message = "a resource has a URI: `#[resource(\"config://app\")]`, or with variables \
                        `#[resource(\"db://{table}/{id}\")]`";
         return Err(syn::Error::new(proc_macro2::Span::call_site(), message));
     };
-    let expansion = Expansion::new(&options, function, RESOURCE)?;
+    let expansion = Expansion::new(options, function, RESOURCE)?;
     let krate = &expansion.krate;
-    let mut calls = expansion.described(&options);
+    let mut calls = expansion.described(options);
     if let Some(mime_type) = options.value("mime_type") {
         calls.extend(quote!(.mime_type(#mime_type)));
     }
-    let name = expansion.name(&options);
+    let name = expansion.name(options);
     let (pattern, call, complete) = (expansion.pattern(), expansion.call(), expansion.completions());
     let is_template = uri.value().contains('{');
     if !is_template && !expansion.signature.parameters.is_empty() {
@@ -235,6 +235,7 @@ impl Expansion {
             #vis struct #name;
 
             const _: () = {
+                #[allow(clippy::unused_async, clippy::needless_pass_by_value)]
                 #inner
                 #arguments
 

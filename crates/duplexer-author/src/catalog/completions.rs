@@ -20,7 +20,7 @@ pub(crate) fn complete(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Resu
 fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
     let params: CompleteParams = cx.params()?;
     let name = params.argument.name;
-    let Some(suggest) = find(catalog, &params.reference, &name)? else {
+    let Some(suggest) = find(catalog, cx, &params.reference, &name)? else {
         let nothing = CompleteResult::new(Completion::of(Vec::new()));
         return Ok(Box::pin(std::future::ready(Ok(Outcome::of(nothing)))));
     };
@@ -40,19 +40,28 @@ fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outc
     }))
 }
 
-fn find(catalog: &Inner, reference: &CompletionReference, name: &str) -> Result<Option<Completer>, McpError> {
+fn find(
+    catalog: &Inner,
+    cx: &Context,
+    reference: &CompletionReference,
+    name: &str,
+) -> Result<Option<Completer>, McpError> {
     let snapshot = catalog.snapshot.load();
     let refuse = |text: String| Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
     let completions = match reference {
-        CompletionReference::Prompt(prompt) => match snapshot.prompts.get(&prompt.name) {
-            Some(prompt) => &prompt.completions,
-            None => return refuse(format!("Unknown prompt: {}", prompt.name)),
-        },
-        CompletionReference::Resource(template) => match snapshot.templates.get(&template.uri) {
-            Some(template) => &template.completions,
-            // A URI may be named in place of its template; nothing of it is open.
-            None => return Ok(None),
-        },
+        CompletionReference::Prompt(prompt) => {
+            match snapshot.prompts.get(&prompt.name).filter(|prompt| catalog.shows(cx, &***prompt)) {
+                Some(prompt) => &prompt.completions,
+                None => return refuse(format!("Unknown prompt: {}", prompt.name)),
+            }
+        }
+        CompletionReference::Resource(template) => {
+            match snapshot.templates.get(&template.uri).filter(|template| catalog.shows(cx, &***template)) {
+                Some(template) => &template.completions,
+                // A URI may be named in place of its template; nothing of it is open.
+                None => return Ok(None),
+            }
+        }
         _ => return Ok(None),
     };
     Ok(completions.iter().find(|(known, _)| known == name).map(|(_, suggest)| suggest.clone()))

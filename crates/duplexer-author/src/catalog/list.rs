@@ -16,7 +16,7 @@ use duplexer_types::page::PaginatedParams;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::ResultBody;
 
-use super::{Item, Shelf};
+use super::{Inner, Item, Shelf};
 
 /// Something that is listed.
 pub(crate) trait Listed: Item {
@@ -30,6 +30,8 @@ pub(crate) trait Listed: Item {
     /// How it is listed in a revision.
     fn definition(&self, version: ProtocolVersion) -> Self::Definition;
     fn page(definitions: Vec<Self::Definition>, next: Option<String>) -> Self::Page;
+    /// The same page, for one caller only.
+    fn private(page: Self::Page) -> Self::Page;
 }
 
 /// The pages of one list, by revision and number.
@@ -38,22 +40,27 @@ pub(crate) struct Pages([OnceLock<Vec<OnceLock<ByteString>>>; ProtocolVersion::A
 
 impl<T: Listed> Shelf<T> {
     /// Answers a request for a page.
-    pub(crate) fn list(&self, cx: &Context, size: usize) -> Result<Outcome, McpError> {
+    pub(crate) fn list(&self, cx: &Context, catalog: &Inner) -> Result<Outcome, McpError> {
         let params: PaginatedParams = cx.params()?;
         let after = params.cursor.as_deref().map(read_cursor).transpose()?;
         let rest = self.after(after);
+        let size = catalog.page_size;
+        if catalog.visible.is_some() {
+            let shown: Vec<_> = rest.iter().filter(|(_, item)| catalog.shows(cx, &**item)).cloned().collect();
+            return Self::render(cx, &shown, size, T::private).map(Outcome::raw);
+        }
         let start = self.len() - rest.len();
         let version = cx.protocol_version();
         // Only what was changed since the page before begins in the middle of a page.
         let Some(cached) =
             start.is_multiple_of(size).then(|| self.cached(version, start / size, size)).flatten()
         else {
-            return self.render(cx, rest, size).map(Outcome::raw);
+            return Self::render(cx, rest, size, |page| page).map(Outcome::raw);
         };
         if let Some(text) = cached.get() {
             return Ok(Outcome::raw(text.clone()));
         }
-        let text = self.render(cx, rest, size)?;
+        let text = Self::render(cx, rest, size, |page| page)?;
         Ok(Outcome::raw(cached.get_or_init(|| text).clone()))
     }
 
@@ -64,10 +71,10 @@ impl<T: Listed> Shelf<T> {
     }
 
     fn render(
-        &self,
         cx: &Context,
         rest: &[(u64, std::sync::Arc<T>)],
         size: usize,
+        finish: fn(T::Page) -> T::Page,
     ) -> Result<ByteString, McpError> {
         let version = cx.protocol_version();
         let page = rest.get(..size).unwrap_or(rest);
@@ -76,7 +83,7 @@ impl<T: Listed> Shelf<T> {
             _ => None,
         };
         let definitions = page.iter().map(|(_, item)| item.definition(version)).collect();
-        cx.server().render(T::METHOD, &T::page(definitions, next), version)
+        cx.server().render(T::METHOD, &finish(T::page(definitions, next)), version)
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{Context, Installer, Outcome, Part};
 use duplexer_types::methods;
 
 use super::{
-    AnyEntry, CatalogError, Inner, Listed, PromptEntry, Shelf, Snapshot, ToolEntry, completions, prompts,
-    resources, tools,
+    AnyEntry, CatalogError, Inner, Listed, PromptEntry, Shelf, Snapshot, ToolEntry, Visible, completions,
+    prompts, resources, tools,
 };
 use crate::name;
 use crate::tool::Draft;
@@ -20,6 +19,8 @@ use crate::tool::Draft;
 pub(crate) struct CatalogPart {
     pub(crate) snapshot: Snapshot,
     pub(crate) page_size: Option<usize>,
+    pub(crate) dynamic: bool,
+    pub(crate) visible: Option<Visible>,
     fault: Option<CatalogError>,
 }
 
@@ -80,9 +81,12 @@ impl Part for CatalogPart {
         if let Some(fault) = self.fault {
             return Err(fault.into());
         }
-        let offers = Offers::of(&self.snapshot);
+        let offers = if self.dynamic { Offers::EVERYTHING } else { Offers::of(&self.snapshot) };
+        if self.dynamic {
+            into.subscriptions();
+        }
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
-        let catalog = Arc::new(Inner { snapshot: ArcSwap::from_pointee(self.snapshot), page_size });
+        let catalog = Arc::new(Inner::new(self.snapshot, page_size, self.visible));
         into.keep(Arc::clone(&catalog));
         offers.install(&catalog, into);
         Ok(())
@@ -91,6 +95,7 @@ impl Part for CatalogPart {
 
 /// Which kinds of things a server offers: each is a capability.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
 struct Offers {
     tools: bool,
     resources: bool,
@@ -99,6 +104,8 @@ struct Offers {
 }
 
 impl Offers {
+    const EVERYTHING: Self = Self { tools: true, resources: true, prompts: true, completions: true };
+
     fn of(snapshot: &Snapshot) -> Self {
         let completes = |all: &[_]| !all.is_empty();
         Self {
@@ -149,6 +156,6 @@ fn lists<T: Listed>(
     let catalog = Arc::clone(catalog);
     move |cx| {
         let snapshot = catalog.snapshot.load();
-        Box::pin(std::future::ready(shelf(&snapshot).list(&cx, catalog.page_size)))
+        Box::pin(std::future::ready(shelf(&snapshot).list(&cx, &catalog)))
     }
 }

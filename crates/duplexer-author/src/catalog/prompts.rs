@@ -9,9 +9,10 @@ use duplexer_types::error::ErrorCode;
 use duplexer_types::methods::Method;
 use duplexer_types::prompt::{GetPromptParams, ListPromptsResult, Prompt};
 use duplexer_types::version::ProtocolVersion;
+use duplexer_types::wire::CacheScope;
 
 use super::part::check_name;
-use super::{CatalogError, Inner, Item, Listed};
+use super::{CatalogError, Inner, Item, Listed, Offered};
 use crate::completion::Completer;
 use crate::prompt::{Erased, FillPrompt};
 use crate::uri_template::Value;
@@ -48,6 +49,10 @@ impl Item for PromptEntry {
     fn key(&self) -> &str {
         &self.prompt.name
     }
+
+    fn offered(&self) -> Offered<'_> {
+        Offered::Prompt(&self.prompt)
+    }
 }
 
 impl Listed for PromptEntry {
@@ -64,6 +69,10 @@ impl Listed for PromptEntry {
         page.next_cursor = next;
         page
     }
+
+    fn private(page: Self::Page) -> Self::Page {
+        page.cache_scope(CacheScope::Private)
+    }
 }
 
 /// Answers `prompts/get`.
@@ -78,7 +87,8 @@ fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outc
     let params: GetPromptParams = cx.params()?;
     let refuse = |text: String| Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
     let snapshot = catalog.snapshot.load();
-    let Some(prompt) = snapshot.prompts.get(&params.name) else {
+    let Some(prompt) = snapshot.prompts.get(&params.name).filter(|prompt| catalog.shows(cx, &***prompt))
+    else {
         return refuse(format!("Unknown prompt: {}", params.name));
     };
     let given = params.arguments.into_iter().flatten();

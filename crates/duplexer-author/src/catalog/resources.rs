@@ -12,10 +12,10 @@ use duplexer_types::resource::{
     ListResourceTemplatesResult, ListResourcesResult, Resource, ResourceTemplate,
 };
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::result_type;
+use duplexer_types::wire::{CacheScope, result_type};
 use serde::Deserialize;
 
-use super::{CatalogError, Inner, Item, Listed};
+use super::{CatalogError, Inner, Item, Listed, Offered};
 use crate::completion::Completer;
 use crate::path;
 use crate::resource::{Draft, Erased, ReadResource, unknown};
@@ -76,6 +76,10 @@ impl Item for ResourceEntry {
     fn key(&self) -> &str {
         &self.about.uri
     }
+
+    fn offered(&self) -> Offered<'_> {
+        Offered::Resource(&self.about.uri)
+    }
 }
 
 impl Item for TemplateEntry {
@@ -83,6 +87,10 @@ impl Item for TemplateEntry {
 
     fn key(&self) -> &str {
         self.template.as_str()
+    }
+
+    fn offered(&self) -> Offered<'_> {
+        Offered::Template(self.template.as_str())
     }
 }
 
@@ -109,6 +117,10 @@ impl Listed for ResourceEntry {
         page.next_cursor = next;
         page
     }
+
+    fn private(page: Self::Page) -> Self::Page {
+        page.cache_scope(CacheScope::Private)
+    }
 }
 
 impl Listed for TemplateEntry {
@@ -133,6 +145,10 @@ impl Listed for TemplateEntry {
         let mut page = ListResourceTemplatesResult::new(templates);
         page.next_cursor = next;
         page
+    }
+
+    fn private(page: Self::Page) -> Self::Page {
+        page.cache_scope(CacheScope::Private)
     }
 }
 
@@ -164,12 +180,12 @@ fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outc
     let Params { uri } = jsonrpc::decode(cx.raw_params(), cx.raw_meta())
         .map_err(|error| McpError::InvalidParams(error.into()))?;
     let snapshot = catalog.snapshot.load();
-    if let Some(resource) = snapshot.resources.get(&uri) {
+    if let Some(resource) = snapshot.resources.get(&uri).filter(|resource| catalog.shows(cx, &***resource)) {
         let reading = resource.read.read(cx.clone(), &resource.about, &uri, &Vec::new());
         return Ok(Box::pin(async move { final_only(reading.await?) }));
     }
     let version = cx.protocol_version();
-    for template in snapshot.templates.items() {
+    for template in snapshot.templates.items().filter(|template| catalog.shows(cx, &***template)) {
         let Some(values) = template.template.matches(&uri) else { continue };
         // The first that matches decides: a value it refuses is not offered to the next.
         if !template.is_safe(&values) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{CatalogError, Pages};
+use super::{CatalogError, Offered, Pages};
 
 /// Something with a name of its own among its kind.
 pub(crate) trait Item: Send + Sync + 'static {
@@ -11,6 +11,9 @@ pub(crate) trait Item: Send + Sync + 'static {
     const KIND: &'static str;
 
     fn key(&self) -> &str;
+
+    /// What those see who decide about visibility.
+    fn offered(&self) -> Offered<'_>;
 }
 
 /// Things of one kind. A change makes another shelf.
@@ -18,6 +21,8 @@ pub(crate) struct Shelf<T> {
     /// In order of their numbers, which never change and are never used again.
     items: Vec<(u64, Arc<T>)>,
     places: HashMap<String, usize>,
+    /// What is hidden for the time being.
+    disabled: Vec<(u64, Arc<T>)>,
     next: u64,
     pub(crate) pages: Pages,
 }
@@ -44,7 +49,7 @@ impl<T: Item> Shelf<T> {
     /// Puts one more thing there, if its name is free.
     pub(crate) fn add(&mut self, item: T) -> Result<(), CatalogError> {
         let name = item.key().to_owned();
-        if self.places.contains_key(&name) {
+        if self.places.contains_key(&name) || self.disabled.iter().any(|(_, item)| item.key() == name) {
             return Err(CatalogError::Duplicate { kind: T::KIND, name });
         }
         self.places.insert(name, self.items.len());
@@ -53,11 +58,65 @@ impl<T: Item> Shelf<T> {
         self.pages = Pages::default();
         Ok(())
     }
+
+    /// Puts a thing in the place of the one with its name, or adds it.
+    pub(crate) fn replace(&mut self, item: T) -> Result<(), CatalogError> {
+        if let Some((_, old)) = self.places.get(item.key()).and_then(|at| self.items.get_mut(*at)) {
+            *old = Arc::new(item);
+        } else {
+            self.disabled.retain(|(_, hidden)| hidden.key() != item.key());
+            self.add(item)?;
+        }
+        self.pages = Pages::default();
+        Ok(())
+    }
+
+    /// Takes a thing away, hidden or not. Whether it was there.
+    pub(crate) fn remove(&mut self, key: &str) -> bool {
+        let before = self.items.len() + self.disabled.len();
+        self.items.retain(|(_, item)| item.key() != key);
+        self.disabled.retain(|(_, item)| item.key() != key);
+        self.settle();
+        self.items.len() + self.disabled.len() < before
+    }
+
+    /// Hides a thing. Whether it is hidden now.
+    pub(crate) fn disable(&mut self, key: &str) -> bool {
+        if let Some(at) = self.places.get(key).copied() {
+            let hidden = self.items.remove(at);
+            self.disabled.push(hidden);
+            self.settle();
+        }
+        self.disabled.iter().any(|(_, item)| item.key() == key)
+    }
+
+    /// Shows a hidden thing again, in its old place. Whether it is shown now.
+    pub(crate) fn enable(&mut self, key: &str) -> bool {
+        if let Some(at) = self.disabled.iter().position(|(_, item)| item.key() == key) {
+            let shown = self.disabled.remove(at);
+            let place = self.items.partition_point(|(number, _)| *number < shown.0);
+            self.items.insert(place, shown);
+            self.settle();
+        }
+        self.places.contains_key(key)
+    }
+
+    fn settle(&mut self) {
+        let places = self.items.iter().enumerate();
+        self.places = places.map(|(at, (_, item))| (item.key().to_owned(), at)).collect();
+        self.pages = Pages::default();
+    }
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
-        Self { items: Vec::new(), places: HashMap::new(), next: 0, pages: Pages::default() }
+        Self {
+            items: Vec::new(),
+            places: HashMap::new(),
+            disabled: Vec::new(),
+            next: 0,
+            pages: Pages::default(),
+        }
     }
 }
 
@@ -66,6 +125,7 @@ impl<T> Clone for Shelf<T> {
         Self {
             items: self.items.clone(),
             places: self.places.clone(),
+            disabled: self.disabled.clone(),
             next: self.next,
             pages: Pages::default(),
         }

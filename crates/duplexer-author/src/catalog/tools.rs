@@ -13,10 +13,11 @@ use duplexer_types::jsonrpc;
 use duplexer_types::methods::Method;
 use duplexer_types::tool::{ListToolsResult, Tool};
 use duplexer_types::version::{ProtocolVersion, feature};
+use duplexer_types::wire::CacheScope;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Inner, Item, Listed};
+use super::{Inner, Item, Listed, Offered};
 use crate::tool::{RunTool, ToolError};
 
 /// A tool on its shelf.
@@ -33,6 +34,10 @@ impl Item for ToolEntry {
 
     fn key(&self) -> &str {
         &self.tool.name
+    }
+
+    fn offered(&self) -> Offered<'_> {
+        Offered::Tool(&self.tool)
     }
 }
 
@@ -56,6 +61,10 @@ impl Listed for ToolEntry {
         page.next_cursor = next;
         page
     }
+
+    fn private(page: Self::Page) -> Self::Page {
+        page.cache_scope(CacheScope::Private)
+    }
 }
 
 /// What a call says, as it stands in the message.
@@ -68,7 +77,7 @@ struct Call<'a> {
 }
 
 /// Reads a call without copying it.
-fn read<'a>(cx: &'a Context) -> Result<Call<'a>, McpError> {
+fn read(cx: &Context) -> Result<Call<'_>, McpError> {
     let call: Call<'_> = jsonrpc::decode(cx.raw_params(), cx.raw_meta())
         .map_err(|error| McpError::InvalidParams(error.into()))?;
     match call.arguments.map(RawValue::get) {
@@ -90,7 +99,7 @@ pub(crate) fn call(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<O
 fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
     let call = read(cx)?;
     let snapshot = catalog.snapshot.load();
-    let Some(tool) = snapshot.tools.get(&call.name) else {
+    let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.shows(cx, &***tool)) else {
         return Err(McpError::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", call.name)));
     };
     let arguments = call.arguments.map_or("{}", RawValue::get);

@@ -186,12 +186,16 @@ fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     }
     for keyword in SEVERAL {
         if let Some(Value::Array(inner)) = schema.get_mut(keyword) {
-            inner.iter_mut().for_each(|inner| walk(inner, visit));
+            for inner in inner {
+                walk(inner, visit);
+            }
         }
     }
     for keyword in NAMED {
         if let Some(Value::Object(inner)) = schema.get_mut(keyword) {
-            inner.iter_mut().for_each(|(_, inner)| walk(inner, visit));
+            for (_, inner) in inner.iter_mut() {
+                walk(inner, visit);
+            }
         }
     }
     visit(schema);

@@ -141,4 +141,6 @@ shown!(
     std::string::FromUtf8Error,
     std::time::SystemTimeError,
     serde_json::Error,
+    crate::catalog::CatalogError,
+    crate::catalog::NotOffered,
 );

@@ -150,11 +150,7 @@ async fn failures_reach_whom_they_are_for() {
             Tool::new("hidden")
                 .handler(|| async { Err::<i64, _>(ToolError::internal("the password is 1234")) }),
         )
-        .tool(Tool::new("panics").handler(|| async {
-            if true {
-                panic!("secret")
-            }
-        }))
+        .tool(Tool::new("panics").handler(|| async { assert!(false_now(), "secret") }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -178,7 +174,7 @@ async fn a_context_and_its_state_come_before_the_arguments() {
         .tool(Tool::new("stateless").handler(|cx: Context| async move { cx.method().len() }))
         .lifespan(|| async { Ok::<_, std::io::Error>(AtomicUsize::new(40)) })
         .tool(Tool::new("count").handler(|cx: Context<AtomicUsize>, args: Add| async move {
-            cx.state().fetch_add(1, Ordering::Relaxed) as i64 + args.a + args.b
+            i64::try_from(cx.state().fetch_add(1, Ordering::Relaxed)).unwrap() + args.a + args.b
         }))
         .tool(
             Tool::new("peek")
@@ -363,4 +359,9 @@ async fn capabilities_follow_from_what_is_registered() {
         assert_eq!(refusal(try_call(client, "add", json!({})).await).code, ErrorCode::METHOD_NOT_FOUND);
     })
     .await;
+}
+
+/// Not known to be false before it runs.
+fn false_now() -> bool {
+    std::hint::black_box(false)
 }

@@ -42,6 +42,7 @@ pub(crate) struct Scope {
     pub(crate) method: Mutex<Option<Method>>,
     progress_token: OnceLock<Option<RequestId>>,
     reported: progress::Reported,
+    pub(super) questions: super::questions::Questions,
 }
 
 impl Scope {
@@ -60,6 +61,7 @@ impl Scope {
             method: Mutex::new(Method::parse(message.method())),
             progress_token: OnceLock::new(),
             reported: progress::Reported::nothing(),
+            questions: super::questions::Questions::default(),
         }
     }
 }

@@ -53,6 +53,18 @@ fn check_result(result: &InputRequiredResult, client: &ClientFacts) -> Result<()
     }
 }
 
+/// -32021 unless the client can be asked this question.
+pub(super) fn require(request: &InputRequest, key: &str, client: &ClientFacts) -> Result<(), McpError> {
+    let Some(needed) = requirement(request) else {
+        return Err(invalid_result("it asks for something unknown"));
+    };
+    if client.supports(&needed) {
+        return Ok(());
+    }
+    let text = format!("Client did not declare the {} capability required by '{key}'", name(&needed));
+    Err(McpError::Refused(MissingCapabilityData::new(needed.as_capabilities()).error(text)))
+}
+
 /// What a client must have declared to be asked this.
 fn requirement(request: &InputRequest) -> Option<Requirement> {
     match request {

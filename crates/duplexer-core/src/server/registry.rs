@@ -42,6 +42,8 @@ pub(crate) struct Registry {
     pub(crate) hints: Vec<Option<Freshness>>,
     pub(crate) advertised: Advertised,
     pub(crate) tool_headers: Option<Arc<dyn ToolHeaders>>,
+    /// Protects what questions send through clients, where no middleware does.
+    pub(in crate::server) own_sealing: Option<super::request_state::Sealing>,
     /// What parts have left behind.
     kept: part::Kept,
 }

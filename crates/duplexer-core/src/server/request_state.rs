@@ -233,6 +233,38 @@ impl Middleware for Sealing {
     }
 }
 
+/// For those who ask without the middleware: the same protection, one state at a time.
+impl Sealing {
+    /// The plain text of a state that came with these params, or the one refusal.
+    pub(super) fn open_state(
+        &self,
+        cx: &Context,
+        method: Method,
+        params: &str,
+        sealed: &str,
+    ) -> Result<String, McpError> {
+        let Policy { settings, audience } = &*self.0;
+        let open = || -> Result<String, BoxError> {
+            let binding = self.0.bind(cx, method, params)?;
+            let claims = settings.codec.open(sealed)?;
+            claims::read(&claims, &binding, audience, (settings.clock)())
+        };
+        open().map_err(|cause| refusal(method, &*cause))
+    }
+
+    /// A state sealed for the request with these params.
+    pub(super) fn seal_state(
+        &self,
+        cx: &Context,
+        method: Method,
+        params: &str,
+        state: &str,
+    ) -> Result<String, McpError> {
+        let seal = || self.0.sealed(state, &self.0.bind(cx, method, params)?);
+        seal().map_err(|cause| unsealed(method, &*cause))
+    }
+}
+
 impl Policy {
     /// The message with its state in plain text, and what that state is bound to.
     fn open(

@@ -16,7 +16,7 @@ use super::context::{Context, Scope, States};
 use super::middleware::Next;
 use super::outcome::{Outcome, invalid_result};
 use super::registry::Running;
-use super::{input, lifecycle};
+use super::{input, lifecycle, questions};
 use crate::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use crate::error::McpError;
 
@@ -139,7 +139,11 @@ fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>>
     // Middleware may have made another request of it; the result is shaped for what was handled.
     *lock(&cx.scope().method) = method;
     match admit_request(&cx, method) {
-        Ok(entry) => entry.call(cx),
+        Ok(entry) => {
+            let may_ask =
+                cx.protocol_version().era() == Era::Envelope && method.is_some_and(Method::asks_for_input);
+            if may_ask { questions::attend(cx.clone(), entry.call(cx)) } else { entry.call(cx) }
+        }
         Err(error) => Box::pin(std::future::ready(Err(error))),
     }
 }

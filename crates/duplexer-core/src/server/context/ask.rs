@@ -82,8 +82,9 @@ impl<S> Context<S> {
         self.request::<methods::SamplingCreateMessage>(params, CallOptions::new()).await
     }
 
-    /// Asks the user, with a form or by a URL. The answer is not checked against the form.
-    pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
+    /// Asks the user, with a form or by a URL, where that is a request to the client: in the handshake era. The answer is not
+    /// checked against the form. See [`Context::ask`] for a way that works in both eras.
+    pub async fn elicit_now(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
         self.request::<methods::ElicitationCreate>(params, CallOptions::new()).await
     }
 

@@ -372,6 +372,10 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         if self.rest.advertised.subscriptions.is_some() {
             subscriptions::register(&mut self.handlers);
         }
+        let own_sealing = match self.rest.sealing {
+            Some(_) => None,
+            None => RequestState::ephemeral().audience(self.info.name.as_str()).into_middleware(""),
+        };
         let stamp = Json::of(&self.info).map_err(BuildError::Identity)?;
         Ok(Server(Arc::new(Registry {
             identity: Identity { info: self.info, stamp, instructions: self.instructions },
@@ -381,6 +385,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             hints,
             advertised: self.rest.advertised,
             tool_headers: self.rest.tool_headers,
+            own_sealing,
             kept,
         })))
     }

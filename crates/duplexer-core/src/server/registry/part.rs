@@ -16,6 +16,7 @@ use crate::error::{BoxError, McpError};
 use crate::server::context::{Context, States};
 use crate::server::handler::Entry;
 use crate::server::outcome::Outcome;
+use crate::server::subscriptions::{MemoryBus, Plan, SubscriptionLimits};
 
 /// Something that is collected while a server is described and becomes handlers when it is built.
 pub trait Part: Any + Send {
@@ -51,6 +52,13 @@ impl Installer<'_> {
         changes.prompts_changed |= promised.prompts_changed;
         changes.resources_changed |= promised.resources_changed;
         changes.tools_changed |= promised.tools_changed;
+    }
+
+    /// Serves subscriptions over a bus of this process, unless the server has a bus already.
+    pub fn subscriptions(&mut self) {
+        let plan = || Plan { bus: Arc::new(MemoryBus::new()), limits: SubscriptionLimits::default() };
+        self.advertised.subscriptions.get_or_insert_with(plan);
+        self.promise_changes(NotificationOptions::all());
     }
 
     /// Where transports with headers find the annotations of tools, unless somebody has said so already.

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::{Registry, Server};
+use super::{Registry, Server, StateSlot};
 use crate::dispatch::{CallContext, Invocation};
 use crate::error::{BoxError, McpError};
 use crate::server::connection::Connection;
@@ -160,6 +160,11 @@ impl Running {
     pub(crate) fn stamp(&self, method: Option<Method>) -> Stamp<'_> {
         let hint = method.and_then(|method| self.registry().hints.get(method as usize).copied().flatten());
         Stamp { server_info: Some(&self.registry().identity.stamp), hint }
+    }
+
+    /// Where the state of type `S` is found among those of this server: the last one of that type.
+    pub fn state_slot<S: std::any::Any + Send + Sync>(&self) -> Option<StateSlot<S>> {
+        self.0.states.0.iter().rposition(|state| state.is::<S>()).map(StateSlot::new)
     }
 
     /// Renders a result once for many requests: whole, as `version` has it, stamped like any other.

@@ -1,0 +1,187 @@
+//! Changing what is offered while the server runs.
+//!
+//! A change swaps the snapshot; calls under way finish on the one they began with. Whoever has subscribed is told, once
+//! for all changes that are made together.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use duplexer_core::server::{Context, Event, Running, StateSlot};
+
+use super::part::entry;
+use super::{AnyEntry, Catalog, CatalogError, Inner, PromptEntry, Snapshot};
+use crate::prompt::IntoPrompt;
+use crate::resource::IntoResource;
+use crate::tool::{Bound, IntoTool};
+
+/// Several changes at once: nobody sees a part of them.
+///
+/// What is added gets the state of the handler whose context the catalog was taken from.
+#[derive(Clone)]
+pub struct Edit<S> {
+    snapshot: Snapshot,
+    slot: StateSlot<S>,
+    touched: Touched,
+}
+
+/// Which lists are different now.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+}
+
+/// Something has no name among what is offered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {kind} '{name}'")]
+pub struct NotOffered {
+    kind: &'static str,
+    name: String,
+}
+
+macro_rules! changes {
+    ($(
+        $kind:ident, $words:literal, $shelf:ident, $touched:ident, $remove:ident, $disable:ident, $enable:ident;
+    )*) => {
+        impl<S> Edit<S> {$(
+            #[doc = concat!("Offers the ", $words, " no longer.")]
+            pub fn $remove(&mut self, name: &str) -> Result<(), NotOffered> {
+                let found = self.snapshot.$shelf.remove(name);
+                self.touched.$touched |= found;
+                if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
+            }
+
+            #[doc = concat!("Hides the ", $words, " until it is enabled again.")]
+            pub fn $disable(&mut self, name: &str) -> Result<(), NotOffered> {
+                let found = self.snapshot.$shelf.disable(name);
+                self.touched.$touched |= found;
+                if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
+            }
+
+            #[doc = concat!("Offers the ", $words, " again, in its old place.")]
+            pub fn $enable(&mut self, name: &str) -> Result<(), NotOffered> {
+                let found = self.snapshot.$shelf.enable(name);
+                self.touched.$touched |= found;
+                if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
+            }
+        )*}
+    };
+}
+
+changes! {
+    tool,     "tool",              tools,     tools,     remove_tool,     disable_tool,     enable_tool;
+    prompt,   "prompt",            prompts,   prompts,   remove_prompt,   disable_prompt,   enable_prompt;
+    resource, "resource",          resources, resources, remove_resource, disable_resource, enable_resource;
+    template, "resource template", templates, resources, remove_template, disable_template, enable_template;
+}
+
+impl<S: Any + Send + Sync> Edit<S> {
+    /// Offers one more tool.
+    pub fn add_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
+        let tool = tool.into_tool();
+        let run = Box::new(Bound { run: tool.run, slot: self.slot });
+        self.snapshot.tools.add(entry(tool.draft, run)?)?;
+        self.touched.tools = true;
+        Ok(())
+    }
+
+    /// Puts a tool in the place of the one with its name, or offers it as one more.
+    pub fn replace_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
+        let tool = tool.into_tool();
+        let run = Box::new(Bound { run: tool.run, slot: self.slot });
+        self.snapshot.tools.replace(entry(tool.draft, run)?)?;
+        self.touched.tools = true;
+        Ok(())
+    }
+
+    /// Offers one more prompt.
+    pub fn add_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
+        let prompt = PromptEntry::new(prompt.into_prompt().bind(self.slot))?;
+        self.snapshot.prompts.add(prompt)?;
+        self.touched.prompts = true;
+        Ok(())
+    }
+
+    /// Offers one more resource, or template.
+    pub fn add_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
+        match AnyEntry::new(resource.into_resource().bind(self.slot))? {
+            AnyEntry::Single(entry) => self.snapshot.resources.add(entry)?,
+            AnyEntry::Template(entry) => self.snapshot.templates.add(entry)?,
+        }
+        self.touched.resources = true;
+        Ok(())
+    }
+}
+
+impl<S> std::fmt::Debug for Edit<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edit").finish_non_exhaustive()
+    }
+}
+
+impl<S> std::fmt::Debug for Catalog<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let snapshot = self.inner.snapshot.load();
+        f.debug_struct("Catalog").field("tools", &snapshot.tools.len()).finish_non_exhaustive()
+    }
+}
+
+impl<S> Catalog<S> {
+    /// Changes what is offered, all at once, and tells whoever has subscribed. If `change` fails nothing has changed.
+    ///
+    /// ```
+    /// # use duplexer_author::{CatalogExt, Context, ToolError};
+    /// async fn lock(cx: Context<()>) -> Result<(), ToolError> {
+    ///     cx.catalog()?.edit(|edit| edit.disable_tool("open")).await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn edit<T, E>(&self, change: impl FnOnce(&mut Edit<S>) -> Result<T, E>) -> Result<T, E> {
+        let (done, touched) = {
+            // One after the other: a change begins with what the one before has made.
+            let _turn = self.inner.changing.lock().await;
+            let snapshot = Snapshot::clone(&self.inner.snapshot.load());
+            let mut edit = Edit { snapshot, slot: self.slot, touched: Touched::default() };
+            let done = change(&mut edit)?;
+            self.inner.snapshot.store(Arc::new(edit.snapshot));
+            (done, edit.touched)
+        };
+        touched.tell(&self.running).await;
+        Ok(done)
+    }
+}
+
+impl Touched {
+    async fn tell(self, running: &Running) {
+        let events = [
+            (self.tools, Event::ToolsChanged),
+            (self.prompts, Event::PromptsChanged),
+            (self.resources, Event::ResourcesChanged),
+        ];
+        for (_, event) in events.into_iter().filter(|(touched, _)| *touched) {
+            running.publish(event).await;
+        }
+    }
+}
+
+/// The way from a handler, or from a running server, to what is offered.
+pub trait CatalogExt<S> {
+    /// What the server offers. Fails where nothing was registered, so that there is nothing to change.
+    fn catalog(&self) -> Result<Catalog<S>, NotOffered>;
+}
+
+impl<S: Any + Send + Sync> CatalogExt<S> for Context<S> {
+    fn catalog(&self) -> Result<Catalog<S>, NotOffered> {
+        self.server().catalog()
+    }
+}
+
+impl<S: Any + Send + Sync> CatalogExt<S> for Running {
+    fn catalog(&self) -> Result<Catalog<S>, NotOffered> {
+        let nothing = || NotOffered { kind: "catalog", name: self.server().server_info().name.clone() };
+        let inner = self.server().kept::<Inner>().ok_or_else(nothing)?;
+        let slot = self.state_slot().ok_or_else(nothing)?;
+        Ok(Catalog { inner, slot, running: self.clone() })
+    }
+}

@@ -1,0 +1,32 @@
+//! Tools that come and go: one opens a door behind which there is another.
+
+use duplexer::CatalogExt;
+use duplexer::prelude::*;
+use duplexer_examples::{call, clients, same, text};
+use serde_json::json;
+
+/// Says what is behind the door.
+#[tool]
+async fn look() -> &'static str {
+    "a garden"
+}
+
+/// Opens the door.
+#[tool]
+async fn open(cx: Context<()>) -> Result<(), ToolError> {
+    cx.catalog()?.edit(|edit| edit.replace_tool(look)).await?;
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let server = Server::builder("house").dynamic().tool(open).build()?;
+    let [client, later] = clients(&server).await?;
+    same(call(&client, "look", json!({})).await.is_err(), true)?;
+    call(&client, "open", json!({})).await?;
+    same(text(&call(&client, "look", json!({})).await?), "a garden")?;
+    same(later.all_tools().await?.len(), 2)?;
+    client.close().await;
+    later.close().await;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Asking the user: the same function for clients that can be called back and for clients that ask again.
+
+use duplexer::client::{ClientOptions, Mode};
+use duplexer::prelude::*;
+use duplexer::testing::TestClient;
+use duplexer::types::elicitation::ElicitResult;
+use duplexer::types::json::Members;
+use duplexer::types::lifecycle::Implementation;
+use duplexer_examples::{call, same, text};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize, JsonSchema)]
+struct Booking {
+    /// How many people?
+    #[schemars(range(min = 1, max = 12))]
+    guests: u8,
+}
+
+/// Books a table.
+#[tool]
+async fn book(cx: Context, day: String) -> Result<String, ToolError> {
+    let booking: Booking =
+        cx.elicit("booking", &format!("A table on {day}: for how many?")).await?.accepted()?;
+    Ok(format!("A table for {} on {day}.", booking.guests))
+}
+
+fn client(guests: Option<u8>) -> ClientOptions {
+    ClientOptions::new(Implementation::new("story", "1")).on_elicitation(move |_| async move {
+        Ok(match guests {
+            Some(guests) => ElicitResult::accept(Members::new().with("guests", Json::from(json!(guests)))),
+            None => ElicitResult::decline(),
+        })
+    })
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let server = Server::builder("restaurant").tool(book).build()?;
+    for mode in [Mode::Handshake, Mode::Auto] {
+        let polite = TestClient::with_options(&server, client(Some(4)).mode(mode.clone())).await?;
+        same(text(&call(&polite, "book", json!({"day": "Friday"})).await?), "A table for 4 on Friday.")?;
+        polite.close().await;
+        let silent = TestClient::with_options(&server, client(None).mode(mode)).await?;
+        let declined = call(&silent, "book", json!({"day": "Friday"})).await?;
+        same((declined.is_error, text(&declined)), (Some(true), "The user declined to answer."))?;
+        silent.close().await;
+    }
+    Ok(())
+}
