@@ -110,7 +110,7 @@ where
     }
     let busy = || Refusal::new(reply::unavailable(None, "Too many requests in flight"));
     let admitted = hub.admit().ok_or_else(busy)?;
-    let text = inlet::read(body, &hub.config).await?;
+    let message = read_message(&inlet::read(body, &hub.config).await?)?;
     let running = match hub.running().await {
         Ok(running) => running.clone(),
         Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),
@@ -120,7 +120,6 @@ where
     caller.principal = principal;
     let headers = Arc::new(HeaderBag(parts.headers));
     let visit = Visit { admitted, running, headers, accepts, caller };
-    let message = read_message(&text)?;
     match choose(claimed, &message) {
         Era::Envelope => envelope::serve(visit, message).await,
         Era::Handshake => handshake::serve(visit, message).await,

@@ -1,10 +1,15 @@
 //! A server to be asked, and a client that sends exactly the bytes it is given.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
+
+use bytes::Bytes;
 
 use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::error::{CallError, McpError};
@@ -19,6 +24,7 @@ use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use http_body::{Body, Frame};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -208,7 +214,7 @@ impl Site {
     }
 
     pub(crate) async fn connect(&self) -> Wire {
-        Wire { stream: TcpStream::connect(self.address).await.unwrap(), rest: Vec::new() }
+        Wire::over(TcpStream::connect(self.address).await.unwrap())
     }
 
     /// Sends one request on a connection of its own.
@@ -307,6 +313,27 @@ impl Post {
     }
 }
 
+/// A body in one piece.
+pub(crate) struct Text(Option<Bytes>);
+
+impl Text {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(Some(Bytes::copy_from_slice(text.as_bytes())))
+    }
+}
+
+impl Body for Text {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|text| Ok(Frame::data(text))))
+    }
+}
+
 /// A connection.
 pub(crate) struct Wire {
     pub(crate) stream: TcpStream,
@@ -350,6 +377,10 @@ pub(crate) fn events(text: &str) -> Vec<Value> {
 }
 
 impl Wire {
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        Self { stream, rest: Vec::new() }
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
