@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Invocation};
+use duplexer_core::dispatch::{CallContext, Contained, Invocation};
 use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers;
@@ -80,13 +80,8 @@ async fn notification(visit: Visit, call: Invocation) -> Reply {
         serve_on(&running, &connection, cx, call).await;
         connection.close().await;
     };
-    match duplexer_core::dispatch::Contained::new(|| Box::pin(handled)) {
-        Ok(handled) => {
-            if let Err(error) = handled.await {
-                tracing::error!(%error, "a notification's handler failed");
-            }
-        }
-        Err(error) => tracing::error!(%error, "a notification's handler failed"),
+    if let Err(error) = Contained::of(Box::pin(handled)).await {
+        tracing::error!(%error, "a notification's handler failed");
     }
     reply::empty(StatusCode::ACCEPTED)
 }

@@ -301,13 +301,13 @@ impl Post {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         let has = |wanted: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
         if !has("host") {
-            head += &format!("host: {address}\r\n");
+            head.extend(["host: ", &address.to_string(), "\r\n"]);
         }
         if !has("content-length") && !has("transfer-encoding") {
-            head += &format!("content-length: {}\r\n", self.body.len());
+            head.extend(["content-length: ", &self.body.len().to_string(), "\r\n"]);
         }
         for (name, value) in self.headers.iter().filter(|(_, value)| value != "\0") {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([name, ": ", value, "\r\n"]);
         }
         (head + "\r\n" + &self.body).into_bytes()
     }
@@ -387,7 +387,7 @@ impl Wire {
 
     /// More bytes; `false` at the end.
     pub(crate) async fn fill(&mut self) -> bool {
-        let mut buffer = [0; 16 * 1024];
+        let mut buffer = vec![0; 16 * 1024];
         let read = tokio::time::timeout(Duration::from_secs(100), self.stream.read(&mut buffer));
         let count = read.await.expect("an answer in time").unwrap_or(0);
         self.rest.extend_from_slice(&buffer[..count]);
