@@ -38,7 +38,7 @@ async fn a_request_cannot_be_hidden_in_another() {
 #[tokio::test]
 async fn malformed_heads_are_refused() {
     let site = Site::new().await;
-    let many: String = (0..10_000).map(|index| format!("x-{index}: 1\r\n")).collect();
+    let many = "x-many: 1\r\n".repeat(10_000);
     let large = format!("x-large: {}\r\n", "x".repeat(200 * 1024));
     for (what, head) in [
         ("ten thousand headers", format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{many}\r\n")),
