@@ -1,6 +1,7 @@
 //! Holds the citations of the workspace's tests against the manifest, in both directions.
 //!
-//! A test cites an id in its doc comment. A deviation is a row of `docs/deviations.md` that begins with the id.
+//! A test cites an id in a comment, most of them in its doc comment. A deviation is a row of `docs/deviations.md`
+//! that begins with the id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -69,39 +70,32 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the doc comments of tests cite, and what all comments do.
+/// What comments of tests cite, and what all comments do.
 fn cited(areas: &Ids) -> (Ids, BTreeMap<String, PathBuf>) {
     let mut files = Vec::new();
     sources(&root(), &mut files);
     let (mut by_tests, mut by_anyone) = (Ids::new(), BTreeMap::new());
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
-        by_tests.extend(cited_by_tests(&text, areas));
-        let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
-        for id in comments.flat_map(|line| ids(line, areas)) {
-            by_anyone.insert(id, file.clone());
-        }
+        by_tests.extend(in_comments(tests_of(&file, &text), areas));
+        by_anyone.extend(in_comments(&text, areas).into_iter().map(|id| (id, file.clone())));
     }
     (by_tests, by_anyone)
 }
 
-fn cited_by_tests(text: &str, areas: &Ids) -> Ids {
-    let mut cited = Ids::new();
-    let (mut docs, mut is_test) = (Ids::new(), false);
-    for line in text.lines().map(str::trim_start) {
-        if let Some(doc) = line.strip_prefix("///") {
-            docs.extend(ids(doc, areas));
-        } else if line.starts_with("#[") {
-            is_test |= line.contains("test");
-        } else {
-            if is_test {
-                cited.append(&mut docs);
-            }
-            docs.clear();
-            is_test = false;
-        }
+fn in_comments(text: &str, areas: &Ids) -> Ids {
+    let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
+    comments.flat_map(|line| ids(line, areas)).collect()
+}
+
+/// The part of a source that is tests: all of a file of tests, and what follows the head of a module of tests.
+fn tests_of<'a>(file: &Path, text: &'a str) -> &'a str {
+    let inside = file.strip_prefix(root()).unwrap_or(file);
+    let is_tests = |part: &std::ffi::OsStr| matches!(part.to_str(), Some("tests" | "tests.rs"));
+    if inside.iter().any(is_tests) {
+        return text;
     }
-    cited
+    text.find("\n#[cfg(test)]\nmod tests {").map_or("", |start| &text[start..])
 }
 
 fn deviations(areas: &Ids) -> Ids {
@@ -129,11 +123,13 @@ fn every_requirement_is_shown_and_every_citation_is_a_requirement() {
 #[test]
 fn only_tests_count_and_only_known_areas_are_ids() {
     let areas = Ids::from(["RUN".to_owned(), "P-RPC".to_owned()]);
-    // Put together here, so that the scan of this very file finds no citations in it.
-    let text =
-        ["/// RUN-90, UTF-16, P-RPC-90.", "#[test]", "fn a() {}", "/// RUN-91", "fn b() {}"].join("\n");
-    let cited: Vec<_> = cited_by_tests(&text, &areas).into_iter().collect();
-    assert_eq!(cited, ["P-RPC-90", "RUN-90"]);
+    // Not at the beginning of a line, so that the scan of this very file finds no citations in it.
+    let text = "/// RUN-91\nfn b() {}\n\n#[cfg(test)]\nmod tests {\n// RUN-90, UTF-16, P-RPC-90.\nlet RUN-92";
+    let cited =
+        |file: &str| in_comments(tests_of(Path::new(file), text), &areas).into_iter().collect::<Vec<_>>();
+    assert_eq!(cited("src/a.rs"), ["P-RPC-90", "RUN-90"]);
+    assert_eq!(cited("src/a/tests.rs"), ["P-RPC-90", "RUN-90", "RUN-91"]);
+    assert_eq!(cited("src/tests/a.rs").len(), 3);
     assert!(is_id("RUN-01") && is_id("P-RPC-5") && !is_id("RUN-1") && !is_id("P-5") && !is_id("SHA-256"));
     assert!(is_reason("later") && is_reason("issue 7") && !is_reason("issue") && !is_reason("soon"));
 }

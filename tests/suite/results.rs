@@ -68,7 +68,7 @@ async fn unset_freshness_takes_the_hint() {
     .await;
 }
 
-/// MRTR-01, MRTR-03, CACHE-03, P-MRTR-1, P-MRTR-20: input is asked for where the era has that, without freshness.
+/// MRTR-01, MRTR-03, CACHE-03, P-MRTR-1, P-MRTR-4, P-MRTR-20: input is asked for where the era has that, without freshness.
 #[tokio::test]
 async fn input_is_asked_for_in_the_envelope_era_only() {
     over_every_link(ENVELOPE, async |mut wire| {
@@ -76,7 +76,10 @@ async fn input_is_asked_for_in_the_envelope_era_only() {
             "inputRequests": { "roots": { "method": "roots/list", "params": {} } },
             "resultType": "input_required", "_meta": stamp("fixture", "1.2.3"),
         });
-        assert_eq!(wire.tool("input").await["result"], expected);
+        let meta = json!({ "io.modelcontextprotocol/clientCapabilities": { "roots": {} } });
+        let asked = wire.result("tools/call", json!({ "name": "input", "_meta": meta })).await;
+        assert_eq!(asked, expected);
+        assert_eq!(wire.error("tools/call", json!({ "name": "input" })).await.0, -32021);
         let prompt = wire.result("prompts/get", json!({ "name": "p" })).await;
         assert_eq!((&prompt["requestState"], prompt.get("ttlMs")), (&json!("later"), None));
     })

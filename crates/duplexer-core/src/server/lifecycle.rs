@@ -32,15 +32,15 @@ pub(super) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Ping, Arc::new(Plain(|_| Ok(Outcome::empty()))));
 }
 
-/// A notification that changes how the connection stands.
-pub(super) fn observe(message: &Invocation, connection: &Connection) {
+/// Takes note of a confirmed handshake.
+pub(super) fn confirm(message: &Invocation, connection: &Connection) {
     if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
         connection.set_initialized();
     }
 }
 
-/// A notification that opens a connection: from now on it hears of changes.
-pub(super) fn opened(method: Method, cx: &Context<States>) {
+/// A notification that changes how the connection stands.
+pub(super) fn observe(method: Method, cx: &Context<States>) {
     if method == Method::Initialized {
         subscriptions::opened(cx);
     }

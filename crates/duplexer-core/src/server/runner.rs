@@ -93,18 +93,18 @@ impl ServerRunner {
         Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone(), message))
     }
 
-    /// Takes note of a notification that changes how the connection stands.
+    /// Takes note of a notification that confirms the handshake.
     ///
     /// Handlers of notifications run in no particular order; a driver that has one calls this first, in the order of the
     /// wire, so that the next request finds the connection as the client left it.
-    pub(super) fn observe(&self, message: &Invocation) {
-        lifecycle::observe(message, &self.connection);
+    pub(super) fn confirm(&self, message: &Invocation) {
+        lifecycle::confirm(message, &self.connection);
     }
 
     /// Handles a notification. Whatever comes of it stays here.
     pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Invocation>>) {
         let message = message.into();
-        self.observe(&message);
+        self.confirm(&message);
         let cx = Context::new(self.scope(call, &message), Arc::clone(&message));
         if let Err(error) = Next::outermost().enter(cx).await {
             tracing::warn!(method = ?message.method(), %error, "a notification's handler failed");
@@ -196,7 +196,7 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
                 tracing::warn!(%method, %error, "a malformed notification is dropped");
                 return passed_over("its params do not fit");
             }
-            lifecycle::opened(method, &cx);
+            lifecycle::observe(method, &cx);
             handlers.spec(method)
         }
         None => handlers.custom_notification(cx.method()),

@@ -22,7 +22,7 @@ use crate::error::McpError;
 use crate::transport::Transport;
 
 pub(crate) use channel::EnvelopeStream;
-pub use stdio::{StdioError, run_stdio, serve_stdio};
+pub use stdio::{StdioError, run_stdio, run_stdio_with, serve_stdio, serve_stdio_with};
 
 /// Serves a duplex stream in either era: the first request decides, for the whole connection.
 ///

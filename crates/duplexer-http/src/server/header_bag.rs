@@ -39,13 +39,18 @@ impl HeaderBag {
     }
 
     pub(super) fn look_up(&self, name: &str) -> Values<'_> {
-        match ROUTING.iter().zip(&self.routing).find(|(known, _)| known.is(name)) {
+        match ROUTING.iter().zip(&self.routing).find(|(known, _)| is_same(**known, name)) {
             Some((_, Found::Absent)) => Values::Absent,
             Some((_, Found::One(value))) => Values::One(value.as_bytes()),
             Some((_, Found::Several)) => Values::Several,
             None => self.all.get_all(name).iter().map(HeaderValue::as_bytes).collect(),
         }
     }
+}
+
+/// Those who ask have the name from the same place, so that the spelling is nearly always the same.
+fn is_same(known: Name, asked: &str) -> bool {
+    known.lower.len() == asked.len() && (known.canonical == asked || known.lower == asked || known.is(asked))
 }
 
 impl HeaderSource for HeaderBag {

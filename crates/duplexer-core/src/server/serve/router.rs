@@ -237,7 +237,7 @@ impl Inbound for EraRouter {
     fn intercept(&self, call: &Invocation) -> Intercept {
         match self.era.get() {
             Some(Decided::Handshake(runner)) => {
-                runner.observe(call);
+                runner.confirm(call);
                 return Intercept::Forward;
             }
             Some(Decided::Envelope(_)) => return Intercept::Forward,
@@ -283,7 +283,7 @@ impl Inbound for HandshakeInbound {
     }
 
     fn intercept(&self, call: &Invocation) -> Intercept {
-        self.0.observe(call);
+        self.0.confirm(call);
         Intercept::Forward
     }
 }

@@ -1,0 +1,154 @@
+//! What is collected while a server is described, and how it becomes handlers.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::{BoxError, McpError};
+use duplexer_core::server::{Context, Installer, Outcome, Part};
+use duplexer_types::methods;
+
+use super::{
+    AnyEntry, CatalogError, Inner, Listed, PromptEntry, Shelf, Snapshot, ToolEntry, completions, prompts,
+    resources, tools,
+};
+use crate::name;
+use crate::tool::Draft;
+
+/// Everything that was registered so far. The first fault is what the build fails with.
+#[derive(Default)]
+pub(crate) struct CatalogPart {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) page_size: Option<usize>,
+    fault: Option<CatalogError>,
+}
+
+impl CatalogPart {
+    pub(crate) fn note(&mut self, result: Result<(), CatalogError>) {
+        if let Err(fault) = result {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    pub(crate) fn tool(
+        &mut self,
+        draft: Draft,
+        run: Box<dyn crate::tool::RunTool<duplexer_core::server::States>>,
+    ) {
+        let entry = entry(draft, run);
+        let added = entry.and_then(|entry| self.snapshot.tools.add(entry));
+        self.note(added);
+    }
+
+    pub(crate) fn resource(&mut self, resource: crate::resource::Erased) {
+        let added = AnyEntry::new(resource).and_then(|entry| match entry {
+            AnyEntry::Single(entry) => self.snapshot.resources.add(entry),
+            AnyEntry::Template(entry) => self.snapshot.templates.add(entry),
+        });
+        self.note(added);
+    }
+
+    pub(crate) fn prompt(&mut self, prompt: crate::prompt::Erased) {
+        let added = PromptEntry::new(prompt).and_then(|entry| self.snapshot.prompts.add(entry));
+        self.note(added);
+    }
+}
+
+/// A tool that may be offered.
+pub(crate) fn entry(
+    draft: Draft,
+    run: Box<dyn crate::tool::RunTool<duplexer_core::server::States>>,
+) -> Result<ToolEntry, CatalogError> {
+    let Draft { tool, wrapped_output, headers, limits, fault } = draft;
+    if let Some(fault) = fault {
+        return Err(fault);
+    }
+    check_name("tool", &tool.name)?;
+    Ok(ToolEntry { tool, wrapped_output, headers, timeout: limits.timeout, run })
+}
+
+pub(crate) fn check_name(kind: &'static str, name: &str) -> Result<(), CatalogError> {
+    name::check(name).map_err(|reason| CatalogError::Name {
+        kind,
+        name: name.to_owned(),
+        reason: reason.to_string(),
+    })
+}
+
+impl Part for CatalogPart {
+    fn install(self: Box<Self>, into: &mut Installer<'_>) -> Result<(), BoxError> {
+        if let Some(fault) = self.fault {
+            return Err(fault.into());
+        }
+        let offers = Offers::of(&self.snapshot);
+        let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
+        let catalog = Arc::new(Inner { snapshot: ArcSwap::from_pointee(self.snapshot), page_size });
+        into.keep(Arc::clone(&catalog));
+        offers.install(&catalog, into);
+        Ok(())
+    }
+}
+
+/// Which kinds of things a server offers: each is a capability.
+#[derive(Clone, Copy)]
+struct Offers {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+    completions: bool,
+}
+
+impl Offers {
+    fn of(snapshot: &Snapshot) -> Self {
+        let completes = |all: &[_]| !all.is_empty();
+        Self {
+            tools: snapshot.tools.len() > 0,
+            resources: snapshot.resources.len() + snapshot.templates.len() > 0,
+            prompts: snapshot.prompts.len() > 0,
+            completions: snapshot.prompts.items().any(|prompt| completes(&prompt.completions))
+                || snapshot.templates.items().any(|template| completes(&template.completions)),
+        }
+    }
+
+    fn install(self, catalog: &Arc<Inner>, into: &mut Installer<'_>) {
+        if self.tools {
+            into.on(methods::ToolsList, lists(catalog, |all| &all.tools));
+            into.on(methods::ToolsCall, answers(catalog, tools::call));
+            into.tool_headers(Arc::clone(catalog) as _);
+        }
+        if self.resources {
+            into.on(methods::ResourcesList, lists(catalog, |all| &all.resources));
+            into.on(methods::ResourcesTemplatesList, lists(catalog, |all| &all.templates));
+            into.on(methods::ResourcesRead, answers(catalog, resources::read));
+        }
+        if self.prompts {
+            into.on(methods::PromptsList, lists(catalog, |all| &all.prompts));
+            into.on(methods::PromptsGet, answers(catalog, prompts::get));
+        }
+        if self.completions {
+            into.on(methods::CompletionComplete, answers(catalog, completions::complete));
+        }
+    }
+}
+
+type Answer = BoxFuture<'static, Result<Outcome, McpError>>;
+
+fn answers(
+    catalog: &Arc<Inner>,
+    answer: fn(&Inner, &Context) -> Answer,
+) -> impl Fn(Context) -> Answer + Send + Sync + 'static {
+    let catalog = Arc::clone(catalog);
+    move |cx| answer(&catalog, &cx)
+}
+
+/// A list is there at once.
+fn lists<T: Listed>(
+    catalog: &Arc<Inner>,
+    shelf: fn(&Snapshot) -> &Shelf<T>,
+) -> impl Fn(Context) -> Answer + Send + Sync + 'static {
+    let catalog = Arc::clone(catalog);
+    move |cx| {
+        let snapshot = catalog.snapshot.load();
+        Box::pin(std::future::ready(shelf(&snapshot).list(&cx, catalog.page_size)))
+    }
+}

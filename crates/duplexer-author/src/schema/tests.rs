@@ -1,0 +1,115 @@
+//! Schemas as clients see them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::*;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Query {
+    /// What to look for.
+    text: String,
+    limit: Option<u32>,
+    order: Option<Order>,
+    #[serde(default = "yes")]
+    exact: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Which first.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    /// The newest.
+    Newest,
+    /// The oldest.
+    Oldest,
+}
+
+/// TOOL-06; peers B4: no nullable unions, no `$schema`, no unknown formats, no titles of Rust types.
+#[test]
+fn an_input_schema_is_plain() {
+    let made = of_arguments::<Query>().unwrap();
+    assert_eq!(
+        made.value,
+        json!({
+            "type": "object",
+            "properties": {
+                "text": { "type": "string", "description": "What to look for." },
+                "limit": { "type": "integer", "minimum": 0 },
+                "order": {
+                    "type": "string",
+                    "enum": ["newest", "oldest"],
+                    "description": "Which first.\n- newest: The newest.\n- oldest: The oldest.",
+                },
+                "exact": { "type": "boolean", "default": true },
+            },
+            "required": ["text"],
+        })
+    );
+    assert!(!made.demands_more, "bounds of a u32 are what its decoding checks");
+    let text = render(&made.value, declared_order::<Query>());
+    let places: Vec<_> =
+        ["\"text\"", "\"limit\"", "\"order\"", "\"exact\""].map(|name| text.as_str().find(name)).to_vec();
+    assert!(places.is_sorted(), "fields stay in the order of their declaration: {text}");
+}
+
+#[test]
+fn demands_beyond_the_type_are_noticed() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Ranged {
+        #[schemars(range(min = 1, max = 5))]
+        stars: u8,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Lengthy {
+        #[schemars(length(max = 5))]
+        name: String,
+    }
+    assert!(of_arguments::<Ranged>().unwrap().demands_more);
+    assert!(of_arguments::<Lengthy>().unwrap().demands_more);
+    assert!(!of_arguments::<Query>().unwrap().demands_more);
+}
+
+#[test]
+fn arguments_are_objects_or_nothing() {
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(tag = "by")]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    enum Shape {
+        Circle { radius: f64 },
+        Square { side: f64 },
+    }
+    assert_eq!(of_arguments::<()>().unwrap().value, json!({ "type": "object", "properties": {} }));
+    assert!(is_object(&of_arguments::<Shape>().unwrap().value));
+    for fault in [of_arguments::<i64>().err(), of_arguments::<Vec<String>>().err()] {
+        assert!(fault.unwrap().contains("not an object"));
+    }
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Node {
+    children: Vec<Node>,
+    note: Option<String>,
+}
+
+/// A type that contains itself keeps a reference; everything else stands where it is used.
+#[test]
+fn only_recursion_is_referenced() {
+    let node = of_output::<Node>();
+    assert_eq!(node["properties"]["note"]["type"], json!(["string", "null"]), "written as null");
+    let listed = wrapped(&of_output::<Vec<Node>>());
+    assert!(listed["$defs"]["Node"].is_object() || !listed.to_string().contains("$defs/Node"), "{listed}");
+    assert!(jsonschema::validator_for(&listed).is_ok());
+    let validator = jsonschema::validator_for(&wrapped(&node)).unwrap();
+    assert!(
+        validator.is_valid(&json!({"result": {"children": [{"children": [], "note": null}], "note": "x"}}))
+    );
+    assert!(!validator.is_valid(&json!({"result": {"children": [{"children": 5}]}})));
+}

@@ -1,0 +1,212 @@
+//! Makes generated schemas plain: one walk over every subschema.
+
+use serde_json::{Map, Value};
+
+use super::Generated;
+
+/// Formats that schemars writes for Rust's numbers; no dialect of JSON Schema knows them.
+const NUMBER_FORMATS: [&str; 14] = [
+    "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128",
+    "uint", "float", "double",
+];
+
+/// Keywords that demand more of a value than that it can be read.
+const DEMANDS: [&str; 17] = [
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "pattern",
+    "contains",
+    "if",
+];
+
+/// Keywords that hold a schema, schemas in an array, or schemas by name.
+const ONE: [&str; 8] =
+    ["additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"];
+const SEVERAL: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const NAMED: [&str; 4] = ["$defs", "dependentSchemas", "patternProperties", "properties"];
+
+pub(super) fn input(mut value: Value) -> Generated {
+    let mut demands_more = false;
+    walk(&mut value, &mut |schema| {
+        demands_more |= natural_number(schema);
+        demands_more |= DEMANDS.iter().any(|keyword| schema.contains_key(*keyword)) && !is_bounded(schema);
+        one_enum(schema);
+        optional_members(schema);
+    });
+    strip_marks(&mut value);
+    Generated { value, demands_more }
+}
+
+pub(super) fn output(mut value: Value) -> Value {
+    walk(&mut value, &mut |schema| {
+        natural_number(schema);
+        one_enum(schema);
+    });
+    strip_marks(&mut value);
+    value
+}
+
+/// Where the bounds of a number follow from its type, they are marked with this until the walk is over.
+const MARK: &str = "\u{0}bounded";
+
+fn is_bounded(schema: &Map<String, Value>) -> bool {
+    schema.contains_key(MARK)
+}
+
+fn strip_marks(value: &mut Value) {
+    walk(value, &mut |schema| {
+        schema.remove(MARK);
+    });
+}
+
+/// Takes the format of a number away. True if its bounds are not those of the Rust type the format names.
+fn natural_number(schema: &mut Map<String, Value>) -> bool {
+    let Some(format) = schema.get("format").and_then(Value::as_str) else { return false };
+    if !NUMBER_FORMATS.contains(&format) {
+        return false;
+    }
+    let (lowest, highest) = bounds(format);
+    let differs = |keyword: &str, natural: Option<i64>| {
+        schema.get(keyword).is_some_and(|bound| natural.is_none_or(|natural| bound.as_i64() != Some(natural)))
+    };
+    let demands = differs("minimum", lowest) || differs("maximum", highest);
+    schema.remove("format");
+    if !demands {
+        schema.insert(MARK.to_owned(), Value::Null);
+    }
+    demands
+}
+
+fn bounds(format: &str) -> (Option<i64>, Option<i64>) {
+    match format {
+        "uint8" => (Some(0), Some(u8::MAX.into())),
+        "uint16" => (Some(0), Some(u16::MAX.into())),
+        "uint32" => (Some(0), Some(u32::MAX.into())),
+        "int8" => (Some(i8::MIN.into()), Some(i8::MAX.into())),
+        "int16" => (Some(i16::MIN.into()), Some(i16::MAX.into())),
+        "int32" => (Some(i32::MIN.into()), Some(i32::MAX.into())),
+        _ if format.starts_with("uint") => (Some(0), None),
+        _ => (None, None),
+    }
+}
+
+/// Choices with a description each are several schemas; as one `enum` everybody understands them.
+fn one_enum(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(forms)) = schema.get("oneOf") else { return };
+    let mut choices = Vec::new();
+    let mut remarks = Vec::new();
+    for form in forms {
+        let Some(form) = form.as_object() else { return };
+        let known = |key: &String| matches!(key.as_str(), "type" | "enum" | "const" | "description");
+        if form.get("type").and_then(Value::as_str) != Some("string") || !form.keys().all(known) {
+            return;
+        }
+        let here: Vec<Value> = match (form.get("const"), form.get("enum")) {
+            (Some(choice), None) => vec![choice.clone()],
+            (None, Some(Value::Array(some))) => some.clone(),
+            _ => return,
+        };
+        if let (Some(remark), [Value::String(choice)]) =
+            (form.get("description").and_then(Value::as_str), &*here)
+        {
+            remarks.push(format!("- {choice}: {remark}"));
+        }
+        choices.extend(here);
+    }
+    schema.remove("oneOf");
+    schema.insert("type".into(), "string".into());
+    schema.insert("enum".into(), choices.into());
+    if !remarks.is_empty() {
+        let before = schema.get("description").and_then(Value::as_str);
+        let lines: Vec<&str> = before.into_iter().chain(remarks.iter().map(String::as_str)).collect();
+        let description = lines.join("\n");
+        schema.insert("description".into(), description.into());
+    }
+}
+
+/// What may be left out need not be nullable too.
+fn optional_members(schema: &mut Map<String, Value>) {
+    let required: Vec<String> = match schema.get("required") {
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(Into::into).collect(),
+        _ => Vec::new(),
+    };
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    for (_, property) in properties.iter_mut().filter(|(name, _)| !required.contains(name)) {
+        if let Value::Object(property) = property {
+            without_null(property);
+        }
+    }
+}
+
+fn without_null(property: &mut Map<String, Value>) {
+    if property.get("default") == Some(&Value::Null) {
+        property.remove("default");
+    }
+    if let Some(Value::Array(types)) = property.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = &**types {
+            let only = only.clone();
+            property.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = property.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
+    }
+    let Some(Value::Array(forms)) = property.get_mut("anyOf") else { return };
+    forms.retain(|form| form.get("type").and_then(Value::as_str) != Some("null"));
+    if forms.len() == 1
+        && let Some(Value::Array(mut forms)) = property.remove("anyOf")
+        && let Some(Value::Object(only)) = forms.pop()
+    {
+        for (keyword, value) in only {
+            property.entry(keyword).or_insert(value);
+        }
+    }
+}
+
+/// Visits every subschema, inner ones first.
+fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+    let Value::Object(schema) = value else { return };
+    for keyword in ONE {
+        if let Some(inner) = schema.get_mut(keyword) {
+            walk(inner, visit);
+        }
+    }
+    for keyword in SEVERAL {
+        if let Some(Value::Array(inner)) = schema.get_mut(keyword) {
+            inner.iter_mut().for_each(|inner| walk(inner, visit));
+        }
+    }
+    for keyword in NAMED {
+        if let Some(Value::Object(inner)) = schema.get_mut(keyword) {
+            inner.iter_mut().for_each(|(_, inner)| walk(inner, visit));
+        }
+    }
+    visit(schema);
+}
+
+/// References to the root follow it to its new place.
+pub(super) fn redirect_root(value: &mut Value, place: &str) {
+    match value {
+        Value::Object(schema) => {
+            if schema.get("$ref").and_then(Value::as_str) == Some("#") {
+                schema.insert("$ref".into(), place.into());
+            }
+            schema.values_mut().for_each(|inner| redirect_root(inner, place));
+        }
+        Value::Array(several) => several.iter_mut().for_each(|inner| redirect_root(inner, place)),
+        _ => {}
+    }
+}

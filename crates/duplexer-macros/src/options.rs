@@ -1,0 +1,88 @@
+//! What stands in the parentheses of an attribute.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, Ident, LitStr, Path, Token};
+
+/// `"uri", name = "..", read_only`
+pub(crate) struct Options {
+    pub(crate) uri: Option<LitStr>,
+    settings: Vec<Setting>,
+}
+
+struct Setting {
+    name: Ident,
+    value: Option<Expr>,
+}
+
+impl Parse for Options {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let uri = if input.peek(LitStr) {
+            let uri = input.parse()?;
+            input.parse::<Option<Token![,]>>()?;
+            Some(uri)
+        } else {
+            None
+        };
+        let settings = Punctuated::<Setting, Token![,]>::parse_terminated(input)?;
+        Ok(Self { uri, settings: settings.into_iter().collect() })
+    }
+}
+
+impl Parse for Setting {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = input.call(syn::ext::IdentExt::parse_any)?;
+        let value = if input.parse::<Option<Token![=]>>()?.is_some() { Some(input.parse()?) } else { None };
+        Ok(Self { name, value })
+    }
+}
+
+impl Options {
+    /// The value of `name = value`.
+    pub(crate) fn value(&self, name: &str) -> Option<&Expr> {
+        self.settings.iter().find(|setting| setting.name == name)?.value.as_ref()
+    }
+
+    /// Whether `name` stands there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.settings.iter().any(|setting| setting.name == name)
+    }
+
+    /// The crate that is expanded to.
+    pub(crate) fn krate(&self) -> syn::Result<TokenStream> {
+        match self.value("crate") {
+            None => Ok(quote!(::duplexer)),
+            Some(Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => {
+                let path: Path = text.parse()?;
+                Ok(quote!(#path))
+            }
+            Some(other) => Err(Error::new_spanned(other, "the path of a crate in quotes")),
+        }
+    }
+
+    /// Refuses what is neither `valued = ..` nor `flags`.
+    pub(crate) fn check(&self, valued: &[&str], flags: &[&str]) -> syn::Result<()> {
+        for Setting { name, value } in &self.settings {
+            let text = name.to_string();
+            let (known, wrong) = match value {
+                Some(_) => (valued.contains(&&*text) || text == "crate", flags.contains(&&*text)),
+                None => (flags.contains(&&*text), valued.contains(&&*text)),
+            };
+            if known {
+                continue;
+            }
+            let message = match (wrong, value) {
+                (true, Some(_)) => format!("`{text}` takes no value"),
+                (true, None) => format!("`{text}` needs a value: `{text} = ..`"),
+                _ => {
+                    let all: Vec<&str> = valued.iter().chain(flags).copied().collect();
+                    format!("there is no option `{text}`; there are: {}", all.join(", "))
+                }
+            };
+            return Err(Error::new(name.span(), message));
+        }
+        Ok(())
+    }
+}
