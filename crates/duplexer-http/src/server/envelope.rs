@@ -12,13 +12,11 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
 use super::config::Responses;
-use super::door::{self, HeaderBag, Message, Visit};
+use super::door::{self, Message, Visit};
 use super::exchange::{Exchange, Failing, Form};
+use super::header_bag::{HeaderBag, ROUTING};
 use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
-
-/// The headers that say what a message is about; a second one may mean something else to somebody on the way.
-const ROUTING: [headers::Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
 
 pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
     match message {

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Invocation};
+use duplexer_core::dispatch::{CallContext, Contained, Invocation};
 use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::headers;
+use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::ProtocolVersion;
 use http::StatusCode;
 
 use super::config::{Handshake, Responses};
-use super::door::{self, HeaderBag, Message, Visit};
+use super::door::{self, Message, Visit};
 use super::exchange::{Exchange, Failing, Form};
+use super::header_bag::HeaderBag;
 use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
 
@@ -45,8 +46,13 @@ fn not_served(message: &Message) -> Reply {
 
 /// The door has seen that the header, if there is one, names a revision of this era.
 fn version(headers: &HeaderBag) -> ProtocolVersion {
-    let named = headers.0.get(headers::PROTOCOL_VERSION.lower).and_then(|version| version.to_str().ok());
-    named.and_then(|version| version.trim().parse().ok()).unwrap_or(ProtocolVersion::ASSUMED)
+    let named = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
+        Values::One(version) => {
+            std::str::from_utf8(version).ok().and_then(|version| version.trim().parse().ok())
+        }
+        Values::Absent | Values::Several => None,
+    };
+    named.unwrap_or(ProtocolVersion::ASSUMED)
 }
 
 fn connection(visit: &Visit) -> Arc<Connection> {
@@ -80,13 +86,8 @@ async fn notification(visit: Visit, call: Invocation) -> Reply {
         serve_on(&running, &connection, cx, call).await;
         connection.close().await;
     };
-    match duplexer_core::dispatch::Contained::new(|| Box::pin(handled)) {
-        Ok(handled) => {
-            if let Err(error) = handled.await {
-                tracing::error!(%error, "a notification's handler failed");
-            }
-        }
-        Err(error) => tracing::error!(%error, "a notification's handler failed"),
+    if let Err(error) = Contained::of(Box::pin(handled)).await {
+        tracing::error!(%error, "a notification's handler failed");
     }
     reply::empty(StatusCode::ACCEPTED)
 }
