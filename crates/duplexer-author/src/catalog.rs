@@ -3,9 +3,12 @@
 //! A request looks at one snapshot from beginning to end. Lists are rendered once per snapshot and revision, and sent as
 //! bytes.
 
+mod completions;
 mod error;
 mod list;
 mod part;
+mod prompts;
+mod resources;
 mod shelf;
 mod tools;
 
@@ -18,6 +21,8 @@ use duplexer_types::headers::ParamHeaders;
 pub use error::CatalogError;
 pub(crate) use list::{Listed, Pages};
 pub(crate) use part::CatalogPart;
+pub(crate) use prompts::PromptEntry;
+pub(crate) use resources::{AnyEntry, ResourceEntry, TemplateEntry};
 pub(crate) use shelf::{Item, Shelf};
 pub(crate) use tools::ToolEntry;
 
@@ -34,6 +39,9 @@ pub(crate) struct Inner {
 #[derive(Clone, Default)]
 pub(crate) struct Snapshot {
     pub(crate) tools: Shelf<ToolEntry>,
+    pub(crate) resources: Shelf<ResourceEntry>,
+    pub(crate) templates: Shelf<TemplateEntry>,
+    pub(crate) prompts: Shelf<PromptEntry>,
 }
 
 impl Catalog {

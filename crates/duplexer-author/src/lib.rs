@@ -12,22 +12,33 @@
 //! [`ServerExt`] adds to the builder of `duplexer-core`; everything else is what can be registered there.
 
 mod catalog;
+mod completion;
 mod function;
 mod name;
 mod path;
+mod prompt;
+mod resource;
 mod schema;
 mod server;
 mod tool;
 mod uri_template;
 mod validate;
+mod words;
 
 pub use catalog::{Catalog, CatalogError};
+pub use completion::{Completing, CompletionOutput};
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use duplexer_core::server::{Context, Server, ServerBuilder};
 pub use duplexer_types::content::Content;
 pub use duplexer_types::json::Json;
+pub use duplexer_types::prompt::{GetPromptResult, PromptMessage};
+pub use duplexer_types::resource::{ReadResourceResult, ResourceContents};
 pub use duplexer_types::tool::CallToolResult;
 pub use function::{AnyState, BlockingFunction, Function, NoArguments};
+pub use prompt::{IntoPrompt, Prompt, PromptBuilder, PromptOutput};
+pub use resource::{
+    About, AsJson, IntoResource, Resource, ResourceBuilder, ResourceError, ResourceOutput, Single, Template,
+};
 pub use schemars;
 pub use server::ServerExt;
 pub use tool::{Declared, FromType, HandWritten, IntoTool, Tool, ToolBuilder, ToolError, ToolOutput};

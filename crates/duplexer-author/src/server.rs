@@ -1,11 +1,21 @@
 //! What the builder of a server learns from this crate.
 
 use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use duplexer_core::server::ServerBuilder;
 
 use crate::catalog::CatalogPart;
+use crate::prompt::IntoPrompt;
+use crate::resource::{self, AsJson, IntoResource, Resource};
 use crate::tool::{Bound, IntoTool};
+
+/// The variable of a directory's template.
+#[derive(serde::Deserialize)]
+struct Below {
+    path: String,
+}
 
 /// Registers tools, resources and prompts while a server is described.
 ///
@@ -14,6 +24,19 @@ pub trait ServerExt<S>: Sized {
     /// Offers a tool. A name that is taken or cannot be used fails the build.
     #[must_use]
     fn tool(self, tool: impl IntoTool<S>) -> Self;
+
+    /// Offers a resource, or a template for many.
+    #[must_use]
+    fn resource(self, resource: impl IntoResource<S>) -> Self;
+
+    /// Offers the files of a directory: its listing under `uri`, and each file under `uri/path`. Nothing outside of it can be
+    /// read, whatever links it holds.
+    #[must_use]
+    fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self;
+
+    /// Offers a prompt.
+    #[must_use]
+    fn prompt(self, prompt: impl IntoPrompt<S>) -> Self;
 
     /// Lists at most this many things at once. Without it every list is one page.
     #[must_use]
@@ -25,6 +48,33 @@ impl<S: Any + Send + Sync> ServerExt<S> for ServerBuilder<S> {
         let tool = tool.into_tool();
         let run = Box::new(Bound { run: tool.run, slot: self.state_slot() });
         self.part::<CatalogPart>().tool(tool.draft, run);
+        self
+    }
+
+    fn resource(mut self, resource: impl IntoResource<S>) -> Self {
+        let resource = resource.into_resource().bind(self.state_slot());
+        self.part::<CatalogPart>().resource(resource);
+        self
+    }
+
+    fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self {
+        let base: Arc<PathBuf> = Arc::new(path.into());
+        let listed = Arc::clone(&base);
+        let listing = Resource::new(uri).mime_type("application/json").handler(move || {
+            let path = Arc::clone(&listed);
+            async move { resource::list_directory(&path).await.map(AsJson) }
+        });
+        let files = format!("{}/{{+path}}", uri.trim_end_matches('/'));
+        let files = Resource::template(files).handler(move |Below { path }| {
+            let base = Arc::clone(&base);
+            async move { resource::read_below(&base, &path).await }
+        });
+        self.resource(listing).resource(files)
+    }
+
+    fn prompt(mut self, prompt: impl IntoPrompt<S>) -> Self {
+        let prompt = prompt.into_prompt().bind(self.state_slot());
+        self.part::<CatalogPart>().prompt(prompt);
         self
     }
 

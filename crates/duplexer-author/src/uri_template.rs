@@ -9,8 +9,6 @@ mod query;
 
 use std::borrow::Cow;
 
-pub(crate) use parse::TemplateError;
-
 /// Longer URIs match nothing.
 const LONGEST: usize = 64 * 1024;
 

@@ -6,5 +6,9 @@ extern crate duplexer_author as duplexer;
 mod common;
 #[path = "author/macros.rs"]
 mod macros;
+#[path = "author/prompts.rs"]
+mod prompts;
+#[path = "author/resources.rs"]
+mod resources;
 #[path = "author/tools.rs"]
 mod tools;

@@ -104,16 +104,11 @@ pub(crate) fn resource(options: Options, function: ItemFn) -> syn::Result<TokenS
         let message = "these parameters have no place in the URI: write it with `{variables}`";
         return Err(syn::Error::new(uri.span(), message));
     }
-    let kind = if is_template { quote!(ResourceTemplate) } else { quote!(Resource) };
+    let begin = if is_template { quote!(template) } else { quote!(new) };
     let make = quote! {
-        #krate::#kind::new(#uri).name(#name) #calls .handler(|#pattern| async move { #call.await }) #complete
+        #krate::Resource::#begin(#uri).name(#name) #calls .handler(|#pattern| async move { #call.await }) #complete
     };
-    Ok(expansion.finish(
-        &quote!(IntoResource),
-        &quote!(into_resource),
-        &quote!(AnyResource),
-        &quote!({ #make }.into()),
-    ))
+    Ok(expansion.finish(&quote!(IntoResource), &quote!(into_resource), &quote!(Resource), &make))
 }
 
 /// What all three have in common.

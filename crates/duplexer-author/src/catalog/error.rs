@@ -30,4 +30,20 @@ pub enum CatalogError {
         /// What is wrong.
         reason: String,
     },
+    /// A resource cannot be offered.
+    #[error("the resource '{uri}' cannot be offered: {reason}")]
+    Resource {
+        /// The resource's URI, or its template.
+        uri: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A prompt cannot be offered.
+    #[error("the prompt '{prompt}' cannot be offered: {reason}")]
+    Prompt {
+        /// The prompt.
+        prompt: String,
+        /// What is wrong.
+        reason: String,
+    },
 }

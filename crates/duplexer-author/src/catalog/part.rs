@@ -8,7 +8,10 @@ use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{Context, Installer, Outcome, Part};
 use duplexer_types::methods;
 
-use super::{CatalogError, Inner, Snapshot, ToolEntry, tools};
+use super::{
+    AnyEntry, CatalogError, Inner, Listed, PromptEntry, Shelf, Snapshot, ToolEntry, completions, prompts,
+    resources, tools,
+};
 use crate::name;
 use crate::tool::Draft;
 
@@ -34,6 +37,19 @@ impl CatalogPart {
     ) {
         let entry = entry(draft, run);
         let added = entry.and_then(|entry| self.snapshot.tools.add(entry));
+        self.note(added);
+    }
+
+    pub(crate) fn resource(&mut self, resource: crate::resource::Erased) {
+        let added = AnyEntry::new(resource).and_then(|entry| match entry {
+            AnyEntry::Single(entry) => self.snapshot.resources.add(entry),
+            AnyEntry::Template(entry) => self.snapshot.templates.add(entry),
+        });
+        self.note(added);
+    }
+
+    pub(crate) fn prompt(&mut self, prompt: crate::prompt::Erased) {
+        let added = PromptEntry::new(prompt).and_then(|entry| self.snapshot.prompts.add(entry));
         self.note(added);
     }
 }
@@ -64,28 +80,75 @@ impl Part for CatalogPart {
         if let Some(fault) = self.fault {
             return Err(fault.into());
         }
-        let has_tools = self.snapshot.tools.len() > 0;
+        let offers = Offers::of(&self.snapshot);
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
         let catalog = Arc::new(Inner { snapshot: ArcSwap::from_pointee(self.snapshot), page_size });
         into.keep(Arc::clone(&catalog));
-        if has_tools {
-            into.on(
-                methods::ToolsList,
-                lists(&catalog, |catalog, cx| catalog.snapshot.load().tools.list(cx, catalog.page_size)),
-            );
-            let called = Arc::clone(&catalog);
-            into.on(methods::ToolsCall, move |cx: Context| tools::call(&called, &cx));
-            into.tool_headers(catalog);
-        }
+        offers.install(&catalog, into);
         Ok(())
     }
 }
 
-/// A handler that answers at once.
-fn lists(
+/// Which kinds of things a server offers: each is a capability.
+#[derive(Clone, Copy)]
+struct Offers {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+    completions: bool,
+}
+
+impl Offers {
+    fn of(snapshot: &Snapshot) -> Self {
+        let completes = |all: &[_]| !all.is_empty();
+        Self {
+            tools: snapshot.tools.len() > 0,
+            resources: snapshot.resources.len() + snapshot.templates.len() > 0,
+            prompts: snapshot.prompts.len() > 0,
+            completions: snapshot.prompts.items().any(|prompt| completes(&prompt.completions))
+                || snapshot.templates.items().any(|template| completes(&template.completions)),
+        }
+    }
+
+    fn install(self, catalog: &Arc<Inner>, into: &mut Installer<'_>) {
+        if self.tools {
+            into.on(methods::ToolsList, lists(catalog, |all| &all.tools));
+            into.on(methods::ToolsCall, answers(catalog, tools::call));
+            into.tool_headers(Arc::clone(catalog) as _);
+        }
+        if self.resources {
+            into.on(methods::ResourcesList, lists(catalog, |all| &all.resources));
+            into.on(methods::ResourcesTemplatesList, lists(catalog, |all| &all.templates));
+            into.on(methods::ResourcesRead, answers(catalog, resources::read));
+        }
+        if self.prompts {
+            into.on(methods::PromptsList, lists(catalog, |all| &all.prompts));
+            into.on(methods::PromptsGet, answers(catalog, prompts::get));
+        }
+        if self.completions {
+            into.on(methods::CompletionComplete, answers(catalog, completions::complete));
+        }
+    }
+}
+
+type Answer = BoxFuture<'static, Result<Outcome, McpError>>;
+
+fn answers(
     catalog: &Arc<Inner>,
-    list: impl Fn(&Inner, &Context) -> Result<Outcome, McpError> + Send + Sync + 'static,
-) -> impl Fn(Context) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static {
+    answer: fn(&Inner, &Context) -> Answer,
+) -> impl Fn(Context) -> Answer + Send + Sync + 'static {
     let catalog = Arc::clone(catalog);
-    move |cx| Box::pin(std::future::ready(list(&catalog, &cx)))
+    move |cx| answer(&catalog, &cx)
+}
+
+/// A list is there at once.
+fn lists<T: Listed>(
+    catalog: &Arc<Inner>,
+    shelf: fn(&Snapshot) -> &Shelf<T>,
+) -> impl Fn(Context) -> Answer + Send + Sync + 'static {
+    let catalog = Arc::clone(catalog);
+    move |cx| {
+        let snapshot = catalog.snapshot.load();
+        Box::pin(std::future::ready(shelf(&snapshot).list(&cx, catalog.page_size)))
+    }
 }

@@ -1,0 +1,91 @@
+//! `prompts/list` and `prompts/get`.
+
+use std::sync::Arc;
+
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::McpError;
+use duplexer_core::server::{Context, Outcome, States};
+use duplexer_types::error::ErrorCode;
+use duplexer_types::methods::Method;
+use duplexer_types::prompt::{GetPromptParams, ListPromptsResult, Prompt};
+use duplexer_types::version::ProtocolVersion;
+
+use super::part::check_name;
+use super::{CatalogError, Inner, Item, Listed};
+use crate::completion::Completer;
+use crate::prompt::{Erased, FillPrompt};
+use crate::uri_template::Value;
+
+/// A prompt on its shelf.
+pub(crate) struct PromptEntry {
+    prompt: Prompt,
+    fill: Arc<dyn FillPrompt<States>>,
+    pub(crate) completions: Vec<(String, Completer)>,
+}
+
+impl PromptEntry {
+    pub(crate) fn new(prompt: Erased) -> Result<Self, CatalogError> {
+        let Erased { draft, fill, completions } = prompt;
+        if let Some(reason) = draft.fault {
+            return Err(CatalogError::Prompt { prompt: draft.prompt.name, reason });
+        }
+        check_name("prompt", &draft.prompt.name)?;
+        Ok(Self { prompt: draft.prompt, fill, completions })
+    }
+
+    /// Required arguments that are not there.
+    fn missing(&self, given: &[(String, Value)]) -> Vec<&str> {
+        let arguments = self.prompt.arguments.iter().flatten();
+        let required = arguments.filter(|argument| argument.required == Some(true));
+        let absent = required.filter(|argument| !given.iter().any(|(name, _)| *name == argument.name));
+        absent.map(|argument| argument.name.as_str()).collect()
+    }
+}
+
+impl Item for PromptEntry {
+    const KIND: &'static str = "prompt";
+
+    fn key(&self) -> &str {
+        &self.prompt.name
+    }
+}
+
+impl Listed for PromptEntry {
+    type Definition = Prompt;
+    type Page = ListPromptsResult;
+    const METHOD: Method = Method::PromptsList;
+
+    fn definition(&self, _: ProtocolVersion) -> Prompt {
+        self.prompt.clone()
+    }
+
+    fn page(prompts: Vec<Prompt>, next: Option<String>) -> ListPromptsResult {
+        let mut page = ListPromptsResult::new(prompts);
+        page.next_cursor = next;
+        page
+    }
+}
+
+/// Answers `prompts/get`.
+pub(crate) fn get(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    match start(catalog, cx) {
+        Ok(filling) => filling,
+        Err(error) => Box::pin(std::future::ready(Err(error))),
+    }
+}
+
+fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
+    let params: GetPromptParams = cx.params()?;
+    let refuse = |text: String| Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
+    let snapshot = catalog.snapshot.load();
+    let Some(prompt) = snapshot.prompts.get(&params.name) else {
+        return refuse(format!("Unknown prompt: {}", params.name));
+    };
+    let given = params.arguments.into_iter().flatten();
+    let given: Vec<_> = given.map(|(name, word)| (name, Value::One(word))).collect();
+    let missing = prompt.missing(&given);
+    if !missing.is_empty() {
+        return refuse(format!("Missing required arguments: {}", missing.join(", ")));
+    }
+    Ok(prompt.fill.fill(cx.clone(), &given, prompt.prompt.description.as_deref()))
+}

@@ -1,0 +1,8 @@
+use duplexer::prelude::*;
+
+#[resource]
+async fn config() -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use duplexer::prelude::*;
+
+#[tool]
+async fn shout(text: &str) -> String {
+    text.to_uppercase()
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use duplexer::prelude::*;
+
+#[tool]
+async fn count(cx: Context<Vec<u8>>) -> usize {
+    cx.state().len()
+}
+
+fn main() {
+    let _ = Server::builder("x").tool(count);
+}

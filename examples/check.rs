@@ -1,0 +1,39 @@
+//! What the stories check themselves with: a client of each era, and comparisons that end the story if they fail.
+
+use std::fmt::Debug;
+
+use duplexer::client::{ClientOptions, Mode};
+use duplexer::testing::TestClient;
+use duplexer::types::lifecycle::Implementation;
+use duplexer::types::tool::{CallToolParams, CallToolResult};
+use duplexer::{BoxError, Json, Server};
+
+/// A client of the handshake era and one of the envelope era.
+pub async fn clients(server: &Server) -> Result<[TestClient; 2], BoxError> {
+    let options = || ClientOptions::new(Implementation::new("story", "1"));
+    let handshake = TestClient::with_options(server, options().mode(Mode::Handshake)).await?;
+    let envelope = TestClient::with_options(server, options()).await?;
+    Ok([handshake, envelope])
+}
+
+/// Calls a tool.
+pub async fn call(
+    client: &TestClient,
+    tool: &str,
+    arguments: serde_json::Value,
+) -> Result<CallToolResult, BoxError> {
+    Ok(client.call_tool(CallToolParams::new(tool).arguments(Json::from(arguments))).await?)
+}
+
+/// The first text of a result.
+pub fn text(result: &CallToolResult) -> &str {
+    result.content.first().and_then(|content| content.as_text()).unwrap_or_default()
+}
+
+/// Goes on only if both are the same.
+pub fn same<T: Debug + PartialEq<U>, U: Debug>(found: T, expected: U) -> Result<(), BoxError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("expected {expected:?}, found {found:?}").into())
+}

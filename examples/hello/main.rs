@@ -1,0 +1,12 @@
+use duplexer::prelude::*;
+
+/// Adds two numbers.
+#[tool]
+async fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+fn main() -> Result<(), BoxError> {
+    let server = Server::builder("calculator").tool(add).build()?;
+    Ok(run_stdio(&server)?)
+}

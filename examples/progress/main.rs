@@ -1,0 +1,58 @@
+//! Progress and cancellation: a tool reports how far it is, and stops when nobody waits for it any more.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use duplexer::prelude::*;
+use duplexer::types::tool::CallToolParams;
+use duplexer_examples::{clients, same};
+use serde_json::json;
+
+/// Counts up, slowly if asked to.
+#[tool]
+async fn count(cx: Context<Arc<AtomicUsize>>, to: u32, #[default(0)] pause: u64) -> u32 {
+    let _gone = CountOnDrop(Arc::clone(cx.state()));
+    for step in 1..=to {
+        cx.progress(f64::from(step), Some(f64::from(to)), None).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+    to
+}
+
+/// Whether a call ends or is called off, its future is dropped, and everything in it.
+struct CountOnDrop(Arc<AtomicUsize>);
+
+impl Drop for CountOnDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let server = Server::builder("counter").state(Arc::clone(&ended)).tool(count).build()?;
+    for client in clients(&server).await? {
+        let before = ended.load(Ordering::SeqCst);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let reports = Arc::clone(&seen);
+        let params = CallToolParams::new("count").arguments(Json::from(json!({"to": 3})));
+        client
+            .call_tool(params)
+            .on_progress(move |report| {
+                reports.lock().map(|mut seen| seen.push(report.progress)).unwrap_or_default()
+            })
+            .await?;
+        let seen = seen.lock().map_err(|_| "poisoned")?.clone();
+        same(seen, vec![1.0, 2.0, 3.0])?;
+        same(ended.load(Ordering::SeqCst), before + 1)?;
+        let params = CallToolParams::new("count").arguments(Json::from(json!({"to": 1000, "pause": 1000})));
+        same(client.call_tool(params).timeout(Duration::from_millis(50)).await.is_err(), true)?;
+        while ended.load(Ordering::SeqCst) < before + 2 {
+            tokio::task::yield_now().await;
+        }
+        client.close().await;
+    }
+    Ok(())
+}
