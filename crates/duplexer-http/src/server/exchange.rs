@@ -66,7 +66,7 @@ pub(super) struct Exchange {
 #[derive(Clone)]
 pub(super) struct Failing {
     pub(super) id: RequestId,
-    pub(super) message: Invocation,
+    pub(super) message: Arc<Invocation>,
     pub(super) status_of: StatusOf,
 }
 

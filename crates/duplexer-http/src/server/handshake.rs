@@ -21,7 +21,10 @@ pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refus
         return Err(not_served(&message).into());
     }
     match message {
-        Message::Request(id, call) => Ok(request(visit, id, call).await),
+        Message::Request(id, call) => {
+            let (exchange, form) = request(visit, id, call);
+            Ok(exchange.respond(form).await)
+        }
         Message::Notification(call) => Ok(notification(visit, call).await),
         // Nothing was asked, so nobody waits for it.
         Message::Response => Ok(reply::empty(StatusCode::ACCEPTED)),
@@ -51,7 +54,7 @@ fn connection(visit: &Visit) -> Arc<Connection> {
     Arc::new(ready.with_caller(visit.caller.clone()))
 }
 
-async fn request(visit: Visit, id: RequestId, call: Invocation) -> Reply {
+fn request(visit: Visit, id: RequestId, call: Invocation) -> (Exchange, Form) {
     let (connection, transport) = (connection(&visit), visit.transport());
     let Visit { admitted, running, .. } = visit;
     let hub = Arc::clone(admitted.hub());
@@ -61,9 +64,10 @@ async fn request(visit: Visit, id: RequestId, call: Invocation) -> Reply {
     };
     let outlet = Outlet::new(hub, state);
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
-    let failing = Failing { id, message: call.clone(), status_of: |_| StatusCode::OK };
+    let call = Arc::new(call);
+    let failing = Failing { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
     let serve = async move { serve_one(&running, connection, cx, call).await };
-    Exchange::new(admitted, outlet, failing, serve).respond(form).await
+    (Exchange::new(admitted, outlet, failing, serve), form)
 }
 
 /// Handled before it is acknowledged: there is nothing else that could own its handler.
