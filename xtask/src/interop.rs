@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{program, root, run};
+use crate::process::{built, root, run, target};
 use crate::{Failure, no_arguments};
 
 /// Runs every suite.
@@ -42,22 +42,4 @@ fn installed(requirements: &Path) -> Result<PathBuf, String> {
         .arg(requirements))?;
     fs::write(&marker, wanted).map_err(|error| format!("{}: {error}", marker.display()))?;
     Ok(environment)
-}
-
-/// Builds a program of the workspace and says where it is.
-fn built(package: &str, name: &str) -> Result<PathBuf, String> {
-    run(Command::new(program("cargo")).args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--package",
-        package,
-        "--bin",
-        name,
-    ]))?;
-    Ok(target().join("debug").join(name))
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, interop, no_arguments, tidy};
+use crate::{Failure, conformance, interop, no_arguments, tidy};
 
 /// One thing that is checked.
 struct Step {
@@ -23,6 +23,7 @@ enum Action {
     Run(CommandLine),
     Tidy,
     Python,
+    Conformance,
 }
 
 const STEPS: &[Step] = &[
@@ -44,6 +45,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tidy", needs: &[], action: Action::Tidy },
     Step { name: "official Python client", needs: &["python3"], action: Action::Python },
+    Step { name: "conformance suite", needs: &["npm"], action: Action::Conformance },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {
@@ -56,6 +58,7 @@ impl Action {
             Self::Run(line) => line.run(),
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
+            Self::Conformance => conformance::latest(),
         }
     }
 
@@ -65,6 +68,7 @@ impl Action {
             Self::Run(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
             Self::Python => "cargo xtask interop".to_owned(),
+            Self::Conformance => "cargo xtask conformance".to_owned(),
         }
     }
 }
