@@ -65,7 +65,7 @@ fn check(revision: &Revision) -> Result<(), String> {
     let mut suite = packages.node(packages.file(SUITE));
     suite.args(["server", "--url", server.url(), "--requirements", revision.name, "--output-dir"]);
     let output = said(suite.arg(&results))?;
-    let report = Report::read(&output);
+    let report = Report::read(&output, &results);
     print!("{report}");
     let verdict = report.verdict(revision.scored);
     if verdict.is_err() {

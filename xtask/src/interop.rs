@@ -7,23 +7,39 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{built, root, run, target};
-use crate::{Failure, no_arguments};
+use crate::server::Server;
+use crate::{Failure, no_arguments, npm};
 
 /// Runs every suite.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     no_arguments("interop", arguments)?;
-    python().map_err(|reason| {
+    python().and_then(|()| typescript()).map_err(|reason| {
         eprintln!("interop: {reason}");
         Failure::Failed
     })
 }
 
-/// The official Python client drives the server over its standard streams, in both eras.
+/// The official Python client drives the server over its standard streams, in both eras, and over HTTP.
 pub(crate) fn python() -> Result<(), String> {
     let suite = root().join("interop").join("python");
     let environment = installed(&suite.join("requirements.txt"))?;
     let server = built("duplexer-interop", "interop-server")?;
-    run(Command::new(environment.join("bin").join("python")).arg(suite.join("drive.py")).arg(server))
+    let python = || {
+        let mut command = Command::new(environment.join("bin").join("python"));
+        command.arg(suite.join("drive.py"));
+        command
+    };
+    run(python().arg(&server))?;
+    let listening = Server::start(&server, &["http", "0"])?;
+    run(python().arg(listening.url()))
+}
+
+/// The official TypeScript client drives the server over HTTP.
+pub(crate) fn typescript() -> Result<(), String> {
+    let suite = "interop/ts";
+    let packages = npm::installed(suite)?;
+    let listening = Server::start(&built("duplexer-interop", "interop-server")?, &["http", "0"])?;
+    run(packages.node(root().join(suite).join("drive.js")).arg(listening.url()))
 }
 
 /// A virtual environment with exactly what `requirements` names.

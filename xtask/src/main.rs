@@ -57,7 +57,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "interop",
         usage: "interop",
-        about: "the official clients against our servers; needs python3",
+        about: "the official clients against our servers; needs python3 and npm",
         run: interop::command,
     },
     Command {

@@ -23,6 +23,7 @@ enum Action {
     Run(CommandLine),
     Tidy,
     Python,
+    TypeScript,
     Conformance,
 }
 
@@ -45,6 +46,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tidy", needs: &[], action: Action::Tidy },
     Step { name: "official Python client", needs: &["python3"], action: Action::Python },
+    Step { name: "official TypeScript client", needs: &["npm"], action: Action::TypeScript },
     Step { name: "conformance suite", needs: &["npm"], action: Action::Conformance },
 ];
 
@@ -58,6 +60,7 @@ impl Action {
             Self::Run(line) => line.run(),
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
+            Self::TypeScript => interop::typescript(),
             Self::Conformance => conformance::latest(),
         }
     }
@@ -67,7 +70,7 @@ impl Action {
         match self {
             Self::Run(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
-            Self::Python => "cargo xtask interop".to_owned(),
+            Self::Python | Self::TypeScript => "cargo xtask interop".to_owned(),
             Self::Conformance => "cargo xtask conformance".to_owned(),
         }
     }
