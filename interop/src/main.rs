@@ -95,15 +95,14 @@ async fn list_templates(_: PaginatedParams) -> Result<ListResourceTemplatesResul
 }
 
 async fn read_resource(params: ReadResourceParams) -> Result<ReadResourceResult, McpError> {
-    let contents = match params.uri.as_str() {
-        "demo://text" => ResourceContents::text("demo://text", "hello"),
-        uri => match uri.strip_prefix("demo://item/") {
-            Some(id) => ResourceContents::blob(uri, id.replace(|c: char| !c.is_ascii_alphanumeric(), "A")),
-            None => {
-                let text = format!("Unknown resource: {uri}");
-                return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text).into());
-            }
-        },
+    let uri = params.uri.as_str();
+    let contents = if uri == "demo://text" {
+        ResourceContents::text(uri, "hello")
+    } else if let Some(id) = uri.strip_prefix("demo://item/") {
+        ResourceContents::blob(uri, id.replace(|c: char| !c.is_ascii_alphanumeric(), "A"))
+    } else {
+        let text = format!("Unknown resource: {uri}");
+        return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text).into());
     };
     Ok(ReadResourceResult::new(vec![contents]))
 }
