@@ -1,11 +1,10 @@
 //! Time, allocations and instructions of one call, beside the baseline. `cargo bench -p duplexer-bench`.
 
 use std::hint::black_box;
-use std::process::Command;
 use std::time::Instant;
 
 use duplexer_bench::allocations::{self, Counting};
-use duplexer_bench::{FRAME, WAYS, Way};
+use duplexer_bench::{FRAME, WAYS, Way, callgrind};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -51,19 +50,6 @@ fn allocations(way: Way) -> usize {
     })
 }
 
-/// Instructions of one call: two runs under callgrind, so that what start-up costs cancels out.
 fn instructions(name: &str) -> Option<u64> {
-    let (few, many) = (1_000, 3_000);
-    Some((total(name, many)? - total(name, few)?) / (many - few))
-}
-
-fn total(name: &str, calls: u64) -> Option<u64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", env!("CARGO_BIN_EXE_frame-cost"), name])
-        .arg(calls.to_string())
-        .output()
-        .ok()?;
-    let report = String::from_utf8_lossy(&output.stderr);
-    let line = report.lines().find(|line| line.contains("Collected :"))?;
-    line.rsplit(' ').next()?.parse().ok()
+    callgrind::instructions(env!("CARGO_BIN_EXE_frame-cost"), &[name])
 }

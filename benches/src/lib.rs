@@ -5,6 +5,8 @@
 
 pub mod allocations;
 mod baseline;
+pub mod callgrind;
+pub mod kernel;
 mod ours;
 
 pub use baseline::baseline;

@@ -1,4 +1,5 @@
-//! A server with one of everything, on standard input and output, for the official clients to drive.
+//! A server with one of everything for the official clients to drive: on standard input and output, or with the
+//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of output says which.
 //!
 //! Written against the registry directly: what the authoring layer adds has tests of its own.
 
@@ -7,8 +8,10 @@ mod tools;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicUsize;
 
-use duplexer_core::error::McpError;
+use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{MemoryBus, RequestState, Server, run_stdio};
+use duplexer_core::transport::signal::ShutdownSignals;
+use duplexer_http::StreamableHttp;
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
 use duplexer_types::content::Content;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -30,10 +33,8 @@ pub(crate) struct Shared {
 }
 
 fn main() -> ExitCode {
-    let served = build()
-        .map_err(|error| error.to_string())
-        .and_then(|server| run_stdio(&server).map_err(|error| error.to_string()));
-    match served {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match serve(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             #[expect(clippy::print_stderr, reason = "the last word of a program")]
@@ -43,6 +44,26 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn serve(arguments: &[String]) -> Result<(), BoxError> {
+    match arguments {
+        [] => Ok(run_stdio(&build()?)?),
+        [http, port] if http == "http" => serve_http(port.parse()?),
+        _ => Err("usage: interop-server [http PORT]".into()),
+    }
+}
+
+#[tokio::main]
+async fn serve_http(port: u16) -> Result<(), BoxError> {
+    let service = StreamableHttp::new(build()?).bind(("127.0.0.1", port)).await?;
+    let mut signals = ShutdownSignals::listen()?;
+    #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
+    {
+        println!("http://{}/mcp", service.local_addr()?);
+    }
+    service.run(async move { signals.next().await }).await;
+    Ok(())
 }
 
 fn build() -> Result<Server, duplexer_core::server::BuildError> {
@@ -74,15 +95,14 @@ async fn list_templates(_: PaginatedParams) -> Result<ListResourceTemplatesResul
 }
 
 async fn read_resource(params: ReadResourceParams) -> Result<ReadResourceResult, McpError> {
-    let contents = match params.uri.as_str() {
-        "demo://text" => ResourceContents::text("demo://text", "hello"),
-        uri => match uri.strip_prefix("demo://item/") {
-            Some(id) => ResourceContents::blob(uri, id.replace(|c: char| !c.is_ascii_alphanumeric(), "A")),
-            None => {
-                let text = format!("Unknown resource: {uri}");
-                return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text).into());
-            }
-        },
+    let uri = params.uri.as_str();
+    let contents = if uri == "demo://text" {
+        ResourceContents::text(uri, "hello")
+    } else if let Some(id) = uri.strip_prefix("demo://item/") {
+        ResourceContents::blob(uri, id.replace(|c: char| !c.is_ascii_alphanumeric(), "A"))
+    } else {
+        let text = format!("Unknown resource: {uri}");
+        return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text).into());
     };
     Ok(ReadResourceResult::new(vec![contents]))
 }

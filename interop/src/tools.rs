@@ -43,7 +43,7 @@ pub(crate) async fn list(_: PaginatedParams) -> Result<ListToolsResult, McpError
 
 pub(crate) async fn call(cx: Context<Shared>, params: CallToolParams) -> Called {
     match params.name.as_str() {
-        "echo" => echo(params),
+        "echo" => Ok(echo(params)),
         "progress" => progress(&cx).await,
         "wait" => wait(&cx).await,
         "cancelled" => Ok(text(cx.state().cancelled.load(Ordering::SeqCst).to_string())),
@@ -52,7 +52,7 @@ pub(crate) async fn call(cx: Context<Shared>, params: CallToolParams) -> Called 
         "ask_user" => ask(&cx, &params, "user", question().into()).await,
         "ask_model" => ask(&cx, &params, "model", sample().into()).await,
         "ask_roots" => ask(&cx, &params, "roots", InputRequest::ListRoots).await,
-        "rounds" => rounds(&cx, &params),
+        "rounds" => Ok(rounds(&cx, &params)),
         name => {
             let message = format!("Unknown tool: {name}");
             Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, message).into())
@@ -64,16 +64,16 @@ fn text(text: impl Into<String>) -> Reply<CallToolResult> {
     Reply::Complete(CallToolResult::text(text))
 }
 
-fn echo(params: CallToolParams) -> Called {
+fn echo(params: CallToolParams) -> Reply<CallToolResult> {
     #[derive(Deserialize)]
     struct Echo {
         text: String,
     }
     let arguments = params.arguments.unwrap_or_else(Json::object);
-    Ok(match arguments.decode::<Echo>() {
+    match arguments.decode::<Echo>() {
         Ok(echo) => text(echo.text),
         Err(error) => Reply::Complete(CallToolResult::error(format!("/text: {error}"))),
-    })
+    }
 }
 
 async fn progress(cx: &Context<Shared>) -> Called {
@@ -156,11 +156,11 @@ fn shown(answer: &InputResponse) -> Result<String, McpError> {
 }
 
 /// Two questions at once, then nothing but a state, then the end: the handler's notes travel with the client.
-fn rounds(cx: &Context<Shared>, params: &CallToolParams) -> Called {
+fn rounds(cx: &Context<Shared>, params: &CallToolParams) -> Reply<CallToolResult> {
     if cx.protocol_version().era() == Era::Handshake {
-        return Ok(text("only where results can ask"));
+        return text("only where results can ask");
     }
-    Ok(match params.request_state.as_deref() {
+    match params.request_state.as_deref() {
         None => {
             let both = [("user", question().into()), ("roots", InputRequest::ListRoots)];
             Reply::InputRequired(InputRequiredResult::asking(both).request_state("first"))
@@ -170,5 +170,5 @@ fn rounds(cx: &Context<Shared>, params: &CallToolParams) -> Called {
             Reply::InputRequired(InputRequiredResult::resuming(format!("answers: {answered}")))
         }
         Some(notes) => text(notes),
-    })
+    }
 }

@@ -70,16 +70,17 @@ async fn call(cx: Context<Greeting>, params: CallToolParams) -> Answer {
         "echo" => {
             Ok(text(params.arguments.as_ref().and_then(|given| given.member("text")).unwrap_or("nothing")))
         }
-        "facts" => facts(&cx),
-        "count" => count(&cx),
+        "facts" => Ok(facts(&cx)),
+        "count" => Ok(count(&cx)),
         "fail" => Err(McpError::internal("secret: the cause")),
         "panic" => panic!("secret: the panic"),
         "refuse" => {
             Err(McpError::from(ErrorObject::new(ErrorCode(7), "told").with_data(json!({ "why": 1 }))))
         }
         "wait" => std::future::pending().await,
+        "linger" => linger(&cx).await,
         "block" => block(),
-        "print" => print(),
+        "print" => Ok(print()),
         "odd" => Ok(Reply::Other(odd()?)),
         "unsayable" => Ok(Reply::InputRequired(InputRequiredResult::new())),
         "input" => {
@@ -96,7 +97,7 @@ fn text(text: impl Into<String>) -> Reply<CallToolResult> {
     Reply::Complete(CallToolResult::text(text))
 }
 
-fn facts(cx: &Context<Greeting>) -> Answer {
+fn facts(cx: &Context<Greeting>) -> Reply<CallToolResult> {
     let client = cx.connection().client();
     let facts = json!({
         "state": cx.state().0,
@@ -111,13 +112,20 @@ fn facts(cx: &Context<Greeting>) -> Answer {
         "initialized": cx.connection().is_initialized(),
         "session": cx.connection().session_id(),
     });
-    Ok(text(facts.to_string()))
+    text(facts.to_string())
 }
 
-fn count(cx: &Context<Greeting>) -> Answer {
+fn count(cx: &Context<Greeting>) -> Reply<CallToolResult> {
     let calls =
         cx.connection().state::<Calls>().unwrap_or_else(|| cx.connection().set_state(Calls::default()));
-    Ok(text((calls.0.fetch_add(1, Ordering::Relaxed) + 1).to_string()))
+    text((calls.0.fetch_add(1, Ordering::Relaxed) + 1).to_string())
+}
+
+/// Says when the connection is about to end, and does not end of itself.
+async fn linger(cx: &Context<Greeting>) -> Answer {
+    cx.closing().raised().await;
+    cx.log(LoggingLevel::Notice, None, json!("closing")).await;
+    std::future::pending().await
 }
 
 /// Neither awaits nor ends.
@@ -128,10 +136,10 @@ fn block() -> Answer {
     }
 }
 
-fn print() -> Answer {
+fn print() -> Reply<CallToolResult> {
     println!("not a frame");
     eprintln!("printed");
-    Ok(text("printed"))
+    text("printed")
 }
 
 fn odd() -> Result<duplexer_core::server::Outcome, McpError> {

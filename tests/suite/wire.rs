@@ -290,6 +290,7 @@ fn directed(link: Link) -> (Reader, Writer) {
 }
 
 /// Params of a handshake.
+#[expect(clippy::needless_pass_by_value, reason = "callers write it down in place")]
 pub fn initialize(revision: &str, capabilities: Value) -> Value {
     let client = json!({ "name": "wire", "version": "0" });
     json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": client })

@@ -6,24 +6,40 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{program, root, run};
-use crate::{Failure, no_arguments};
+use crate::process::{built, root, run, target};
+use crate::server::Server;
+use crate::{Failure, no_arguments, npm};
 
 /// Runs every suite.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     no_arguments("interop", arguments)?;
-    python().map_err(|reason| {
+    python().and_then(|()| typescript()).map_err(|reason| {
         eprintln!("interop: {reason}");
         Failure::Failed
     })
 }
 
-/// The official Python client drives the server over its standard streams, in both eras.
+/// The official Python client drives the server over its standard streams, in both eras, and over HTTP.
 pub(crate) fn python() -> Result<(), String> {
     let suite = root().join("interop").join("python");
     let environment = installed(&suite.join("requirements.txt"))?;
     let server = built("duplexer-interop", "interop-server")?;
-    run(Command::new(environment.join("bin").join("python")).arg(suite.join("drive.py")).arg(server))
+    let python = || {
+        let mut command = Command::new(environment.join("bin").join("python"));
+        command.arg(suite.join("drive.py"));
+        command
+    };
+    run(python().arg(&server))?;
+    let listening = Server::start(&server, &["http", "0"])?;
+    run(python().arg(listening.url()))
+}
+
+/// The official TypeScript client drives the server over HTTP.
+pub(crate) fn typescript() -> Result<(), String> {
+    let suite = "interop/ts";
+    let packages = npm::installed(suite)?;
+    let listening = Server::start(&built("duplexer-interop", "interop-server")?, &["http", "0"])?;
+    run(packages.node(root().join(suite).join("drive.js")).arg(listening.url()))
 }
 
 /// A virtual environment with exactly what `requirements` names.
@@ -42,22 +58,4 @@ fn installed(requirements: &Path) -> Result<PathBuf, String> {
         .arg(requirements))?;
     fs::write(&marker, wanted).map_err(|error| format!("{}: {error}", marker.display()))?;
     Ok(environment)
-}
-
-/// Builds a program of the workspace and says where it is.
-fn built(package: &str, name: &str) -> Result<PathBuf, String> {
-    run(Command::new(program("cargo")).args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--package",
-        package,
-        "--bin",
-        name,
-    ]))?;
-    Ok(target().join("debug").join(name))
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }

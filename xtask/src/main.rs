@@ -10,9 +10,12 @@
 )]
 
 mod bench;
+mod conformance;
 mod fuzz;
 mod interop;
+mod npm;
 mod process;
+mod server;
 mod test;
 mod tidy;
 
@@ -54,8 +57,14 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "interop",
         usage: "interop",
-        about: "the official clients against our servers; needs python3",
+        about: "the official clients against our servers; needs python3 and npm",
         run: interop::command,
+    },
+    Command {
+        name: "conformance",
+        usage: "conformance [--requirements R]",
+        about: "the official conformance suite against our server, for a revision (2026-07-28); needs npm",
+        run: conformance::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];

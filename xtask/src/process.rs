@@ -70,6 +70,25 @@ pub(crate) fn program(name: &str) -> OsString {
     }
 }
 
+/// Builds a program of the workspace and says where it is.
+pub(crate) fn built(package: &str, name: &str) -> Result<PathBuf, String> {
+    run(Command::new(program("cargo")).args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--package",
+        package,
+        "--bin",
+        name,
+    ]))?;
+    Ok(target().join("debug").join(name))
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{CommandLine, is_installed, root};

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, interop, no_arguments, tidy};
+use crate::{Failure, conformance, interop, no_arguments, tidy};
 
 /// One thing that is checked.
 struct Step {
@@ -23,6 +23,8 @@ enum Action {
     Run(CommandLine),
     Tidy,
     Python,
+    TypeScript,
+    Conformance,
 }
 
 const STEPS: &[Step] = &[
@@ -44,6 +46,8 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tidy", needs: &[], action: Action::Tidy },
     Step { name: "official Python client", needs: &["python3"], action: Action::Python },
+    Step { name: "official TypeScript client", needs: &["npm"], action: Action::TypeScript },
+    Step { name: "conformance suite", needs: &["npm"], action: Action::Conformance },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {
@@ -56,6 +60,8 @@ impl Action {
             Self::Run(line) => line.run(),
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
+            Self::TypeScript => interop::typescript(),
+            Self::Conformance => conformance::latest(),
         }
     }
 
@@ -64,7 +70,8 @@ impl Action {
         match self {
             Self::Run(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
-            Self::Python => "cargo xtask interop".to_owned(),
+            Self::Python | Self::TypeScript => "cargo xtask interop".to_owned(),
+            Self::Conformance => "cargo xtask conformance".to_owned(),
         }
     }
 }

@@ -34,7 +34,7 @@ pub use registry::{
 pub use request_state::{Instances, KeyRing, RequestState, RequestStateCodec, RequestStateError};
 pub use runner::{ServerRunner, Shaped};
 pub use serve::{
-    StdioError, StreamServer, run_stdio, serve, serve_connection, serve_dispatcher, serve_envelope,
-    serve_handshake, serve_on, serve_one, serve_stdio,
+    StdioError, StreamServer, run_stdio, run_stdio_with, serve, serve_connection, serve_dispatcher,
+    serve_envelope, serve_handshake, serve_on, serve_one, serve_stdio, serve_stdio_with,
 };
 pub use subscriptions::{Event, Listener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};

@@ -11,6 +11,7 @@ mod door;
 mod envelope;
 mod exchange;
 mod handshake;
+mod header_bag;
 mod hub;
 mod inlet;
 mod outlet;

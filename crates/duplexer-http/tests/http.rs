@@ -1,4 +1,5 @@
 //! The service over real sockets.
+#![allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "http/support.rs"]

@@ -58,7 +58,7 @@ impl Json {
 
     /// The JSON text of the member `name`, if the value is an object that has it.
     pub fn member(&self, name: &str) -> Option<&str> {
-        member(self.as_str(), name).ok().flatten().map(RawValue::get)
+        find_member(self.as_str(), name)
     }
 
     /// Reads an object and nothing else.
@@ -155,6 +155,13 @@ pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
         Some(b'n') => Ok(None),
         _ => Err(D::Error::custom("expected an object")),
     }
+}
+
+/// The JSON text of the member `name` of the object `text`, without decoding the others.
+///
+/// `None` also if `text` is not an object, or has the member twice.
+pub fn find_member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    member(text, name).ok().flatten().map(RawValue::get)
 }
 
 /// Finds the member `name` of the object `text` without decoding the others.

@@ -28,6 +28,11 @@ impl<T> Contained<T> {
         contain(make).map(|future| Self(Some(future)))
     }
 
+    /// Contains a future that is there already.
+    pub fn of(future: BoxFuture<'static, T>) -> Self {
+        Self(Some(future))
+    }
+
     fn end(&mut self) -> Result<(), McpError> {
         let future = self.0.take();
         contain(|| drop(future))

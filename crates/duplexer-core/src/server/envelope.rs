@@ -163,9 +163,11 @@ fn plain(values: Values<'_>) -> Option<&str> {
 }
 
 /// A member of the params, if it is there and a string.
-fn text_member(params: Option<&str>, name: &str) -> Option<String> {
-    let params: duplexer_types::json::Members = serde_json::from_str(params?).ok()?;
-    params.get(name)?.decode().ok()
+fn text_member<'a>(params: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    let text = duplexer_types::json::find_member(params?, name)?;
+    serde_json::from_str::<Text<'_>>(text).ok().map(|text| text.0)
 }
 
 /// What an envelope says about its client must be well-formed where it is said at all.

@@ -4,7 +4,7 @@ mod channel;
 mod router;
 mod stdio;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use duplexer_types::version::ProtocolVersion;
@@ -22,7 +22,7 @@ use crate::error::McpError;
 use crate::transport::Transport;
 
 pub(crate) use channel::EnvelopeStream;
-pub use stdio::{StdioError, run_stdio, serve_stdio};
+pub use stdio::{StdioError, run_stdio, run_stdio_with, serve_stdio, serve_stdio_with};
 
 /// Serves a duplex stream in either era: the first request decides, for the whole connection.
 ///
@@ -101,12 +101,13 @@ pub async fn serve_connection(
 pub async fn serve_envelope(
     running: &Running,
     cx: CallContext,
-    message: Invocation,
+    message: impl Into<Arc<Invocation>>,
     headers: Option<HeaderLookup<'_>>,
     prepare: impl FnOnce(Connection) -> Connection,
 ) -> Result<Shaped, McpError> {
-    let message = Arc::new(message);
-    let connection = prepare(envelope::open(&message, headers, Arc::new(NoChannel))?);
+    static NOWHERE: LazyLock<Way> = LazyLock::new(|| Arc::new(NoChannel));
+    let message = message.into();
+    let connection = prepare(envelope::open(&message, headers, Arc::clone(&NOWHERE))?);
     if let Some(lookup) = headers {
         envelope::check_param_headers(running, &message, lookup)?;
     }

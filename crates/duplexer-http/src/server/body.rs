@@ -12,11 +12,15 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::exchange::{Answer, Exchange};
 use super::hub::{Hub, lock, streams::Listed, streams::State};
+use super::serve::UnderWay;
 use super::sse;
 
 /// The body of a response.
-#[derive(Debug)]
-pub struct ResponseBody(Kind);
+pub struct ResponseBody {
+    kind: Kind,
+    /// Held until the body has been read or given up.
+    under_way: Option<UnderWay>,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -32,16 +36,21 @@ pub struct StreamCut;
 
 impl ResponseBody {
     pub(super) fn empty() -> Self {
-        Self(Kind::Text(Bytes::new()))
+        Self::full(Bytes::new())
     }
 
     pub(super) fn full(text: Bytes) -> Self {
-        Self(Kind::Text(text))
+        Self { kind: Kind::Text(text), under_way: None }
     }
 
     /// Takes the exchange over; `answer` is there if the handler has ended already.
     pub(super) fn stream(exchange: Exchange, answer: Option<Answer>) -> Self {
-        Self(Kind::Events(Box::new(Events::new(exchange, answer))))
+        Self { kind: Kind::Events(Box::new(Events::new(exchange, answer))), under_way: None }
+    }
+
+    /// Keeps `under_way` until the body has been read or given up.
+    pub(super) fn until_read(&mut self, under_way: Option<UnderWay>) {
+        self.under_way = under_way;
     }
 }
 
@@ -53,7 +62,7 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StreamCut>>> {
-        let data = match &mut self.0 {
+        let data = match &mut self.kind {
             Kind::Text(text) if text.is_empty() => return Poll::Ready(None),
             Kind::Text(text) => Some(Ok(std::mem::take(text))),
             Kind::Events(events) => ready!(events.poll(cx)),
@@ -62,11 +71,11 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Kind::Text(text) if text.is_empty())
+        matches!(&self.kind, Kind::Text(text) if text.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.kind {
             Kind::Text(text) => SizeHint::with_exact(text.len() as u64),
             Kind::Events(_) => SizeHint::default(),
         }
@@ -146,6 +155,12 @@ impl Events {
             self.timer.as_mut().reset(now + limit);
             return Poll::Ready(Some(Ok(Bytes::from_static(sse::PING))));
         }
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ResponseBody").field(&self.kind).finish()
     }
 }
 

@@ -8,14 +8,15 @@ use bytestring::ByteString;
 use duplexer_core::dispatch::Invocation;
 use duplexer_core::error::BoxError;
 use duplexer_core::server::{Caller, Principal, Running, is_enveloped};
-use duplexer_core::transport::{HeaderSource, Headers, TransportContext};
+use duplexer_core::transport::{Headers, TransportContext};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
 use duplexer_types::version::{Era, ProtocolVersion};
-use http::{HeaderMap, Method, Request, StatusCode, request::Parts};
+use http::{Method, Request, StatusCode, request::Parts};
 use http_body::Body;
 
+use super::header_bag::HeaderBag;
 use super::hub::{Admitted, Hub, StartFailed};
 use super::inlet::{self, Accepts};
 use super::reply::{self, Refusal, Reply};
@@ -37,22 +38,6 @@ pub(super) enum Message {
     /// The answer to a request of ours.
     Response,
     Batch,
-}
-
-/// The headers of a request, for whoever looks for one.
-pub(super) struct HeaderBag(pub(super) HeaderMap);
-
-impl HeaderBag {
-    pub(super) fn look_up(&self, name: &str) -> Values<'_> {
-        self.0.get_all(name).iter().map(http::HeaderValue::as_bytes).collect()
-    }
-}
-
-impl HeaderSource for HeaderBag {
-    fn values<'a>(&'a self, name: &str, each: &mut dyn FnMut(&'a str)) {
-        let values = self.0.get_all(name).iter();
-        values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()).for_each(each);
-    }
 }
 
 impl Visit {
@@ -104,13 +89,14 @@ where
     inlet::check_framing(&parts)?;
     inlet::check_media_type(&parts.headers)?;
     let accepts = Accepts::of(&parts.headers);
-    let claimed = Claimed::of(&parts.headers);
+    let headers = Arc::new(HeaderBag::new(parts.headers));
+    let claimed = Claimed::of(&headers);
     if !accepts.json || !(accepts.events || hub.config.responses == Responses::JsonOnly) {
         return Err(not_acceptable(claimed, hub.config.responses).into());
     }
     let busy = || Refusal::new(reply::unavailable(None, "Too many requests in flight"));
     let admitted = hub.admit().ok_or_else(busy)?;
-    let text = inlet::read(body, &hub.config).await?;
+    let message = read_message(&inlet::read(body, &hub.config).await?)?;
     let running = match hub.running().await {
         Ok(running) => running.clone(),
         Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),
@@ -118,9 +104,7 @@ where
     let principal = parts.extensions.remove::<Arc<Principal>>();
     let mut caller = Caller::default();
     caller.principal = principal;
-    let headers = Arc::new(HeaderBag(parts.headers));
     let visit = Visit { admitted, running, headers, accepts, caller };
-    let message = read_message(&text)?;
     match choose(claimed, &message) {
         Era::Envelope => envelope::serve(visit, message).await,
         Era::Handshake => handshake::serve(visit, message).await,
@@ -137,12 +121,13 @@ enum Claimed {
 }
 
 impl Claimed {
-    fn of(headers: &HeaderMap) -> Self {
-        let mut values = headers.get_all(headers::PROTOCOL_VERSION.lower).iter();
-        let version = match (values.next(), values.next()) {
-            (None, _) => return Self::Handshake,
-            (Some(_), Some(_)) => return Self::Other,
-            (Some(version), None) => version.to_str().ok().and_then(|version| version.trim().parse().ok()),
+    fn of(headers: &HeaderBag) -> Self {
+        let version = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
+            Values::Absent => return Self::Handshake,
+            Values::Several => return Self::Other,
+            Values::One(version) => {
+                std::str::from_utf8(version).ok().and_then(|text| text.trim().parse().ok())
+            }
         };
         match version.map(ProtocolVersion::era) {
             Some(Era::Handshake) => Self::Handshake,

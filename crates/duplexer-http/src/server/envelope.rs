@@ -12,17 +12,18 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
 use super::config::Responses;
-use super::door::{self, HeaderBag, Message, Visit};
+use super::door::{self, Message, Visit};
 use super::exchange::{Exchange, Failing, Form};
+use super::header_bag::{HeaderBag, ROUTING};
 use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
 
-/// The headers that say what a message is about; a second one may mean something else to somebody on the way.
-const ROUTING: [headers::Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
-
 pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
     match message {
-        Message::Request(id, call) => request(visit, id, call).await,
+        Message::Request(id, call) => {
+            let (exchange, form) = request(visit, id, call)?;
+            Ok(exchange.respond(form).await)
+        }
         Message::Notification(_) => notification(&visit.headers),
         Message::Response | Message::Batch => Err(door::not_a_message(None).into()),
     }
@@ -43,7 +44,8 @@ fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-async fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<Reply, Refusal> {
+/// Not a future of its own, because the handler's would be laid out in it too before it is boxed.
+fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, Form), Refusal> {
     let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
     if is_subscription && !visit.accepts.events {
         return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
@@ -63,13 +65,14 @@ async fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<Reply,
     let state = if form == Form::Json { State::Closed } else { State::Open };
     let outlet = Outlet::new(hub, state);
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
-    let failing = Failing { id, message: call.clone(), status_of: reply::status_of };
+    let call = Arc::new(call);
+    let failing = Failing { id, message: Arc::clone(&call), status_of: reply::status_of };
     let serve = async move {
         let look_up = |name: &str| headers.look_up(name);
         let prepare = |connection: duplexer_core::server::Connection| connection.with_caller(caller);
         serve_envelope(&running, cx, call, Some(&look_up), prepare).await
     };
-    Ok(Exchange::new(admitted, outlet, failing, serve).respond(form).await)
+    Ok((Exchange::new(admitted, outlet, failing, serve), form))
 }
 
 fn unambiguous(headers: &HeaderBag, names: &[headers::Name], id: Option<&RequestId>) -> Result<(), Refusal> {

@@ -66,7 +66,7 @@ pub(super) struct Exchange {
 #[derive(Clone)]
 pub(super) struct Failing {
     pub(super) id: RequestId,
-    pub(super) message: Invocation,
+    pub(super) message: Arc<Invocation>,
     pub(super) status_of: StatusOf,
 }
 
@@ -98,7 +98,7 @@ enum Turn {
 }
 
 impl Exchange {
-    /// A request and the future that serves it. A panic while that is made is an answer too.
+    /// A request and the future that serves it.
     pub(super) fn new(
         admitted: Admitted,
         outlet: Arc<Outlet>,
@@ -107,7 +107,7 @@ impl Exchange {
     ) -> Self {
         let rendering = failing.clone();
         let work: BoxFuture<'static, Answer> = Box::pin(async move { rendering.render(serve.await) });
-        Self { work: Contained::new(|| work).ok(), outlet, admitted, failing }
+        Self { work: Some(Contained::of(work)), outlet, admitted, failing }
     }
 
     pub(super) fn outlet(&self) -> &Outlet {

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Invocation};
+use duplexer_core::dispatch::{CallContext, Contained, Invocation};
 use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::headers;
+use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::ProtocolVersion;
 use http::StatusCode;
 
 use super::config::{Handshake, Responses};
-use super::door::{self, HeaderBag, Message, Visit};
+use super::door::{self, Message, Visit};
 use super::exchange::{Exchange, Failing, Form};
+use super::header_bag::HeaderBag;
 use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
 
@@ -21,7 +22,10 @@ pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refus
         return Err(not_served(&message).into());
     }
     match message {
-        Message::Request(id, call) => Ok(request(visit, id, call).await),
+        Message::Request(id, call) => {
+            let (exchange, form) = request(visit, id, call);
+            Ok(exchange.respond(form).await)
+        }
         Message::Notification(call) => Ok(notification(visit, call).await),
         // Nothing was asked, so nobody waits for it.
         Message::Response => Ok(reply::empty(StatusCode::ACCEPTED)),
@@ -42,8 +46,13 @@ fn not_served(message: &Message) -> Reply {
 
 /// The door has seen that the header, if there is one, names a revision of this era.
 fn version(headers: &HeaderBag) -> ProtocolVersion {
-    let named = headers.0.get(headers::PROTOCOL_VERSION.lower).and_then(|version| version.to_str().ok());
-    named.and_then(|version| version.trim().parse().ok()).unwrap_or(ProtocolVersion::ASSUMED)
+    let named = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
+        Values::One(version) => {
+            std::str::from_utf8(version).ok().and_then(|version| version.trim().parse().ok())
+        }
+        Values::Absent | Values::Several => None,
+    };
+    named.unwrap_or(ProtocolVersion::ASSUMED)
 }
 
 fn connection(visit: &Visit) -> Arc<Connection> {
@@ -51,7 +60,7 @@ fn connection(visit: &Visit) -> Arc<Connection> {
     Arc::new(ready.with_caller(visit.caller.clone()))
 }
 
-async fn request(visit: Visit, id: RequestId, call: Invocation) -> Reply {
+fn request(visit: Visit, id: RequestId, call: Invocation) -> (Exchange, Form) {
     let (connection, transport) = (connection(&visit), visit.transport());
     let Visit { admitted, running, .. } = visit;
     let hub = Arc::clone(admitted.hub());
@@ -61,9 +70,10 @@ async fn request(visit: Visit, id: RequestId, call: Invocation) -> Reply {
     };
     let outlet = Outlet::new(hub, state);
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
-    let failing = Failing { id, message: call.clone(), status_of: |_| StatusCode::OK };
+    let call = Arc::new(call);
+    let failing = Failing { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
     let serve = async move { serve_one(&running, connection, cx, call).await };
-    Exchange::new(admitted, outlet, failing, serve).respond(form).await
+    (Exchange::new(admitted, outlet, failing, serve), form)
 }
 
 /// Handled before it is acknowledged: there is nothing else that could own its handler.
@@ -76,13 +86,8 @@ async fn notification(visit: Visit, call: Invocation) -> Reply {
         serve_on(&running, &connection, cx, call).await;
         connection.close().await;
     };
-    match duplexer_core::dispatch::Contained::new(|| Box::pin(handled)) {
-        Ok(handled) => {
-            if let Err(error) = handled.await {
-                tracing::error!(%error, "a notification's handler failed");
-            }
-        }
-        Err(error) => tracing::error!(%error, "a notification's handler failed"),
+    if let Err(error) = Contained::of(Box::pin(handled)).await {
+        tracing::error!(%error, "a notification's handler failed");
     }
     reply::empty(StatusCode::ACCEPTED)
 }

@@ -24,6 +24,10 @@ impl Accepts {
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let mut accepts = Self::default();
         for value in headers.get_all(ACCEPT) {
+            // What nearly every client sends.
+            if value.as_bytes() == b"application/json, text/event-stream" {
+                return Self { json: true, events: true };
+            }
             for range in value.as_bytes().split(|byte| *byte == b',') {
                 accepts.add(range);
             }

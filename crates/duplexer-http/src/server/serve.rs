@@ -6,8 +6,9 @@ mod listener;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
@@ -21,15 +22,18 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
-use self::io::TimedIo;
+use self::io::{Patience, TimedIo, Traffic};
 use super::body::ResponseBody;
 use super::hub::{Hub, StartFailed};
 use super::{StreamableHttp, reply};
 
+pub(super) use io::UnderWay;
 pub use listener::Listener;
 
-/// How long a peer may take to send the head of a request, and how long an idle connection is kept.
+/// How long a peer may take to send the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection is kept without a request: longer than most clients keep theirs.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How many headers a request may have.
 const MAX_HEADERS: usize = 100;
 /// How large the head of a request may be.
@@ -119,7 +123,6 @@ impl<L: Listener> Bound<L> {
         let Self { service, mut listener, probes, connections } = self;
         let hub = Arc::clone(&service.0);
         let room = Arc::new(Semaphore::new(connections));
-        let front = Front { service, probes };
         let mut open = JoinSet::new();
         let mut end = pin!(end);
         loop {
@@ -132,7 +135,8 @@ impl<L: Listener> Bound<L> {
                 () = &mut end => break,
                 Some(_) = open.join_next() => {}
                 (io, place) = accepted => {
-                    let connection = connection(io, front.clone());
+                    let traffic = Arc::default();
+                    let connection = connection(io, Front { service: service.clone(), probes, traffic });
                     open.spawn(async move {
                         connection.await;
                         drop(place);
@@ -165,7 +169,8 @@ impl<L> fmt::Debug for Bound<L> {
 /// Serves one connection to its end, which the end of the service brings about.
 async fn connection<I: listener::Io>(io: I, front: Front) {
     let hub = Arc::clone(front.hub());
-    let io = TokioIo::new(TimedIo::new(io, HEADER_TIMEOUT, hub.config.timing.unread));
+    let patience = Patience { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: hub.config.timing.unread };
+    let io = TokioIo::new(TimedIo::new(io, patience, Arc::clone(&front.traffic)));
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(io, front));
     let ended = tokio::select! {
@@ -195,12 +200,8 @@ where
 
 fn builder() -> auto::Builder<Beside> {
     let mut builder = auto::Builder::new(Beside::default());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEAD);
+    // The connection itself keeps the time of heads.
+    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -211,11 +212,11 @@ fn builder() -> auto::Builder<Beside> {
     builder
 }
 
-/// The service behind the probes.
-#[derive(Clone)]
+/// The service behind the probes, for one connection.
 struct Front {
     service: StreamableHttp,
     probes: Probes,
+    traffic: Arc<Traffic>,
 }
 
 impl Front {
@@ -246,13 +247,30 @@ impl Front {
 impl hyper::service::Service<Request<Incoming>> for Front {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = super::ResponseFuture;
+    type Future = Responding;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, request: Request<Incoming>) -> Responding {
         let answer = self.probe(&request).or_else(|| self.elsewhere(&request));
-        match answer {
+        let response = match answer {
             Some(reply) => Box::pin(std::future::ready(Ok(reply))),
             None => self.service.clone().call(request),
-        }
+        };
+        Responding { response, under_way: Some(UnderWay::begin(&self.traffic)) }
+    }
+}
+
+/// A response that tells the connection when its last byte is gone.
+struct Responding {
+    response: super::ResponseFuture,
+    under_way: Option<UnderWay>,
+}
+
+impl Future for Responding {
+    type Output = Result<Response<ResponseBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Ok(mut response) = ready!(self.response.as_mut().poll(cx));
+        response.body_mut().until_read(self.under_way.take());
+        Poll::Ready(Ok(response))
     }
 }

@@ -38,7 +38,7 @@ async fn a_request_cannot_be_hidden_in_another() {
 #[tokio::test]
 async fn malformed_heads_are_refused() {
     let site = Site::new().await;
-    let many: String = (0..10_000).map(|index| format!("x-{index}: 1\r\n")).collect();
+    let many = "x-many: 1\r\n".repeat(10_000);
     let large = format!("x-large: {}\r\n", "x".repeat(200 * 1024));
     for (what, head) in [
         ("ten thousand headers", format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\n{many}\r\n")),
@@ -103,4 +103,50 @@ async fn half_open_peers_are_cut() {
         assert!(closed.await.is_ok(), "{:?}", String::from_utf8_lossy(&start));
         assert!(begun.elapsed() < Duration::from_secs(65), "{:?}", begun.elapsed());
     }
+}
+
+/// A connection without requests is kept for two minutes, one with half a head for half a minute, however slowly it drips.
+#[tokio::test(start_paused = true)]
+async fn idle_connections_are_kept_and_dripping_ones_are_not() {
+    let site = Site::new().await;
+    let mut wire = site.connect().await;
+    for _ in 0..3 {
+        wire.send(&Post::tool("echo").bytes(site.address)).await;
+        assert_eq!(wire.reply().await.status, 200);
+        tokio::time::sleep(Duration::from_secs(100)).await;
+    }
+    let begun = Instant::now();
+    let dripping = async {
+        for byte in b"POST /mcp HTTP/1.1\r\nx-long: ".iter().chain(std::iter::repeat(&b'x')) {
+            if tokio::io::AsyncWriteExt::write_all(&mut wire.stream, &[*byte]).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(200), dripping).await.expect("the connection is cut");
+    assert!((25..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+
+    let mut wire = site.connect().await;
+    wire.send(&Post::tool("echo").bytes(site.address)).await;
+    wire.reply().await;
+    let begun = Instant::now();
+    let mut byte = [0];
+    let ended = tokio::io::AsyncReadExt::read(&mut wire.stream, &mut byte).await;
+    assert!(matches!(ended, Ok(0) | Err(_)));
+    assert!((119..125).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+/// A call that takes long is not an idle connection.
+#[tokio::test(start_paused = true)]
+async fn a_long_call_outlives_every_timeout_of_the_connection() {
+    let site = Site::new().await;
+    let mut wire = site.connect().await;
+    wire.send(&Post::tool("go").bytes(site.address)).await;
+    wire.head().await.unwrap();
+    for _ in 0..30 {
+        assert_eq!(wire.chunk().await.unwrap(), b": ping\r\n\r\n");
+    }
+    site.stage.go.notify_one();
+    assert!(String::from_utf8(wire.chunk().await.unwrap()).unwrap().contains("done"));
 }

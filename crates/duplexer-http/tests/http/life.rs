@@ -8,7 +8,11 @@ use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Post, Site, events, many_descriptors};
+use duplexer_http::StreamableHttp;
+use http_body::Body;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use crate::support::{Post, Site, Stage, Text, Wire, events, many_descriptors, server};
 
 /// Ends the site and says how long that took.
 async fn end(site: &mut Site) -> Duration {
@@ -75,6 +79,66 @@ async fn the_end_comes_in_time() {
     }
     assert_eq!(events(&last).last().unwrap()["result"]["resultType"], "complete");
     assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
+}
+
+/// Robustness H120: `serve` ends within five seconds of SIGTERM although a stream is open.
+#[tokio::test]
+async fn a_signal_ends_the_service_in_time() {
+    let stage = Arc::new(Stage::default());
+    let service = StreamableHttp::new(server(&stage));
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(service.serve(address));
+    let mut wire = loop {
+        match TcpStream::connect(address).await {
+            Ok(stream) => break Wire::over(stream),
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    let listen = Post::envelope("subscriptions/listen", json!({"notifications": {}}));
+    wire.send(&listen.bytes(address)).await;
+    wire.head().await.unwrap();
+    let start = Instant::now();
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+    timeout(Duration::from_secs(10), tasks.join_next()).await.expect("an end").unwrap().unwrap().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(stage.torn_down.load(Ordering::SeqCst), 1);
+    let mut last = String::new();
+    while let Some(chunk) = wire.chunk().await {
+        last += std::str::from_utf8(&chunk).unwrap();
+    }
+    assert!(last.contains(r#""resultType":"complete""#), "{last}");
+}
+
+/// HTTP/2 without TLS, on the same port.
+#[tokio::test]
+async fn http_2_is_spoken_too() {
+    let site = Site::new().await;
+    let stream = TcpStream::connect(site.address).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(connection);
+    for (tool, host, status) in
+        [("echo", "localhost", 200), ("tell", "localhost:1", 200), ("echo", "evil.example", 403)]
+    {
+        let post = Post::tool(tool);
+        let mut request = http::Request::builder().method("POST").uri(format!("http://{host}/mcp"));
+        for (name, value) in &post.headers {
+            request = request.header(name, value);
+        }
+        let response = sender.send_request(request.body(Text::new(&post.body)).unwrap()).await.unwrap();
+        assert_eq!(response.status(), status, "{host}");
+        let mut body = response.into_body();
+        let mut text = Vec::new();
+        while let Some(frame) = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await
+        {
+            text.extend(frame.unwrap().into_data().unwrap());
+        }
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.contains("\"id\":1"), status == 200, "{text}");
+        assert_eq!(events(&text).len(), if tool == "tell" { 4 } else { 0 });
+    }
 }
 
 /// A connection serves many requests; over the limit of requests there is a 503 and a hint.

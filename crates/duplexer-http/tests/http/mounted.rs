@@ -1,44 +1,28 @@
 //! The service as others mount it: no socket, no runtime of its own, and a clock that stands still.
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::server::Server;
 use duplexer_http::{ResponseBody, StreamCut, StreamableHttp};
 use http::{Request, Response};
-use http_body::{Body, Frame};
+use http_body::Body;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::support::{Post, Stage, events, server};
-
-struct Text(Option<Bytes>);
-
-impl Body for Text {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.0.take().map(|text| Ok(Frame::data(text))))
-    }
-}
+use crate::support::{Post, Stage, Text, events, server};
 
 fn request(post: &Post) -> Request<Text> {
     let mut request = Request::builder().method(post.method).uri(&post.path).header("host", "localhost");
     for (name, value) in &post.headers {
         request = request.header(name, value);
     }
-    request.body(Text(Some(post.body.clone().into()))).unwrap()
+    request.body(Text::new(&post.body)).unwrap()
 }
 
 async fn call(service: &StreamableHttp, post: &Post) -> Response<ResponseBody> {

@@ -1,10 +1,15 @@
 //! A server to be asked, and a client that sends exactly the bytes it is given.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
+
+use bytes::Bytes;
 
 use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::error::{CallError, McpError};
@@ -19,6 +24,7 @@ use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use http_body::{Body, Frame};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -208,7 +214,7 @@ impl Site {
     }
 
     pub(crate) async fn connect(&self) -> Wire {
-        Wire { stream: TcpStream::connect(self.address).await.unwrap(), rest: Vec::new() }
+        Wire::over(TcpStream::connect(self.address).await.unwrap())
     }
 
     /// Sends one request on a connection of its own.
@@ -295,15 +301,36 @@ impl Post {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         let has = |wanted: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
         if !has("host") {
-            head += &format!("host: {address}\r\n");
+            head.extend(["host: ", &address.to_string(), "\r\n"]);
         }
         if !has("content-length") && !has("transfer-encoding") {
-            head += &format!("content-length: {}\r\n", self.body.len());
+            head.extend(["content-length: ", &self.body.len().to_string(), "\r\n"]);
         }
         for (name, value) in self.headers.iter().filter(|(_, value)| value != "\0") {
-            head += &format!("{name}: {value}\r\n");
+            head.extend([name, ": ", value, "\r\n"]);
         }
         (head + "\r\n" + &self.body).into_bytes()
+    }
+}
+
+/// A body in one piece.
+pub(crate) struct Text(Option<Bytes>);
+
+impl Text {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(Some(Bytes::copy_from_slice(text.as_bytes())))
+    }
+}
+
+impl Body for Text {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|text| Ok(Frame::data(text))))
     }
 }
 
@@ -350,13 +377,17 @@ pub(crate) fn events(text: &str) -> Vec<Value> {
 }
 
 impl Wire {
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        Self { stream, rest: Vec::new() }
+    }
+
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
     /// More bytes; `false` at the end.
     pub(crate) async fn fill(&mut self) -> bool {
-        let mut buffer = [0; 16 * 1024];
+        let mut buffer = vec![0; 16 * 1024];
         let read = tokio::time::timeout(Duration::from_secs(100), self.stream.read(&mut buffer));
         let count = read.await.expect("an answer in time").unwrap_or(0);
         self.rest.extend_from_slice(&buffer[..count]);

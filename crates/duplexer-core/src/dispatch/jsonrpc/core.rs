@@ -61,6 +61,8 @@ pub(super) struct Load {
     pub(super) standing: usize,
     pub(super) notifications: usize,
     pub(super) parked_bytes: usize,
+    /// Notifications that found no place.
+    pub(super) dropped: u64,
 }
 
 /// One of our own requests, seen from its answer.

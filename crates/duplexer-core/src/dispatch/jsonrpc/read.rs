@@ -270,8 +270,11 @@ impl<I: Inbound> Connection<I> {
         let Some(transport) = context else { return };
         let mut table = lock(&self.core.table);
         if table.load.notifications >= self.core.options.limits.notifications {
-            drop(table);
-            tracing::warn!("too many notifications are being handled: one is dropped");
+            table.load.dropped += 1;
+            // Ever more rarely: a peer must not choose how much the log holds.
+            if table.load.dropped.is_power_of_two() {
+                tracing::warn!(dropped = table.load.dropped, "too many notifications are being handled");
+            }
             return;
         }
         table.load.notifications += 1;

@@ -46,6 +46,11 @@ pub enum StdioError {
 /// do, and within five seconds of the end of input as long as they do not block every thread there is. Needs
 /// `panic = "unwind"`, the default: a panicking handler is then one failed request.
 pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
+    run_stdio_with(server, DispatchOptions::default())
+}
+
+/// The same with options, for example a hook that traces what handlers ask of the client.
+pub fn run_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), StdioError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // One more than there are cores: a handler that blocks its thread leaves enough to serve the others.
     let workers = Builder::new_multi_thread()
@@ -56,19 +61,23 @@ pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
         .map_err(StdioError::Runtime)?;
     // Signals and the last deadline are watched from here, where no handler can get in the way.
     let front = Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
-    let ended = front.block_on(serve_on_workers(server.clone(), workers.handle()));
+    let ended = front.block_on(serve_on_workers(server.clone(), options, workers.handle()));
     // Threads that are stuck in a handler are left to the end of the process.
     workers.shutdown_background();
     ended
 }
 
-async fn serve_on_workers(server: Server, workers: &Handle) -> Result<(), StdioError> {
+async fn serve_on_workers(
+    server: Server,
+    options: DispatchOptions,
+    workers: &Handle,
+) -> Result<(), StdioError> {
     let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
     let (stop, stops) = watch::channel(());
     let mut asked = stop.subscribe();
     // On a worker, where the connection's own task runs beside its handlers without waking another thread.
     let mut serving = JoinSet::new();
-    serving.spawn_on(async move { serve_until(&server, stops).await }, workers);
+    serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers);
     let overdue = async {
         let _ = asked.changed().await;
         sleep(END_BUDGET).await;
@@ -90,11 +99,16 @@ async fn serve_on_workers(server: Server, workers: &Handle) -> Result<(), StdioE
 
 /// The same for those who own a multi-thread runtime. Catches SIGTERM and SIGINT while it serves.
 pub async fn serve_stdio(server: &Server) -> Result<(), StdioError> {
+    serve_stdio_with(server, DispatchOptions::default()).await
+}
+
+/// The same with options.
+pub async fn serve_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), StdioError> {
     let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
     let (stop, stops) = watch::channel(());
     tokio::select! {
         biased;
-        ended = serve_until(server, stops) => ended,
+        ended = serve_until(server, options, stops) => ended,
         never = pass_on(signals, stop) => match never {},
     }
 }
@@ -108,20 +122,24 @@ async fn pass_on(mut signals: ShutdownSignals, stop: watch::Sender<()>) -> Infal
 }
 
 /// Serves until the end of input or the first stop; a second stop ends the drain.
-async fn serve_until(server: &Server, mut stops: watch::Receiver<()>) -> Result<(), StdioError> {
+async fn serve_until(
+    server: &Server,
+    options: DispatchOptions,
+    mut stops: watch::Receiver<()>,
+) -> Result<(), StdioError> {
     let transport = Stdio::claim()?;
     let running = tokio::select! {
         running = server.start() => running?,
         // Nothing has been accepted yet, so nothing is owed.
         _ = stops.changed() => return Ok(()),
     };
-    let (stream, peer) = StreamServer::new(&running, transport, DispatchOptions::default());
+    let (stream, peer) = StreamServer::new(&running, transport, options);
     let end = End::default();
     let stop_when_asked = async {
         while stops.changed().await.is_ok() {
             peer.stop();
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let result = tokio::select! {
         // Hooks leave something for the lifespans.

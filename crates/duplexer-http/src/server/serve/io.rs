@@ -1,31 +1,116 @@
-//! A connection that does not wait for ever: not for its first bytes, and not for a peer that does not read.
+//! A connection that does not wait for ever: not for the head of a request, and not for a peer that does not read.
 //!
-//! Between the first bytes and the end of a head the HTTP library keeps the time; between requests too.
+//! The HTTP library has a timer for heads too, a new one per request and none before the version of HTTP is known. This
+//! one is made once per connection, and moved only when it fires.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// After so many bytes it is known which version of HTTP is spoken, and its implementation keeps the time.
-const OPENING: usize = 24;
+/// How long things may take on one connection.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    /// The head of a request, from its first byte; the first one from the beginning of the connection.
+    pub(super) head: Duration,
+    /// From the end of one exchange to the first byte of the next.
+    pub(super) idle: Duration,
+    /// Until something more can be written.
+    pub(super) write: Duration,
+}
+
+/// What the service tells the connection it is called on.
+#[derive(Default)]
+pub(super) struct Traffic {
+    begun: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+/// An exchange under way, to its response's last byte.
+pub(in crate::server) struct UnderWay(Arc<Traffic>);
+
+impl UnderWay {
+    pub(super) fn begin(traffic: &Arc<Traffic>) -> Self {
+        traffic.begun.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(traffic))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 pub(super) struct TimedIo<I> {
     io: I,
-    /// Runs until the connection has opened.
-    opening: Option<Pin<Box<Sleep>>>,
-    received: usize,
+    patience: Patience,
+    traffic: Arc<Traffic>,
+    /// What is waited for while nothing is under way.
+    waiting: Waiting,
+    timer: Option<Pin<Box<Sleep>>>,
     /// Runs while nothing can be written.
     stalled: Option<Pin<Box<Sleep>>>,
-    limit: Duration,
+}
+
+struct Waiting {
+    since: Instant,
+    head: Head,
+    /// How many exchanges had ended then.
+    after: usize,
+}
+
+/// How much of the next head is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Head {
+    Nothing,
+    Something,
 }
 
 impl<I> TimedIo<I> {
-    pub(super) fn new(io: I, opening: Duration, limit: Duration) -> Self {
-        Self { io, opening: Some(Box::pin(sleep(opening))), received: 0, stalled: None, limit }
+    pub(super) fn new(io: I, patience: Patience, traffic: Arc<Traffic>) -> Self {
+        let waiting = Waiting { since: Instant::now(), head: Head::Something, after: 0 };
+        Self { io, patience, traffic, waiting, timer: None, stalled: None }
+    }
+
+    /// Something has come; whether it begins a head is known if nothing is under way.
+    fn received(&mut self) {
+        if self.waiting.head == Head::Nothing {
+            self.waiting.since = Instant::now();
+            self.waiting.head = Head::Something;
+        }
+    }
+
+    /// Nothing has come. Ready if that has lasted too long.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ended = self.traffic.ended.load(Ordering::Relaxed);
+        if self.traffic.begun.load(Ordering::Relaxed) != ended {
+            return Poll::Pending;
+        }
+        if self.waiting.after != ended {
+            self.waiting = Waiting { since: Instant::now(), head: Head::Nothing, after: ended };
+        }
+        let due = self.waiting.since
+            + match self.waiting.head {
+                Head::Nothing => self.patience.idle,
+                Head::Something => self.patience.head,
+            };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if timer.deadline() > due {
+            timer.as_mut().reset(due);
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due);
+        }
+        Poll::Pending
     }
 
     /// Passes the outcome of a write on; a pending one may not be pending for too long.
@@ -34,7 +119,7 @@ impl<I> TimedIo<I> {
             self.stalled = None;
             return written;
         }
-        let limit = self.limit;
+        let limit = self.patience.write;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -49,14 +134,10 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimedIo<I> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut this.io).poll_read(cx, buffer);
-        let Some(opening) = &mut this.opening else { return read };
-        this.received += buffer.filled().len() - before;
-        if this.received >= OPENING {
-            this.opening = None;
-        } else if read.is_pending() && opening.as_mut().poll(cx).is_ready() {
+        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.received();
+        } else if self.poll_patience(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         read

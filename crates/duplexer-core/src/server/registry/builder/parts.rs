@@ -14,8 +14,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// The part of type `P`, which is there from the first time somebody asks for it.
     pub fn part<P: Part + Default>(&mut self) -> &mut P {
         let parts = &mut self.rest.parts;
-        let is_it = |part: &dyn Part| (part as &dyn Any).is::<P>();
-        let at = parts.iter().position(|part| is_it(&**part)).unwrap_or_else(|| {
+        let at = parts.iter().position(|part| (&**part as &dyn Any).is::<P>()).unwrap_or_else(|| {
             parts.push(Box::new(P::default()));
             parts.len() - 1
         });

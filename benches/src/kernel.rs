@@ -1,0 +1,128 @@
+//! The server's kernel alone: a message that has been read, through middleware and registry to an echo, and its answer
+//! written. No dispatcher, no task, no transport.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use bytestring::ByteString;
+use duplexer_core::dispatch::{
+    BoxFuture, CallContext, Cancellation, Channel, Invocation, NoChannel, Outbound, OutboundRequest, Sending,
+};
+use duplexer_core::error::{CallError, McpError};
+use duplexer_core::server::{
+    ClientFacts, Connection, Context, Next, Running, Server, ServerBuilder, serve_envelope, serve_on,
+};
+use duplexer_core::transport::TransportContext;
+use duplexer_types::jsonrpc::{self, Body, RequestId};
+use duplexer_types::methods;
+use duplexer_types::tool::{CallToolParams, CallToolResult};
+use duplexer_types::version::{Era, ProtocolVersion};
+
+/// What is measured: the name of a case, the revision, and how many middlewares there are.
+pub const CASES: [(&str, ProtocolVersion, usize); 4] = [
+    ("envelope", ProtocolVersion::LATEST_ENVELOPE, 0),
+    ("envelope-5", ProtocolVersion::LATEST_ENVELOPE, 5),
+    ("handshake", ProtocolVersion::LATEST_HANDSHAKE, 0),
+    ("handshake-5", ProtocolVersion::LATEST_HANDSHAKE, 5),
+];
+
+const ARGUMENTS: &str = r#""name":"echo","arguments":{"text":"The quick brown fox jumps over the lazy dog"}"#;
+
+const ENVELOPE: &str = concat!(
+    r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+    r#""io.modelcontextprotocol/clientInfo":{"name":"bench-client","version":"1.0.0"},"#,
+    r#""io.modelcontextprotocol/clientCapabilities":{}}"#,
+);
+
+/// A server to be called in this thread.
+#[derive(Debug)]
+pub struct Kernel {
+    running: Running,
+    connection: Arc<Connection>,
+    message: Invocation,
+    transport: Arc<TransportContext>,
+    channel: Arc<Nobody>,
+}
+
+impl Kernel {
+    /// The kernel of a case, by its name.
+    pub fn of(name: &str) -> Option<Self> {
+        let (_, version, middlewares) = *CASES.iter().find(|(case, ..)| *case == name)?;
+        let params = match version.era() {
+            Era::Envelope => format!("{{{ARGUMENTS},{ENVELOPE}}}"),
+            Era::Handshake => format!("{{{ARGUMENTS}}}"),
+        };
+        Some(Self {
+            running: now(server(middlewares)?.start())?.ok()?,
+            connection: Arc::new(Connection::ready(version, ClientFacts::UNKNOWN)),
+            message: Invocation::new("tools/call", Some(params.into())),
+            transport: Arc::new(TransportContext::stream("bench")),
+            channel: Arc::default(),
+        })
+    }
+
+    /// Answers the call once; `None` if it could not.
+    pub fn answer(&self, out: &mut Vec<u8>) -> Option<()> {
+        let id = RequestId::from(42_i64);
+        let cx =
+            CallContext::new(Some(id.clone()), Arc::clone(&self.transport), Arc::clone(&self.channel) as _);
+        let (running, message) = (&self.running, self.message.clone());
+        let reply = match self.connection.era() {
+            Era::Envelope => now(serve_envelope(running, cx, message, None, |made| made))?,
+            Era::Handshake => now(serve_on(running, &self.connection, cx, message))??,
+        };
+        jsonrpc::write_success(out, &id, &reply.ok()?).ok()
+    }
+}
+
+fn server(middlewares: usize) -> Option<Server> {
+    let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
+    let builder = Server::builder("bench-server").version("1.0.0").on(methods::ToolsCall, echo);
+    let builder = (0..middlewares).fold(builder, |builder: ServerBuilder<()>, _| builder.middleware(pass));
+    builder.build().ok()
+}
+
+#[derive(serde::Deserialize)]
+struct Arguments {
+    text: String,
+}
+
+async fn echo(params: CallToolParams) -> Result<CallToolResult, McpError> {
+    let arguments = params.arguments.ok_or_else(|| McpError::internal("no arguments"))?;
+    let Arguments { text } = arguments.decode().map_err(McpError::internal)?;
+    Ok(CallToolResult::text(text))
+}
+
+/// The output of a future that has nothing to wait for.
+fn now<F: Future>(future: F) -> Option<F::Output> {
+    match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+/// A way back to nobody.
+#[derive(Debug, Default)]
+struct Nobody(Cancellation);
+
+impl Outbound for Nobody {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
+    }
+
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+        NoChannel.notify(method, params)
+    }
+}
+
+impl Channel for Nobody {
+    fn cancellation(&self) -> &Cancellation {
+        &self.0
+    }
+
+    fn closing(&self) -> &Cancellation {
+        &self.0
+    }
+}

@@ -1,0 +1,18 @@
+//! A picture and a sound, both as small as they can be.
+
+use duplexer::types::content::Content;
+
+/// One red pixel.
+pub(crate) const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+
+/// A WAV file that holds no sample.
+const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
+
+pub(crate) fn picture() -> Content {
+    Content::image(PNG, "image/png")
+}
+
+pub(crate) fn sound() -> Content {
+    Content::audio(WAV, "audio/wav")
+}

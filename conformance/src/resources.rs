@@ -1,0 +1,36 @@
+//! Resources: a text, bytes, one to watch, and a template for many.
+
+use duplexer::prelude::*;
+use duplexer::server::ServerBuilder;
+use duplexer::types::resource::ResourceContents;
+use serde_json::json;
+
+use crate::contents::PNG;
+
+pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
+    server.resource(static_text).resource(static_binary).resource(watched).resource(item)
+}
+
+/// A text that never changes.
+#[resource("test://static-text", mime_type = "text/plain")]
+async fn static_text() -> &'static str {
+    "This is the content of the static text resource."
+}
+
+/// A picture.
+#[resource("test://static-binary", mime_type = "image/png")]
+async fn static_binary() -> ResourceContents {
+    ResourceContents::blob("test://static-binary", PNG).mime_type("image/png")
+}
+
+/// A text that clients can be told the changes of.
+#[resource("test://watched-resource", mime_type = "text/plain")]
+async fn watched() -> &'static str {
+    "This is the content of the watched resource."
+}
+
+/// The data of any id.
+#[resource("test://template/{id}/data", mime_type = "application/json")]
+async fn item(id: String) -> Json {
+    Json::from(json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") }))
+}

@@ -1,0 +1,22 @@
+//! Tools whose input schemas say something special.
+
+use duplexer::prelude::*;
+use duplexer::server::ServerBuilder;
+
+pub(crate) fn offer(server: ServerBuilder<()>) -> Result<ServerBuilder<()>, BoxError> {
+    let whole_dialect = Tool::new("json_schema_2020_12_tool")
+        .description("Has a schema with much of JSON Schema 2020-12 in it.")
+        .input_schema(Json::parse(include_str!("schemas/contact.json"))?)
+        .handler(|contact: Json| async move { format!("Got {}.", contact.as_str()) });
+    Ok(server.tool(whole_dialect).tool(test_header_parameter))
+}
+
+/// Takes an argument that HTTP clients also send as a header, for proxies to see.
+#[tool(read_only)]
+async fn test_header_parameter(
+    /// Where the call belongs.
+    #[header("Region")]
+    region: String,
+) -> String {
+    format!("Region: {region}")
+}

@@ -1,0 +1,97 @@
+//! Tools that show what a result can hold and what can be told while it is made.
+
+use std::time::Duration;
+
+use duplexer::prelude::*;
+use duplexer::server::{Requirement, ServerBuilder};
+use duplexer::types::logging::LoggingLevel;
+use duplexer::types::resource::ResourceContents;
+use tokio::time::sleep;
+
+use crate::contents::{picture, sound};
+
+/// Between two things that are told.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
+    // The suite calls the first tool without arguments, so that one has none.
+    server
+        .tool(test_simple_text)
+        .tool(test_image_content)
+        .tool(test_audio_content)
+        .tool(test_embedded_resource)
+        .tool(test_multiple_content_types)
+        .tool(test_error_handling)
+        .tool(test_tool_with_progress)
+        .tool(test_logging_tool)
+        .tool(test_missing_capability)
+}
+
+/// Answers with a text.
+#[tool(read_only)]
+async fn test_simple_text() -> &'static str {
+    "This is a simple text response for testing."
+}
+
+/// Answers with a picture.
+#[tool(read_only)]
+async fn test_image_content() -> Content {
+    picture()
+}
+
+/// Answers with a sound.
+#[tool(read_only)]
+async fn test_audio_content() -> Content {
+    sound()
+}
+
+/// Answers with a resource.
+#[tool(read_only)]
+async fn test_embedded_resource() -> Content {
+    let text = "This is an embedded resource content.";
+    Content::resource(ResourceContents::text("test://embedded-resource", text).mime_type("text/plain"))
+}
+
+/// Answers with a text, a picture and a resource.
+#[tool(read_only)]
+async fn test_multiple_content_types() -> [Content; 3] {
+    let json = r#"{"test":"data","value":123}"#;
+    let resource = ResourceContents::text("test://mixed-content-resource", json);
+    [
+        Content::text("Multiple content types test:"),
+        picture(),
+        Content::resource(resource.mime_type("application/json")),
+    ]
+}
+
+/// Always fails, and tells the model so.
+#[tool(read_only)]
+async fn test_error_handling() -> Result<String, ToolError> {
+    Err(ToolError::new("This tool intentionally returns an error for testing"))
+}
+
+/// Says how far it is.
+#[tool(read_only)]
+async fn test_tool_with_progress(cx: Context) -> &'static str {
+    for step in [0.0, 50.0, 100.0] {
+        cx.progress(step, Some(100.0), None).await;
+        sleep(PAUSE).await;
+    }
+    "Done."
+}
+
+/// Logs, which reaches only clients that asked for it.
+#[tool(read_only)]
+async fn test_logging_tool(cx: Context) -> &'static str {
+    cx.log(LoggingLevel::Info, None, "The tool has been called.").await;
+    "Logged."
+}
+
+/// Can only be used by clients that lend their model.
+#[tool(read_only)]
+async fn test_missing_capability(cx: Context) -> Result<&'static str, McpError> {
+    if cx.connection().client().supports(&Requirement::Sampling) {
+        return Ok("This client lends its model.");
+    }
+    Err(Requirement::Sampling.missing("This tool uses the client's model").into())
+}
