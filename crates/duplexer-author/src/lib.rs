@@ -11,9 +11,11 @@
 //!
 //! [`ServerExt`] adds to the builder of `duplexer-core`; everything else is what can be registered there.
 
+mod apps;
 mod asking;
 mod catalog;
 mod completion;
+mod extension;
 mod function;
 mod name;
 mod path;
@@ -26,6 +28,7 @@ mod uri_template;
 mod validate;
 mod words;
 
+pub use apps::Apps;
 pub use asking::{Answer, AskExt};
 pub use catalog::{Catalog, CatalogError, CatalogExt, Edit, NotOffered, Offered};
 pub use completion::{Completing, CompletionOutput};
@@ -36,6 +39,7 @@ pub use duplexer_types::json::Json;
 pub use duplexer_types::prompt::{GetPromptResult, PromptMessage};
 pub use duplexer_types::resource::{ReadResourceResult, ResourceContents};
 pub use duplexer_types::tool::CallToolResult;
+pub use extension::Extension;
 pub use function::{AnyState, BlockingFunction, Function, NoArguments};
 pub use prompt::{IntoPrompt, Prompt, PromptBuilder, PromptOutput};
 pub use resource::{

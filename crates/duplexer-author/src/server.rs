@@ -7,6 +7,7 @@ use std::sync::Arc;
 use duplexer_core::server::{Context, ServerBuilder};
 
 use crate::catalog::{CatalogPart, Offered};
+use crate::extension::Extension;
 use crate::prompt::IntoPrompt;
 use crate::resource::{self, AsJson, IntoResource, Resource};
 use crate::tool::{Bound, IntoTool};
@@ -37,6 +38,10 @@ pub trait ServerExt<S>: Sized {
     /// Offers a prompt.
     #[must_use]
     fn prompt(self, prompt: impl IntoPrompt<S>) -> Self;
+
+    /// Speaks an extension.
+    #[must_use]
+    fn extend(self, extension: impl Extension<S>) -> Self;
 
     /// What is offered may change while the server runs: every list is served from the start, however short, and clients
     /// who subscribe are told of changes. See [`Catalog::edit`](crate::Catalog::edit).
@@ -87,6 +92,11 @@ impl<S: Any + Send + Sync> ServerExt<S> for ServerBuilder<S> {
         let prompt = prompt.into_prompt().bind(self.state_slot());
         self.part::<CatalogPart>().prompt(prompt);
         self
+    }
+
+    fn extend(self, extension: impl Extension<S>) -> Self {
+        let builder = self.extension(extension.id().to_owned(), extension.settings());
+        extension.install(builder)
     }
 
     fn dynamic(mut self) -> Self {

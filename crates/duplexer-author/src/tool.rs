@@ -83,6 +83,8 @@ pub(crate) struct Draft {
     pub(crate) wrapped_output: Option<Json>,
     pub(crate) headers: Option<Arc<ParamHeaders>>,
     pub(crate) limits: Limits,
+    /// The view it brings.
+    pub(crate) view: Option<String>,
     pub(crate) fault: Option<CatalogError>,
 }
 
@@ -97,7 +99,7 @@ impl Draft {
     fn new(name: String) -> Self {
         let limits = Limits { timeout: None, checks_output: cfg!(debug_assertions) };
         let tool = wire::Tool::new(name, Json::object());
-        Self { tool, wrapped_output: None, headers: None, limits, fault: None }
+        Self { tool, wrapped_output: None, headers: None, limits, view: None, fault: None }
     }
 
     fn fail(&mut self, reason: impl Into<String>) {

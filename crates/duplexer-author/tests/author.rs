@@ -15,6 +15,8 @@ mod asking;
 mod common;
 #[path = "author/dynamic.rs"]
 mod dynamic;
+#[path = "author/extensions.rs"]
+mod extensions;
 #[path = "author/macros.rs"]
 mod macros;
 #[path = "author/prompts.rs"]

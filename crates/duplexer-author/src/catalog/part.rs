@@ -60,12 +60,12 @@ pub(crate) fn entry(
     draft: Draft,
     run: Box<dyn crate::tool::RunTool<duplexer_core::server::States>>,
 ) -> Result<ToolEntry, CatalogError> {
-    let Draft { tool, wrapped_output, headers, limits, fault } = draft;
+    let Draft { tool, wrapped_output, headers, limits, view, fault } = draft;
     if let Some(fault) = fault {
         return Err(fault);
     }
     check_name("tool", &tool.name)?;
-    Ok(ToolEntry { tool, wrapped_output, headers, timeout: limits.timeout, run })
+    Ok(ToolEntry { tool, wrapped_output, headers, timeout: limits.timeout, view, run })
 }
 
 pub(crate) fn check_name(kind: &'static str, name: &str) -> Result<(), CatalogError> {
@@ -81,6 +81,9 @@ impl Part for CatalogPart {
         if let Some(fault) = self.fault {
             return Err(fault.into());
         }
+        if let Some(fault) = self.snapshot.missing_view() {
+            return Err(fault.into());
+        }
         let offers = if self.dynamic { Offers::EVERYTHING } else { Offers::of(&self.snapshot) };
         if self.dynamic {
             into.subscriptions();
@@ -90,6 +93,17 @@ impl Part for CatalogPart {
         into.keep(Arc::clone(&catalog));
         offers.install(&catalog, into);
         Ok(())
+    }
+}
+
+impl Snapshot {
+    /// A tool whose view is not there.
+    fn missing_view(&self) -> Option<CatalogError> {
+        self.tools.items().find_map(|entry| {
+            let view = entry.view.as_ref().filter(|view| self.resources.get(view).is_none())?;
+            let reason = format!("its view '{view}' is not registered: add it with `Apps::view`");
+            Some(CatalogError::Schema { tool: entry.tool.name.clone(), reason })
+        })
     }
 }
 

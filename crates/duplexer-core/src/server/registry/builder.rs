@@ -1,6 +1,7 @@
 //! Describing a server, step by step. Generics end here.
 
 mod advertise;
+mod parts;
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -17,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Advertised, CustomEntry, Handlers, Identity, Installer, Lifespan, NotificationOptions, Part, Registry,
-    Server, State, StateSlot, ToolHeaders, capabilities, part,
+    Server, State, ToolHeaders, capabilities, part,
 };
 use crate::error::BoxError;
 use crate::server::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
@@ -331,25 +332,6 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     pub fn tool_headers(mut self, headers: impl ToolHeaders) -> Self {
         self.rest.tool_headers = Some(Arc::new(headers));
         self
-    }
-
-    /// Where the state of handlers registered from here on is found, for parts that keep handlers of their own.
-    pub fn state_slot(&self) -> StateSlot<S> {
-        StateSlot::new(self.slot())
-    }
-
-    /// The part of type `P`, which is there from the first time somebody asks for it.
-    pub fn part<P: Part + Default>(&mut self) -> &mut P {
-        let parts = &mut self.rest.parts;
-        let at = parts.iter().position(|part| (&**part as &dyn Any).is::<P>()).unwrap_or_else(|| {
-            parts.push(Box::new(P::default()));
-            parts.len() - 1
-        });
-        let part: &mut dyn Any = &mut *parts[at];
-        match part.downcast_mut() {
-            Some(part) => part,
-            None => unreachable!("looked for by this very type"),
-        }
     }
 
     /// Checks everything and finishes the server.

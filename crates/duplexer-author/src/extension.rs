@@ -1,0 +1,18 @@
+//! Extensions: capability settings, and whatever else a server needs to keep their promise.
+
+use duplexer_core::server::ServerBuilder;
+use duplexer_types::json::Json;
+
+/// Something that servers can speak beyond the protocol. Added with [`ServerExt::extend`](crate::ServerExt::extend).
+pub trait Extension<S> {
+    /// Its id: `prefix/name`, where the prefix is a domain written backwards. One that is not, or is taken, fails the build.
+    fn id(&self) -> &str;
+
+    /// What is advertised under that id.
+    fn settings(&self) -> Json {
+        Json::object()
+    }
+
+    /// Registers what it consists of: tools, resources, custom methods, middleware around calls.
+    fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S>;
+}
