@@ -1,5 +1,6 @@
-//! Tools that make the server say it has changed, to whoever has subscribed to that.
+//! Tools that change what the server offers. Whoever has subscribed is told by the change itself.
 
+use duplexer::CatalogExt;
 use duplexer::prelude::*;
 use duplexer::server::ServerBuilder;
 
@@ -7,16 +8,36 @@ pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
     server.tool(test_trigger_tool_change).tool(test_trigger_prompt_change)
 }
 
-/// Says that the tools have changed.
-#[tool]
-async fn test_trigger_tool_change(cx: Context) -> &'static str {
-    cx.notify_tools_changed().await;
-    "Subscribers of the tools have been told."
+/// Is there every other time.
+#[tool(read_only)]
+async fn test_dynamic_tool() -> &'static str {
+    "This tool comes and goes."
 }
 
-/// Says that the prompts have changed.
+/// Is there every other time.
+#[prompt]
+async fn test_dynamic_prompt() -> &'static str {
+    "This prompt comes and goes."
+}
+
+/// Offers one more tool, or takes it away again.
 #[tool]
-async fn test_trigger_prompt_change(cx: Context) -> &'static str {
-    cx.notify_prompts_changed().await;
-    "Subscribers of the prompts have been told."
+async fn test_trigger_tool_change(cx: Context<()>) -> Result<&'static str, ToolError> {
+    let catalog = cx.catalog()?;
+    let change = catalog.edit(|edit| match edit.remove_tool("test_dynamic_tool") {
+        Ok(()) => Ok("The tool is gone."),
+        Err(_) => edit.add_tool(test_dynamic_tool).map(|()| "The tool is there."),
+    });
+    Ok(change.await?)
+}
+
+/// Offers one more prompt, or takes it away again.
+#[tool]
+async fn test_trigger_prompt_change(cx: Context<()>) -> Result<&'static str, ToolError> {
+    let catalog = cx.catalog()?;
+    let change = catalog.edit(|edit| match edit.remove_prompt("test_dynamic_prompt") {
+        Ok(()) => Ok("The prompt is gone."),
+        Err(_) => edit.add_prompt(test_dynamic_prompt).map(|()| "The prompt is there."),
+    });
+    Ok(change.await?)
 }

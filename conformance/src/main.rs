@@ -12,7 +12,6 @@ mod schemas;
 mod tools;
 
 use duplexer::prelude::*;
-use duplexer::server::{MemoryBus, RequestState};
 use duplexer::transport::signal::ShutdownSignals;
 use duplexer_http::StreamableHttp;
 
@@ -33,8 +32,7 @@ fn server() -> Result<Server, BoxError> {
     let server = Server::builder("everything")
         .version(env!("CARGO_PKG_VERSION"))
         .instructions("One of everything, for the conformance suite.")
-        .request_state(RequestState::ephemeral())
-        .subscriptions(MemoryBus::new());
+        .dynamic();
     let server = tools::offer(server);
     let server = schemas::offer(server)?;
     let server = changes::offer(server);

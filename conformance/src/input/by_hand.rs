@@ -1,0 +1,38 @@
+//! A tool that makes its rounds itself, and so takes an answer to a question that it never asked.
+//!
+//! The suite wants to see that: it answers in the first round. Tools that await their questions ask again instead.
+
+use duplexer::prelude::*;
+use duplexer::server::Reply;
+use duplexer::types::elicitation::{ElicitAction, ElicitParams, FormSchema, PrimitiveSchema, StringSchema};
+use duplexer::types::input::{InputRequiredResult, InputResponse};
+use duplexer::types::json::Members;
+use duplexer::types::tool::CallToolParams;
+
+/// Asks for a name, and again until there is one.
+#[tool]
+pub(super) async fn test_input_required_result_elicitation(
+    cx: Context,
+) -> Result<Reply<CallToolResult>, McpError> {
+    let params: CallToolParams = cx.params()?;
+    let answer = params.input_responses.as_ref().and_then(|answers| answers.get("user_name"));
+    Ok(match answer.and_then(name) {
+        Some(name) => Reply::Complete(CallToolResult::text(format!("Hello, {name}!"))),
+        None => Reply::InputRequired(InputRequiredResult::asking([("user_name", question().into())])),
+    })
+}
+
+fn question() -> ElicitParams {
+    let fields = Members::new().with("name", PrimitiveSchema::String(StringSchema::new()));
+    ElicitParams::form("What is your name?", FormSchema::new(fields).required(vec!["name".to_owned()]))
+}
+
+/// Answers of any other kind count as none.
+fn name(answer: &InputResponse) -> Option<String> {
+    match answer {
+        InputResponse::Elicit(result) if result.action == ElicitAction::Accept => {
+            result.content.as_ref()?.get("name")?.decode().ok()
+        }
+        _ => None,
+    }
+}
