@@ -1,5 +1,6 @@
 //! What requests carry, and how they end before they are answered.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,10 +16,11 @@ use serde_json::json;
 use super::super::{Client, ClientError, ClientOptions, Mode};
 use super::{Seen, described, handshake, in_envelope, in_handshake, options, welcome};
 use crate::dispatch::{
-    Abandon, BoxFuture, CallContext, CallOptions, DirectDispatcher, Dispatch, Inbound, Invocation, Outbound,
-    OutboundRequest, Progress, RunError, Sending,
+    Abandon, BoxFuture, CallContext, CallOptions, DirectDispatcher, Dispatch, DispatchOptions, Inbound,
+    Invocation, Outbound, OutboundRequest, Progress, RunError, Sending, Unreadable,
 };
 use crate::error::{CallError, McpError};
+use crate::transport::Frames;
 
 /// CLT-04, P-META-1, P-META-2, P-META-3: every request carries the envelope; only the log level can be changed.
 #[tokio::test(start_paused = true)]
@@ -260,4 +262,25 @@ async fn an_in_process_session_negotiates_alike() {
         let (served, ()) = tokio::join!(there.run(Arc::new(InProcess(offered))), session);
         served.unwrap();
     }
+}
+
+/// CSTD-02: what the server says and nobody can read is shown to whoever wants to see it, and the session goes on.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_is_shown_to_the_observer() {
+    let seen = Seen::new();
+    let push = seen.push();
+    let mut dispatch = DispatchOptions::default();
+    dispatch.observer = Some(Arc::new(move |junk: &Unreadable<'_>| push(junk.text.map(str::to_owned))));
+    let (client, mut server) = in_envelope(options().dispatch(dispatch)).await;
+    let mut frames = Frames::default();
+    frames.push(b"this is a log line", None);
+    poll_fn(|cx| server.writer.poll_write(cx, &mut frames)).await.unwrap();
+    let (listed, ()) = tokio::join!(client.list_tools(), async {
+        // The junk is answered, as all junk is that might have been a request.
+        assert_eq!(server.maybe_next().await.unwrap()["error"]["code"], -32700);
+        let request = server.next("tools/list").await;
+        server.answer(&request, json!({"resultType": "complete", "tools": []})).await;
+    });
+    listed.unwrap();
+    assert_eq!(seen.take(), [Some("this is a log line".to_owned())]);
 }
