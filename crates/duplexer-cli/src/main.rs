@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use duplexer::prelude::{BoxError, run_stdio};
 use duplexer::transport::signal::ShutdownSignals;
+use duplexer::types::methods::Method;
 use duplexer_http::StreamableHttp;
 
 const USAGE: &str = "\
@@ -95,6 +96,7 @@ fn busy(port: u16, error: impl std::error::Error + Send + Sync + 'static) -> Box
 }
 
 fn welcome(port: u16) -> String {
+    let (call, list, ping) = (Method::ToolsCall, Method::ToolsList, Method::Ping);
     format!(
         "\
 The demo server listens at http://127.0.0.1:{port}/mcp and speaks every revision of MCP:
@@ -102,9 +104,9 @@ The demo server listens at http://127.0.0.1:{port}/mcp and speaks every revision
 
 Try it:
   curl -s http://127.0.0.1:{port}/mcp -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\
-    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}}}'
-  npx @modelcontextprotocol/inspector --cli http://127.0.0.1:{port}/mcp --transport http --method tools/list
-  echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}' | cargo run --release -- --stdio"
+    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{call}\",\"params\":{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}}}'
+  npx @modelcontextprotocol/inspector --cli http://127.0.0.1:{port}/mcp --transport http --method {list}
+  echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{ping}\"}}' | cargo run --release -- --stdio"
     )
 }
 
