@@ -275,9 +275,9 @@ async fn what_cannot_be_read_is_shown_to_the_observer() {
     let mut frames = Frames::default();
     frames.push(b"this is a log line", None);
     poll_fn(|cx| server.writer.poll_write(cx, &mut frames)).await.unwrap();
+    // The junk is answered, as all junk is that might have been a request.
+    assert_eq!(server.maybe_next().await.unwrap()["error"]["code"], -32700);
     let (listed, ()) = tokio::join!(client.list_tools(), async {
-        // The junk is answered, as all junk is that might have been a request.
-        assert_eq!(server.maybe_next().await.unwrap()["error"]["code"], -32700);
         let request = server.next("tools/list").await;
         server.answer(&request, json!({"resultType": "complete", "tools": []})).await;
     });
