@@ -269,8 +269,8 @@ async fn an_in_process_session_negotiates_alike() {
 async fn what_cannot_be_read_is_shown_to_the_observer() {
     let seen = Seen::new();
     let push = seen.push();
-    let mut dispatch = DispatchOptions::default();
-    dispatch.observer = Some(Arc::new(move |junk: &Unreadable<'_>| push(junk.text.map(str::to_owned))));
+    let observer = Arc::new(move |junk: &Unreadable<'_>| push(junk.text.map(str::to_owned)));
+    let dispatch = DispatchOptions { observer: Some(observer), ..DispatchOptions::default() };
     let (client, mut server) = in_envelope(options().dispatch(dispatch)).await;
     let mut frames = Frames::default();
     frames.push(b"this is a log line", None);

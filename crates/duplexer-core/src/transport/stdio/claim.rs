@@ -20,7 +20,7 @@ static CLAIMED: AtomicBool = AtomicBool::new(false);
 const PRIVATE: i32 = 3;
 
 /// How long giving back may wait for whoever is in the middle of printing.
-const FLUSH: Duration = Duration::from_millis(100);
+const FLUSH: Duration = Duration::from_millis(250);
 
 /// The streams as they were. `None` where no duplicate could be made: that one is served in place.
 #[derive(Debug)]
