@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::{Link, Wire, error_of, over_every_link};
+use crate::matrix::{Link, Needs, everywhere, over_every_link};
+use crate::wire::{Wire, error_of};
 use crate::{ENVELOPE, HANDSHAKE};
 
 fn no_back_channel(method: &str) -> (i64, String, Value) {
@@ -25,7 +26,7 @@ async fn asked(wire: &mut Wire, tool: &str, question: (&str, Value), answer: Val
 /// CONN-10, CONN-14, ELI-03, ELI-04: every question of the handshake era, and what comes of its answer.
 #[tokio::test]
 async fn a_handshake_client_is_asked() {
-    for link in Link::ALL {
+    for link in Link::of(HANDSHAKE, Needs::Handshake) {
         let mut wire = Wire::fixture(link).await;
         let capabilities = json!({ "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} } });
         wire.open_as(HANDSHAKE, capabilities).await;
@@ -55,7 +56,7 @@ async fn a_handshake_client_is_asked() {
 /// CONN-11: an answer that does not fit its question is -32602 when the handler lets it pass.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_invalid() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         let id = wire.request("tools/call", json!({ "name": "roots" })).await;
         let question = wire.next().await["id"].clone();
         wire.send(json!({ "jsonrpc": "2.0", "id": question, "result": { "roots": 5 } })).await;
@@ -88,7 +89,7 @@ async fn sampling_with_tools_needs_their_capability() {
 /// TYP-13: a revision is not asked what it has no words for.
 #[tokio::test]
 async fn an_older_revision_is_not_asked_what_it_does_not_have() {
-    over_every_link("2025-03-26", async |mut wire| {
+    over_every_link("2025-03-26", Needs::Handshake, async |mut wire| {
         let (code, text, _) = wire.error("tools/call", json!({ "name": "elicit" })).await;
         assert_eq!(code, -32601);
         assert_eq!(text, "Cannot send 'elicitation/create': revision 2025-03-26 does not have it");
@@ -100,7 +101,7 @@ async fn an_older_revision_is_not_asked_what_it_does_not_have() {
 /// ERA-07, CONN-06, P-RPC-17: in the envelope era there is nobody to ask, on behalf of a request or beside it.
 #[tokio::test]
 async fn an_envelope_client_is_never_asked() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         for (tool, method) in [
             ("ping", "ping"),
             ("roots", "roots/list"),
@@ -117,7 +118,7 @@ async fn an_envelope_client_is_never_asked() {
 /// ELI-05, TYP-28: a tool that needs the user elsewhere first fails with the error that says so.
 #[tokio::test]
 async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         let (code, text, data) = wire.error("tools/call", json!({ "name": "url-required" })).await;
         assert_eq!((code, &*text), (-32042, "URL elicitation required"));
         assert_eq!(data["elicitations"][0]["elicitationId"], "e-1");
@@ -128,7 +129,7 @@ async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
 /// DISP-36, ERA-07, P-PROG-1: progress for whoever asked for it, under the token's own type.
 #[tokio::test]
 async fn progress_is_reported_to_whoever_asked() {
-    crate::wire::everywhere(async |mut wire| {
+    everywhere(Needs::Telling, async |mut wire| {
         wire.tool_text("progress", json!({})).await;
         assert!(wire.taken_aside().is_empty());
         for token in [json!(7), json!("7")] {
@@ -151,7 +152,7 @@ fn levels(frames: &[Value]) -> Vec<&str> {
 /// CONN-09, P-LOG-5: a handshake client gets every message until it has said from which level on.
 #[tokio::test]
 async fn a_handshake_client_sets_its_level_once() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         wire.tool("log").await;
         let frames = wire.taken_aside();
         assert_eq!(levels(&frames), ["info", "error", "critical"]);
@@ -168,7 +169,7 @@ async fn a_handshake_client_sets_its_level_once() {
 /// CONN-09, P-LOG-2, P-LOG-3: in the envelope era each request asks for itself, and nothing is logged beside requests.
 #[tokio::test]
 async fn an_envelope_request_asks_for_its_own_messages() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Telling, async |mut wire| {
         wire.tool("log").await;
         assert!(wire.taken_aside().is_empty());
         for (level, expected) in [("debug", &["info", "error"][..]), ("error", &["error"]), ("alert", &[])] {
@@ -184,7 +185,7 @@ async fn an_envelope_request_asks_for_its_own_messages() {
 /// CONN-07, CONN-10, ELI-03, P-ELI-11: changes are told on a handshake connection, and on none of the envelope era.
 #[tokio::test]
 async fn changes_are_not_told_on_the_shared_envelope_channel() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         wire.tool("changes").await;
         let told: Vec<_> =
             wire.taken_aside().iter().map(|frame| frame["method"].as_str().unwrap().to_owned()).collect();
@@ -199,12 +200,12 @@ async fn changes_are_not_told_on_the_shared_envelope_channel() {
         assert_eq!(told, expected);
     })
     .await;
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         wire.tool("changes").await;
         assert!(wire.taken_aside().is_empty());
     })
     .await;
-    over_every_link("2025-06-18", async |mut wire| {
+    over_every_link("2025-06-18", Needs::Handshake, async |mut wire| {
         wire.tool("changes").await;
         assert_eq!(wire.taken_aside().len(), 5);
     })

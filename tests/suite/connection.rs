@@ -17,7 +17,8 @@ use duplexer_types::version::ProtocolVersion;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::wire::{Link, Wire, envelope, everywhere, over_every_link};
+use crate::matrix::{Link, Needs, everywhere, over_every_link};
+use crate::wire::{Wire, envelope};
 use crate::{ENVELOPE, HANDSHAKE};
 
 async fn facts(wire: &mut Wire, meta: Value) -> Value {
@@ -27,7 +28,7 @@ async fn facts(wire: &mut Wire, meta: Value) -> Value {
 /// RUN-20, CONN-03, SRV-09: what a handler can find out about its request.
 #[tokio::test]
 async fn a_context_knows_its_request() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         let meta = json!({ "traceparent": "00-a", "com.example/x": 1 });
         let told = facts(&mut wire, meta).await;
         let id = told["id"].as_i64();
@@ -44,7 +45,7 @@ async fn a_context_knows_its_request() {
 /// RUN-01, P-META-13: in the handshake era a malformed `_meta` is none.
 #[tokio::test]
 async fn a_malformed_meta_says_nothing() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         for meta in [json!(7), json!([]), json!({ "traceparent": 5, "progressToken": [] })] {
             assert_eq!(facts(&mut wire, meta).await["trace"], Value::Null);
         }
@@ -55,7 +56,7 @@ async fn a_malformed_meta_says_nothing() {
 /// CONN-04, P-STATE-1: state stays with its connection, and a connection of the envelope era is one request.
 #[tokio::test]
 async fn state_lives_as_long_as_its_connection() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         let mut counts = Vec::new();
         for _ in 0..3 {
             counts.push(wire.tool_text("count", json!({})).await);
@@ -75,7 +76,7 @@ async fn state_lives_as_long_as_its_connection() {
 /// CONN-03, P-META-10: what one request says of its client is forgotten with it.
 #[tokio::test]
 async fn an_envelope_speaks_for_its_own_request_only() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let other = json!({ "io.modelcontextprotocol/clientInfo": { "name": "other", "version": "1" } });
         assert_eq!(facts(&mut wire, other).await["client"], "other");
         let nobody = json!({ "io.modelcontextprotocol/clientInfo": null });
@@ -111,7 +112,7 @@ fn hooking() -> (Server, mpsc::Receiver<String>) {
 /// CONN-05: on a handshake connection the hooks wait for its end, and run backwards.
 #[tokio::test]
 async fn hooks_run_when_a_handshake_connection_ends() {
-    for link in Link::IN_PROCESS {
+    for link in Link::in_process(HANDSHAKE, Needs::Handshake) {
         let (server, mut heard) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(HANDSHAKE).await;
@@ -127,7 +128,7 @@ async fn hooks_run_when_a_handshake_connection_ends() {
 /// CONN-05: in the envelope era the hooks run after the request, however it ended.
 #[tokio::test]
 async fn hooks_run_when_an_envelope_request_ends() {
-    for link in Link::IN_PROCESS {
+    for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let (server, mut heard) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(ENVELOPE).await;
@@ -137,6 +138,16 @@ async fn hooks_run_when_an_envelope_request_ends() {
             assert_eq!(heard.recv().await, Some(format!("second \"{how}\"")));
             assert_eq!(heard.recv().await, Some(format!("first \"{how}\"")));
         }
+    }
+}
+
+/// CONN-05: also when nobody waits for it any more.
+#[tokio::test]
+async fn hooks_run_when_an_envelope_request_is_cancelled() {
+    for link in Link::in_process(ENVELOPE, Needs::Cancelling) {
+        let (server, mut heard) = hooking();
+        let mut wire = Wire::connect(link, server).await;
+        wire.open(ENVELOPE).await;
         let id = wire.request("x/hook", json!({ "how": "waits" })).await;
         assert_eq!(heard.recv().await.as_deref(), Some("handling \"waits\""));
         wire.notify("notifications/cancelled", json!({ "requestId": id })).await;

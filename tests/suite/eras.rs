@@ -7,7 +7,8 @@ use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Server};
 use serde_json::{Value, json};
 
-use crate::wire::{Ended, Link, Wire, envelope, error_of, initialize, over_every_link};
+use crate::matrix::{Link, Needs, everywhere, over_every_link};
+use crate::wire::{Ended, Wire, envelope, error_of, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
 const LOCKED: &str = "this connection serves the handshake protocol era; requests carrying the 2026-07-28 envelope \
@@ -16,7 +17,7 @@ const LOCKED: &str = "this connection serves the handshake protocol era; request
 /// ERA-01, P-ERA-2: the first request decides; what it carries counts, not whether it is good.
 #[tokio::test]
 async fn the_first_request_decides() {
-    for link in Link::ALL {
+    for link in Link::of(ENVELOPE, Needs::Connection) {
         // Any value of the key makes an envelope.
         let mut wire = Wire::fixture(link).await;
         let odd = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": 7 } });
@@ -39,7 +40,7 @@ async fn the_first_request_decides() {
 /// ERA-04: refused without data, and the connection goes on.
 #[tokio::test]
 async fn a_handshake_connection_refuses_envelopes() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         for meta in [envelope(ENVELOPE), envelope("1900-01-01")] {
             let refused = wire.error("tools/list", json!({ "_meta": meta })).await;
             assert_eq!(refused, (-32600, LOCKED.to_owned(), Value::Null));
@@ -52,7 +53,7 @@ async fn a_handshake_connection_refuses_envelopes() {
 /// ERA-05, P-ERA-3: with the revisions that are served, and the one that was proposed if that can be read.
 #[tokio::test]
 async fn an_envelope_connection_refuses_handshakes() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Connection, async |mut wire| {
         wire.result("tools/list", json!({})).await;
         let text = "connection is serving the 2026-07-28 protocol; the initialize handshake is not accepted";
         let data = json!({ "supported": [ENVELOPE], "requested": HANDSHAKE });
@@ -67,10 +68,10 @@ async fn an_envelope_connection_refuses_handshakes() {
     .await;
 }
 
-/// ERA-06, ENV-01, ENV-02, ENV-06, ENV-07, P-STDIO-11: each request of an envelope connection stands for itself.
+/// ERA-06, ENV-01, ENV-02, ENV-07, P-STDIO-11: each request of an envelope connection stands for itself.
 #[tokio::test]
 async fn an_envelope_connection_wants_an_envelope_on_every_request() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         wire.result("tools/list", json!({})).await;
         let bare = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":"r","method":"tools/list"{params}}}"#);
         for (params, code, text) in [
@@ -86,6 +87,15 @@ async fn an_envelope_connection_wants_an_envelope_on_every_request() {
         let data = json!({ "supported": [ENVELOPE], "requested": HANDSHAKE });
         let refused = wire.error("tools/list", other).await;
         assert_eq!(refused, (-32022, "Unsupported protocol version".to_owned(), data));
+        assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
+    })
+    .await;
+}
+
+/// ENV-06: a version that is no text is refused before it is looked for among those that are served.
+#[tokio::test]
+async fn the_version_of_an_envelope_is_a_text() {
+    over_every_link(ENVELOPE, Needs::BodyAlone, async |mut wire| {
         let number = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": 2026 } });
         let refused = wire.error("tools/list", number).await;
         assert_eq!(refused.1, "the protocol-version envelope value must be a string");
@@ -112,7 +122,7 @@ fn noting() -> (Server, Diary) {
 /// ERA-02: what comes before the first request decides nothing; eight of them are heard, in order, before it.
 #[tokio::test]
 async fn early_notifications_are_kept_for_the_era_to_come() {
-    for link in Link::IN_PROCESS {
+    for link in Link::in_process(ENVELOPE, Needs::Connection) {
         let (server, diary) = noting();
         let mut wire = Wire::connect(link, server).await;
         wire.line("not json").await;
@@ -167,7 +177,7 @@ async fn an_early_notification_does_not_hold_up_the_handshake() {
 /// ERA-03, ERA-09, STDIO-05: an end before any request is an orderly end, and the other side sees it.
 #[tokio::test]
 async fn an_end_before_any_request_ends_the_server() {
-    for link in Link::ALL {
+    for link in Link::of(ENVELOPE, Needs::Connection) {
         let mut wire = Wire::fixture(link).await;
         wire.notify("notifications/initialized", json!({})).await;
         let (rest, ended) = wire.finish().await;
@@ -178,7 +188,7 @@ async fn an_end_before_any_request_ends_the_server() {
 /// ERA-08, P-STDIO-5, P-CAN-1: a cancelled request stays unanswered, also when it is named by its id's twin.
 #[tokio::test]
 async fn a_cancelled_request_is_never_answered() {
-    crate::wire::everywhere(async |mut wire| {
+    everywhere(Needs::Cancelling, async |mut wire| {
         let first = wire.request("tools/call", json!({ "name": "wait" })).await;
         let second = wire.request("tools/call", json!({ "name": "wait" })).await;
         wire.notify("notifications/cancelled", json!({ "requestId": first })).await;

@@ -6,6 +6,8 @@ mod asking;
 mod connection;
 mod coverage;
 mod eras;
+mod http;
+mod matrix;
 mod middleware;
 mod notifications;
 mod opening;

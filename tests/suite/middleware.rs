@@ -13,7 +13,8 @@ use duplexer_types::subscription::{SubscriptionsListenParams, SubscriptionsListe
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::wire::{Link, Wire, in_both_eras, initialize};
+use crate::matrix::{Link, in_both_eras};
+use crate::wire::{Wire, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
 type Diary = Arc<Mutex<Vec<String>>>;

@@ -9,7 +9,8 @@ use duplexer_types::methods;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::wire::{Link, Wire, everywhere, in_both_eras};
+use crate::matrix::{Link, Needs, everywhere, in_both_eras};
+use crate::wire::Wire;
 use crate::{ENVELOPE, HANDSHAKE};
 
 type Heard = mpsc::Receiver<String>;
@@ -108,7 +109,7 @@ async fn a_notification_of_the_envelope_era_is_anonymous() {
 /// P-RPC-5: whatever it is, a notification is not answered.
 #[tokio::test]
 async fn a_notification_is_never_answered() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         for method in ["notifications/x", "notifications/cancelled", "notifications/initialized", "x/y"] {
             wire.notify(method, json!({ "requestId": 99 })).await;
         }

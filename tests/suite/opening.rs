@@ -6,7 +6,8 @@ use duplexer_types::icon::Icon;
 use duplexer_types::lifecycle::Implementation;
 use serde_json::{Value, json};
 
-use crate::wire::{Link, Wire, error_of, initialize, over_every_link};
+use crate::matrix::{Link, Needs, over_every_link};
+use crate::wire::{Wire, error_of, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
 /// RUN-09, P-LEG-1, P-LEG-2: a revision with a handshake is echoed; any other becomes the newest of those.
@@ -21,7 +22,7 @@ async fn a_handshake_echoes_the_revision_it_can_speak() {
         (ENVELOPE, newest),
         ("1999-01-01", newest),
     ] {
-        for link in Link::ALL {
+        for link in Link::of(HANDSHAKE, Needs::Handshake) {
             let mut wire = Wire::fixture(link).await;
             let result = wire.result("initialize", initialize(asked, json!({}))).await;
             assert_eq!(result["protocolVersion"], told, "{asked}");
@@ -59,16 +60,18 @@ async fn a_server_introduces_itself_as_its_client_s_revision_can_say_it() {
         let expected = json!({ "protocolVersion": revision, "capabilities": {}, "serverInfo": info });
         assert_eq!(result, expected);
     }
-    let mut wire = Wire::connect(Link::Memory, fully_described()).await;
-    wire.open(ENVELOPE).await;
-    let result = wire.result("server/discover", json!({})).await;
-    assert_eq!(result["_meta"], json!({ "io.modelcontextprotocol/serverInfo": whole }));
+    for link in Link::in_process(ENVELOPE, Needs::Answers) {
+        let mut wire = Wire::connect(link, fully_described()).await;
+        wire.open(ENVELOPE).await;
+        let result = wire.result("server/discover", json!({})).await;
+        assert_eq!(result["_meta"], json!({ "io.modelcontextprotocol/serverInfo": whole }));
+    }
 }
 
 /// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5: what the server is, computed when asked; who it is, in `_meta` alone.
 #[tokio::test]
 async fn discovery_tells_what_a_handshake_would() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let result = wire.result("server/discover", json!({})).await;
         let quiet = json!({ "listChanged": false });
         let expected = json!({
@@ -104,7 +107,7 @@ async fn discovery_can_be_replaced() {
 /// RUN-07, CONN-01, SRV-02: before the handshake only `ping` is served.
 #[tokio::test]
 async fn before_the_handshake_only_ping_is_served() {
-    for link in Link::ALL {
+    for link in Link::of(HANDSHAKE, Needs::Handshake) {
         let mut wire = Wire::fixture(link).await;
         assert_eq!(wire.result("ping", json!({})).await, json!({}));
         let refused = (-32602, "Invalid request parameters".to_owned(), json!(""));
@@ -118,7 +121,7 @@ async fn before_the_handshake_only_ping_is_served() {
 /// CONN-02: a client that never shook hands but says it is ready is served.
 #[tokio::test]
 async fn a_bare_initialized_opens_the_connection() {
-    for link in Link::ALL {
+    for link in Link::of(HANDSHAKE, Needs::Handshake) {
         let mut wire = Wire::fixture(link).await;
         wire.notify("notifications/initialized", json!({})).await;
         assert_eq!(wire.result("tools/list", json!({})).await["tools"][0]["name"], "echo");
@@ -130,7 +133,7 @@ async fn a_bare_initialized_opens_the_connection() {
 /// DISP-21: whoever pipelines finds the connection open.
 #[tokio::test]
 async fn a_request_right_behind_the_handshake_is_served() {
-    for link in Link::ALL {
+    for link in Link::of(HANDSHAKE, Needs::Handshake) {
         let mut wire = Wire::fixture(link).await;
         let opening = wire.request("initialize", initialize(HANDSHAKE, json!({}))).await;
         let pipelined = wire.request("tools/list", json!({})).await;
@@ -142,7 +145,7 @@ async fn a_request_right_behind_the_handshake_is_served() {
 /// RUN-11: the facts of a connection are written once; asking again changes nothing.
 #[tokio::test]
 async fn a_second_handshake_is_refused_and_changes_nothing() {
-    for link in Link::ALL {
+    for link in Link::of(HANDSHAKE, Needs::Handshake) {
         let mut wire = Wire::fixture(link).await;
         wire.open("2025-03-26").await;
         let (code, ..) = wire.error("initialize", initialize(HANDSHAKE, json!({}))).await;
@@ -181,7 +184,7 @@ async fn a_run_can_say_something_else_in_its_handshake() {
 /// P-RPC-9, P-RPC-10, P-RPC-11, STDIO-02: arrays are frames in the one revision that has them.
 #[tokio::test]
 async fn batches_are_taken_where_they_were_negotiated() {
-    for link in Link::ALL {
+    for link in Link::of(ENVELOPE, Needs::Batches) {
         let mut wire = Wire::fixture(link).await;
         wire.open("2025-03-26").await;
         let list = |id: i64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });

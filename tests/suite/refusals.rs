@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::{Wire, everywhere, over_every_link};
+use crate::matrix::{Link, Needs, everywhere, over_every_link};
+use crate::wire::Wire;
 use crate::{ENVELOPE, HANDSHAKE};
 
 fn not_found(method: &str) -> (i64, String, Value) {
@@ -16,13 +17,13 @@ fn invalid() -> (i64, String, Value) {
 /// RUN-04, P-RPC-19: what a revision does not have is not found in it, whoever would handle it.
 #[tokio::test]
 async fn a_method_of_another_revision_is_not_found() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         for method in ["server/discover", "subscriptions/listen", "tasks/update"] {
             assert_eq!(wire.error(method, json!({})).await, not_found(method));
         }
     })
     .await;
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         for method in ["ping", "logging/setLevel", "resources/subscribe", "tasks/list", "tasks/result"] {
             assert_eq!(wire.error(method, json!({})).await, not_found(method));
         }
@@ -33,7 +34,7 @@ async fn a_method_of_another_revision_is_not_found() {
 /// RUN-03, RUN-04, RUN-05, RUN-06: existence, then params, then a handler.
 #[tokio::test]
 async fn the_first_reason_is_the_answer() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         assert_eq!(wire.error("no/such", json!({})).await, not_found("no/such"));
         // A method the server asks of clients is none of its own.
         assert_eq!(
@@ -55,7 +56,7 @@ async fn the_first_reason_is_the_answer() {
 /// RUN-05, RUN-06, RUN-07: the same before the handshake.
 #[tokio::test]
 async fn before_the_handshake_too_the_first_reason_is_the_answer() {
-    let mut wire = Wire::fixture(crate::wire::Link::Memory).await;
+    let mut wire = Wire::fixture(Link::Memory).await;
     assert_eq!(wire.error("no/such", json!({})).await, not_found("no/such"));
     assert_eq!(wire.error("resources/list", json!({})).await, not_found("resources/list"));
     assert_eq!(wire.error("resources/read", json!({})).await, invalid());
@@ -65,7 +66,7 @@ async fn before_the_handshake_too_the_first_reason_is_the_answer() {
 /// RUN-04: a notification's name makes no request, nor the other way round.
 #[tokio::test]
 async fn a_notification_with_an_id_is_a_method_nobody_has() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         for method in ["notifications/cancelled", "notifications/initialized", "notifications/progress"] {
             assert_eq!(wire.error(method, json!({})).await, not_found(method));
         }
@@ -76,7 +77,7 @@ async fn a_notification_with_an_id_is_a_method_nobody_has() {
 /// RUN-08, TYP-01: without params they are an empty object.
 #[tokio::test]
 async fn absent_params_are_an_empty_object() {
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         for params in ["", r#","params":null"#, r#","params":{}"#] {
             wire.line(&format!(r#"{{"jsonrpc":"2.0","id":"a","method":"tools/list"{params}}}"#)).await;
             assert_eq!(wire.answer_to("a").await["result"]["tools"][0]["name"], "echo");
@@ -90,7 +91,7 @@ async fn absent_params_are_an_empty_object() {
 /// RUN-19, DISP-32: an unmapped failure shows nothing of itself and ends nothing but its request.
 #[tokio::test]
 async fn a_failure_is_an_answer_without_detail() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         for tool in ["fail", "panic"] {
             let refused = wire.error("tools/call", json!({ "name": tool })).await;
             assert_eq!(refused, (-32603, "Internal server error".to_owned(), Value::Null));
@@ -104,7 +105,7 @@ async fn a_failure_is_an_answer_without_detail() {
 /// RUN-12, TYP-27: an error meant for the peer reaches it as it is.
 #[tokio::test]
 async fn a_deliberate_error_reaches_the_peer() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         let refused = wire.error("tools/call", json!({ "name": "refuse" })).await;
         assert_eq!(refused, (7, "told".to_owned(), json!({ "why": 1 })));
     })
@@ -114,7 +115,7 @@ async fn a_deliberate_error_reaches_the_peer() {
 /// TYP-18, P-LOG-4: an envelope's presence is the ladder's business, its form that of the params.
 #[tokio::test]
 async fn what_an_envelope_says_must_be_well_formed() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let key = |name: &str| format!("io.modelcontextprotocol/{name}");
         for (name, value) in [
             ("clientCapabilities", json!([])),
@@ -134,11 +135,11 @@ async fn what_an_envelope_says_must_be_well_formed() {
 /// EXT-03: a custom method has its revisions; elsewhere there is no such method.
 #[tokio::test]
 async fn a_custom_method_is_served_in_its_revisions_only() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         assert_eq!(wire.error("test/early", json!({})).await, not_found("test/early"));
     })
     .await;
-    over_every_link("2025-03-26", async |mut wire| {
+    over_every_link("2025-03-26", Needs::Handshake, async |mut wire| {
         assert_eq!(wire.result("test/early", json!({})).await, json!({}));
     })
     .await;
@@ -147,14 +148,14 @@ async fn a_custom_method_is_served_in_its_revisions_only() {
 /// EXT-05, P-MRTR-6: a client without the extension is told what it should have declared.
 #[tokio::test]
 async fn a_required_extension_must_be_declared() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         let text = "Client did not declare required extension 'com.example/x'";
         let data = json!({ "requiredCapabilities": { "extensions": { "com.example/x": {} } } });
         let refused = wire.error("tools/call", json!({ "name": "extension" })).await;
         assert_eq!(refused, (-32021, text.to_owned(), data));
     })
     .await;
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let declared = json!({ "extensions": { "com.example/x": {} } });
         let meta = json!({ "io.modelcontextprotocol/clientCapabilities": declared });
         assert_eq!(wire.tool_text("extension", meta).await, "declared");

@@ -8,7 +8,8 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use duplexer_types::wire::{CacheScope, Freshness};
 use serde_json::{Value, json};
 
-use crate::wire::{Link, Wire, everywhere, in_both_eras, over_every_link};
+use crate::matrix::{Link, Needs, everywhere, in_both_eras, over_every_link};
+use crate::wire::Wire;
 use crate::{ENVELOPE, HANDSHAKE};
 
 fn stamp(name: &str, version: &str) -> Value {
@@ -18,7 +19,7 @@ fn stamp(name: &str, version: &str) -> Value {
 /// RUN-15, RUN-16, P-RES-1, P-META-8: the stamp of the envelope era, and none before it; errors have none either.
 #[tokio::test]
 async fn every_result_of_the_envelope_era_is_stamped() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let result = wire.result("test/nothing", json!({})).await;
         assert_eq!(result, json!({ "resultType": "complete", "_meta": stamp("fixture", "1.2.3") }));
         let result = wire.tool("echo").await["result"].clone();
@@ -28,7 +29,7 @@ async fn every_result_of_the_envelope_era_is_stamped() {
         assert_eq!(wire.tool("refuse").await["error"].get("_meta"), None);
     })
     .await;
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         assert_eq!(wire.result("test/nothing", json!({})).await, json!({}));
         let result = wire.tool("echo").await["result"].clone();
         assert_eq!(result, json!({ "content": [{ "type": "text", "text": "nothing" }] }));
@@ -39,7 +40,7 @@ async fn every_result_of_the_envelope_era_is_stamped() {
 /// RUN-12, SRV-03: a custom method answers with any object, with nothing, and with nothing else.
 #[tokio::test]
 async fn a_custom_result_is_an_object() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         let result = wire.result("test/echo", json!({ "a": [null] })).await;
         assert_eq!(result["a"], json!([null]));
         let text = "Handler returned an invalid result".to_owned();
@@ -51,7 +52,7 @@ async fn a_custom_result_is_an_object() {
 /// CACHE-02, CACHE-04, TYP-19: what the handler set wins member by member; a handshake client sees none of it.
 #[tokio::test]
 async fn unset_freshness_takes_the_hint() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let fresh = |result: Value| (result["ttlMs"].clone(), result["cacheScope"].clone());
         let tools = wire.result("tools/list", json!({})).await;
         assert_eq!(fresh(tools), (json!(1000), json!("private")));
@@ -61,7 +62,7 @@ async fn unset_freshness_takes_the_hint() {
         assert_eq!(fresh(call), (Value::Null, Value::Null));
     })
     .await;
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         let tools = wire.result("tools/list", json!({})).await;
         assert_eq!(tools.as_object().unwrap().len(), 1);
     })
@@ -71,7 +72,7 @@ async fn unset_freshness_takes_the_hint() {
 /// MRTR-01, MRTR-03, CACHE-03, P-MRTR-1, P-MRTR-4, P-MRTR-20: input is asked for where the era has that, without freshness.
 #[tokio::test]
 async fn input_is_asked_for_in_the_envelope_era_only() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let expected = json!({
             "inputRequests": { "roots": { "method": "roots/list", "params": {} } },
             "resultType": "input_required", "_meta": stamp("fixture", "1.2.3"),
@@ -84,7 +85,7 @@ async fn input_is_asked_for_in_the_envelope_era_only() {
         assert_eq!((&prompt["requestState"], prompt.get("ttlMs")), (&json!("later"), None));
     })
     .await;
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         let text = "Handler returned an invalid result".to_owned();
         let refused = wire.error("tools/call", json!({ "name": "input" })).await;
         assert_eq!(refused, (-32603, text, Value::Null));
@@ -95,13 +96,13 @@ async fn input_is_asked_for_in_the_envelope_era_only() {
 /// P-MRTR-1, TYP-22: a method that cannot ask for input must not, however it says so.
 #[tokio::test]
 async fn input_is_not_asked_for_by_other_methods() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let asks = json!({ "resultType": "input_required", "requestState": "x" });
         let text = "Handler returned an invalid result".to_owned();
         assert_eq!(wire.error("test/echo", asks).await, (-32603, text, Value::Null));
     })
     .await;
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         let data = json!({ "resultType": "input_required" });
         assert_eq!(wire.result("test/echo", data.clone()).await, data);
     })
@@ -111,7 +112,7 @@ async fn input_is_not_asked_for_by_other_methods() {
 /// RUN-17, TYP-21: what cannot be said is -32603, with nothing of it on the wire.
 #[tokio::test]
 async fn a_result_that_cannot_be_said_is_an_internal_error() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         let (code, _, data) = wire.error("tools/call", json!({ "name": "unsayable" })).await;
         assert_eq!((code, data), (-32603, Value::Null));
         assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
@@ -122,12 +123,12 @@ async fn a_result_that_cannot_be_said_is_an_internal_error() {
 /// RUN-14: a kind that an extension defines is stamped and otherwise left alone; the handshake era has no such thing.
 #[tokio::test]
 async fn an_extension_s_kind_of_result_passes_in_the_envelope_era() {
-    over_every_link(ENVELOPE, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let expected = json!({ "resultType": "odd", "extra": 1, "_meta": stamp("fixture", "1.2.3") });
         assert_eq!(wire.tool("odd").await["result"], expected);
     })
     .await;
-    over_every_link(HANDSHAKE, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
         let (code, text, _) = wire.error("tools/call", json!({ "name": "odd" })).await;
         assert_eq!((code, &*text), (-32603, "Handler returned an invalid result"));
     })
@@ -145,11 +146,13 @@ async fn the_handler_s_own_identity_wins() {
         };
         Server::builder("s").version("1").on(methods::ToolsCall, call).build().unwrap()
     };
-    let mut wire = Wire::connect(Link::Memory, server()).await;
-    wire.open(ENVELOPE).await;
-    let own = wire.tool(r#"{"name":"own","version":"0"}"#).await;
-    assert_eq!(own["result"]["_meta"], stamp("own", "0"));
-    assert_eq!(wire.tool("null").await["result"]["_meta"], stamp("s", "1"));
+    for link in Link::in_process(ENVELOPE, Needs::Answers) {
+        let mut wire = Wire::connect(link, server()).await;
+        wire.open(ENVELOPE).await;
+        let own = wire.tool(r#"{"name":"own","version":"0"}"#).await;
+        assert_eq!(own["result"]["_meta"], stamp("own", "0"));
+        assert_eq!(wire.tool("null").await["result"]["_meta"], stamp("s", "1"));
+    }
 }
 
 /// RUN-13: whoever answers with finished text owns all of it.

@@ -8,7 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::wire::{Link, Wire, error_of, everywhere, initialize};
+use crate::matrix::{Link, Needs, everywhere};
+use crate::wire::{Wire, error_of, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
 /// The whole budget, and what a loaded machine may take on top of it.
@@ -46,7 +47,7 @@ async fn blocked(threads: usize) -> Wire {
 /// DISP-34, STDIO-05, P-STDIO-6: whatever was piped in is answered before the end.
 #[tokio::test]
 async fn everything_piped_in_is_answered() {
-    everywhere(async |mut wire| {
+    everywhere(Needs::Connection, async |mut wire| {
         let mut ids = Vec::new();
         for _ in 0..200 {
             ids.push(wire.request("tools/call", json!({ "name": "echo" })).await);

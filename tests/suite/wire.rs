@@ -7,6 +7,7 @@ use std::time::Duration;
 use duplexer_core::dispatch::{DispatchOptions, RunError};
 use duplexer_core::server::{Running, Server, StreamServer};
 use duplexer_core::transport::{TransportContext, lines};
+use duplexer_http::{Responses, StreamableHttp};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe;
@@ -14,29 +15,14 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::{ENVELOPE, HANDSHAKE};
+use crate::matrix::Link;
+use crate::{ENVELOPE, http};
 
 /// Longer than anything takes; a test that waits for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-type Reader = Box<dyn AsyncRead + Send + Unpin>;
-type Writer = Box<dyn AsyncWrite + Send + Unpin>;
-
-/// What a connection runs over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
-    Memory,
-    /// Pipes of the operating system, within this process.
-    Pipe,
-    /// The standard streams of a server process.
-    Child,
-}
-
-impl Link {
-    pub const ALL: [Self; 3] = [Self::Memory, Self::Pipe, Self::Child];
-    /// Those that a server made by the test itself can be reached over.
-    pub const IN_PROCESS: [Self; 2] = [Self::Memory, Self::Pipe];
-}
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A connection in raw frames. Whatever went over it is printed when its test fails.
 pub struct Wire {
@@ -75,12 +61,17 @@ impl Wire {
     pub async fn fixture(link: Link) -> Self {
         match link {
             Link::Child => Self::spawn(Stdio::null()),
-            Link::Memory | Link::Pipe => Self::connect(link, duplexer_tests::server()).await,
+            _ => Self::connect(link, duplexer_tests::server()).await,
         }
     }
 
     /// A server within this process; nobody ends its lifespans.
     pub async fn connect(link: Link, server: Server) -> Self {
+        match link {
+            Link::HttpJson => return Self::post(server, Responses::JsonOnly),
+            Link::HttpStream => return Self::post(server, Responses::Streaming),
+            Link::Memory | Link::Pipe | Link::Child => {}
+        }
         let running = server.start().await.unwrap();
         Self::connect_to(link, &running, DispatchOptions::default())
     }
@@ -91,6 +82,14 @@ impl Wire {
         let transport = lines::over(there, back, context, lines::DEFAULT_LIMIT);
         let mut runs = JoinSet::new();
         runs.spawn(StreamServer::new(running, transport, options).0.run());
+        Self::new(forth, here, Served::Here(runs))
+    }
+
+    fn post(server: Server, form: Responses) -> Self {
+        let ((there, here), (forth, back)) = (directed(Link::Memory), directed(Link::Memory));
+        let service = StreamableHttp::builder(server).responses(form).build().unwrap();
+        let mut runs = JoinSet::new();
+        runs.spawn(http::carry(service, form, there, back));
         Self::new(forth, here, Served::Here(runs))
     }
 
@@ -281,12 +280,19 @@ impl Drop for Wire {
 }
 
 fn directed(link: Link) -> (Reader, Writer) {
-    if link == Link::Memory {
-        let (reader, writer) = tokio::io::duplex(1 << 16);
-        return (Box::new(reader), Box::new(writer));
+    match link {
+        Link::Memory => {
+            let (reader, writer) = tokio::io::duplex(1 << 16);
+            (Box::new(reader), Box::new(writer))
+        }
+        Link::Pipe => {
+            let (writer, reader) = pipe::pipe().unwrap();
+            (Box::new(reader), Box::new(writer))
+        }
+        Link::Child | Link::HttpJson | Link::HttpStream => {
+            panic!("{link:?} is no stream within this process")
+        }
     }
-    let (writer, reader) = pipe::pipe().unwrap();
-    (Box::new(reader), Box::new(writer))
 }
 
 /// Params of a handshake.
@@ -318,33 +324,4 @@ pub fn error_of(answer: &Value) -> (i64, String, Value) {
     let error = &answer["error"];
     let code = error["code"].as_i64().unwrap_or_else(|| panic!("an error: {answer}"));
     (code, error["message"].as_str().unwrap().to_owned(), error["data"].clone())
-}
-
-/// Runs a behaviour against the fixture over every link, in both eras.
-pub async fn everywhere<F: Future<Output = ()>>(behaviour: impl Fn(Wire) -> F) {
-    over_every_link(HANDSHAKE, &behaviour).await;
-    over_every_link(ENVELOPE, &behaviour).await;
-}
-
-/// Runs a behaviour of one revision against the fixture over every link.
-pub async fn over_every_link<F: Future<Output = ()>>(revision: &str, behaviour: impl Fn(Wire) -> F) {
-    for link in Link::ALL {
-        let mut wire = Wire::fixture(link).await;
-        wire.open(revision).await;
-        behaviour(wire).await;
-    }
-}
-
-/// Runs a behaviour of a server of its own over every link within this process, in both eras.
-pub async fn in_both_eras<F: Future<Output = ()>>(
-    server: impl Fn() -> Server,
-    behaviour: impl Fn(Wire) -> F,
-) {
-    for revision in [HANDSHAKE, ENVELOPE] {
-        for link in Link::IN_PROCESS {
-            let mut wire = Wire::connect(link, server()).await;
-            wire.open(revision).await;
-            behaviour(wire).await;
-        }
-    }
 }

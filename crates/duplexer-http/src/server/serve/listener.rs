@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// How long to wait when no connection can be accepted, which is when descriptors have run out.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// A source of connections: TCP, or something on top of it such as TLS.
+/// A source of connections: TCP, or something on top of it such as TLS, of which `tests/tls.rs` is an example.
 pub trait Listener: Send + 'static {
     /// A connection.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
