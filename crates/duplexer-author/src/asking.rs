@@ -179,3 +179,43 @@ fn read<T: DeserializeOwned>(key: &str, content: &Json, made: Generated) -> Resu
 fn unfit(key: &str, reason: &str) -> McpError {
     McpError::new(ErrorCode::INVALID_PARAMS, format!("The answer to '{key}' cannot be used: {reason}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is of interest")]
+    struct Flat {
+        name: String,
+        age: Option<u8>,
+        size: Size,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Size {
+        Small,
+        Large,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is of interest")]
+    struct Nested {
+        inner: Flat,
+    }
+
+    /// ELI-01: fields are primitives or choices, what is optional is not required, and anything else is the author's mistake.
+    #[test]
+    fn a_form_is_flat() {
+        let (flat, _) = form::<Flat>().unwrap();
+        assert_eq!(flat.properties.len(), 3);
+        assert_eq!(flat.required.as_deref(), Some(&["name".to_owned(), "size".to_owned()][..]));
+        assert!(matches!(flat.properties.get("size"), Some(PrimitiveSchema::Enum(_))));
+        let mistake = form::<Nested>().unwrap_err();
+        let cause = std::error::Error::source(&mistake).unwrap().to_string();
+        assert_eq!(cause, "Nested is not a form: 'inner' is neither text, a number, a boolean nor a choice");
+    }
+}

@@ -158,7 +158,7 @@ async fn users_may_decline_or_go_away() {
     .await;
 }
 
-/// MRTR-11: answers are read into the type, and what does not fit is refused.
+/// MRTR-11, ELI-02: answers are read into the type, and what does not fit is refused.
 #[tokio::test]
 async fn an_answer_that_does_not_follow_its_form_is_refused() {
     let server = Server::builder("test")

@@ -296,7 +296,7 @@ async fn output_is_checked_against_its_schema() {
     .await;
 }
 
-/// TOOL-05, NAME-01: mistakes are found when the server is built, and the text says what to change.
+/// TOOL-05, NAME-01, HDR-04: mistakes are found when the server is built, and the text says what to change.
 #[test]
 fn mistakes_fail_the_build() {
     let check = |tool: Tool<()>, expected: &str| {
