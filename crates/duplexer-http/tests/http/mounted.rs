@@ -172,3 +172,22 @@ fn settings_are_checked_when_the_service_is_built() {
         assert!(error.contains(text), "{error}");
     }
 }
+
+/// The service is a route of an application that has others, at its path with and without a trailing slash.
+#[tokio::test]
+async fn a_router_mounts_the_service_among_its_own_routes() {
+    let stage = Arc::new(Stage::default());
+    let service = StreamableHttp::new(server(&stage));
+    let mut application: axum::Router = axum::Router::new()
+        .route("/about", axum::routing::get(async || "ours"))
+        .route_service("/mcp", service.clone())
+        .route_service("/mcp/", service);
+    for path in ["/mcp", "/mcp/"] {
+        let post = Post::envelope("server/discover", serde_json::json!({})).path(path);
+        let Ok(response) = application.call(request(&post)).await;
+        assert_eq!(response.status(), 200, "{path}");
+    }
+    let about = Request::get("/about").body(Text::new("")).unwrap();
+    let Ok(response) = application.call(about).await;
+    assert_eq!(response.status(), 200);
+}
