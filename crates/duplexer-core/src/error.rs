@@ -7,6 +7,8 @@ use std::error::Error;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 
+use crate::dispatch::contain::contain;
+
 /// Any error, boxed.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -57,7 +59,16 @@ impl McpError {
     }
 
     /// The one place where a failure becomes what the peer sees; what it must not see is logged here.
+    ///
+    /// How an error describes itself is its author's code: a panic there is a failure without a description.
     pub fn to_wire(&self, method: &str) -> ErrorObject {
+        contain(|| self.described(method)).unwrap_or_else(|_| {
+            tracing::error!(method, "a handler failed with an error that panics when it is described");
+            ErrorObject::internal()
+        })
+    }
+
+    fn described(&self, method: &str) -> ErrorObject {
         match self {
             Self::Refused(error) => error.clone(),
             Self::InvalidParams(cause) => {
@@ -184,6 +195,18 @@ mod tests {
         for hidden in [McpError::internal("secret"), McpError::panicked(&"secret"), McpError::panicked(&5)] {
             assert_eq!(hidden.to_wire("m"), ErrorObject::internal());
         }
+    }
+
+    /// A failure is answered whatever its error does when it is looked at.
+    #[test]
+    fn an_error_that_panics_when_described_is_an_internal_error() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{}", burst())]
+        struct Bursting;
+        fn burst() -> &'static str {
+            panic!("secret")
+        }
+        assert_eq!(McpError::internal(Bursting).to_wire("m"), ErrorObject::internal());
     }
 
     /// TYP-27: the refusal names the method.

@@ -9,7 +9,7 @@ use duplexer_core::transport::{
     FrameReader, FrameWriter, Frames, Hints, Incoming, Transport, TransportContext, TransportError,
 };
 use duplexer_types::jsonrpc::{self, Frame, RequestId};
-use duplexer_types::meta::RequestMeta;
+use duplexer_types::meta::is_envelope;
 use duplexer_types::methods::{Cancelled, Notification};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
@@ -127,7 +127,7 @@ impl Writer {
         let read = std::str::from_utf8(&frame).ok().and_then(|text| jsonrpc::read(text).ok());
         match read {
             Some(Frame::Request { id, call }) => {
-                let cancel = if is_enveloped(call.meta) { Cancel::Abort } else { Cancel::Tell };
+                let cancel = if call.meta.is_some_and(is_envelope) { Cancel::Abort } else { Cancel::Tell };
                 let own = id.clone();
                 let abort = self.exchanges.spawn(async move {
                     exchange::request(endpoint, inbox, own.clone(), frame, hints).await;
@@ -196,11 +196,6 @@ impl FrameWriter for Writer {
         self.inbox = None;
         Poll::Ready(Ok(()))
     }
-}
-
-/// Whether a request says of itself in which revision it is written.
-fn is_enveloped(meta: Option<&str>) -> bool {
-    meta.and_then(|meta| RequestMeta::read(meta).ok()).is_some_and(|meta| meta.protocol_version.is_some())
 }
 
 fn cancelled_id(params: &str) -> Option<RequestId> {

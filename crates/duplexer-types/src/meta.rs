@@ -169,6 +169,15 @@ fn collect<'a>(text: &'a str, found: &mut [Option<&'a str>; KNOWN.len()]) -> Res
     scanner.end().map_err(not_an_object)
 }
 
+/// Whether a `_meta` is an envelope: it names a revision, whatever that is.
+pub fn is_envelope(meta: &str) -> bool {
+    match RequestMeta::read(meta) {
+        Ok(meta) => meta.protocol_version.is_some(),
+        Err(InvalidMeta::Repeated(_)) => meta.contains(key::PROTOCOL_VERSION),
+        Err(InvalidMeta::NotAnObject) => false,
+    }
+}
+
 /// The `_meta` that every request of the envelope era carries.
 pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> Members {
     [

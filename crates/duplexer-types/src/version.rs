@@ -41,6 +41,11 @@ impl ProtocolVersion {
         &[Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
     /// The revisions in which every request carries its envelope, oldest first.
     pub const ENVELOPE: &[Self] = &[Self::V2026_07_28];
+    /// The revisions of the envelope era as they are named to clients.
+    pub fn envelope_names() -> Vec<&'static str> {
+        Self::ENVELOPE.iter().map(|version| version.as_str()).collect()
+    }
+
     /// The newest revision of the handshake era.
     pub const LATEST_HANDSHAKE: Self = Self::V2025_11_25;
     /// The newest revision of the envelope era.

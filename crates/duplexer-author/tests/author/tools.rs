@@ -1,7 +1,7 @@
 //! Tools made with the builder.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use duplexer::{CallToolResult, Content, Context, Json, McpError, Server, ServerExt, Tool, ToolError};
@@ -195,9 +195,16 @@ async fn a_context_and_its_state_come_before_the_arguments() {
 /// Peers B32: a blocking tool runs on a thread of its own, and its panic is one failed request.
 #[tokio::test]
 async fn blocking_tools_delay_nobody() {
+    // Two calls meet while both block their thread; one after the other they would wait in vain.
+    let inside = Arc::new((Mutex::new(0_u32), Condvar::new()));
     let server = Server::builder("test")
-        .tool(Tool::new("block").blocking(|Add { a, b }| {
-            std::thread::sleep(Duration::from_millis(20));
+        .tool(Tool::new("block").blocking(move |Add { a, b }| {
+            let mut count = inside.0.lock().unwrap();
+            *count += 1;
+            inside.1.notify_all();
+            let met = |count: &mut u32| !count.is_multiple_of(2);
+            let waited = inside.1.wait_timeout_while(count, Duration::from_secs(10), met).unwrap();
+            assert!(!waited.1.timed_out(), "the other call did not start");
             a * b
         }))
         .tool(Tool::new("burst").blocking(|| -> i64 { panic!("on its thread") }))

@@ -57,8 +57,8 @@ impl Pin {
         match version.parse::<ProtocolVersion>() {
             Ok(known) if known.era() == Era::Envelope => Ok(Self { version: known, prior: None }),
             _ => {
-                let known: Vec<_> = ProtocolVersion::ENVELOPE.iter().map(|known| known.as_str()).collect();
-                Err(InvalidPin { version: version.to_owned(), known: known.join(", ") })
+                let known = ProtocolVersion::envelope_names().join(", ");
+                Err(InvalidPin { version: version.to_owned(), known })
             }
         }
     }

@@ -19,7 +19,7 @@ use super::jsonrpc::{FailureMode, RunError};
 use super::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
 use super::{CallContext, Dispatch, Inbound, Intercept, Invocation, lock};
 use crate::error::{CallError, McpError};
-use crate::transport::{BackChannel, TransportContext};
+use crate::transport::TransportContext;
 
 /// One end of an in-process connection.
 pub struct DirectDispatcher {
@@ -182,9 +182,4 @@ impl fmt::Debug for DirectPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DirectPeer")
     }
-}
-
-/// Whether the other end can be asked something by a handler of this one.
-fn back_channel(side: &Side) -> BackChannel {
-    side.context.back_channel
 }

@@ -13,6 +13,7 @@ use duplexer_types::json::{Json, Members};
 use duplexer_types::jsonrpc::{Body, RequestId};
 
 use super::clock::CallClock;
+use super::contain::contain;
 use crate::error::CallError;
 
 /// A boxed future, for traits that must be objects.
@@ -192,7 +193,16 @@ impl Progress {
 
 /// Called in the order the notifications arrive, on the connection's own task: it must not block.
 #[derive(Clone)]
-pub struct ProgressCallback(pub(crate) Arc<dyn Fn(Progress) + Send + Sync>);
+pub struct ProgressCallback(Arc<dyn Fn(Progress) + Send + Sync>);
+
+impl ProgressCallback {
+    /// Tells the caller how far its request is. A panic is the caller's own affair.
+    pub(crate) fn call(&self, progress: Progress) {
+        if contain(|| (self.0)(progress)).is_err() {
+            tracing::error!("a progress callback panicked");
+        }
+    }
+}
 
 impl fmt::Debug for ProgressCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

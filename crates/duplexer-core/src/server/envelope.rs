@@ -10,13 +10,12 @@ use duplexer_types::capabilities::ClientCapabilities;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::logging::LoggingLevel;
-use duplexer_types::meta::{InvalidMeta, RequestMeta, key};
+use duplexer_types::meta::{self, InvalidMeta, RequestMeta, key};
 use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use serde::Deserialize;
 
 use super::connection::Connection;
-use super::lifecycle::served_envelopes;
 use super::registry::Running;
 use crate::dispatch::{Invocation, Outbound};
 
@@ -25,11 +24,7 @@ pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
 
 /// Whether a message carries an envelope: its `_meta` names a revision, whatever that is.
 pub fn is_enveloped(message: &Invocation) -> bool {
-    message.meta().is_some_and(|meta| match RequestMeta::read(meta) {
-        Ok(meta) => meta.protocol_version.is_some(),
-        Err(InvalidMeta::Repeated(_)) => meta.contains(key::PROTOCOL_VERSION),
-        Err(InvalidMeta::NotAnObject) => false,
-    })
+    message.meta().is_some_and(meta::is_envelope)
 }
 
 /// Climbs the ladder: the revision to serve the request in, or why it is refused.
@@ -56,21 +51,20 @@ fn climb<'a>(
     headers: Option<HeaderLookup<'_>>,
 ) -> Result<(ProtocolVersion, RequestMeta<'a>), ErrorObject> {
     let meta = read_meta(message)?;
-    let (Some(version), Some(_)) = (meta.protocol_version, meta.client_capabilities) else {
+    if meta.protocol_version.is_none() || meta.client_capabilities.is_none() {
         return Err(missing_keys(&meta));
-    };
+    }
     let named = meta.version();
     if let Some(lookup) = headers {
         check_headers(message, named.as_deref(), lookup)?;
     }
     let Some(named) = named else {
         let text = "the protocol-version envelope value must be a string";
-        tracing::debug!(bytes = version.len(), "an envelope's version is not a string");
         return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
     };
     match named.parse::<ProtocolVersion>() {
         Ok(version) if version.era() == Era::Envelope => Ok((version, meta)),
-        _ => Err(ErrorObject::unsupported_version(&served_envelopes(), &named)),
+        _ => Err(ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &named)),
     }
 }
 

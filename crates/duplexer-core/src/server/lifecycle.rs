@@ -54,11 +54,6 @@ pub fn negotiate(requested: &str) -> ProtocolVersion {
     }
 }
 
-/// The revisions that are named to clients of the envelope era.
-pub(crate) fn served_envelopes() -> Vec<&'static str> {
-    ProtocolVersion::ENVELOPE.iter().map(|version| version.as_str()).collect()
-}
-
 fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
     let params: InitializeParams = cx.params()?;
     if cx.connection().is_agreed() {
@@ -108,7 +103,7 @@ fn told_version(outcome: &Outcome) -> String {
 #[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]
 fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
     let server = cx.server().server();
-    let versions: Vec<String> = served_envelopes().into_iter().map(Into::into).collect();
+    let versions: Vec<String> = ProtocolVersion::envelope_names().into_iter().map(Into::into).collect();
     let mut result = DiscoverResult::new(versions, server.capabilities(cx.protocol_version()));
     result.instructions = server.instructions().map(Into::into);
     Ok(Outcome::of(result))

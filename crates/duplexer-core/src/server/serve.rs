@@ -105,7 +105,7 @@ pub async fn serve_envelope(
     headers: Option<HeaderLookup<'_>>,
     prepare: impl FnOnce(Connection) -> Connection,
 ) -> Result<Shaped, McpError> {
-    static NOWHERE: LazyLock<Way> = LazyLock::new(|| Arc::new(NoChannel));
+    static NOWHERE: LazyLock<Arc<dyn Outbound>> = LazyLock::new(|| Arc::new(NoChannel));
     let message = message.into();
     let connection = prepare(envelope::open(&message, headers, Arc::clone(&NOWHERE))?);
     if let Some(lookup) = headers {
@@ -154,6 +154,3 @@ impl Drop for CloseOnDrop<'_> {
         }
     }
 }
-
-/// The way to the client of a connection that has one.
-pub(crate) type Way = Arc<dyn Outbound>;

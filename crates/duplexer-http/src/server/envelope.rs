@@ -36,8 +36,7 @@ fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
         let version = String::from_utf8_lossy(version);
         let known = version.trim().parse::<ProtocolVersion>();
         if !known.is_ok_and(|version| version.era() == Era::Envelope) {
-            let served: Vec<_> = ProtocolVersion::ENVELOPE.iter().map(|served| served.as_str()).collect();
-            let error = ErrorObject::unsupported_version(&served, &version);
+            let error = ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &version);
             return Err(reply::refusal(StatusCode::BAD_REQUEST, None, &error).into());
         }
     }

@@ -34,11 +34,10 @@ pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refus
 }
 
 fn not_served(message: &Message) -> Reply {
-    let served: Vec<_> = ProtocolVersion::ENVELOPE.iter().map(|version| version.as_str()).collect();
     let text = format!(
         "{} header is missing or names a revision that is not served here; served: {}",
         headers::PROTOCOL_VERSION.lower,
-        served.join(", ")
+        ProtocolVersion::envelope_names().join(", ")
     );
     let id = if let Message::Request(id, _) = message { Some(id) } else { None };
     reply::refusal(StatusCode::BAD_REQUEST, id, &ErrorObject::new(ErrorCode::HEADER_MISMATCH, text))

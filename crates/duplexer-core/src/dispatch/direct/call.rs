@@ -9,9 +9,9 @@ use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::meta::key;
 
-use super::{Receive, Side, back_channel};
+use super::{Receive, Side};
 use crate::dispatch::clock::CallClock;
-use crate::dispatch::contain::{Contained, contain};
+use crate::dispatch::contain::Contained;
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::correlator::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
@@ -88,7 +88,7 @@ async fn handle(receiver: &dyn Receive, cx: CallContext, call: Invocation) -> Re
 
 /// What the caller sees of a failure: its text too, where a test asks for it.
 fn show(there: &Side, failure: &McpError, method: &str) -> ErrorObject {
-    let error = contain(|| failure.to_wire(method)).unwrap_or_else(|_| ErrorObject::internal());
+    let error = failure.to_wire(method);
     if there.failures == FailureMode::Raise && !failure.is_deliberate() {
         let text = std::error::Error::source(failure)
             .map_or_else(|| failure.to_string(), |cause| Chain(cause).to_string());
@@ -183,9 +183,7 @@ impl DirectCall {
         let Ok(text) = text_of(params) else { return false };
         match signals::progress(Some(&text)) {
             Some((token, progress)) if token == self.token => {
-                if contain(|| (callback.0)(progress)).is_err() {
-                    tracing::error!(%token, "a progress callback panicked");
-                }
+                callback.call(progress);
                 true
             }
             _ => false,
@@ -195,7 +193,7 @@ impl DirectCall {
 
 impl Outbound for DirectCall {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
-        if self.has_ended() || back_channel(&self.callee) == BackChannel::Closed {
+        if self.has_ended() || self.callee.context.back_channel == BackChannel::Closed {
             return Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))));
         }
         Box::pin(self::request(Arc::clone(&self.callee), Arc::clone(&self.caller), request))

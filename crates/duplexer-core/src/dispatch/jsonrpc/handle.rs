@@ -5,7 +5,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, Body};
 
 use super::CancelMode;
@@ -51,7 +50,7 @@ impl<I: Inbound> Connection<I> {
             let method = call.method().to_owned();
             let handler = async { Arc::clone(&connection.inbound).notification(cx, call).await };
             if let Run::Panicked(error) = connection.supervise(None, handler).await {
-                shown(&error, &method);
+                error.to_wire(&method);
                 connection.core.raise(error);
             }
             lock(&connection.core.table).load.notifications -= 1;
@@ -155,13 +154,8 @@ fn write_answer<B: Body>(
         Err(failure) => failure,
     };
     frame.clear();
-    jsonrpc::write_failure(frame, Some(&call.id), &shown(&failure, method));
+    jsonrpc::write_failure(frame, Some(&call.id), &failure.to_wire(method));
     Some(failure)
-}
-
-/// What the peer sees of a failure. How an author's error describes itself is the author's code as well.
-fn shown(failure: &McpError, method: &str) -> ErrorObject {
-    contain(|| failure.to_wire(method)).unwrap_or_else(|_| ErrorObject::internal())
 }
 
 /// Resolves when a handler is to be dropped.

@@ -1,14 +1,11 @@
 //! What is to be done when a connection ends.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Mutex;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::dispatch::{BoxFuture, lock};
+use crate::dispatch::{BoxFuture, Contained, lock};
 
 /// How long the hooks of one connection may take together.
 pub(crate) const CLOSE_BUDGET: Duration = Duration::from_secs(5);
@@ -39,7 +36,7 @@ impl CloseStack {
         }
         let all = async {
             while let Some(hook) = self.pop() {
-                contained(async move { hook().await }).await;
+                contained(Box::pin(async move { hook().await })).await;
             }
         };
         if timeout(budget, all).await.is_err() {
@@ -58,15 +55,10 @@ impl CloseStack {
 }
 
 /// Runs something of the author's; a panic ends it and nothing else.
-pub(crate) async fn contained(work: impl Future<Output = ()>) {
-    let mut work = pin!(work);
-    std::future::poll_fn(|cx| {
-        catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))).unwrap_or_else(|_| {
-            tracing::error!("a hook panicked");
-            Poll::Ready(())
-        })
-    })
-    .await;
+pub(crate) async fn contained(work: BoxFuture<'static, ()>) {
+    if let Err(failure) = Contained::of(work).await {
+        tracing::error!(%failure, "a hook panicked");
+    }
 }
 
 #[cfg(test)]

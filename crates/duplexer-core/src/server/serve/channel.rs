@@ -1,10 +1,11 @@
 //! The shared channel of an envelope-era stream: what may travel on it beside any request.
 
+use std::sync::Arc;
+
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::Method;
 
-use super::Way;
 use crate::dispatch::{BoxFuture, NotifyOnly, Outbound, OutboundRequest, Sending};
 use crate::error::CallError;
 use crate::server::context::is_change;
@@ -13,7 +14,7 @@ use crate::server::context::is_change;
 pub(crate) struct EnvelopeStream(NotifyOnly);
 
 impl EnvelopeStream {
-    pub(crate) fn new(peer: Way) -> Self {
+    pub(crate) fn new(peer: Arc<dyn Outbound>) -> Self {
         Self(NotifyOnly::new(peer))
     }
 }

@@ -12,12 +12,11 @@ use duplexer_types::version::{Era, ProtocolVersion, feature};
 
 use tokio::sync::OnceCell;
 
-use super::{CloseOnDrop, EnvelopeStream, Way, serve_one};
-use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, lock};
+use super::{CloseOnDrop, EnvelopeStream, serve_one};
+use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, Outbound, lock};
 use crate::error::McpError;
 use crate::server::connection::{Connection, contained};
 use crate::server::envelope;
-use crate::server::lifecycle::served_envelopes;
 use crate::server::registry::Running;
 use crate::server::runner::{ServerRunner, Shaped};
 use crate::transport::{BackChannel, TransportContext};
@@ -33,7 +32,7 @@ pub(super) struct EraRouter {
     early: Mutex<VecDeque<Invocation>>,
     /// Set when those have been handled; whatever comes after them waits for it.
     replayed: OnceCell<()>,
-    peer: Way,
+    peer: Arc<dyn Outbound>,
     /// The transport's context without its back-channel, made once for a stream.
     one_way: Mutex<Option<OneWay>>,
 }
@@ -45,11 +44,11 @@ struct OneWay {
 
 enum Decided {
     Handshake(ServerRunner),
-    Envelope(Way),
+    Envelope(Arc<dyn Outbound>),
 }
 
 impl EraRouter {
-    pub(super) fn new(running: Running, peer: Way) -> Self {
+    pub(super) fn new(running: Running, peer: Arc<dyn Outbound>) -> Self {
         Self {
             running,
             era: OnceLock::new(),
@@ -97,7 +96,8 @@ impl EraRouter {
             .get_or_init(|| async {
                 while let Some(notification) = self.next_early() {
                     let cx = CallContext::new(None, Arc::clone(&cx.transport), Arc::clone(&cx.channel));
-                    let mut told = Box::pin(contained(Arc::clone(self).tell_early(cx, notification)));
+                    let mut told =
+                        Box::pin(contained(Box::pin(Arc::clone(self).tell_early(cx, notification))));
                     let polled = poll_fn(|cx| Poll::Ready(told.as_mut().poll(cx))).await;
                     if polled.is_pending() {
                         self.running.finish_later(told);
@@ -120,7 +120,12 @@ impl EraRouter {
         }
     }
 
-    async fn envelope(&self, way: &Way, mut cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
+    async fn envelope(
+        &self,
+        way: &Arc<dyn Outbound>,
+        mut cx: CallContext,
+        call: Invocation,
+    ) -> Result<Shaped, McpError> {
         refuse_handshake(&call)?;
         let call = Arc::new(call);
         let connection = envelope::open(&call, None, Arc::clone(way))?;
@@ -194,11 +199,14 @@ fn refuse_handshake(call: &Invocation) -> Result<(), McpError> {
         ProtocolVersion::LATEST_ENVELOPE
     );
     let proposal = call.params().and_then(|params| serde_json::from_str::<Proposal>(params).ok());
-    let data = match proposal.and_then(|proposal| proposal.version) {
-        Some(requested) => serde_json::json!({ "supported": served_envelopes(), "requested": requested }),
-        None => serde_json::json!({ "supported": served_envelopes() }),
+    let served = ProtocolVersion::envelope_names();
+    let mut error = match proposal.and_then(|proposal| proposal.version) {
+        Some(requested) => ErrorObject::unsupported_version(&served, &requested),
+        None => ErrorObject::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, "")
+            .with_data(serde_json::json!({ "supported": served })),
     };
-    Err(McpError::Refused(ErrorObject::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, text).with_data(data)))
+    error.message = text.into();
+    Err(McpError::Refused(error))
 }
 
 impl std::fmt::Debug for EraRouter {
