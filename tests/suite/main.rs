@@ -12,6 +12,7 @@ mod middleware;
 mod notifications;
 mod opening;
 mod refusals;
+mod remembering;
 mod results;
 mod stdio;
 mod wire;

@@ -1,0 +1,128 @@
+//! What outlasts a single answer: subscriptions to changes, and the state that a client carries between rounds.
+
+use duplexer_core::error::McpError;
+use duplexer_core::server::{Context, MemoryBus, Reply, RequestState, Server};
+use duplexer_types::input::InputRequiredResult;
+use duplexer_types::json::Json;
+use duplexer_types::methods;
+use duplexer_types::page::PaginatedParams;
+use duplexer_types::resource::{ListResourcesResult, ReadResourceParams, ReadResourceResult};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use serde_json::{Value, json};
+
+use crate::matrix::{Link, Needs};
+use crate::wire::{Wire, error_of};
+use crate::{ENVELOPE, HANDSHAKE};
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// `change` publishes, `rounds` asks to be called again with a note.
+fn server() -> Server {
+    Server::builder("remembering")
+        .request_state(RequestState::ephemeral())
+        .subscriptions(MemoryBus::new())
+        .on(methods::ToolsList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("change", Json::object())]))
+        })
+        .on(methods::ResourcesList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListResourcesResult::new(vec![]))
+        })
+        .on(methods::ResourcesRead, |params: ReadResourceParams| async move {
+            Ok::<_, McpError>(ReadResourceResult::text(params.uri, "text"))
+        })
+        .on(methods::ToolsCall, call)
+        .build()
+        .unwrap()
+}
+
+async fn call(cx: Context<()>, params: CallToolParams) -> Result<Reply<CallToolResult>, McpError> {
+    if params.name == "change" {
+        cx.notify_tools_changed().await;
+        cx.notify_resource_updated("test://other").await;
+        cx.notify_resource_updated("test://one").await;
+        return Ok(Reply::Complete(CallToolResult::text("changed")));
+    }
+    Ok(match params.request_state {
+        None => Reply::InputRequired(InputRequiredResult::resuming("the note")),
+        Some(note) => Reply::Complete(CallToolResult::text(note)),
+    })
+}
+
+async fn changed(wire: &mut Wire) {
+    let id = wire.request("tools/call", json!({ "name": "change" })).await;
+    wire.answer_to(id).await;
+}
+
+/// SUB-01, SUB-02, SUB-04, P-SUB-1, P-SUB-3, P-SUB-4, P-SUB-7: acknowledged first, then what was asked for, tagged.
+#[tokio::test]
+async fn a_listener_hears_what_it_asked_for() {
+    for link in Link::in_process(ENVELOPE, Needs::Connection) {
+        let mut wire = Wire::connect(link, server()).await;
+        wire.open(ENVELOPE).await;
+        let filter = json!({ "toolsListChanged": true, "promptsListChanged": true,
+            "resourceSubscriptions": ["test://one"] });
+        let id = wire.request("subscriptions/listen", json!({ "notifications": filter })).await;
+        let acknowledged = wire.next().await;
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!(
+            acknowledged["params"],
+            json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": ["test://one"] },
+                "_meta": { SUBSCRIPTION: id } })
+        );
+        changed(&mut wire).await;
+        let mut heard = wire.taken_aside();
+        while heard.len() < 2 {
+            heard.push(wire.next().await);
+        }
+        let tagged = |heard: &Value| heard["params"]["_meta"][SUBSCRIPTION] == json!(id);
+        assert!(heard.iter().all(tagged), "{heard:?}");
+        let methods: Vec<_> = heard.iter().map(|heard| heard["method"].as_str().unwrap()).collect();
+        assert_eq!(methods, ["notifications/tools/list_changed", "notifications/resources/updated"]);
+        assert_eq!(heard[1]["params"]["uri"], "test://one");
+    }
+}
+
+/// SUB-11 (deviation), P-RSC-5: in the handshake era a session hears of the resources it has subscribed to.
+#[tokio::test]
+async fn a_session_hears_of_its_resources() {
+    for link in Link::in_process(HANDSHAKE, Needs::Handshake) {
+        let mut wire = Wire::connect(link, server()).await;
+        wire.open(HANDSHAKE).await;
+        assert_eq!(wire.result("resources/subscribe", json!({ "uri": "test://one" })).await, json!({}));
+        changed(&mut wire).await;
+        let mut heard = wire.taken_aside();
+        while !heard.iter().any(|heard| heard["params"]["uri"] == "test://one") {
+            heard.push(wire.next().await);
+        }
+        assert!(heard.iter().all(|heard| heard["params"]["uri"] != "test://other"), "{heard:?}");
+    }
+}
+
+/// RST-02, RST-03, MRTR-01, P-MRTR-8: a note comes back as it was; the client cannot read it, change it, or use it elsewhere.
+#[tokio::test]
+async fn a_note_travels_sealed() {
+    for link in Link::in_process(ENVELOPE, Needs::Answers) {
+        let mut wire = Wire::connect(link, server()).await;
+        wire.open(ENVELOPE).await;
+        let asked = wire.result("tools/call", json!({ "name": "rounds" })).await;
+        assert_eq!(asked["resultType"], "input_required");
+        let state = asked["requestState"].as_str().unwrap().to_owned();
+        assert!(!state.contains("note"), "{state}");
+        let done = wire.result("tools/call", json!({ "name": "rounds", "requestState": state })).await;
+        assert_eq!(done["content"][0]["text"], "the note");
+        let refused = (
+            -32602,
+            "Invalid or expired requestState".to_owned(),
+            json!({ "reason": "invalid_request_state" }),
+        );
+        for params in [
+            json!({ "name": "rounds", "requestState": format!("{state}A") }),
+            json!({ "name": "rounds", "requestState": "forged" }),
+            json!({ "name": "other", "requestState": state }),
+            json!({ "name": "rounds", "arguments": { "other": 1 }, "requestState": state }),
+        ] {
+            let id = wire.request("tools/call", params).await;
+            assert_eq!(error_of(&wire.answer_to(id).await), refused);
+        }
+    }
+}
