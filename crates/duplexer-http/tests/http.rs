@@ -19,3 +19,11 @@ mod mounted;
 mod security;
 #[path = "http/streams.rs"]
 mod streams;
+#[path = "http/batches.rs"]
+mod batches;
+#[path = "http/hand_over.rs"]
+mod hand_over;
+#[path = "http/resume.rs"]
+mod resume;
+#[path = "http/sessions.rs"]
+mod sessions;

@@ -107,7 +107,7 @@ async fn what_is_not_seen_cannot_be_used() {
         .resource(Resource::text("secret://one", "secret"))
         .prompt(Prompt::new("hidden").handler(|| async { "hidden" }))
         .visible(|cx, offered| {
-            let admin = cx.connection().principal().is_some();
+            let admin = cx.principal().is_some();
             match offered {
                 Offered::Tool(tool) => admin || tool.name != "admin",
                 _ => admin,
