@@ -54,6 +54,10 @@ impl From<Unsent> for Unanswered {
             Unsent::Header(name) => {
                 Self::new(ErrorCode::INTERNAL_ERROR, format!("'{name}' is not a header that can be sent"))
             }
+            Unsent::Unreached(error) if error.is_connect() => {
+                tracing::debug!(%error, "the server could not be reached");
+                Self::closed("the server could not be reached")
+            }
             Unsent::Unreached(error) => Self::lost(&error),
         }
     }

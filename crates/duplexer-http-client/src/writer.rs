@@ -219,3 +219,42 @@ fn cancelled_id(params: &str) -> Option<RequestId> {
     }
     serde_json::from_str::<Params>(params).ok().map(|params| params.id)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use duplexer_core::transport::{Hints, TransportContext};
+    use reqwest::header::HeaderMap;
+    use reqwest::{Client, Url};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::link::Endpoint;
+    use crate::session::Session;
+
+    /// Beyond the bound messages wait, and go on when there is room: also if all of them came at once.
+    #[tokio::test(start_paused = true)]
+    async fn more_messages_than_may_be_under_way_all_leave() {
+        let url = Url::parse("http://127.0.0.1:1/").unwrap();
+        let endpoint = Endpoint { client: Client::new(), url, headers: HeaderMap::new(), limit: 1 };
+        let (inbox, mut answers) = mpsc::channel(1);
+        let context = Arc::new(TransportContext::stream("http"));
+        let mut writer = Writer::new(Link { endpoint, session: Session::default(), inbox, context });
+        let mut frames = Frames::default();
+        for id in 0..MAX_EXCHANGES + 10 {
+            // Not a header: every exchange fails without a socket.
+            let mut hints = Hints::default();
+            hints.headers = vec![("not a name".to_owned(), String::new())];
+            frames.push(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#).as_bytes(), Some(hints));
+        }
+        // In a task of its own, so that only the writer's own waker wakes the writer.
+        let mut reading = JoinSet::new();
+        reading.spawn(async move { while answers.recv().await.is_some() {} });
+        tokio::select! {
+            biased;
+            () = sleep(CALLED_OFF) => panic!("nobody wakes the writer"),
+            written = poll_fn(|cx| writer.poll_write(cx, &mut frames)) => written.unwrap(),
+        }
+    }
+}

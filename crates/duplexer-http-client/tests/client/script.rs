@@ -148,10 +148,6 @@ pub(crate) fn options() -> ClientOptions {
     ClientOptions::new(Implementation::new("test", "1"))
 }
 
-fn welcome(version: &str) -> Value {
-    json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}})
-}
-
 async fn answer(
     sender: mpsc::Sender<Asked>,
     request: Request<Incoming>,
@@ -209,9 +205,15 @@ impl Asked {
         self.json(&answer);
     }
 
+    /// The result of the opening of a session, as a message.
+    pub(crate) fn welcome(&self, version: &str) -> Value {
+        let info = json!({"name": "s", "version": "1"});
+        self.result(&json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}))
+    }
+
     /// Answers the opening of a session.
     pub(crate) fn open(self, version: &str, session: Option<&str>) {
-        let body = Piped::whole(&self.result(&welcome(version)).to_string());
+        let body = Piped::whole(&self.welcome(version).to_string());
         let mut headers = vec![("content-type", "application/json")];
         headers.extend(session.map(|id| ("mcp-session-id", id)));
         self.reply(200, &headers, body);

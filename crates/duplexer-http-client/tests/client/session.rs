@@ -1,6 +1,10 @@
 //! Sessions of the handshake era: how they open, what belongs to them, how they end.
 
-use duplexer_core::client::{ConnectError, Mode};
+use std::future::poll_fn;
+
+use duplexer_core::client::{Client, ConnectError, Mode};
+use duplexer_core::transport::{Frames, Incoming, Transport};
+use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods::RootsListChanged;
 use duplexer_types::roots::ListRootsResult;
@@ -233,6 +237,87 @@ async fn a_session_the_server_has_forgotten_is_said_to_be_terminated() {
     })
     .await;
     assert_eq!(said, Err((-32600, "twice".to_owned())));
+}
+
+/// CHTTP-03: the id is known from the head of the answer, the revision only from the answer.
+#[tokio::test]
+async fn the_answer_to_the_opening_may_come_late() {
+    let mut script = Script::start().await;
+    let (client, ()) = script
+        .connecting(options().mode(Mode::Handshake), async |script| {
+            let opening = script.posted("initialize").await;
+            let answer = opening.welcome(NEWEST);
+            let head = [("content-type", "text/event-stream"), ("mcp-session-id", "s-1")];
+            opening.reply(200, &head, Piped::whole("id: 1\nretry: 1\ndata:\n\n"));
+            let again = script.plain(Method::GET).await;
+            assert_eq!(again.belongs_to(), (Some("s-1"), None));
+            assert_eq!(again.header("last-event-id"), Some("1"));
+            again.events().message(&answer).await;
+            let opened = script.posted("notifications/initialized").await;
+            assert_eq!(opened.belongs_to(), (Some("s-1"), Some(NEWEST)));
+            opened.status(202);
+            script.plain(Method::GET).await.status(405);
+        })
+        .await;
+    assert_eq!(client.unwrap().protocol_version().as_str(), NEWEST);
+}
+
+/// No task outlives its owner.
+#[tokio::test]
+async fn a_dropped_client_lets_go_of_its_streams() {
+    let mut script = Script::start().await;
+    let (client, stream) = script.session_in(options(), NEWEST).await;
+    let stream = stream.events();
+    let call = client.call_tool(CallToolParams::new("x")).into_future();
+    let asked = tokio::select! {
+        _ = call => panic!("it has no answer"),
+        asked = script.posted("tools/call") => asked,
+    };
+    let answer = asked.events();
+    drop(client);
+    stream.left().await;
+    answer.left().await;
+}
+
+/// The transport needs no client above it: frames alone open a session and end it.
+#[tokio::test]
+async fn frames_alone_open_a_session() {
+    let mut script = Script::start().await;
+    let (mut reader, mut writer) = HttpTransport::new(&script.url).unwrap().split();
+    let mut send = async |frame: Value| {
+        let mut frames = Frames::default();
+        frames.push(frame.to_string().as_bytes(), None);
+        poll_fn(|cx| writer.poll_write(cx, &mut frames)).await.unwrap();
+    };
+    send(json!({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {}})).await;
+    script.posted("initialize").await.open(NEWEST, Some("s-1"));
+    let Some(Ok(Incoming::Message(answer))) = poll_fn(|cx| reader.poll_next(cx)).await else { panic!() };
+    assert!(answer.text.contains("protocolVersion"));
+    send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    script.posted("notifications/initialized").await.status(202);
+    script.plain(Method::GET).await.status(405);
+    send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    let asked = script.posted("tools/list").await;
+    assert_eq!(asked.belongs_to(), (Some("s-1"), Some(NEWEST)));
+    asked.say("hello");
+    poll_fn(|cx| reader.poll_next(cx)).await.unwrap().unwrap();
+    let (closed, ()) = tokio::join!(poll_fn(|cx| writer.poll_close(cx)), async {
+        script.plain(Method::DELETE).await.status(200);
+    });
+    closed.unwrap();
+    drop(writer);
+    assert!(poll_fn(|cx| reader.poll_next(cx)).await.is_none());
+}
+
+/// CLT-02: there is nobody to speak any era with.
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_not_to_be_there() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    drop(listener);
+    let client = Client::connect(HttpTransport::new(&url).unwrap(), options()).await;
+    let Err(ConnectError::Call(error)) = client else { panic!("{client:?}") };
+    assert_eq!(error.to_string(), "Connection closed: the server could not be reached");
 }
 
 /// P-LEG-7: what is no id is not sent back.
