@@ -126,7 +126,7 @@ async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
     .await;
 }
 
-/// DISP-36, ERA-07, P-PROG-1: progress for whoever asked for it, under the token's own type.
+/// DISP-36, ERA-07, P-PROG-1, P-PROG-4: progress for whoever asked for it, under the token's own type.
 #[tokio::test]
 async fn progress_is_reported_to_whoever_asked() {
     everywhere(Needs::Telling, async |mut wire| {

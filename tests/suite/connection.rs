@@ -53,7 +53,7 @@ async fn a_malformed_meta_says_nothing() {
     .await;
 }
 
-/// CONN-04, P-STATE-1: state stays with its connection, and a connection of the envelope era is one request.
+/// CONN-04, P-STATE-1, P-STDIO-10: state stays with its connection, and a connection of the envelope era is one request.
 #[tokio::test]
 async fn state_lives_as_long_as_its_connection() {
     everywhere(Needs::Answers, async |mut wire| {

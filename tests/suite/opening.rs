@@ -104,7 +104,7 @@ async fn discovery_can_be_replaced() {
     assert_eq!((&result["supportedVersions"], &result["ttlMs"]), (&json!(["x"]), &json!(7)));
 }
 
-/// RUN-07, CONN-01, SRV-02: before the handshake only `ping` is served.
+/// RUN-07, CONN-01, SRV-02, P-LEG-6: before the handshake only `ping` is served.
 #[tokio::test]
 async fn before_the_handshake_only_ping_is_served() {
     for link in Link::of(HANDSHAKE, Needs::Handshake) {

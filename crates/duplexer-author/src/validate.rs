@@ -227,7 +227,7 @@ mod tests {
         assert!(faults[0].len() < 200);
     }
 
-    /// TOOL-05: a schema is never fetched.
+    /// TOOL-05, P-SCH-5: a schema is never fetched.
     #[test]
     fn references_to_other_documents_are_refused() {
         let checker = Checker::new(json!({"$ref": "https://example.com/schema.json"}));
