@@ -336,6 +336,28 @@ fn mistakes_fail_the_build() {
     );
 }
 
+/// P-SCH-4: a schema elsewhere is refused without anybody having been asked for it.
+#[test]
+fn a_schema_elsewhere_is_not_fetched() {
+    let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let uri = format!("http://{}/schema.json", elsewhere.local_addr().unwrap());
+    for schema in [
+        json!({"type": "object", "properties": {"a": {"$ref": uri}}}),
+        json!({"type": "object", "$schema": uri}),
+        json!({"type": "object", "$id": uri, "properties": {"a": {"$ref": "other.json"}}}),
+    ] {
+        let input = Tool::new("x").input_schema(schema.clone()).handler(|_: Json| async {});
+        let output = Tool::new("x").output_schema(schema).check_output().handler(|| async {});
+        for tool in [input, output] {
+            let error = Server::builder("test").tool(tool).build().unwrap_err();
+            assert!(error.to_string().contains("cannot be used"), "{error}");
+        }
+    }
+    let asked = elsewhere.accept().map(|_| ()).unwrap_err();
+    assert_eq!(asked.kind(), std::io::ErrorKind::WouldBlock);
+}
+
 /// P-PAG-1, MCPS-02 (deviation): opaque cursors, in the order of registration; a bad one is refused.
 #[tokio::test]
 async fn lists_come_in_pages() {
