@@ -6,6 +6,7 @@ mod asking;
 mod connection;
 mod coverage;
 mod eras;
+mod frames;
 mod http;
 mod matrix;
 mod middleware;

@@ -79,7 +79,7 @@ async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
     (client, stage)
 }
 
-/// P-HDR-1..3, P-HTTP-5: our client drives our server in the envelope era.
+/// P-HDR-1, P-HDR-2, P-HDR-3, P-HTTP-5: our client drives our server in the envelope era.
 #[tokio::test]
 async fn a_session_over_http_makes_calls_side_by_side() {
     let mut tasks = JoinSet::new();

@@ -75,7 +75,7 @@ async fn tools_come_and_go() {
     }
 }
 
-/// MCPS-04 (deviation): changes are told, once for all that were made together.
+/// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: changes are told, once for all that were made together.
 #[tokio::test]
 async fn a_client_is_told_of_changes() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -98,7 +98,7 @@ async fn a_client_is_told_of_changes() {
     client.close().await;
 }
 
-/// Peers B42: what a caller may not see it cannot use, and lists are private.
+/// P-CACHE-3, P-TOOL-7: what a caller may not see it cannot use, and lists are private.
 #[tokio::test]
 async fn what_is_not_seen_cannot_be_used() {
     let server = Server::builder("test")

@@ -3,6 +3,7 @@
 use duplexer::{Apps, Context, Extension, Json, McpError, Server, ServerBuilder, ServerExt, Tool};
 use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::testing::TestClient;
+use duplexer_types::resource::ResourceContents;
 use duplexer_types::version::Era;
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ async fn an_extension_contributes_settings_tools_and_methods() {
     assert!(twice.build().unwrap_err().to_string().contains("twice"));
 }
 
-/// APP-01, APP-03: a tool and its view; whether the client can show it.
+/// APP-01, APP-03, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
 #[tokio::test]
 async fn a_tool_brings_its_view() {
     let clock =
@@ -59,6 +60,13 @@ async fn a_tool_brings_its_view() {
         assert_eq!(tool.meta.unwrap().get("ui").unwrap().as_str(), r#"{"resourceUri":"ui://clock"}"#);
         let view = client.all_resources().await.unwrap().remove(0);
         assert_eq!(view.mime_type.as_deref(), Some("text/html;profile=mcp-app"));
+        let read = client.read_resource(&*view.uri).await.unwrap();
+        let [ResourceContents::Text(page)] = &*read.contents else { panic!("{read:?}") };
+        assert_eq!(
+            (&*page.text, page.mime_type.as_deref()),
+            ("<p>", Some("text/html;profile=mcp-app")),
+            "what the tool names can be read"
+        );
         assert_eq!(text(&call(client, "clock", json!({})).await), "false");
     })
     .await;

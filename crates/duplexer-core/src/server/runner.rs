@@ -9,7 +9,7 @@ use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::{Direction, Kind, Method, Phase};
 use duplexer_types::version::{Era, ProtocolVersion};
-use duplexer_types::wire::result_type;
+use duplexer_types::wire::{error_in, result_type};
 
 use super::connection::Connection;
 use super::context::{Context, Scope, States};
@@ -86,7 +86,7 @@ impl ServerRunner {
         let scope = self.scope(call, &message);
         async move {
             let cx = Context::new(Arc::clone(&scope), Arc::clone(&message));
-            let outcome = Next::outermost().enter(cx).await?;
+            let outcome = Next::outermost().enter(cx).await.map_err(|error| worded(error, scope.version))?;
             let method = *lock(&scope.method);
             let mut version = scope.version;
             check_kind(&outcome, method, version)?;
@@ -121,6 +121,14 @@ impl ServerRunner {
         if let Err(error) = Next::outermost().enter(cx).await {
             tracing::warn!(method = ?message.method(), %error, "a notification's handler failed");
         }
+    }
+}
+
+/// A handler's error in the words of the revision it is told in.
+fn worded(error: McpError, version: ProtocolVersion) -> McpError {
+    match error {
+        McpError::Refused(error) => McpError::Refused(error_in(error, version)),
+        other => other,
     }
 }
 

@@ -10,7 +10,7 @@ fn request(method: &str, params: &serde_json::Value) -> Post {
     Post::body(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string())
 }
 
-/// MGR-09: no handshake is needed, the revision is the header's or 2025-03-26, and there is no session.
+/// MGR-09, P-LEG-28: no handshake is needed, the revision is the header's or 2025-03-26, and there is no session.
 #[tokio::test]
 async fn requests_are_served_one_by_one() {
     let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;

@@ -103,6 +103,7 @@ async fn a_result_that_does_not_fit_is_an_error() {
     }
 }
 
+/// P-RPC-16: an error is what the server said, also one of another revision.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_given_out_as_it_came() {
     let (client, mut server) = in_envelope(options()).await;
