@@ -17,6 +17,7 @@ mod catalog;
 mod completion;
 mod extension;
 mod function;
+mod intercept;
 mod name;
 mod path;
 mod prompt;
@@ -41,6 +42,7 @@ pub use duplexer_types::resource::{ReadResourceResult, ResourceContents};
 pub use duplexer_types::tool::CallToolResult;
 pub use extension::Extension;
 pub use function::{AnyState, BlockingFunction, Function, NoArguments};
+pub use intercept::{Interceptor, ToolCall};
 pub use prompt::{IntoPrompt, Prompt, PromptBuilder, PromptOutput};
 pub use resource::{
     About, AsJson, IntoResource, Resource, ResourceBuilder, ResourceError, ResourceOutput, Single, Template,

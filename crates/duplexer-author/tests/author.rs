@@ -13,6 +13,8 @@ extern crate duplexer_author as duplexer;
 mod asking;
 #[path = "author/common.rs"]
 mod common;
+#[path = "author/composition.rs"]
+mod composition;
 #[path = "author/dynamic.rs"]
 mod dynamic;
 #[path = "author/extensions.rs"]

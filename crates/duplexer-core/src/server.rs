@@ -28,8 +28,8 @@ pub use middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
 pub use outcome::Outcome;
 pub use principal::Principal;
 pub use registry::{
-    BuildError, InitializeOverride, Installer, NotificationOptions, Part, Running, Server, ServerBuilder,
-    StartError, StateSlot, ToolHeaders,
+    BuildError, InitializeOverride, Installer, Merged, NotificationOptions, Part, Running, Server,
+    ServerBuilder, SlotId, StartError, StateSlot, ToolHeaders,
 };
 pub use request_state::{Instances, KeyRing, RequestState, RequestStateCodec, RequestStateError};
 pub use runner::{ServerRunner, Shaped};

@@ -1,12 +1,21 @@
 //! Extensions, and MCP Apps as the first one.
 
-use duplexer::{Apps, Context, Extension, Json, McpError, Server, ServerBuilder, ServerExt, Tool};
+use std::sync::{Arc, Mutex};
+
+use duplexer::{
+    Apps, CallToolResult, Content, Context, Extension, Json, McpError, Server, ServerBuilder, ServerExt,
+    Tool, ToolCall,
+};
 use duplexer_core::dispatch::OutboundRequest;
+use duplexer_core::server::Outcome;
 use duplexer_core::testing::TestClient;
+use duplexer_types::error::ErrorCode;
 use duplexer_types::version::Era;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::common::{both, call, options, text};
+use crate::common::{both, call, options, refusal, text, try_call};
 
 struct Echo(&'static str);
 
@@ -45,6 +54,111 @@ async fn an_extension_contributes_settings_tools_and_methods() {
     }
     let twice = Server::builder("test").extend(Echo("a.b/c")).extend(Echo("a.b/c"));
     assert!(twice.build().unwrap_err().to_string().contains("twice"));
+}
+
+/// Writes down what passes through it, before and after; changes what it is told to.
+struct Witness {
+    id: &'static str,
+    diary: Arc<Mutex<Vec<String>>>,
+}
+
+impl Extension<()> for Witness {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn install(self, builder: ServerBuilder<()>) -> ServerBuilder<()> {
+        let Self { id, diary } = self;
+        builder.intercept(move |cx: Context, call: ToolCall| {
+            let diary = Arc::clone(&diary);
+            let note = move |what: String| diary.lock().unwrap().push(what);
+            async move {
+                note(format!("{id} > {} {}", call.name(), call.arguments()));
+                let mut outcome = call.run(cx).await?;
+                // Below the shaping of results: what comes back is still what the tool has made.
+                let result = outcome.downcast_mut::<CallToolResult>().unwrap();
+                note(format!("{id} < {}", text(result)));
+                result.content.push(Content::text(id));
+                Ok(outcome)
+            }
+        })
+    }
+}
+
+/// EXT-04, EXT-02: the first extension is outermost, around the tool alone; each server's interceptors stay around its own
+/// tools, by the names it knows.
+#[tokio::test]
+async fn interceptors_nest_around_the_tool() {
+    let diary = Arc::new(Mutex::new(Vec::new()));
+    let witness = |id| Witness { id, diary: Arc::clone(&diary) };
+    let double = || Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() });
+    let inner = Server::builder("inner").tool(double()).extend(witness("x/inner"));
+    let server = Server::builder("test")
+        .tool(double())
+        .extend(witness("x/one"))
+        .extend(witness("x/two"))
+        .nest("in", inner)
+        .build()
+        .unwrap();
+    both(&server, async |client, _| {
+        diary.lock().unwrap().clear();
+        let result = call(client, "double", json!({"n": 2})).await;
+        let said: Vec<_> = result.content.iter().filter_map(Content::as_text).collect();
+        assert_eq!(said, ["4", "x/two", "x/one"]);
+        let expected = [r#"x/one > double {"n":2}"#, r#"x/two > double {"n":2}"#, "x/two < 4", "x/one < 4"];
+        assert_eq!(*diary.lock().unwrap(), expected);
+        diary.lock().unwrap().clear();
+        call(client, "in_double", json!({"n": 3})).await;
+        let seen: Vec<_> = diary.lock().unwrap().iter().take(3).cloned().collect();
+        assert_eq!(seen[0], r#"x/one > in_double {"n":3}"#);
+        assert_eq!(seen[2], r#"x/inner > double {"n":3}"#);
+        diary.lock().unwrap().clear();
+        assert!(try_call(client, "absent", json!({})).await.is_err());
+        client.all_tools().await.unwrap();
+        assert!(diary.lock().unwrap().is_empty(), "nothing but calls of tools that are there");
+    })
+    .await;
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Number {
+    n: i64,
+}
+
+/// EXT-04: the tool gets the arguments of the call, not those of the context it is run in; an interceptor may give others,
+/// which are checked, or answer by itself.
+#[tokio::test]
+async fn an_interceptor_decides_about_arguments_and_not_the_context() {
+    let earlier: Arc<Mutex<Option<Context>>> = Arc::default();
+    let server = Server::builder("test")
+        .tool(Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() }))
+        .intercept(move |cx: Context, call: ToolCall| {
+            let other = earlier.lock().unwrap().replace(cx.clone());
+            async move {
+                match call.arguments().decode::<Value>().unwrap()["n"].as_i64() {
+                    // In the context of the call before.
+                    Some(1) => call.run(other.unwrap()).await,
+                    Some(2) => call.with_arguments(json!({"n": 20})).run(cx).await,
+                    Some(3) => call.with_arguments(json!({"n": "three"})).run(cx).await,
+                    Some(4) => Ok(Outcome::of(CallToolResult::text("no need"))),
+                    Some(5) => Err(McpError::new(ErrorCode(5), "refused")),
+                    _ => call.run(cx).await,
+                }
+            }
+        })
+        .build()
+        .unwrap();
+    both(&server, async |client, _| {
+        let double = async |n: i64| call(client, "double", json!({"n": n})).await;
+        assert_eq!(text(&double(50).await), "100");
+        assert_eq!(text(&double(1).await), "2", "not 100");
+        assert_eq!(text(&double(2).await), "40");
+        let unfit = double(3).await;
+        assert!(unfit.is_error == Some(true) && text(&unfit).contains("/n"), "{unfit:?}");
+        assert_eq!(text(&double(4).await), "no need");
+        assert_eq!(refusal(try_call(client, "double", json!({"n": 5})).await).code, ErrorCode(5));
+    })
+    .await;
 }
 
 /// APP-01, APP-03: a tool and its view; whether the client can show it.

@@ -14,7 +14,7 @@ use duplexer_types::version::ProtocolVersion;
 use serde::de::DeserializeOwned;
 
 use super::connection::{Connection, Requirement};
-use super::registry::Running;
+use super::registry::{Running, SlotId, StateSlot};
 use crate::dispatch::{CallContext, Cancellation, Invocation, Sending};
 use crate::error::McpError;
 use crate::transport::TransportContext;
@@ -68,12 +68,13 @@ impl Scope {
 
 /// The states of a server's lifespans, by type.
 #[derive(Clone, Default)]
-pub struct States(pub(crate) Vec<Arc<dyn Any + Send + Sync>>);
+pub struct States(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
 
 impl States {
-    /// The state of type `T`, if a lifespan has made one.
+    /// The state of type `T`, if a lifespan has made one; of several the one given last. Those of merged servers come
+    /// behind the server's own.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.iter().find_map(|state| state.downcast_ref())
+        self.0.iter().rev().find_map(|(_, state)| state.downcast_ref())
     }
 }
 
@@ -84,9 +85,20 @@ impl Context<States> {
     }
 
     /// The context of a handler that was registered under a lifespan slot.
-    pub(crate) fn typed<S: Any + Send + Sync>(self, slot: usize) -> Option<Context<S>> {
-        let state = Arc::clone(self.state.0.get(slot)?).downcast().ok()?;
+    pub(crate) fn typed<S: Any + Send + Sync>(self, slot: SlotId) -> Option<Context<S>> {
+        let (_, state) = self.state.0.iter().find(|(held, _)| *held == slot)?;
+        let state = Arc::clone(state).downcast().ok()?;
         Some(Context { scope: self.scope, message: self.message, state })
+    }
+}
+
+impl<S: Any + Send + Sync> Context<S> {
+    /// Where its state is among those of the server, to register something else with it. `None` for [`States`].
+    pub fn state_slot(&self) -> Option<StateSlot<S>> {
+        let own = Arc::as_ptr(&self.state).cast::<()>();
+        let states = &self.server().states().0;
+        let held = states.iter().find(|(_, state)| std::ptr::addr_eq(Arc::as_ptr(state), own))?;
+        Some(StateSlot::new(held.0))
     }
 }
 
