@@ -34,7 +34,7 @@ pub use asking::{Answer, AskExt};
 pub use catalog::{Catalog, CatalogError, CatalogExt, Edit, NotOffered, Offered};
 pub use completion::{Completing, CompletionOutput};
 pub use duplexer_core::error::{BoxError, CallError, McpError};
-pub use duplexer_core::server::{Context, Server, ServerBuilder};
+pub use duplexer_core::server::{Context, ReadError, Server, ServerBuilder};
 pub use duplexer_types::content::Content;
 pub use duplexer_types::json::Json;
 pub use duplexer_types::prompt::{GetPromptResult, PromptMessage};

@@ -15,6 +15,8 @@ mod asking;
 mod common;
 #[path = "author/composition.rs"]
 mod composition;
+#[path = "author/context.rs"]
+mod context;
 #[path = "author/dynamic.rs"]
 mod dynamic;
 #[path = "author/extensions.rs"]

@@ -1,6 +1,7 @@
 //! What a handler gets beside its params: who asked, in which revision, and the way back.
 
 mod ask;
+mod nested;
 mod progress;
 
 use std::any::Any;
@@ -21,6 +22,7 @@ use crate::transport::TransportContext;
 
 pub use ask::TypedParams;
 pub(crate) use ask::is_change;
+pub use nested::ReadError;
 
 /// The context of one message. Cheap to clone; what outlives the message finds its channels closed.
 ///
@@ -40,6 +42,8 @@ pub(crate) struct Scope {
     pub(crate) version: ProtocolVersion,
     /// Which method the message is, as far as it has come: middleware may make another one of it.
     pub(crate) method: Mutex<Option<Method>>,
+    /// How many handlers of this server it is called within.
+    depth: u8,
     progress_token: OnceLock<Option<RequestId>>,
     reported: progress::Reported,
     pub(super) questions: super::questions::Questions,
@@ -59,6 +63,7 @@ impl Scope {
             running,
             version,
             method: Mutex::new(Method::parse(message.method())),
+            depth: 0,
             progress_token: OnceLock::new(),
             reported: progress::Reported::nothing(),
             questions: super::questions::Questions::default(),
