@@ -12,8 +12,8 @@ use super::{
     AnyEntry, CatalogError, Inner, Listed, PromptEntry, Scopes, Shelf, Snapshot, ToolEntry, completions,
     prompts, resources, scope, tools,
 };
-use crate::name;
 use crate::tool::Draft;
+use crate::{apps, name};
 
 /// Everything that was registered so far. The first fault is what the build fails with.
 #[derive(Default)]
@@ -82,11 +82,16 @@ pub(crate) fn entry(
     draft: Draft,
     run: Box<dyn crate::tool::RunTool<duplexer_core::server::States>>,
 ) -> Result<ToolEntry, CatalogError> {
-    let Draft { tool, wrapped_output, headers, limits, view, fault } = draft;
+    let Draft { mut tool, wrapped_output, headers, limits, ui, fault } = draft;
     if let Some(fault) = fault {
         return Err(fault);
     }
     check_name("tool", &tool.name)?;
+    if let Some(ui) = &ui {
+        apps::tell(&mut tool.meta, ui)
+            .map_err(|reason| CatalogError::Schema { tool: tool.name.clone(), reason })?;
+    }
+    let view = ui.and_then(|ui| ui.resource_uri);
     Ok(ToolEntry { tool, scope: 0, wrapped_output, headers, timeout: limits.timeout, view, run })
 }
 
@@ -127,11 +132,17 @@ impl Part for CatalogPart {
 }
 
 impl Snapshot {
-    /// A tool whose view is not there.
+    /// A tool whose view is not there, or is none.
     fn missing_view(&self) -> Option<CatalogError> {
         self.tools.items().find_map(|entry| {
-            let view = entry.view.as_ref().filter(|view| self.resources.get(view).is_none())?;
-            let reason = format!("its view '{view}' is not registered: add it with `Apps::view`");
+            let view = entry.view.as_ref()?;
+            let reason = match self.resources.get(view).map(|page| page.mime_type()) {
+                Some(Some(apps::MIME_TYPE)) => return None,
+                Some(other) => {
+                    format!("its view '{view}' is of the type {other:?}, not '{}'", apps::MIME_TYPE)
+                }
+                None => format!("its view '{view}' is not registered: add it with `Apps::view`"),
+            };
             Some(CatalogError::Schema { tool: entry.tool.name.clone(), reason })
         })
     }

@@ -37,6 +37,12 @@ pub(crate) struct TemplateEntry {
     pub(crate) completions: Vec<(String, Completer)>,
 }
 
+impl ResourceEntry {
+    pub(crate) fn mime_type(&self) -> Option<&str> {
+        self.about.mime_type.as_deref()
+    }
+}
+
 /// Either of them, if it may be offered.
 pub(crate) enum AnyEntry {
     Single(ResourceEntry),

@@ -29,6 +29,7 @@ pub(crate) struct ToolEntry {
     pub(crate) wrapped_output: Option<Json>,
     pub(crate) headers: Option<Arc<ParamHeaders>>,
     pub(crate) timeout: Option<std::time::Duration>,
+    /// The URI of its view.
     pub(crate) view: Option<String>,
     pub(crate) run: Box<dyn RunTool<States>>,
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use duplexer::{
     Apps, CatalogExt, Completing, Context, McpError, Offered, Prompt, Resource, Server, ServerBuilder,
-    ServerExt, Tool, ToolError,
+    ServerExt, Tool, ToolError, View,
 };
 use duplexer_core::client::ServerNotification;
 use duplexer_core::dispatch::{Invocation, OutboundRequest};
@@ -148,7 +148,7 @@ fn whatever_there_can_be_only_one_of_fails_the_build() {
     let speaks = |settings: Value| new().extension("a.b/c", settings);
     fails(speaks(json!({})).merge(speaks(json!({"d": 1}))), "both have the extension 'a.b/c'");
     assert!(speaks(json!({})).merge(speaks(json!({}))).build().is_ok());
-    let view = |uri: &str| new().extend(Apps::new().view(uri, ""));
+    let view = |uri: &str| new().extend(Apps::new().view(View::new(uri, "")));
     assert!(view("ui://a").merge(view("ui://b")).build().is_ok());
 }
 

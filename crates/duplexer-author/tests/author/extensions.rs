@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use duplexer::{
-    Apps, CallToolResult, Content, Context, Extension, Json, McpError, Server, ServerBuilder, ServerExt,
-    Tool, ToolCall,
+    Apps, CallToolResult, Content, Context, Extension, Json, McpError, Permission, Resource, Server,
+    ServerBuilder, ServerExt, Tool, ToolCall, View,
 };
 use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::server::Outcome;
@@ -166,14 +166,56 @@ async fn an_interceptor_decides_about_arguments_and_not_the_context() {
 async fn a_tool_brings_its_view() {
     let clock =
         Tool::new("clock").handler(|cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
-    let server =
-        Server::builder("test").extend(Apps::new().view("ui://clock", "<p>")).tool(clock).build().unwrap();
-    both(&server, async |client, _| {
-        let tool = client.all_tools().await.unwrap().remove(0);
-        assert_eq!(tool.meta.unwrap().get("ui").unwrap().as_str(), r#"{"resourceUri":"ui://clock"}"#);
-        let view = client.all_resources().await.unwrap().remove(0);
-        assert_eq!(view.mime_type.as_deref(), Some("text/html;profile=mcp-app"));
+    let helper = Tool::new("helper").handler(|| async {}).app_only();
+    let page = View::new("ui://clock", "<p>")
+        .title("Clock")
+        .description("What time it is.")
+        .connect_domains(["https://time.example"])
+        .resource_domains(["https://a.example", "https://b.example"])
+        .frame_domains(["https://c.example"])
+        .base_uri_domains(["https://d.example"])
+        .permission(Permission::Geolocation)
+        .permission(Permission::ClipboardWrite)
+        .domain("clock.example")
+        .borderless();
+    let plain = View::new("ui://plain", "");
+    let server = Server::builder("test")
+        .extend(Apps::new().view(page).view(plain))
+        .tool(clock)
+        .tool(helper)
+        .tool(Tool::new("shown").handler(|| async {}).view("ui://plain").model_only())
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        let tools = client.all_tools().await.unwrap();
+        let ui = |tool: usize| tools[tool].meta.as_ref().unwrap().get("ui").unwrap().as_str();
+        assert_eq!(ui(0), r#"{"resourceUri":"ui://clock"}"#);
+        assert_eq!(ui(1), r#"{"visibility":["app"]}"#);
+        assert_eq!(ui(2), r#"{"resourceUri":"ui://plain","visibility":["model"]}"#);
+        let views = client.all_resources().await.unwrap();
+        assert_eq!(views[0].mime_type.as_deref(), Some("text/html;profile=mcp-app"));
+        assert_eq!(views[0].title.as_deref(), Some("Clock"));
+        assert!(views[1].meta.is_none());
+        let expected = json!({
+            "csp": {
+                "connectDomains": ["https://time.example"],
+                "resourceDomains": ["https://a.example", "https://b.example"],
+                "frameDomains": ["https://c.example"],
+                "baseUriDomains": ["https://d.example"],
+            },
+            "permissions": {"geolocation": {}, "clipboardWrite": {}},
+            "domain": "clock.example",
+            "prefersBorder": false,
+        });
+        let said: Value = views[0].meta.as_ref().unwrap().get("ui").unwrap().decode().unwrap();
+        assert_eq!(said, expected);
+        let read = client.read_resource("ui://clock").await.unwrap();
+        assert!(format!("{read:?}").contains("clock.example"), "the contents say it too");
         assert_eq!(text(&call(client, "clock", json!({})).await), "false");
+        if era == Era::Envelope {
+            let extensions = client.server_capabilities().extensions.as_ref().unwrap();
+            assert_eq!(extensions.get("io.modelcontextprotocol/ui").unwrap().as_str(), "{}");
+        }
     })
     .await;
     let settings = Json::from(json!({"mimeTypes": ["text/html;profile=mcp-app"]}));
@@ -183,15 +225,21 @@ async fn a_tool_brings_its_view() {
     client.close().await;
 }
 
-/// APP-02: a view that is not there, or is no view, fails the build.
+/// APP-02: a view that is not there, or is no view, fails the build; so does whoever writes `ui` by hand.
 #[test]
 fn views_are_checked() {
     let tool = || Tool::new("x").handler(|| async {});
-    let missing = Server::builder("test").tool(tool().view("ui://x")).build();
-    assert!(missing.unwrap_err().to_string().contains("'ui://x' is not registered"));
-    let odd = Server::builder("test").extend(Apps::new().view("https://x", "")).build();
-    assert!(odd.unwrap_err().to_string().contains("begins with 'ui://'"));
-    let twice = tool().meta("ui", json!({})).view("ui://x");
-    let twice = Server::builder("test").extend(Apps::new().view("ui://x", "")).tool(twice).build();
-    assert!(twice.unwrap_err().to_string().contains("`ui` already"));
+    let fails = |builder: ServerBuilder<()>, expected: &str| {
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let new = || Server::builder("test");
+    let view = |uri| new().extend(Apps::new().view(View::new(uri, "")));
+    fails(new().tool(tool().view("ui://x")), "'ui://x' is not registered");
+    fails(view("https://x"), "begins with 'ui://'");
+    fails(view("ui://x").tool(tool().meta("ui", json!({})).view("ui://x")), "`ui` already");
+    fails(view("ui://x").tool(tool().view("ui://x").meta("ui", json!({}))), "`ui` already");
+    let page = Resource::text("ui://x", "").mime_type("text/html");
+    fails(new().resource(page).tool(tool().view("ui://x")), "of the type Some(\"text/html\")");
+    assert!(view("ui://x").tool(tool().view("ui://x")).build().is_ok());
 }
