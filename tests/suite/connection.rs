@@ -230,7 +230,7 @@ async fn messages_are_served_one_by_one_on_a_living_connection() {
     let running = started().await;
     let connection = Arc::new(Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel)));
     let serve = async |id: Option<i64>, method: &str, params: Value| {
-        serve_on(&running, &connection, call_context(id).0, message(method, &params)).await
+        serve_on(&running, &connection, None, call_context(id).0, message(method, &params)).await
     };
     assert!(serve(Some(1), "tools/list", json!({})).await.unwrap().is_err());
     let opened = serve(Some(2), "initialize", crate::wire::initialize("2025-06-18", json!({}))).await;

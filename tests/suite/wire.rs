@@ -94,7 +94,13 @@ impl Wire {
     }
 
     pub fn spawn(stderr: Stdio) -> Self {
+        Self::spawn_with(&[], stderr)
+    }
+
+    /// The server's process with arguments that make it another server.
+    pub fn spawn_with(arguments: &[&str], stderr: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stdio-server"))
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)

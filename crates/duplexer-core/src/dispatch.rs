@@ -31,7 +31,7 @@ pub(crate) use sync::lock;
 pub use clock::{CallClock, ClockPause};
 pub use contain::Contained;
 pub use context::{CallContext, Cancellation, Channel};
-pub use correlation::{Accepted, Correlation, FrameLine, Owed};
+pub use correlation::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use invocation::Invocation;
 pub use jsonrpc::{

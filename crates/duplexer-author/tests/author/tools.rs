@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use duplexer::{CallToolResult, Content, Context, Json, McpError, Server, ServerExt, Tool, ToolError};
+use duplexer::{
+    CallToolResult, Content, Context, FileContent, Json, McpError, Server, ServerExt, Tool, ToolError,
+};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::version::Era;
 use schemars::JsonSchema;
@@ -123,6 +125,28 @@ async fn results_take_the_form_of_what_is_returned() {
         assert_eq!(with_schema, ["weather", "list"]);
     })
     .await;
+}
+
+/// TOOL-02: pictures and sound from bytes and from files; what can be neither shown nor read is an error.
+#[tokio::test]
+async fn files_become_content() {
+    let folder = std::env::temp_dir().join(format!("duplexer-content-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        Content::file(path)
+    };
+    let shown = file("a.PNG", &[1, 2, 3]).await.unwrap();
+    assert_eq!(shown, Content::image("AQID", "image/png"));
+    assert_eq!(shown, Content::image_bytes([1, 2, 3], "image/png"));
+    assert_eq!(file("a.wav", &[1]).await.unwrap(), Content::audio_bytes([1], "audio/wav"));
+    assert_eq!(Content::audio_bytes([1], "audio/wav"), Content::audio("AQ==", "audio/wav"));
+    assert_eq!(file("a.md", b"text").await.unwrap(), Content::text("text"));
+    let odd = file("a.zip", &[0xff]).await.unwrap_err();
+    assert!(odd.to_string().contains("offer it as a resource"));
+    assert!(Content::file(folder.join("absent.png")).await.is_err());
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// TOOL-01, P-TOOL-5: in-band, protocol, and hidden failures.

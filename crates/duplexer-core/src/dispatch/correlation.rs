@@ -46,6 +46,15 @@ impl Accepted {
     }
 }
 
+/// Why a request is not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAccepted {
+    /// Its id is in flight already: the first runs on.
+    InFlight,
+    /// The connection has ended.
+    Closed,
+}
+
 /// Whether a request that has ended is to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owed {
@@ -71,23 +80,23 @@ impl Correlation {
         Self { table: Mutex::new(table), hook }
     }
 
-    /// Takes a request of the peer in; `None` if its id is in flight already, or the connection has ended.
-    pub fn accept(&self, id: RequestId) -> Option<Accepted> {
+    /// Takes a request of the peer in.
+    pub fn accept(&self, id: RequestId) -> Result<Accepted, NotAccepted> {
         let cancellation = Arc::new(Cancellation::new());
         let mut table = lock(&self.table);
         if table.closed {
-            return None;
+            return Err(NotAccepted::Closed);
         }
         let mut given = None;
         let kept = Arc::clone(&cancellation);
-        table
-            .theirs
-            .accept(id.clone(), |ticket| {
-                given = Some(ticket);
-                kept
-            })
-            .ok()?;
-        Some(Accepted { id, ticket: given?, cancellation })
+        let accepted = table.theirs.accept(id.clone(), |ticket| {
+            given = Some(ticket);
+            kept
+        });
+        match (accepted, given) {
+            (Ok(_), Some(ticket)) => Ok(Accepted { id, ticket, cancellation }),
+            _ => Err(NotAccepted::InFlight),
+        }
     }
 
     /// The handler of a request has ended.
@@ -101,9 +110,10 @@ impl Correlation {
     /// The peer has answered one of our requests.
     pub fn settle(&self, id: &RequestId, answer: Result<ByteString, CallError>) {
         let waiter = lock(&self.table).ours.settle(id);
-        match waiter {
-            Some(waiter) => waiter.settle(answer),
-            None => tracing::debug!(%id, "an answer nobody waits for is dropped"),
+        if let Some(waiter) = waiter {
+            waiter.settle(answer);
+        } else {
+            tracing::debug!(%id, "an answer nobody waits for is dropped");
         }
     }
 
@@ -145,8 +155,12 @@ impl Correlation {
             table.closed = true;
             (table.ours.drain(), table.theirs.all().map(Arc::clone).collect::<Vec<_>>())
         };
-        waiting.into_iter().for_each(|waiter| waiter.settle(Err(CallError::Closed)));
-        running.iter().for_each(|cancellation| cancellation.raise());
+        for waiter in waiting {
+            waiter.settle(Err(CallError::Closed));
+        }
+        for cancellation in running {
+            cancellation.raise();
+        }
     }
 }
 
@@ -221,10 +235,10 @@ mod tests {
     fn an_id_is_taken_while_it_is_in_flight() {
         let correlation = Correlation::new(None);
         let first = correlation.accept(1_i64.into()).unwrap();
-        assert!(correlation.accept(1_i64.into()).is_none());
-        assert!(correlation.accept("1".into()).is_some());
+        assert_eq!(correlation.accept(1_i64.into()).unwrap_err(), NotAccepted::InFlight);
+        assert!(correlation.accept("1".into()).is_ok());
         assert_eq!(correlation.finish(&first), Owed::Answer);
-        assert!(correlation.accept(1_i64.into()).is_some());
+        assert!(correlation.accept(1_i64.into()).is_ok());
     }
 
     /// A request that the peer calls off is owed nothing, and its handler learns of it.
@@ -243,8 +257,7 @@ mod tests {
         let line = Sent::default();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let reported = Arc::clone(&seen);
-        let options =
-            CallOptions::new().on_progress(move |progress| lock(&reported).push(progress.progress));
+        let options = CallOptions::new().on_progress(move |progress| lock(&reported).push(progress.progress));
         let request = OutboundRequest::new("x/y").options(options);
         let peer = async {
             correlation.observe(&told(signals::PROGRESS, r#"{"progressToken":1,"progress":5}"#));
@@ -276,7 +289,7 @@ mod tests {
         assert!(matches!(outcome, Err(CallError::Closed)));
         assert!(call.cancellation().is_raised());
         assert_eq!(correlation.finish(&call), Owed::Answer);
-        assert!(correlation.accept(2_i64.into()).is_none());
+        assert_eq!(correlation.accept(2_i64.into()).unwrap_err(), NotAccepted::Closed);
         let late = correlation.call(OutboundRequest::new("x/y"), &line).await;
         assert!(matches!(late, Err(CallError::Closed)));
     }

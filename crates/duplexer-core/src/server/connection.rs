@@ -21,9 +21,9 @@ use crate::dispatch::{Invocation, NoChannel, Outbound, lock};
 use crate::error::McpError;
 
 pub use client::{ClientFacts, Requirement};
-pub use remembered::Remembered;
 pub(crate) use close::CloseStack;
 pub(crate) use close::{CLOSE_BUDGET, contained};
+pub use remembered::Remembered;
 
 /// One client, for as long as it is connected.
 pub struct Connection {

@@ -1,6 +1,7 @@
 //! What a handler gets beside its params: who asked, in which revision, and the way back.
 
 mod ask;
+mod nested;
 mod progress;
 
 use std::any::Any;
@@ -15,13 +16,14 @@ use serde::de::DeserializeOwned;
 
 use super::connection::{Connection, Requirement};
 use super::principal::Principal;
-use super::registry::Running;
+use super::registry::{Running, SlotId, StateSlot};
 use crate::dispatch::{CallContext, Cancellation, Invocation, Sending, StreamClosing};
 use crate::error::McpError;
 use crate::transport::TransportContext;
 
 pub use ask::TypedParams;
 pub(crate) use ask::is_change;
+pub use nested::ReadError;
 
 /// The context of one message. Cheap to clone; what outlives the message finds its channels closed.
 ///
@@ -42,6 +44,8 @@ pub(crate) struct Scope {
     pub(crate) version: ProtocolVersion,
     /// Which method the message is, as far as it has come: middleware may make another one of it.
     pub(crate) method: Mutex<Option<Method>>,
+    /// How many handlers of this server it is called within.
+    depth: u8,
     progress_token: OnceLock<Option<RequestId>>,
     reported: progress::Reported,
     pub(super) questions: super::questions::Questions,
@@ -63,6 +67,7 @@ impl Scope {
             principal,
             version,
             method: Mutex::new(Method::parse(message.method())),
+            depth: 0,
             progress_token: OnceLock::new(),
             reported: progress::Reported::nothing(),
             questions: super::questions::Questions::default(),
@@ -72,12 +77,13 @@ impl Scope {
 
 /// The states of a server's lifespans, by type.
 #[derive(Clone, Default)]
-pub struct States(pub(crate) Vec<Arc<dyn Any + Send + Sync>>);
+pub struct States(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
 
 impl States {
-    /// The state of type `T`, if a lifespan has made one.
+    /// The state of type `T`, if a lifespan has made one; of several the one given last. Those of merged servers come
+    /// behind the server's own.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.iter().find_map(|state| state.downcast_ref())
+        self.0.iter().rev().find_map(|(_, state)| state.downcast_ref())
     }
 }
 
@@ -88,9 +94,20 @@ impl Context<States> {
     }
 
     /// The context of a handler that was registered under a lifespan slot.
-    pub(crate) fn typed<S: Any + Send + Sync>(self, slot: usize) -> Option<Context<S>> {
-        let state = Arc::clone(self.state.0.get(slot)?).downcast().ok()?;
+    pub(crate) fn typed<S: Any + Send + Sync>(self, slot: SlotId) -> Option<Context<S>> {
+        let (_, state) = self.state.0.iter().find(|(held, _)| *held == slot)?;
+        let state = Arc::clone(state).downcast().ok()?;
         Some(Context { scope: self.scope, message: self.message, state })
+    }
+}
+
+impl<S: Any + Send + Sync> Context<S> {
+    /// Where its state is among those of the server, to register something else with it. `None` for [`States`].
+    pub fn state_slot(&self) -> Option<StateSlot<S>> {
+        let own = Arc::as_ptr(&self.state).cast::<()>();
+        let states = &self.server().states().0;
+        let held = states.iter().find(|(_, state)| std::ptr::addr_eq(Arc::as_ptr(state), own))?;
+        Some(StateSlot::new(held.0))
     }
 }
 

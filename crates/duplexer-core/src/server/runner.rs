@@ -154,7 +154,8 @@ pub(crate) fn innermost(cx: Context<States>) -> BoxFuture<'static, Result<Outcom
     if cx.request_id().is_some() { request(cx) } else { notification(cx) }
 }
 
-fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+/// Gate, look-up and handler of a request.
+pub(crate) fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
     let method = Method::parse(cx.method());
     // Middleware may have made another request of it; the result is shaped for what was handled.
     *lock(&cx.scope().method) = method;

@@ -15,11 +15,11 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use http::{HeaderMap, Method, Request, StatusCode, request::Parts};
 use http_body::Body;
 
+use super::config::{Handshake, Responses};
 use super::header_bag::{self, HeaderBag};
 use super::hub::{Admitted, Hub, StartFailed};
 use super::inlet::{self, Accepts};
 use super::reply::{self, Refusal, Reply};
-use super::config::{Handshake, Responses};
 use super::{cors, envelope, handshake};
 
 /// A request that has been let in, apart from its message.

@@ -179,9 +179,7 @@ impl Exchange {
             Poll::Pending => self.wait(form).await,
         };
         match turn {
-            Turn::Answered(answer) if form != Form::Stream || answer.failed => {
-                answer.into_reply()
-            }
+            Turn::Answered(answer) if form != Form::Stream || answer.failed => answer.into_reply(),
             Turn::Answered(answer) => self.stream(Some(answer)),
             Turn::Stream(answer) => self.stream(answer),
         }

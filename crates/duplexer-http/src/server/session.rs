@@ -177,7 +177,10 @@ fn random() -> Option<u128> {
 }
 
 fn no_connection() -> Arc<Connection> {
-    Arc::new(Connection::ready(ProtocolVersion::LATEST_HANDSHAKE, duplexer_core::server::ClientFacts::UNKNOWN))
+    Arc::new(Connection::ready(
+        ProtocolVersion::LATEST_HANDSHAKE,
+        duplexer_core::server::ClientFacts::UNKNOWN,
+    ))
 }
 
 fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller {
@@ -187,8 +190,7 @@ fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller {
     caller
 }
 
-const SESSION_ID: http::HeaderName =
-    http::HeaderName::from_static(duplexer_types::headers::SESSION_ID.lower);
+const SESSION_ID: http::HeaderName = http::HeaderName::from_static(duplexer_types::headers::SESSION_ID.lower);
 
 /// An exchange that is under way: the session does not count as idle.
 pub(super) struct Busy {

@@ -102,7 +102,9 @@ mod tests {
     #[test]
     fn an_event_id_is_read_as_it_was_written() {
         assert_eq!(ID.to_string().parse(), Ok(ID));
-        for other in ["", "7", "ab-7", "000000000000000000000000000000ab-", "+00000000000000000000000000000ab-7"] {
+        for other in
+            ["", "7", "ab-7", "000000000000000000000000000000ab-", "+00000000000000000000000000000ab-7"]
+        {
             assert_eq!(other.parse::<EventId>(), Err(NotAnEventId), "{other}");
         }
         let beyond = format!("{}-99999999999999999999999", StreamId(1));

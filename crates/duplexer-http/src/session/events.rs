@@ -148,8 +148,10 @@ impl EventStore for MemoryEvents {
         after: u64,
     ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let events = kept.sessions.get(&stream.session).and_then(|session| session.streams.get(&stream.stream));
-        let later = events.map(|events| events.iter().filter(|event| event.sequence > after).cloned().collect());
+        let events =
+            kept.sessions.get(&stream.session).and_then(|session| session.streams.get(&stream.stream));
+        let later =
+            events.map(|events| events.iter().filter(|event| event.sequence > after).cloned().collect());
         drop(kept);
         Box::pin(ready(Ok(later)))
     }

@@ -103,7 +103,10 @@ impl SessionStore for Broken {
 async fn a_broken_store_is_no_dead_session() {
     let site = Site::with(|builder| builder.session_store(Arc::new(Broken), "a")).await;
     let reply = site.post(&Client::handshake("2025-11-25")).await;
-    assert_eq!((reply.status, reply.header("retry-after"), reply.header("mcp-session-id")), (503, Some("1"), None));
+    assert_eq!(
+        (reply.status, reply.header("retry-after"), reply.header("mcp-session-id")),
+        (503, Some("1"), None)
+    );
     let client = Client { site: &site, id: "0".repeat(32), version: "2025-11-25" };
     assert_eq!(client.call(1, "echo").await.status, 503);
 }

@@ -99,8 +99,10 @@ async fn an_answer_waits_for_its_client() {
     site.stage.until(&site.stage.ended, 1).await;
     for _ in 0..2 {
         let mut again = resume(&client, opening.id.as_deref().unwrap()).await;
-        let events: Vec<_> = rest(&mut again).await.into_iter().filter(|event| !event.data.is_empty()).collect();
-        let progress: Vec<_> = events.iter().map(|event| event.json()["params"]["progress"].clone()).collect();
+        let events: Vec<_> =
+            rest(&mut again).await.into_iter().filter(|event| !event.data.is_empty()).collect();
+        let progress: Vec<_> =
+            events.iter().map(|event| event.json()["params"]["progress"].clone()).collect();
         assert_eq!(progress, [json!(1), json!(2), json!(null)]);
         assert_eq!(events[2].json()["id"], 1);
     }
@@ -279,10 +281,10 @@ async fn a_store_that_hangs_is_not_waited_for() {
 
     let stage = Arc::default();
     let store = Bad { how: How::Hangs, after: 1, seen: AtomicUsize::new(0), inner: MemoryEvents::new() };
-    let service =
-        StreamableHttp::builder(crate::support::server(&stage)).event_store(store).build().unwrap();
+    let service = StreamableHttp::builder(crate::support::server(&stage)).event_store(store).build().unwrap();
     let ask = async |post: &crate::support::Post| {
-        let mut request = http::Request::builder().method(post.method).uri("/mcp").header("host", "localhost");
+        let mut request =
+            http::Request::builder().method(post.method).uri("/mcp").header("host", "localhost");
         for (name, value) in &post.headers {
             request = request.header(name, value);
         }
@@ -298,10 +300,8 @@ async fn a_store_that_hangs_is_not_waited_for() {
     let start = tokio::time::Instant::now();
     let mut body = ask(&call(1)).await.into_body();
     let mut text = Vec::new();
-    while let Some(frame) = std::future::poll_fn(|cx| {
-        http_body::Body::poll_frame(std::pin::Pin::new(&mut body), cx)
-    })
-    .await
+    while let Some(frame) =
+        std::future::poll_fn(|cx| http_body::Body::poll_frame(std::pin::Pin::new(&mut body), cx)).await
     {
         text.extend_from_slice(frame.unwrap().data_ref().unwrap());
     }

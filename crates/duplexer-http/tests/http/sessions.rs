@@ -40,7 +40,10 @@ async fn a_session_must_be_named_and_known() {
     let call = || client.tool(1, "echo").without("mcp-session-id");
     let text = |reply: &crate::support::Reply| reply.json()["error"]["message"].clone();
     let reply = site.post(&call()).await;
-    assert_eq!((reply.status, reply.code(), text(&reply)), (400, -32600, json!("Bad Request: Missing session ID")));
+    assert_eq!(
+        (reply.status, reply.code(), text(&reply)),
+        (400, -32600, json!("Bad Request: Missing session ID"))
+    );
     assert_eq!(reply.header("mcp-session-id"), None);
     for unknown in ["0", "", "00000000000000000000000000000000", "a b"] {
         let reply = site.post(&call().header("mcp-session-id", unknown)).await;
@@ -290,7 +293,10 @@ async fn sessions_do_not_reach_each_other() {
     two.tell("notifications/cancelled", json!({"requestId": 1})).await;
     let answer = response(question["id"].as_i64().unwrap(), &json!({"roots": []}));
     assert_eq!(site.post(&two.body(&answer)).await.status, 202);
-    site.post(&one.body(&response(question["id"].as_i64().unwrap(), &json!({"roots": [{"uri": "file:///a"}]})))).await;
+    site.post(
+        &one.body(&response(question["id"].as_i64().unwrap(), &json!({"roots": [{"uri": "file:///a"}]}))),
+    )
+    .await;
     assert_eq!(stream.event().await.unwrap().json()["result"]["content"][0]["text"], "1 roots");
 }
 
@@ -345,7 +351,11 @@ async fn streams_of_one_session_are_independent() {
     }
 }
 
-async fn ask(service: &StreamableHttp, post: &Post, principal: Option<&Arc<Principal>>) -> http::Response<duplexer_http::ResponseBody> {
+async fn ask(
+    service: &StreamableHttp,
+    post: &Post,
+    principal: Option<&Arc<Principal>>,
+) -> http::Response<duplexer_http::ResponseBody> {
     let mut request = Request::builder().method(post.method).uri("/mcp").header("host", "localhost");
     for (name, value) in &post.headers {
         request = request.header(name, value);
@@ -462,7 +472,10 @@ fn settings_are_checked() {
         assert_eq!(built.unwrap_err().to_string(), text);
     };
     check(|builder| builder.max_sessions(0), "the number of sessions must be at least 1");
-    check(|builder| builder.session_idle(Duration::ZERO), "the idle time of sessions must be longer than zero");
+    check(
+        |builder| builder.session_idle(Duration::ZERO),
+        "the idle time of sessions must be longer than zero",
+    );
     check(|builder| builder.max_body(0), "the largest body must be at least 1");
 }
 

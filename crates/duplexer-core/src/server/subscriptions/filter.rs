@@ -77,7 +77,7 @@ impl Uris {
     }
 
     pub(super) fn sorted(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.all.iter().map(|uri| uri.to_string()).collect();
+        let mut all: Vec<String> = self.all.iter().map(ToString::to_string).collect();
         all.sort();
         all
     }

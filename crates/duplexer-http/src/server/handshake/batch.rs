@@ -44,7 +44,7 @@ pub(super) async fn serve(host: Host, visit: Visit, text: &ByteString) -> Result
     }
     let all = run(work);
     match host {
-        Host::Nobody => Ok(respond(all.await)),
+        Host::Nobody => Ok(respond(&all.await)),
         Host::Session(session) => {
             let (told, answers) = oneshot::channel();
             let Visit { admitted, .. } = visit;
@@ -54,7 +54,7 @@ pub(super) async fn serve(host: Host, visit: Visit, text: &ByteString) -> Result
                 let _ = told.send(all.await);
                 drop(admitted);
             });
-            Ok(session.stamp(answers.await.map_or_else(|_| reply::broken(), respond)))
+            Ok(session.stamp(answers.await.map_or_else(|_| reply::broken(), |answers| respond(&answers))))
         }
     }
 }
@@ -123,7 +123,7 @@ async fn run(work: Vec<Work>) -> Vec<Vec<u8>> {
     answers
 }
 
-fn respond(answers: Vec<Vec<u8>>) -> Reply {
+fn respond(answers: &[Vec<u8>]) -> Reply {
     if answers.is_empty() {
         return reply::empty(StatusCode::ACCEPTED);
     }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use duplexer_core::dispatch::{Accepted, BoxFuture, CallContext, Contained, Invocation, Owed};
+use duplexer_core::dispatch::{Accepted, BoxFuture, CallContext, Contained, Invocation, NotAccepted, Owed};
 use duplexer_core::server::ServerRunner;
 use duplexer_core::transport::{BackChannel, TransportContext};
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -35,8 +35,7 @@ pub(in crate::server) async fn request(
     message: Invocation,
 ) -> Result<Reply, Refusal> {
     let hub = Arc::clone(visit.admitted.hub());
-    let in_flight = InFlight::take(&session, id.clone())
-        .map_err(|error| reply::refusal(StatusCode::CONFLICT, Some(&id), &error))?;
+    let in_flight = InFlight::take(&session, &id).map_err(|reason| not_accepted(&id, reason).into_reply())?;
     if hub.config.responses == Responses::JsonOnly {
         let (work, reading) = prepare(&hub, in_flight, Stream::passing(), Speaking::No, visit, message);
         return Ok(session.stamp(respond(hub, work, reading, Form::Json).await));
@@ -59,9 +58,9 @@ pub(in crate::server) async fn answer(
     message: Invocation,
 ) -> Answer {
     let hub = Arc::clone(visit.admitted.hub());
-    let in_flight = match InFlight::take(&session, id.clone()) {
+    let in_flight = match InFlight::take(&session, &id) {
         Ok(in_flight) => in_flight,
-        Err(error) => return Answer::failure(&id, &error, StatusCode::OK),
+        Err(reason) => return not_accepted(&id, reason),
     };
     let (work, reading) = prepare(&hub, in_flight, Stream::passing(), Speaking::No, visit, message);
     work.future.await;
@@ -78,13 +77,24 @@ struct InFlight {
 }
 
 impl InFlight {
-    fn take(session: &Arc<Session>, id: RequestId) -> Result<Self, ErrorObject> {
-        match session.correlation.accept(id.clone()) {
-            Some(accepted) => Ok(Self { session: Arc::clone(session), accepted }),
-            None => {
-                let text = format!("Invalid request: id {id} is already in flight");
-                Err(ErrorObject::new(ErrorCode::INVALID_REQUEST, text))
-            }
+    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, NotAccepted> {
+        let accepted = session.correlation.accept(id.clone())?;
+        Ok(Self { session: Arc::clone(session), accepted })
+    }
+}
+
+/// How a request is told that it was not taken in.
+fn not_accepted(id: &RequestId, reason: NotAccepted) -> Answer {
+    match reason {
+        NotAccepted::InFlight => {
+            let text = format!("Invalid request: id {id} is already in flight");
+            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, text);
+            Answer::failure(id, &error, StatusCode::CONFLICT)
+        }
+        // The session ended while the request was on its way to it.
+        NotAccepted::Closed => {
+            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, "Session not found");
+            Answer::failure(id, &error, StatusCode::NOT_FOUND)
         }
     }
 }
@@ -119,8 +129,7 @@ fn prepare(
     let busy = session.busy(admitted);
     let (number, _) = stream.attach();
     let reading = Reading::new(Arc::clone(&stream), number);
-    let runner = ServerRunner::new(running, Arc::clone(&session.connection))
-        .on_behalf_of(caller.principal);
+    let runner = ServerRunner::new(running, Arc::clone(&session.connection)).on_behalf_of(caller.principal);
     let serving = Serving { hub: Arc::clone(hub), in_flight, stream, speaking };
     let held = Arc::clone(&busy);
     let future = Box::pin(async move {

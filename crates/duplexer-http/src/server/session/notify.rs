@@ -20,8 +20,11 @@ pub(in crate::server) async fn notification(session: &Arc<Session>, visit: Visit
     let Visit { admitted, running, caller, .. } = visit;
     let hub = Arc::clone(admitted.hub());
     let busy = session.busy(admitted);
-    let channel =
-        NotificationChannel { hub: Arc::clone(&hub), session: Arc::clone(session), never: Cancellation::new() };
+    let channel = NotificationChannel {
+        hub: Arc::clone(&hub),
+        session: Arc::clone(session),
+        never: Cancellation::new(),
+    };
     let cx = CallContext::new(None, Arc::new(transport), Arc::new(channel));
     let (session, ending) = (Arc::clone(session), Arc::clone(&hub));
     let handled = async move {

@@ -17,11 +17,16 @@ use crate::server::hub::Hub;
 use crate::server::reply::{self, Refusal, Reply};
 use crate::session::PrincipalKey;
 
-pub(in crate::server) async fn open(visit: Visit, id: RequestId, message: Invocation) -> Result<Reply, Refusal> {
+pub(in crate::server) async fn open(
+    visit: Visit,
+    id: RequestId,
+    message: Invocation,
+) -> Result<Reply, Refusal> {
     let hub = Arc::clone(visit.admitted.hub());
     let full = || Refusal::new(reply::unavailable(Some(&id), "Too many open sessions"));
     let place = Sessions::reserve(&hub).ok_or_else(full)?;
-    let name: Arc<str> = random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::failed(&id))?;
+    let name: Arc<str> =
+        random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::failed(&id))?;
     let principal = visit.caller.principal.clone();
     let key = principal.as_deref().map(PrincipalKey::of);
     let who = caller(&name, principal.clone());
@@ -33,8 +38,7 @@ pub(in crate::server) async fn open(visit: Visit, id: RequestId, message: Invoca
     let mut opening =
         Opening { hub: Arc::clone(&hub), session: Arc::clone(&session), outcome: Outcome::Unknown };
     let message = Arc::new(message);
-    let failing =
-        Failing { id: id.clone(), message: Arc::clone(&message), status_of: |_| StatusCode::OK };
+    let failing = Failing { id: id.clone(), message: Arc::clone(&message), status_of: |_| StatusCode::OK };
     let rendering = failing.clone();
     let runner =
         ServerRunner::new(visit.running.clone(), Arc::clone(&session.connection)).on_behalf_of(principal);

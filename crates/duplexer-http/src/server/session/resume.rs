@@ -16,7 +16,11 @@ use crate::server::sse::{self, EventId};
 use crate::session::{EventKind, StoredEvent, StreamKey};
 
 /// What is told beside any request, from now on, to one reader.
-pub(in crate::server) async fn read(hub: &Hub, session: &Arc<Session>, busy: Arc<Busy>) -> Result<Reply, Refusal> {
+pub(in crate::server) async fn read(
+    hub: &Hub,
+    session: &Arc<Session>,
+    busy: Arc<Busy>,
+) -> Result<Reply, Refusal> {
     let text = "Conflict: Only one SSE stream is allowed per session";
     let conflict = || Refusal::new(reply::refused(StatusCode::CONFLICT, text));
     if session.standalone().is_some_and(|stream| stream.is_read()) {
@@ -55,7 +59,8 @@ pub(in crate::server) async fn take_up(
         return Err(reply::refused(StatusCode::BAD_REQUEST, text).into());
     };
     // An id that is not ours is one of nobody's streams.
-    let Some(last) = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse::<EventId>().ok()) else {
+    let Some(last) = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse::<EventId>().ok())
+    else {
         return Ok(session.stamp(reply::events(ResponseBody::empty())));
     };
     let key = StreamKey::new(Arc::clone(&session.id), last.stream);

@@ -23,8 +23,7 @@ where
 {
     let contained = async {
         let panicked = || BoxError::from("it panicked");
-        let mut operation =
-            pin!(catch_unwind(AssertUnwindSafe(operation)).map_err(|_| panicked())?);
+        let mut operation = pin!(catch_unwind(AssertUnwindSafe(operation)).map_err(|_| panicked())?);
         poll_fn(|cx| {
             catch_unwind(AssertUnwindSafe(|| operation.as_mut().poll(cx)))
                 .unwrap_or_else(|_| Poll::Ready(Err(panicked())))

@@ -8,8 +8,8 @@ use duplexer_core::server::Connection;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::store::patient;
 use super::Session;
+use super::store::patient;
 use crate::server::hub::{Hub, lock};
 
 /// Looks per idle time: what is abandoned is gone at most an eighth of the time late. Whoever asks earlier is told so at
@@ -97,7 +97,9 @@ impl Sessions {
     /// Ends everything that is told beside requests: the service is about to end.
     pub(in crate::server) fn close_standalone(&self) {
         let all: Vec<_> = lock(&self.table).open.values().cloned().collect();
-        all.iter().for_each(|session| session.close_standalone());
+        for session in all {
+            session.close_standalone();
+        }
     }
 
     /// The service ends. Its sessions may go on elsewhere.
@@ -111,7 +113,6 @@ impl Sessions {
             tracing::warn!("what sessions had left to do took too long and was left behind");
         }
     }
-
 }
 
 impl Table {
