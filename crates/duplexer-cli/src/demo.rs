@@ -1,13 +1,14 @@
 //! The demo server: a little of everything a server can offer, written as any server would be.
 //!
 //! `tools`, `resources` and `prompts` are plain functions; `notebook` is what they share; `serving` puts the server on a
-//! socket or on standard input and output.
+//! socket or on standard input and output, with a few words of `welcome`.
 
 mod notebook;
 mod prompts;
 mod resources;
 mod serving;
 mod tools;
+mod welcome;
 
 use duplexer::prelude::*;
 use duplexer::server::MemoryBus;

@@ -1,6 +1,4 @@
-//! Where the demo is served, and what it says when it begins.
-//!
-//! What stands between the socket and the server, such as a check of tokens, belongs into `service`.
+//! Where the demo is served. What stands between the socket and the server, such as a check of tokens, belongs into `service`.
 
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use duplexer::Server;
 use duplexer::prelude::run_stdio;
 use duplexer::transport::signal::ShutdownSignals;
-use duplexer::types::methods::Method;
-use duplexer::types::version::ProtocolVersion;
 use duplexer_http::{ServeError, StreamableHttp};
 
+use super::welcome::welcome;
 use crate::arguments::DemoArguments;
 use crate::failure::{Exit, Failure, chain};
 use crate::terminal::Terminal;
@@ -41,7 +38,7 @@ fn on_http(server: Server, address: SocketAddr) -> Result<(), Failure> {
         let bound = service(server, address.ip())?.bind(address).await;
         let bound = bound.map_err(|error| not_listening(address, &error))?;
         let mut signals = ShutdownSignals::listen().map_err(broken)?;
-        Terminal::new().note(&welcome(bound.local_addr().map_err(broken)?, &program()));
+        Terminal::new().note(&welcome(bound.local_addr().map_err(broken)?));
         bound.run(async move { signals.next().await }).await;
         Ok(())
     })
@@ -69,32 +66,4 @@ fn not_listening(address: SocketAddr, error: &ServeError) -> Failure {
         }
         other => Failure::new(Exit::Connect, format!("cannot listen on {address}: {}", chain(other))),
     }
-}
-
-/// How this program was called, so that what is printed can be typed.
-fn program() -> String {
-    std::env::args().next().unwrap_or_else(|| "duplexer".to_owned())
-}
-
-fn welcome(address: SocketAddr, program: &str) -> String {
-    let url = format!("http://{address}/mcp");
-    let names = |versions: &[ProtocolVersion]| {
-        versions.iter().rev().map(|version| version.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    let open = if address.ip().is_loopback() { "" } else { " Anybody who reaches this machine can use it." };
-    format!(
-        "\
-The demo server listens at {url}{open}
-It speaks {} (self-contained requests) and {} (handshake). Ctrl-C ends it.
-
-Try it:
-  curl -s {url} -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\
-    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{call}\",\"params\":{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}}}'
-  {program} call {url} count to:=20
-  npx @modelcontextprotocol/inspector --cli {url} --transport http --method {list}",
-        names(ProtocolVersion::ENVELOPE),
-        names(ProtocolVersion::HANDSHAKE),
-        call = Method::ToolsCall,
-        list = Method::ToolsList,
-    )
 }

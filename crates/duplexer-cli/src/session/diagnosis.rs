@@ -3,6 +3,7 @@
 //! A client only knows that there was no answer. A second look tells a closed port from a closed door.
 
 use std::error::Error;
+use std::time::Duration;
 
 use duplexer::transport::child::Child;
 use duplexer::types::methods::Method;
@@ -11,6 +12,8 @@ use reqwest::{Response, StatusCode, redirect};
 
 use crate::failure::{Exit, Failure};
 
+/// How long the second look may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How much of a refusal is shown.
 const SHOWN: usize = 200;
 
@@ -28,7 +31,7 @@ pub(super) async fn of_http(url: &str, headers: &[(String, String)], failure: Fa
 
 /// A request that changes nothing, whatever the server is.
 async fn look(url: &str, headers: &[(String, String)]) -> Result<Response, reqwest::Error> {
-    let client = reqwest::Client::builder().redirect(redirect::Policy::none()).build()?;
+    let client = reqwest::Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE).build()?;
     let mut request = client.post(url);
     for (name, value) in headers {
         request = request.header(name, value);
