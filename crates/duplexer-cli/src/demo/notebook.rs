@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use duplexer::prelude::BoxError;
 use duplexer::server::{Event, MemoryBus};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -23,7 +24,8 @@ pub(super) struct Notebook {
 }
 
 impl Notebook {
-    pub(super) fn open(bus: MemoryBus) -> Self {
+    #[expect(clippy::unused_async, reason = "a lifespan is async, for those who open more than a notebook")]
+    pub(super) async fn open(bus: MemoryBus) -> Result<Self, BoxError> {
         let mut ticking = JoinSet::new();
         ticking.spawn(async move {
             let mut ticks = interval(TICK);
@@ -33,7 +35,7 @@ impl Notebook {
                 bus.tell(&Event::resource_updated(CLOCK));
             }
         });
-        Self { opened: Instant::now(), notes: AtomicUsize::new(0), _ticking: ticking }
+        Ok(Self { opened: Instant::now(), notes: AtomicUsize::new(0), _ticking: ticking })
     }
 
     /// How long the server has been there, in seconds.

@@ -12,6 +12,9 @@ use tokio::time::sleep;
 use super::notebook::Notebook;
 use super::resources::RED_DOT;
 
+/// Where the protocol is at home.
+const HOME_PAGE: &str = "https://modelcontextprotocol.io";
+
 /// Says back what it is told.
 #[tool(read_only)]
 pub(super) async fn echo(text: String) -> String {
@@ -95,6 +98,16 @@ pub(super) async fn book(
     };
     let wish = table.wish.map(|wish| format!(" We noted: {wish}.")).unwrap_or_default();
     Ok(format!("A table for {} {place}, {day}.{wish}", table.guests))
+}
+
+/// Asks the user to open a page, for what should not go through the client: secrets, payments, or just reading.
+#[tool]
+pub(super) async fn tour(cx: Context<Notebook>) -> Result<&'static str, ToolError> {
+    let answer = cx.elicit_url("tour", "Would you like to see what MCP is?", HOME_PAGE).await?;
+    Ok(match answer {
+        Answer::Accepted(()) => "The user has a look.",
+        Answer::Declined | Answer::Cancelled => "The user knows already.",
+    })
 }
 
 /// Takes a note. It becomes a resource, and whoever listens hears of it.

@@ -54,6 +54,22 @@ fn a_question_can_be_refused_or_left() {
 }
 
 #[test]
+fn a_page_is_opened_only_if_the_person_agrees() {
+    let demo = Demo::start();
+    for place in places(&demo) {
+        let check = |answers: &str, said: &str| {
+            let ran = run_with(&place.line(&["call", "tour", "--interactive"]), answers);
+            assert!(ran.stderr.contains("It wants you to open https://modelcontextprotocol.io"), "{ran:?}");
+            assert_eq!(ran.ok(), said);
+        };
+        check("perhaps\ny\n", "The user has a look.\n");
+        check("n\n", "The user knows already.\n");
+        check("/decline\n", "The user knows already.\n");
+        check("", "The user knows already.\n");
+    }
+}
+
+#[test]
 fn without_a_person_a_question_is_declined_and_that_is_said() {
     let demo = Demo::start();
     for place in places(&demo) {

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_duplexer");
 
+/// A port at which nobody listens: one that is never given out, and whose service died out long ago.
+pub(crate) const NOWHERE: &str = "http://127.0.0.1:1/mcp";
+
 /// How a run of the program ended, and what it said.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -211,10 +214,4 @@ pub(crate) fn answering(head: &'static str) -> String {
         }
     });
     url
-}
-
-/// An address at which nobody listens.
-pub(crate) fn nowhere() -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    format!("http://{}/mcp", listener.local_addr().unwrap())
 }
