@@ -17,6 +17,7 @@ mod npm;
 mod process;
 mod requirements;
 mod server;
+mod soak;
 mod test;
 mod tidy;
 
@@ -72,6 +73,12 @@ const COMMANDS: &[Command] = &[
         usage: "conformance [--requirements R]",
         about: "the official conformance suite against our server, for a revision (2026-07-28); needs npm",
         run: conformance::command,
+    },
+    Command {
+        name: "soak",
+        usage: "soak [--requests N]",
+        about: "sessions by the thousand against a release build, and what they leave behind in its memory",
+        run: soak::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];
