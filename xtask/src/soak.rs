@@ -3,6 +3,8 @@
 //! Opens as many sessions as a server holds and abandons them: they must be small, and gone after their idle time. Then
 //! opens, uses and ends sessions without a pause: the memory must stay where it was.
 
+#![expect(clippy::disallowed_methods, reason = "there is no runtime here whose clock could be used")]
+
 mod client;
 
 use std::io::Write as _;
@@ -31,14 +33,10 @@ const SLACK: usize = 4 * 1024 * 1024;
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     let requests = match arguments {
         [] => REQUESTS,
-        [option, number] if option == "--requests" => number.parse().map_err(|_| {
-            eprintln!("error: '{number}' is not a number of requests");
-            Failure::Usage
-        })?,
-        _ => {
-            eprintln!("usage: cargo xtask soak [--requests N]");
-            return Err(Failure::Usage);
+        [option, number] if option == "--requests" => {
+            number.parse().map_err(|_| Failure::Usage(format!("'{number}' is not a number of requests")))?
         }
+        _ => return Err(Failure::Usage("soak takes nothing but --requests N".into())),
     };
     run(requests).map_err(|fault| {
         eprintln!("error: {fault}");
@@ -119,7 +117,7 @@ fn spread<T: Send>(
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         if number >= count {
-                            return Ok(results);
+                            return Ok::<_, Fault>(results);
                         }
                         results.push(work(&mut connection, number)?);
                     }
