@@ -100,6 +100,8 @@ async fn a_marked_function_is_a_tool() {
 async fn a_marked_function_is_still_a_function() {
     assert_eq!(add(1, 2).await, 3);
     assert_eq!(shout("x".into()), "X");
+    let pointer: fn(String) -> String = *shout;
+    assert_eq!(pointer("y".into()), "Y");
     assert!(predict(String::new(), 1, "en".into(), None, None, None).await.is_err());
 }
 
