@@ -40,7 +40,7 @@ pub trait ServerExt<S>: Sized {
     #[must_use]
     fn prompt(self, prompt: impl IntoPrompt<S>) -> Self;
 
-    /// Speaks an extension.
+    /// Speaks an extension. One that brings a method, or anything else, that is there already fails the build.
     #[must_use]
     fn extend(self, extension: impl Extension<S>) -> Self;
 
@@ -102,7 +102,7 @@ impl<S: Any + Send + Sync> ServerExt<S> for ServerBuilder<S> {
 
     fn extend(self, extension: impl Extension<S>) -> Self {
         let builder = self.extension(extension.id().to_owned(), extension.settings());
-        extension.install(builder)
+        builder.without_replacing(|builder| extension.install(builder))
     }
 
     fn dynamic(mut self) -> Self {
