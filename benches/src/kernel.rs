@@ -80,7 +80,7 @@ impl Kernel {
         let (running, message) = (&self.running, self.message.clone());
         let reply = match self.connection.era() {
             Era::Envelope => now(serve_envelope(running, cx, message, None, |made| made))?,
-            Era::Handshake => now(serve_on(running, &self.connection, cx, message))??,
+            Era::Handshake => now(serve_on(running, &self.connection, None, cx, message))??,
         };
         jsonrpc::write_success(out, &id, &reply.ok()?).ok()
     }

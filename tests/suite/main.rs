@@ -7,6 +7,7 @@ mod authoring;
 mod connection;
 mod coverage;
 mod eras;
+mod frames;
 mod http;
 mod matrix;
 mod middleware;

@@ -19,7 +19,7 @@ pub(crate) mod runner;
 pub(crate) mod serve;
 pub(crate) mod subscriptions;
 
-pub use connection::{Caller, ClientFacts, Connection, Negotiated, Requirement};
+pub use connection::{Caller, ClientFacts, Connection, Negotiated, Remembered, Requirement};
 pub use context::{Context, ReadError, States, TypedParams};
 pub use envelope::{HeaderLookup, check_param_headers, classify, is_enveloped};
 pub use handler::{Handler, IntoReply, Reply};

@@ -139,7 +139,7 @@ async fn a_call_under_way_finishes_although_its_tool_is_gone() {
     }
 }
 
-/// MCPS-04 (deviation): changes are told, once for all that were made together.
+/// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: changes are told, once for all that were made together.
 #[tokio::test]
 async fn a_client_is_told_of_changes() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -162,7 +162,7 @@ async fn a_client_is_told_of_changes() {
     client.close().await;
 }
 
-/// Peers B42: what a caller may not see it cannot use, and lists are private.
+/// P-CACHE-3, P-TOOL-7: what a caller may not see it cannot use, and lists are private.
 #[tokio::test]
 async fn what_is_not_seen_cannot_be_used() {
     let server = Server::builder("test")
@@ -173,7 +173,7 @@ async fn what_is_not_seen_cannot_be_used() {
         .cache_hint("resources/read", Freshness { ttl_ms: Some(1000), scope: Some(CacheScope::Public) })
         .prompt(Prompt::new("hidden").handler(|| async { "hidden" }))
         .visible(|cx, offered| {
-            let admin = cx.connection().principal().is_some();
+            let admin = cx.principal().is_some();
             match offered {
                 Offered::Tool(tool) => admin || tool.name != "admin",
                 Offered::Resource(uri) => admin || uri.starts_with("open"),

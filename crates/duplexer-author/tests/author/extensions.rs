@@ -10,6 +10,7 @@ use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::server::Outcome;
 use duplexer_core::testing::TestClient;
 use duplexer_types::error::ErrorCode;
+use duplexer_types::resource::ResourceContents;
 use duplexer_types::version::Era;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -170,7 +171,7 @@ async fn an_interceptor_decides_about_arguments_and_not_the_context() {
     .await;
 }
 
-/// APP-01, APP-03: a tool and its view; whether the client can show it.
+/// APP-01, APP-03, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
 #[tokio::test]
 async fn a_tool_brings_its_view() {
     let clock =
@@ -219,7 +220,9 @@ async fn a_tool_brings_its_view() {
         let said: Value = views[0].meta.as_ref().unwrap().get("ui").unwrap().decode().unwrap();
         assert_eq!(said, expected);
         let read = client.read_resource("ui://clock").await.unwrap();
-        assert!(format!("{read:?}").contains("clock.example"), "the contents say it too");
+        let [ResourceContents::Text(page)] = &*read.contents else { panic!("{read:?}") };
+        assert_eq!((&*page.text, page.mime_type.as_deref()), ("<p>", Some("text/html;profile=mcp-app")));
+        assert!(format!("{page:?}").contains("clock.example"), "the contents say it too");
         assert_eq!(text(&call(client, "clock", json!({})).await), "false");
         if era == Era::Envelope {
             let extensions = client.server_capabilities().extensions.as_ref().unwrap();

@@ -15,8 +15,9 @@ use duplexer_types::version::ProtocolVersion;
 use serde::de::DeserializeOwned;
 
 use super::connection::{Connection, Requirement};
+use super::principal::Principal;
 use super::registry::{Running, SlotId, StateSlot};
-use crate::dispatch::{CallContext, Cancellation, Invocation, Sending};
+use crate::dispatch::{CallContext, Cancellation, Invocation, Sending, StreamClosing};
 use crate::error::McpError;
 use crate::transport::TransportContext;
 
@@ -38,6 +39,7 @@ pub(crate) struct Scope {
     pub(crate) call: CallContext,
     pub(crate) connection: Arc<Connection>,
     pub(crate) running: Running,
+    principal: Option<Arc<Principal>>,
     /// Taken before any handler runs: a handshake does not change the revision it is answered in.
     pub(crate) version: ProtocolVersion,
     /// Which method the message is, as far as it has come: middleware may make another one of it.
@@ -54,6 +56,7 @@ impl Scope {
         call: CallContext,
         connection: Arc<Connection>,
         running: Running,
+        principal: Option<Arc<Principal>>,
         message: &Invocation,
     ) -> Self {
         let version = connection.version();
@@ -61,6 +64,7 @@ impl Scope {
             call,
             connection,
             running,
+            principal,
             version,
             method: Mutex::new(Method::parse(message.method())),
             depth: 0,
@@ -121,6 +125,11 @@ impl<S> Context<S> {
     /// The client this message comes from.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.scope.connection
+    }
+
+    /// On whose behalf this message is sent, if an authorization layer has said so.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.scope.principal.as_deref()
     }
 
     /// The server that handles it.
@@ -216,6 +225,12 @@ impl<S> Context<S> {
     /// Sends a notification that belongs to this message.
     pub fn notify_raw(&self, method: &str, params: Option<&dyn Body>) -> Sending {
         self.scope.call.channel.notify(method, params)
+    }
+
+    /// Ends the stream this request is answered on, without ending the request: the client comes back for the rest, so
+    /// that a long wait holds no connection. Only where the client can: on a session with an event store.
+    pub fn close_stream(&self) -> StreamClosing {
+        self.scope.call.channel.close_stream()
     }
 
     pub(crate) fn scope(&self) -> &Arc<Scope> {

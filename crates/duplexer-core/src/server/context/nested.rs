@@ -66,8 +66,9 @@ impl<S> Context<S> {
     fn nested(&self, uri: &str, depth: u8) -> Result<Context, McpError> {
         let params = serde_json::to_string(&Params { uri }).map_err(McpError::internal)?;
         let message = Invocation::new(methods::ResourcesRead::METHOD.name(), Some(params.into()));
-        let Scope { call, connection, running, .. } = &*self.scope;
-        let mut scope = Scope::new(call.clone(), Arc::clone(connection), running.clone(), &message);
+        let Scope { call, connection, running, principal, .. } = &*self.scope;
+        let (connection, principal) = (Arc::clone(connection), principal.clone());
+        let mut scope = Scope::new(call.clone(), connection, running.clone(), principal, &message);
         scope.depth = depth;
         Ok(Context::new(Arc::new(scope), Arc::new(message)))
     }
