@@ -32,7 +32,7 @@ pub trait ServerExt<S>: Sized {
     fn resource(self, resource: impl IntoResource<S>) -> Self;
 
     /// Offers the files of a directory: its listing under `uri`, and each file under `uri/path`. Nothing outside of it can be
-    /// read, whatever links it holds.
+    /// read, whatever links it holds, and nothing hidden (`.name`).
     #[must_use]
     fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self;
 
