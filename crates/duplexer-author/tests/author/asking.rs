@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 use duplexer::{Answer, AskExt, Context, Server, ServerExt, Tool, ToolError};
 use duplexer_core::client::ClientOptions;
 use duplexer_core::testing::TestClient;
+use duplexer_types::annotations::Role;
 use duplexer_types::capabilities::ElicitationCapability;
 use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, Members};
 use duplexer_types::roots::{ListRootsResult, Root};
+use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult, SamplingMessage};
 use duplexer_types::version::Era;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,6 +60,13 @@ fn asked(era: Era, log: &Arc<Mutex<Vec<String>>>) -> ClientOptions {
             }
         })
         .elicitation_capability(capability)
+        .on_sampling(|params| {
+            let asked = format!("{:?}", params.messages);
+            async move {
+                let said = if asked.contains("capital") { "Oslo" } else { "?" };
+                Ok(CreateMessageResult::new(Role::Assistant, said, "small"))
+            }
+        })
         .on_roots(|| async { Ok(ListRootsResult::new([Root::new("file:///work")])) })
 }
 
@@ -142,6 +151,11 @@ async fn users_may_decline_or_go_away() {
             let answer = cx.elicit_url("pay", "Pay first.", "https://example.com/pay").await?;
             Ok::<_, ToolError>(format!("{answer:?}"))
         }))
+        .tool(Tool::new("sample").handler(|cx: Context| async move {
+            let question = SamplingMessage::user("What is the capital of Norway?");
+            let said = cx.sample("capital", CreateMessageParams::new([question], 10_u64)).await?;
+            Ok::<_, ToolError>(format!("{} {:?}", said.model, said.content))
+        }))
         .tool(
             Tool::new("roots")
                 .handler(|cx: Context| async move { Ok::<_, ToolError>(cx.roots().await?.remove(0).uri) }),
@@ -155,6 +169,8 @@ async fn users_may_decline_or_go_away() {
         assert_eq!((needs.is_error, text(&needs)), (Some(true), "The user declined to answer."));
         assert_eq!(text(&call(client, "pay", json!({})).await), "Accepted(())");
         assert_eq!(text(&call(client, "roots", json!({})).await), "file:///work");
+        let sampled = call(client, "sample", json!({})).await;
+        assert!(text(&sampled).starts_with("small") && text(&sampled).contains("Oslo"), "{sampled:?}");
     })
     .await;
 }
