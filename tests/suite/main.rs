@@ -11,6 +11,7 @@ mod http;
 mod matrix;
 mod middleware;
 mod notifications;
+mod offering;
 mod opening;
 mod refusals;
 mod remembering;
