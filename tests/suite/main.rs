@@ -3,6 +3,7 @@
 //! Each test cites the ids of the behaviours it shows; `coverage` holds them against the manifest.
 
 mod asking;
+mod attack;
 mod connection;
 mod coverage;
 mod eras;
