@@ -5,6 +5,8 @@
 //! servers are known to have failed.
 
 mod bodies;
+mod forged;
+mod garbage;
 mod heads;
 mod lines;
 mod load;

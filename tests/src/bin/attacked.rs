@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use duplexer_author::{BoxError, Context, Resource, Server, ServerExt, Tool, ToolError};
+use duplexer_author::{AskExt, BoxError, Context, Resource, Server, ServerExt, Tool, ToolError};
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::{Handshake, StreamableHttp};
 use schemars::JsonSchema;
@@ -13,6 +13,11 @@ use serde::Deserialize;
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
     text: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,7 +43,12 @@ fn server() -> Result<Server, BoxError> {
             cx.closing().raised().await;
             "finished"
         }))
+        .tool(Tool::new("ask").handler(|cx: Context, Echo { text }| async move {
+            let who: Echo = cx.elicit("who", "Who are you?").await?.accepted()?;
+            Ok::<_, ToolError>(format!("{text} {}", who.text))
+        }))
         .resource(Resource::text("test://one", "one"))
+        .resource(Resource::template("test://files/{name}").handler(|File { name }| async move { name }))
         .build()?;
     Ok(server)
 }

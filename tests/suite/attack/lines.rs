@@ -8,7 +8,7 @@ use super::{ERAS, echo, request, tells_no_secrets};
 use crate::wire::{Wire, error_of};
 use crate::{ENVELOPE, HANDSHAKE};
 
-fn spawn() -> Wire {
+pub fn spawn() -> Wire {
     Wire::spawn_program(env!("CARGO_BIN_EXE_attacked"), &["stdio"], Stdio::null())
 }
 

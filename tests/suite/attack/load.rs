@@ -1,7 +1,6 @@
 //! Attacks by quantity, and by leaving: what grows, what is lost, and when it ends.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,17 +9,14 @@ use tokio::process::Child;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::lines::spawn;
 use super::site::{Post, Site, listening, running};
 use super::{ERAS, echo, request};
-use crate::wire::{Wire, error_of};
+use crate::wire::error_of;
 use crate::{ENVELOPE, HANDSHAKE};
 
 /// The budget for an end, and what a loaded machine may take on top of it.
 const BOUND: Duration = Duration::from_millis(5000 + 1500);
-
-fn spawn() -> Wire {
-    Wire::spawn_program(env!("CARGO_BIN_EXE_attacked"), &["stdio"], Stdio::null())
-}
 
 pub fn ask_to_end(child: &Child) {
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
