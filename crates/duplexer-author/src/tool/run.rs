@@ -64,8 +64,14 @@ impl<O: ToolOutput<Via>, Via> Expected<O, Via> {
             Ok(Output(Returning::Outcome(outcome))) => return Ok(outcome),
             Ok(Output(Returning::Result(result))) => {
                 match &result.structured_content {
-                    Some(content) if !result.is_error.unwrap_or(false) => self.check(content)?,
-                    _ => {}
+                    _ if result.is_error == Some(true) => {}
+                    Some(content) => self.check(content)?,
+                    None if self.checker.is_some() => {
+                        return Err(McpError::internal(
+                            "a tool with an output schema gives nothing structured",
+                        ));
+                    }
+                    None => {}
                 }
                 result
             }
