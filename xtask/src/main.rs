@@ -70,8 +70,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance [--requirements R]",
-        about: "the official conformance suite against our server, for a revision (2026-07-28); needs npm",
+        usage: "conformance [--requirements R] [--behind-proxy]",
+        about: "the official conformance suite against our server, for one revision or all; needs npm",
         run: conformance::command,
     },
     Command {
@@ -123,7 +123,7 @@ fn help(arguments: &[String]) -> Result<(), Failure> {
 
 fn help_text() -> String {
     let lines =
-        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<30}{}", command.usage, command.about));
+        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<48}{}", command.usage, command.about));
     format!("commands:{}", lines.collect::<String>())
 }
 

@@ -8,7 +8,9 @@ use duplexer_core::client::ClientOptions;
 use duplexer_core::testing::TestClient;
 use duplexer_types::annotations::Role;
 use duplexer_types::capabilities::ElicitationCapability;
-use duplexer_types::elicitation::{ElicitParams, ElicitResult};
+use duplexer_types::elicitation::{
+    ElicitParams, ElicitResult, FormSchema, NumberKind, NumberSchema, PrimitiveSchema,
+};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, Members};
 use duplexer_types::roots::{ListRootsResult, Root};
@@ -188,6 +190,24 @@ async fn an_answer_that_does_not_follow_its_form_is_refused() {
         let error = refusal(try_call(client, "age", json!({})).await);
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
         assert!(error.message.contains("/age: expected at least 1, got 0"), "{}", error.message);
+    })
+    .await;
+}
+
+/// P-ELI-4: a form that no type has can be made by hand, and its answer is what the user wrote.
+#[tokio::test]
+async fn a_form_can_be_made_by_hand() {
+    let server = Server::builder("test")
+        .tool(Tool::new("age").handler(|cx: Context| async move {
+            let age = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer));
+            let form = FormSchema::new(Members::new().with("age", age));
+            let content = cx.elicit_form("age", "nonsense?", form).await?.accepted()?;
+            Ok::<_, ToolError>(content.get("age").map_or("none", Json::as_str).to_owned())
+        }))
+        .build()
+        .unwrap();
+    in_both(&server, async |client, _, _| {
+        assert_eq!(text(&call(client, "age", json!({})).await), "0");
     })
     .await;
 }
