@@ -11,7 +11,6 @@ pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod middleware;
 pub(crate) mod outcome;
-pub(crate) mod principal;
 pub(crate) mod questions;
 pub(crate) mod registry;
 pub(crate) mod request_state;
@@ -19,6 +18,7 @@ pub(crate) mod runner;
 pub(crate) mod serve;
 pub(crate) mod subscriptions;
 
+pub use crate::transport::Principal;
 pub use connection::{Caller, ClientFacts, Connection, Negotiated, Requirement};
 pub use context::{Context, States, TypedParams};
 pub use envelope::{HeaderLookup, check_param_headers, classify, is_enveloped};
@@ -26,7 +26,6 @@ pub use handler::{Handler, IntoReply, Reply};
 pub use lifecycle::negotiate;
 pub use middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
 pub use outcome::Outcome;
-pub use principal::Principal;
 pub use registry::{
     BuildError, InitializeOverride, Installer, NotificationOptions, Part, Running, Server, ServerBuilder,
     StartError, StateSlot, ToolHeaders,

@@ -13,6 +13,6 @@
 mod server;
 
 pub use server::{
-    Bound, Builder, ConfigError, Cors, Handle, Handshake, InvalidName, Listener, Probes, ResponseBody,
-    ResponseFuture, Responses, ServeError, StreamCut, StreamableHttp,
+    Bound, Builder, ConfigError, Cors, Handle, Handshake, InvalidName, Listener, Placed, Probes,
+    ResponseBody, ResponseFuture, Responses, ServeError, StreamCut, StreamableHttp,
 };

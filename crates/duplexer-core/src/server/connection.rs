@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
-use super::principal::Principal;
 use crate::dispatch::{Invocation, NoChannel, Outbound, lock};
 use crate::error::McpError;
+use crate::transport::Principal;
 
 pub use client::{ClientFacts, Requirement};
 pub(crate) use close::CloseStack;

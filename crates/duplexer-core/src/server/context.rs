@@ -17,7 +17,7 @@ use super::connection::{Connection, Requirement};
 use super::registry::Running;
 use crate::dispatch::{CallContext, Cancellation, Invocation, Sending};
 use crate::error::McpError;
-use crate::transport::TransportContext;
+use crate::transport::{Principal, TransportContext};
 
 pub use ask::TypedParams;
 pub(crate) use ask::is_change;
@@ -155,6 +155,11 @@ impl<S> Context<S> {
     /// What the transport says about the message: its kind, its headers.
     pub fn transport(&self) -> &TransportContext {
         &self.scope.call.transport
+    }
+
+    /// On whose behalf this message was sent: each message of a session brings a token of its own.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.transport().principal.as_deref().or_else(|| self.connection().principal())
     }
 
     /// Raised when nobody waits for the answer any more.

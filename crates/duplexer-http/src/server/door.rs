@@ -43,7 +43,8 @@ pub(super) enum Message {
 impl Visit {
     /// What handlers see of the transport.
     pub(super) fn transport(&self) -> Arc<TransportContext> {
-        Arc::new(TransportContext::exchange("http", Headers::of(Arc::clone(&self.headers) as _)))
+        let context = TransportContext::exchange("http", Headers::of(Arc::clone(&self.headers) as _));
+        Arc::new(context.with_principal(self.caller.principal.clone()))
     }
 }
 

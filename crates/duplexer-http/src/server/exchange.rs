@@ -40,6 +40,8 @@ pub(super) struct Answer {
     text: Vec<u8>,
     status: StatusCode,
     failed: bool,
+    /// What the caller lacks, for the head of the response.
+    challenge: Option<String>,
 }
 
 impl Answer {
@@ -50,7 +52,14 @@ impl Answer {
     fn failure(id: &RequestId, error: &ErrorObject, status_of: StatusOf) -> Self {
         let mut text = Vec::with_capacity(128);
         jsonrpc::write_failure(&mut text, Some(id), error);
-        Self { text, status: status_of(error), failed: true }
+        Self { text, status: status_of(error), failed: true, challenge: None }
+    }
+
+    fn into_reply(self) -> Reply {
+        match self.challenge {
+            None => reply::json(self.status, self.text),
+            Some(challenge) => reply::challenged(self.text, &challenge),
+        }
     }
 }
 
@@ -72,7 +81,11 @@ pub(super) struct Failing {
 
 impl Failing {
     fn answer(&self, error: &McpError) -> Answer {
-        Answer::failure(&self.id, &error.to_wire(self.message.method()), self.status_of)
+        let mut answer = Answer::failure(&self.id, &error.to_wire(self.message.method()), self.status_of);
+        if let McpError::Forbidden(challenge) = error {
+            answer.challenge = Some(challenge.header.clone());
+        }
+        answer
     }
 
     /// The outcome as it is sent. Runs within the contained future: results write themselves with the author's code.
@@ -81,7 +94,7 @@ impl Failing {
             Ok(shaped) => {
                 let mut text = Vec::with_capacity(512);
                 match jsonrpc::write_success(&mut text, &self.id, &shaped) {
-                    Ok(()) => return Answer { text, status: StatusCode::OK, failed: false },
+                    Ok(()) => return Answer { text, status: StatusCode::OK, failed: false, challenge: None },
                     Err(error) => McpError::internal(error),
                 }
             }
@@ -148,9 +161,7 @@ impl Exchange {
             Poll::Pending => self.wait(form).await,
         };
         match turn {
-            Turn::Answered(answer) if form != Form::Stream || answer.failed => {
-                reply::json(answer.status, answer.text)
-            }
+            Turn::Answered(answer) if form != Form::Stream || answer.failed => answer.into_reply(),
             Turn::Answered(answer) => self.stream(Some(answer)),
             Turn::Stream(answer) => self.stream(answer),
         }

@@ -1,0 +1,103 @@
+//! Scopes of single tools and methods: step-up.
+
+use std::time::Duration;
+
+use duplexer_auth::{Auth, StaticToken};
+use duplexer_types::methods::Method;
+use serde_json::json;
+
+use crate::support::{Site, Time, header, json_of};
+
+async fn site(time: &Time) -> Site {
+    Site::guarded(
+        |base| {
+            let here = format!("{base}/mcp");
+            let tokens = [
+                StaticToken::new("reader", "ada", &here).scopes(["read"]),
+                StaticToken::new("writer", "ada", &here).scopes(["read", "write", "files"]),
+                StaticToken::new("short", "ada", &here)
+                    .scopes(["read"])
+                    .expires_at(time.now() + Duration::from_millis(1)),
+            ];
+            Auth::static_tokens(tokens, &here).require(["read"]).clock(time.clock()).build().unwrap()
+        },
+        |guard| {
+            let guard = guard.tool("delete", ["write", "files"]).unwrap();
+            guard.method(Method::ResourcesList, ["files"]).unwrap()
+        },
+    )
+    .await
+}
+
+/// P-AUS-7: in both eras, before any stream, with everything the call takes in one challenge.
+#[tokio::test]
+async fn a_tool_may_need_more_than_the_door() {
+    let site = site(&Time::new()).await;
+    for call in [Site::tool, Site::old_tool] {
+        let fine = call(&site, "list", Some("reader")).send().await.unwrap();
+        assert_eq!(json_of(fine).await["result"]["content"][0]["text"], "list");
+        let response = call(&site, "delete", Some("reader")).send().await.unwrap();
+        assert_eq!(response.status(), 403);
+        assert_eq!(header(&response, "content-type"), "application/json");
+        assert_eq!(
+            header(&response, "www-authenticate"),
+            format!(
+                "Bearer error=\"insufficient_scope\", error_description=\"Required scope: write\", \
+                 resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", scope=\"read write files\"",
+                site.base
+            )
+        );
+        let body = json_of(response).await;
+        assert_eq!((&body["id"], &body["error"]["code"]), (&json!(7), &json!(-32600)));
+        let fine = call(&site, "delete", Some("writer")).send().await.unwrap();
+        assert_eq!(json_of(fine).await["result"]["content"][0]["text"], "delete");
+    }
+}
+
+/// A rule for a method holds whether or not there is a handler.
+#[tokio::test]
+async fn a_method_may_need_more_than_the_door() {
+    let site = site(&Time::new()).await;
+    let list = |token| {
+        site.message("resources/list", &json!({}), Some(token)).header("MCP-Protocol-Version", "2025-11-25")
+    };
+    assert_eq!(list("reader").send().await.unwrap().status(), 403);
+    assert_eq!(json_of(list("writer").send().await.unwrap()).await["error"]["code"], -32601);
+}
+
+/// The guard and the handler read the same name, or neither does.
+#[tokio::test]
+async fn a_name_given_twice_does_not_pass_the_guard() {
+    let site = site(&Time::new()).await;
+    for params in [r#"{"name":"list","name":"delete"}"#, r#"{"name":"list","\u006eame":"delete"}"#] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let request = site.message("x", &json!({}), Some("reader")).body(body);
+        let answer = json_of(request.send().await.unwrap()).await;
+        assert!(answer["error"]["code"].is_number(), "{answer}");
+    }
+}
+
+/// Scopes that cannot stand in a challenge are found when the guard is made.
+#[test]
+fn scopes_of_a_guard_are_checked() {
+    let auth = Auth::static_tokens([], "https://x.example").build().unwrap();
+    assert!(auth.guard().tool("x", ["a\"b"]).is_err());
+    assert!(auth.guard().method(Method::ToolsCall, ["offline_access"]).is_err());
+}
+
+/// P-AUS-15: what stands for long ends with its token: a millisecond after a clock that stands still for the rest.
+#[tokio::test]
+async fn a_subscription_ends_with_its_token() {
+    let site = site(&Time::new()).await;
+    let params = json!({"notifications": {"toolsListChanged": true}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let request = site
+        .message("subscriptions/listen", &params, Some("short"))
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", "subscriptions/listen");
+    let stream = request.send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    assert!(stream.text().await.unwrap().contains("The access token has expired"));
+}
