@@ -50,17 +50,26 @@ impl Kernel {
     /// The kernel of a case, by its name.
     pub fn of(name: &str) -> Option<Self> {
         let (_, version, middlewares) = *CASES.iter().find(|(case, ..)| *case == name)?;
-        let params = match version.era() {
-            Era::Envelope => format!("{{{ARGUMENTS},{ENVELOPE}}}"),
-            Era::Handshake => format!("{{{ARGUMENTS}}}"),
-        };
+        Self::new(&server(middlewares)?, version, "tools/call", ARGUMENTS)
+    }
+
+    /// A server that is asked the same again and again. `params` are the members of an object, without `_meta`.
+    pub fn new(server: &Server, version: ProtocolVersion, method: &str, params: &str) -> Option<Self> {
+        let meta = if version.era() == Era::Envelope { ENVELOPE } else { "" };
+        let comma = if params.is_empty() || meta.is_empty() { "" } else { "," };
+        let params = format!("{{{params}{comma}{meta}}}");
         Some(Self {
-            running: now(server(middlewares)?.start())?.ok()?,
+            running: now(server.start())?.ok()?,
             connection: Arc::new(Connection::ready(version, ClientFacts::UNKNOWN)),
-            message: Invocation::new("tools/call", Some(params.into())),
+            message: Invocation::new(method.to_owned(), Some(params.into())),
             transport: Arc::new(TransportContext::stream("bench")),
             channel: Arc::default(),
         })
+    }
+
+    /// The server that runs.
+    pub fn running(&self) -> &Running {
+        &self.running
     }
 
     /// Answers the call once; `None` if it could not.
@@ -71,7 +80,7 @@ impl Kernel {
         let (running, message) = (&self.running, self.message.clone());
         let reply = match self.connection.era() {
             Era::Envelope => now(serve_envelope(running, cx, message, None, |made| made))?,
-            Era::Handshake => now(serve_on(running, &self.connection, cx, message))??,
+            Era::Handshake => now(serve_on(running, &self.connection, None, cx, message))??,
         };
         jsonrpc::write_success(out, &id, &reply.ok()?).ok()
     }

@@ -6,6 +6,7 @@
 pub mod allocations;
 mod baseline;
 pub mod callgrind;
+pub mod catalog;
 pub mod kernel;
 mod ours;
 

@@ -1,6 +1,8 @@
 //! The server most behaviours of the suite are shown with. One tool per behaviour; nothing it does depends on the era
 //! or the transport it is reached over.
 
+pub mod authored;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

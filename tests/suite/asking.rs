@@ -56,7 +56,9 @@ async fn a_handshake_client_is_asked() {
 /// CONN-11: an answer that does not fit its question is -32602 when the handler lets it pass.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_invalid() {
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+        let mut wire = Wire::fixture(link).await;
+        wire.open_as(HANDSHAKE, json!({ "roots": {} })).await;
         let id = wire.request("tools/call", json!({ "name": "roots" })).await;
         let question = wire.next().await["id"].clone();
         wire.send(json!({ "jsonrpc": "2.0", "id": question, "result": { "roots": 5 } })).await;
@@ -68,8 +70,28 @@ async fn an_answer_that_does_not_fit_is_invalid() {
         let error = json!({ "code": -32601, "message": "no roots" });
         wire.send(json!({ "jsonrpc": "2.0", "id": question, "error": error })).await;
         assert_eq!(error_of(&wire.answer_to(id).await), (-32601, "no roots".to_owned(), Value::Null));
-    })
-    .await;
+    }
+}
+
+/// P-LEG-5, P-ELI-2: a handshake client is not asked what it has not declared, and not in a way it has not declared.
+#[tokio::test]
+async fn a_client_is_asked_only_what_it_has_declared() {
+    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+        for (capabilities, tool, needed) in [
+            (json!({}), "roots", json!({ "roots": {} })),
+            (json!({}), "sample", json!({ "sampling": {} })),
+            (json!({}), "elicit", json!({ "elicitation": { "form": {} } })),
+            (json!({ "elicitation": {} }), "elicit-url", json!({ "elicitation": { "url": {} } })),
+            (json!({ "elicitation": { "url": {} } }), "elicit", json!({ "elicitation": { "form": {} } })),
+        ] {
+            let mut wire = Wire::fixture(link).await;
+            wire.open_as(HANDSHAKE, capabilities).await;
+            let (code, text, data) = wire.error("tools/call", json!({ "name": tool })).await;
+            assert_eq!((code, data), (-32021, json!({ "requiredCapabilities": needed })));
+            assert!(text.starts_with("Client did not declare the capability required by '"), "{text}");
+            assert!(wire.taken_aside().is_empty(), "{tool}");
+        }
+    }
 }
 
 /// CONN-12, P-SAM-1: tools only for clients that have said they can use them; nothing is sent to others.
@@ -115,7 +137,8 @@ async fn an_envelope_client_is_never_asked() {
     .await;
 }
 
-/// ELI-05, TYP-28: a tool that needs the user elsewhere first fails with the error that says so.
+/// ELI-05, TYP-28, P-RPC-14, P-ELI-11: a tool that needs the user elsewhere first fails with the error that says so, in the
+/// revision that has it.
 #[tokio::test]
 async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
     over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
@@ -124,9 +147,14 @@ async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
         assert_eq!(data["elicitations"][0]["elicitationId"], "e-1");
     })
     .await;
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
+        let failed = (-32603, "URL elicitation required".to_owned(), Value::Null);
+        assert_eq!(wire.error("tools/call", json!({ "name": "url-required" })).await, failed);
+    })
+    .await;
 }
 
-/// DISP-36, ERA-07, P-PROG-1: progress for whoever asked for it, under the token's own type.
+/// DISP-36, ERA-07, P-PROG-1, P-PROG-4: progress for whoever asked for it, under the token's own type.
 #[tokio::test]
 async fn progress_is_reported_to_whoever_asked() {
     everywhere(Needs::Telling, async |mut wire| {

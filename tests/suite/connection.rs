@@ -53,7 +53,7 @@ async fn a_malformed_meta_says_nothing() {
     .await;
 }
 
-/// CONN-04, P-STATE-1: state stays with its connection, and a connection of the envelope era is one request.
+/// CONN-04, P-STATE-1, P-STDIO-10: state stays with its connection, and a connection of the envelope era is one request.
 #[tokio::test]
 async fn state_lives_as_long_as_its_connection() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -215,9 +215,9 @@ async fn a_single_request_is_served_on_a_connection_of_its_own() {
     let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!((&told["version"], &told["capabilities"]), (&json!("2025-06-18"), &json!(false)));
     let (cx, _) = call_context(Some(1));
-    let refused = serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "roots" }))).await;
+    let refused = serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "ping" }))).await;
     let error = refused.unwrap_err().to_wire("tools/call");
-    assert!(error.message.starts_with("Cannot send 'roots/list': "), "{error:?}");
+    assert!(error.message.starts_with("Cannot send 'ping': "), "{error:?}");
     // Notifications beside a request have nobody to reach, and that is no failure.
     let (cx, kept) = call_context(Some(1));
     serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "log" }))).await.unwrap();
@@ -230,7 +230,7 @@ async fn messages_are_served_one_by_one_on_a_living_connection() {
     let running = started().await;
     let connection = Arc::new(Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel)));
     let serve = async |id: Option<i64>, method: &str, params: Value| {
-        serve_on(&running, &connection, call_context(id).0, message(method, &params)).await
+        serve_on(&running, &connection, None, call_context(id).0, message(method, &params)).await
     };
     assert!(serve(Some(1), "tools/list", json!({})).await.unwrap().is_err());
     let opened = serve(Some(2), "initialize", crate::wire::initialize("2025-06-18", json!({}))).await;

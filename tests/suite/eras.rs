@@ -37,7 +37,7 @@ async fn the_first_request_decides() {
     }
 }
 
-/// ERA-04: refused without data, and the connection goes on.
+/// ERA-04, P-ERA-9: refused without data, and the connection goes on.
 #[tokio::test]
 async fn a_handshake_connection_refuses_envelopes() {
     over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
@@ -50,7 +50,7 @@ async fn a_handshake_connection_refuses_envelopes() {
     .await;
 }
 
-/// ERA-05, P-ERA-3: with the revisions that are served, and the one that was proposed if that can be read.
+/// ERA-05, P-ERA-3, P-ERA-9: with the revisions that are served, and the one that was proposed if that can be read.
 #[tokio::test]
 async fn an_envelope_connection_refuses_handshakes() {
     over_every_link(ENVELOPE, Needs::Connection, async |mut wire| {
@@ -68,7 +68,7 @@ async fn an_envelope_connection_refuses_handshakes() {
     .await;
 }
 
-/// ERA-06, ENV-01, ENV-02, ENV-07, P-STDIO-11: each request of an envelope connection stands for itself.
+/// ERA-06, ENV-01, ENV-02, ENV-07, P-STDIO-11, P-VER-2: each request of an envelope connection stands for itself.
 #[tokio::test]
 async fn an_envelope_connection_wants_an_envelope_on_every_request() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {

@@ -3,9 +3,11 @@
 //! Each test cites the ids of the behaviours it shows; `coverage` holds them against the manifest.
 
 mod asking;
+mod authoring;
 mod connection;
 mod coverage;
 mod eras;
+mod frames;
 mod http;
 mod matrix;
 mod middleware;

@@ -165,7 +165,7 @@ fn lasting(middleware: impl Middleware, started: &Arc<Notify>, go_on: &Arc<Notif
         .unwrap()
 }
 
-/// The shipped timeout ends requests; subscriptions may last.
+/// P-CAN-5: the shipped timeout ends requests; subscriptions may last.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_takes_too_long_is_ended() {
     let (started, go_on) = (Arc::default(), Arc::default());

@@ -106,7 +106,7 @@ async fn a_notification_of_the_envelope_era_is_anonymous() {
     hears(&mut heard, &["notifications/initialized passed"]).await;
 }
 
-/// P-RPC-5: whatever it is, a notification is not answered.
+/// P-RPC-5, P-CAN-2: whatever it is, a notification is not answered.
 #[tokio::test]
 async fn a_notification_is_never_answered() {
     everywhere(Needs::Answers, async |mut wire| {

@@ -68,7 +68,8 @@ async fn a_server_introduces_itself_as_its_client_s_revision_can_say_it() {
     }
 }
 
-/// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5: what the server is, computed when asked; who it is, in `_meta` alone.
+/// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5, P-EXT-4: what the server is, computed when asked; who it is, in `_meta` alone;
+/// no extension that nobody asked for.
 #[tokio::test]
 async fn discovery_tells_what_a_handshake_would() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -104,7 +105,7 @@ async fn discovery_can_be_replaced() {
     assert_eq!((&result["supportedVersions"], &result["ttlMs"]), (&json!(["x"]), &json!(7)));
 }
 
-/// RUN-07, CONN-01, SRV-02: before the handshake only `ping` is served.
+/// RUN-07, CONN-01, SRV-02, P-LEG-6: before the handshake only `ping` is served.
 #[tokio::test]
 async fn before_the_handshake_only_ping_is_served() {
     for link in Link::of(HANDSHAKE, Needs::Handshake) {

@@ -14,7 +14,7 @@ fn invalid() -> (i64, String, Value) {
     (-32602, "Invalid request parameters".to_owned(), json!(""))
 }
 
-/// RUN-04, P-RPC-19: what a revision does not have is not found in it, whoever would handle it.
+/// RUN-04, P-RPC-19, P-TASK-14: what a revision does not have is not found in it, whoever would handle it.
 #[tokio::test]
 async fn a_method_of_another_revision_is_not_found() {
     over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
@@ -145,7 +145,7 @@ async fn a_custom_method_is_served_in_its_revisions_only() {
     .await;
 }
 
-/// EXT-05, P-MRTR-6: a client without the extension is told what it should have declared.
+/// EXT-05, P-MRTR-6, P-EXT-2, P-EXT-3: a client without the extension is told what it should have declared.
 #[tokio::test]
 async fn a_required_extension_must_be_declared() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -159,6 +159,8 @@ async fn a_required_extension_must_be_declared() {
         let declared = json!({ "extensions": { "com.example/x": {} } });
         let meta = json!({ "io.modelcontextprotocol/clientCapabilities": declared });
         assert_eq!(wire.tool_text("extension", meta).await, "declared");
+        let forgotten = wire.error("tools/call", json!({ "name": "extension" })).await;
+        assert_eq!(forgotten.0, -32021, "the next request says nothing of it");
     })
     .await;
 }

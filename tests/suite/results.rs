@@ -16,7 +16,7 @@ fn stamp(name: &str, version: &str) -> Value {
     json!({ "io.modelcontextprotocol/serverInfo": { "name": name, "version": version } })
 }
 
-/// RUN-15, RUN-16, P-RES-1, P-META-8: the stamp of the envelope era, and none before it; errors have none either.
+/// RUN-15, RUN-16, P-RES-1, P-META-8, P-RES-4: the stamp of the envelope era, and none before it; errors have none either.
 #[tokio::test]
 async fn every_result_of_the_envelope_era_is_stamped() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {

@@ -73,7 +73,7 @@ async fn standard_output_carries_only_frames() {
     }
 }
 
-/// SRV-09, STDIO-06: `printf '...' | server` prints every answer, ends the lifespan, and exits in order.
+/// SRV-09, STDIO-06, P-STDIO-3: `printf '...' | server` prints every answer, ends the lifespan, and exits in order.
 #[test]
 fn a_shell_gets_its_answers() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_stdio-server"))

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::matrix::Link;
-use crate::{ENVELOPE, http};
+use crate::{ENVELOPE, frames, http};
 
 /// Longer than anything takes; a test that waits for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -94,7 +94,13 @@ impl Wire {
     }
 
     pub fn spawn(stderr: Stdio) -> Self {
+        Self::spawn_with(&[], stderr)
+    }
+
+    /// The server's process with arguments that make it another server.
+    pub fn spawn_with(arguments: &[&str], stderr: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stdio-server"))
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -227,7 +233,9 @@ impl Wire {
     async fn read(&mut self) -> Option<Value> {
         let line = timeout(PATIENCE, self.lines.next_line()).await.expect("a line in time").unwrap()?;
         self.transcript.push(format!("<- {line}"));
-        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}")))
+        let frame = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        frames::judge(&frame);
+        Some(frame)
     }
 
     /// Ends the input and gives everything that still comes, and how the server ended.

@@ -15,6 +15,7 @@ mod fuzz;
 mod interop;
 mod npm;
 mod process;
+mod requirements;
 mod server;
 mod test;
 mod tidy;
@@ -41,6 +42,12 @@ const COMMANDS: &[Command] = &[
         usage: "tidy",
         about: "the rules of the source tree: module edges, stray literals, file sizes",
         run: tidy::command,
+    },
+    Command {
+        name: "requirements",
+        usage: "requirements [area ..]",
+        about: "what the manifest lists and which tests show it; what is left out and why; what is missing",
+        run: requirements::command,
     },
     Command {
         name: "fuzz",

@@ -1,33 +1,37 @@
 //! MCP Apps: tools that bring a view, which is a page of HTML that the client shows.
 
+mod view;
+
 use std::any::Any;
 
 use duplexer_core::server::{Context, ServerBuilder};
-use duplexer_types::json::Json;
-use serde_json::{Value, json};
+use duplexer_types::json::{Json, Members};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::extension::Extension;
-use crate::resource::Resource;
 use crate::server::ServerExt;
 use crate::tool::Tool;
 
+pub use view::{Permission, View};
+
 const ID: &str = "io.modelcontextprotocol/ui";
-const MIME_TYPE: &str = "text/html;profile=mcp-app";
+pub(crate) const MIME_TYPE: &str = "text/html;profile=mcp-app";
+/// The member of `_meta` that all of this is said in.
+const MEMBER: &str = "ui";
 
 /// Views for tools. A tool names its view with [`Tool::view`].
 ///
 /// ```
-/// # use duplexer_author::{Apps, Server, ServerExt, Tool};
+/// # use duplexer_author::{Apps, Server, ServerExt, Tool, View};
 /// let clock = Tool::new("clock").handler(|| async { "12:00" }).view("ui://clock");
-/// let server = Server::builder("clock")
-///     .extend(Apps::new().view("ui://clock", "<p id=time></p>"))
-///     .tool(clock)
-///     .build()?;
+/// let page = View::new("ui://clock", "<p id=time></p>").resource_domains(["https://fonts.example"]);
+/// let server = Server::builder("clock").extend(Apps::new().view(page)).tool(clock).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Apps {
-    views: Vec<(String, String)>,
+    views: Vec<View>,
 }
 
 impl Apps {
@@ -36,14 +40,14 @@ impl Apps {
         Self::default()
     }
 
-    /// One more view: a page of HTML under a URI that begins with `ui://`.
+    /// One more view.
     #[must_use]
-    pub fn view(mut self, uri: impl Into<String>, html: impl Into<String>) -> Self {
-        self.views.push((uri.into(), html.into()));
+    pub fn view(mut self, view: View) -> Self {
+        self.views.push(view);
         self
     }
 
-    /// Whether the client of a message can show views.
+    /// Whether the client of a message can show views. A tool whose client cannot says the same in its content.
     pub fn shown_by<S>(cx: &Context<S>) -> bool {
         let capabilities = cx.connection().client().capabilities.as_ref();
         let settings = capabilities.and_then(|all| all.extensions.as_ref()).and_then(|all| all.get(ID));
@@ -59,32 +63,51 @@ impl<S: Any + Send + Sync> Extension<S> for Apps {
         ID
     }
 
-    fn settings(&self) -> Json {
-        json!({ "mimeTypes": [MIME_TYPE] }).into()
-    }
-
     fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S> {
-        self.views.into_iter().fold(builder, |builder, (uri, html)| {
-            let mut view = Resource::text(uri, html).mime_type(MIME_TYPE);
-            if !view.draft.uri.starts_with("ui://") {
-                view.draft.fault = Some("a view's URI begins with 'ui://'".to_owned());
-            }
-            builder.resource(view)
-        })
+        self.views.into_iter().fold(builder, ServerExt::resource)
     }
+}
+
+/// What a tool says about views.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToolUi {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resource_uri: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    visibility: Option<[&'static str; 1]>,
 }
 
 impl<S> Tool<S> {
     /// Shows its results in a view of [`Apps`]. A view that is not registered fails the build.
     pub fn view(mut self, uri: impl Into<String>) -> Self {
-        let uri = uri.into();
-        let taken = self.draft.tool.meta.as_ref().is_some_and(|meta| meta.get("ui").is_some());
-        if taken {
-            let tool = self.draft.tool.name.clone();
-            let reason = "its `_meta` has a member `ui` already".to_owned();
-            self.draft.fault.get_or_insert(crate::CatalogError::Schema { tool, reason });
-        }
-        self.draft.view = Some(uri.clone());
-        self.meta("ui", json!({ "resourceUri": uri }))
+        self.ui().resource_uri = Some(uri.into());
+        self
+    }
+
+    /// Only views call it: clients that show views hide it from the model.
+    pub fn app_only(mut self) -> Self {
+        self.ui().visibility = Some(["app"]);
+        self
+    }
+
+    /// Only the model calls it: clients do not let views do so.
+    pub fn model_only(mut self) -> Self {
+        self.ui().visibility = Some(["model"]);
+        self
+    }
+
+    fn ui(&mut self) -> &mut ToolUi {
+        self.draft.ui.get_or_insert_default()
+    }
+}
+
+/// Says it in `_meta`, where nobody else may have said something.
+pub(crate) fn tell(meta: &mut Option<Members>, ui: &impl Serialize) -> Result<(), String> {
+    let said = Json::of(ui).map_err(|error| error.to_string())?;
+    let meta = meta.get_or_insert_with(Members::new);
+    match meta.insert(MEMBER, said) {
+        None => Ok(()),
+        Some(_) => Err(format!("its `_meta` has a member `{MEMBER}` already: say it with `view` alone")),
     }
 }

@@ -207,7 +207,7 @@ mod tests {
         inner: Flat,
     }
 
-    /// ELI-01: fields are primitives or choices, what is optional is not required, and anything else is the author's mistake.
+    /// ELI-01, P-ELI-4: fields are primitives or choices, what is optional is not required, and anything else is the author's mistake.
     #[test]
     fn a_form_is_flat() {
         let (flat, _) = form::<Flat>().unwrap();

@@ -10,6 +10,7 @@ mod list;
 mod part;
 mod prompts;
 mod resources;
+mod scope;
 mod shelf;
 mod tools;
 
@@ -27,6 +28,7 @@ pub(crate) use list::{Listed, Pages};
 pub(crate) use part::CatalogPart;
 pub(crate) use prompts::PromptEntry;
 pub(crate) use resources::{AnyEntry, ResourceEntry, TemplateEntry};
+pub(crate) use scope::Scopes;
 pub(crate) use shelf::{Item, Shelf};
 pub(crate) use tools::ToolEntry;
 
@@ -35,13 +37,15 @@ pub(crate) use tools::ToolEntry;
 pub struct Catalog<S> {
     inner: Arc<Inner>,
     slot: StateSlot<S>,
+    /// Whose names count.
+    scope: usize,
     running: Running,
 }
 
 pub(crate) struct Inner {
     pub(crate) snapshot: ArcSwap<Snapshot>,
     pub(crate) page_size: usize,
-    pub(crate) visible: Option<Visible>,
+    pub(crate) scopes: Scopes,
     changing: Mutex<()>,
 }
 
@@ -62,13 +66,13 @@ pub enum Offered<'a> {
 }
 
 impl Inner {
-    pub(crate) fn new(snapshot: Snapshot, page_size: usize, visible: Option<Visible>) -> Self {
-        Self { snapshot: ArcSwap::from_pointee(snapshot), page_size, visible, changing: Mutex::new(()) }
+    pub(crate) fn new(snapshot: Snapshot, page_size: usize, scopes: Scopes) -> Self {
+        Self { snapshot: ArcSwap::from_pointee(snapshot), page_size, scopes, changing: Mutex::new(()) }
     }
 
     /// Whether the caller may see something, and therefore use it.
     pub(crate) fn shows(&self, cx: &Context, item: &impl Item) -> bool {
-        self.visible.as_ref().is_none_or(|visible| visible(cx, item.offered()))
+        self.scopes.show(cx, item)
     }
 }
 

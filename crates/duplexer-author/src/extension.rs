@@ -13,6 +13,7 @@ pub trait Extension<S> {
         Json::object()
     }
 
-    /// Registers what it consists of: tools, resources, custom methods, middleware around calls.
+    /// Registers what it consists of: tools, resources, custom methods, and what calls of tools pass through
+    /// ([`ServerExt::intercept`](crate::ServerExt::intercept)).
     fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S>;
 }

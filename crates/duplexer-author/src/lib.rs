@@ -15,8 +15,10 @@ mod apps;
 mod asking;
 mod catalog;
 mod completion;
+mod content;
 mod extension;
 mod function;
+mod intercept;
 mod name;
 mod path;
 mod prompt;
@@ -28,12 +30,13 @@ mod uri_template;
 mod validate;
 mod words;
 
-pub use apps::Apps;
+pub use apps::{Apps, Permission, View};
 pub use asking::{Answer, AskExt};
 pub use catalog::{Catalog, CatalogError, CatalogExt, Edit, NotOffered, Offered};
 pub use completion::{Completing, CompletionOutput};
+pub use content::FileContent;
 pub use duplexer_core::error::{BoxError, CallError, McpError};
-pub use duplexer_core::server::{Context, Server, ServerBuilder};
+pub use duplexer_core::server::{Context, ReadError, Server, ServerBuilder};
 pub use duplexer_types::content::Content;
 pub use duplexer_types::json::Json;
 pub use duplexer_types::prompt::{GetPromptResult, PromptMessage};
@@ -41,6 +44,7 @@ pub use duplexer_types::resource::{ReadResourceResult, ResourceContents};
 pub use duplexer_types::tool::CallToolResult;
 pub use extension::Extension;
 pub use function::{AnyState, BlockingFunction, Function, NoArguments};
+pub use intercept::{Interceptor, ToolCall};
 pub use prompt::{IntoPrompt, Prompt, PromptBuilder, PromptOutput};
 pub use resource::{
     About, AsJson, IntoResource, Resource, ResourceBuilder, ResourceError, ResourceOutput, Single, Template,

@@ -1,32 +1,28 @@
 //! Resources: a URI, or a template for many, and where their contents come from.
 
+mod builder;
 mod contents;
 mod error;
 mod files;
+mod read;
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Outcome, StateSlot, States};
-use duplexer_types::annotations::Annotations;
-use duplexer_types::icon::Icon;
-use duplexer_types::json::{Json, Members};
-use serde::de::DeserializeOwned;
+use duplexer_core::server::{StateSlot, States};
 
 use crate::completion::{Completer, Completing, CompletionOutput, Completions, bound, completer};
-use crate::function::{Function, NoArguments};
-use crate::schema::declared_order;
-use crate::uri_template::{UriTemplate, Values};
-use crate::words;
+use crate::function::Function;
+use crate::uri_template::UriTemplate;
 
+pub(crate) use builder::Draft;
+pub use builder::{ResourceBuilder, Single, Template};
 pub use contents::{About, AsJson, ResourceOutput};
 pub use error::ResourceError;
 pub(crate) use error::unknown;
-pub(crate) use files::{list_directory, read_below};
+pub(crate) use files::{list_directory, mime_type, read_below, read_file};
+pub(crate) use read::ReadResource;
 
 /// A resource, or a template for many, that is ready to be registered with a server whose state is `S`.
 ///
@@ -56,55 +52,6 @@ pub struct Resource<S> {
     pub(crate) completions: Completions<S>,
 }
 
-/// A resource that still lacks its function. `K` says whether it is one or a template for many.
-#[must_use = "a resource is complete once it has its function"]
-pub struct ResourceBuilder<K> {
-    draft: Draft,
-    kind: PhantomData<K>,
-}
-
-/// One resource.
-#[derive(Debug)]
-pub struct Single;
-/// A template for many.
-#[derive(Debug)]
-pub struct Template;
-
-/// Whatever has been said about a resource so far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Draft {
-    pub(crate) uri: String,
-    pub(crate) template: Option<UriTemplate>,
-    pub(crate) name: Option<String>,
-    pub(crate) title: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) mime_type: Option<String>,
-    pub(crate) size: Option<u64>,
-    pub(crate) icons: Option<Vec<Icon>>,
-    pub(crate) annotations: Option<Annotations>,
-    pub(crate) meta: Option<Members>,
-    /// Variables that may hold any text.
-    pub(crate) unguarded: Vec<String>,
-    pub(crate) fault: Option<String>,
-}
-
-impl Draft {
-    fn as_about(&self) -> About<'_> {
-        About { mime_type: self.mime_type.as_deref(), meta: self.meta.as_ref() }
-    }
-}
-
-/// A read as the catalog sees it.
-pub(crate) trait ReadResource<S>: Send + Sync {
-    fn read(
-        &self,
-        cx: Context<S>,
-        about: &Arc<Draft>,
-        uri: &str,
-        values: &Values,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>>;
-}
-
 impl<S: Send + Sync + 'static> Resource<S> {
     /// A text that never changes.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
@@ -126,10 +73,10 @@ impl<S: Send + Sync + 'static> Resource<S> {
     pub fn file(uri: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path: Arc<PathBuf> = Arc::new(path.into());
         let mut builder = ResourceBuilder::<Single>::start(uri.into());
-        builder.draft.mime_type = files::mime_type(&path).map(Into::into);
+        builder.draft.mime_type = mime_type(&path).map(Into::into);
         builder.handler(move || {
             let path = Arc::clone(&path);
-            async move { files::read_file(&path).await }
+            async move { read_file(&path).await }
         })
     }
 }
@@ -151,162 +98,6 @@ impl Resource<()> {
             Err(error) => builder.draft.fault = Some(error.to_string()),
         }
         builder
-    }
-}
-
-macro_rules! settings {
-    ($($owner:tt)*) => {
-        $($owner)* {
-            /// Its name, for programs. Without one it is the URI.
-            pub fn name(mut self, name: impl Into<String>) -> Self {
-                self.draft.name = Some(name.into());
-                self
-            }
-
-            /// Its name, for people.
-            pub fn title(mut self, title: impl Into<String>) -> Self {
-                self.draft.title = Some(title.into());
-                self
-            }
-
-            /// What it is.
-            pub fn description(mut self, description: impl Into<String>) -> Self {
-                self.draft.description = Some(description.into());
-                self
-            }
-
-            /// What kind of contents it has.
-            pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-                self.draft.mime_type = Some(mime_type.into());
-                self
-            }
-
-            /// Pictures.
-            pub fn icons(mut self, icons: impl Into<Vec<Icon>>) -> Self {
-                self.draft.icons = Some(icons.into());
-                self
-            }
-
-            /// Hints.
-            pub fn annotations(mut self, annotations: Annotations) -> Self {
-                self.draft.annotations = Some(annotations);
-                self
-            }
-
-            /// One member of `_meta`, of the resource and of its contents.
-            pub fn meta(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
-                self.draft.meta.get_or_insert_with(Members::new).insert(key, value.into());
-                self
-            }
-        }
-    };
-}
-
-settings!(impl<K> ResourceBuilder<K>);
-settings!(impl<S> Resource<S>);
-
-impl<K> ResourceBuilder<K> {
-    fn start(uri: String) -> Self {
-        Self { draft: Draft { uri, ..Draft::default() }, kind: PhantomData }
-    }
-
-    fn finish<S>(self, read: Arc<dyn ReadResource<S>>) -> Resource<S> {
-        Resource { draft: self.draft, read, completions: Completions::default() }
-    }
-}
-
-impl ResourceBuilder<Single> {
-    /// Its size in bytes.
-    pub fn size(mut self, size: u64) -> Self {
-        self.draft.size = Some(size);
-        self
-    }
-
-    /// Where its contents come from: an async function, with a [`Context`] if it wants one.
-    pub fn handler<S, H, Shape>(self, handler: H) -> Resource<S>
-    where
-        H: Function<S, NoArguments, Shape>,
-        H::Output: ResourceOutput,
-        S: Send + Sync + 'static,
-        Shape: 'static,
-    {
-        self.finish(Arc::new(Read::<H, NoArguments, Shape> { handler, types: PhantomData }))
-    }
-}
-
-impl ResourceBuilder<Template> {
-    /// Lets a variable hold any text, for functions that do not take it as a path.
-    pub fn unguarded(mut self, variable: impl Into<String>) -> Self {
-        self.draft.unguarded.push(variable.into());
-        self
-    }
-
-    /// Where the contents come from: an async function of the variables, with a [`Context`] before them if it wants one.
-    pub fn handler<S, V, H, Shape>(mut self, handler: H) -> Resource<S>
-    where
-        V: DeserializeOwned + Send + 'static,
-        H: Function<S, V, Shape>,
-        H::Output: ResourceOutput,
-        S: Send + Sync + 'static,
-        Shape: 'static,
-    {
-        self.check_variables(declared_order::<V>());
-        self.finish(Arc::new(Read::<H, V, Shape> { handler, types: PhantomData }))
-    }
-
-    /// Every variable has a member, and every member a variable.
-    fn check_variables(&mut self, members: &[&str]) {
-        let Some(template) = &self.draft.template else { return };
-        if members.is_empty() {
-            return;
-        }
-        let stray = members.iter().find(|member| !template.names().any(|name| name == **member));
-        let unused = template.names().find(|name| !members.contains(name));
-        let fault = match (stray, unused) {
-            (Some(member), _) => {
-                format!("its function wants '{member}', which is no variable of the template")
-            }
-            (_, Some(name)) => format!("its function does not take the variable '{name}'"),
-            _ => return,
-        };
-        self.draft.fault.get_or_insert(fault);
-    }
-}
-
-/// An async function of the variables.
-struct Read<H, V, Shape> {
-    handler: H,
-    types: PhantomData<fn() -> (V, Shape)>,
-}
-
-impl<S, V, H, Shape> ReadResource<S> for Read<H, V, Shape>
-where
-    V: DeserializeOwned + Send + 'static,
-    H: Function<S, V, Shape>,
-    H::Output: ResourceOutput,
-    S: Send + Sync + 'static,
-    Shape: 'static,
-{
-    fn read(
-        &self,
-        cx: Context<S>,
-        about: &Arc<Draft>,
-        uri: &str,
-        values: &Values,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let (about, uri, version) = (Arc::clone(about), uri.to_owned(), cx.protocol_version());
-        let variables = match words::read(values) {
-            Ok(variables) => variables,
-            Err(fault) => {
-                tracing::debug!(%uri, %fault, "a variable of a URI does not fit");
-                return Box::pin(std::future::ready(Err(unknown(&uri, version))));
-            }
-        };
-        let reading = self.handler.call(cx, variables);
-        Box::pin(async move {
-            let read = reading.await.into_contents(&uri, about.as_about());
-            read.map_err(|error| error.into_mcp(&uri, version))
-        })
     }
 }
 
@@ -338,12 +129,6 @@ impl<S> fmt::Debug for Resource<S> {
     }
 }
 
-impl<K> fmt::Debug for ResourceBuilder<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourceBuilder").field("uri", &self.draft.uri).finish_non_exhaustive()
-    }
-}
-
 /// What can be registered as a resource: a [`Resource`], or a function marked with `#[resource(..)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource for a server whose state is `{S}`",
@@ -361,27 +146,6 @@ impl<S> IntoResource<S> for Resource<S> {
     }
 }
 
-/// A resource and where its state is.
-struct Bound<S> {
-    read: Arc<dyn ReadResource<S>>,
-    slot: StateSlot<S>,
-}
-
-impl<S: Send + Sync + 'static> ReadResource<States> for Bound<S> {
-    fn read(
-        &self,
-        cx: Context,
-        about: &Arc<Draft>,
-        uri: &str,
-        values: &Values,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        match self.slot.context(cx) {
-            Ok(cx) => self.read.read(cx, about, uri, values),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
-    }
-}
-
 /// A resource without the type of its state.
 pub(crate) struct Erased {
     pub(crate) draft: Draft,
@@ -392,6 +156,6 @@ pub(crate) struct Erased {
 impl<S: Send + Sync + 'static> Resource<S> {
     pub(crate) fn bind(self, slot: StateSlot<S>) -> Erased {
         let completions = bound(self.completions, slot);
-        Erased { draft: self.draft, read: Arc::new(Bound { read: self.read, slot }), completions }
+        Erased { draft: self.draft, read: Arc::new(read::Bound { read: self.read, slot }), completions }
     }
 }

@@ -8,6 +8,7 @@ use duplexer_core::server::{Context, ServerBuilder};
 
 use crate::catalog::{CatalogPart, Offered};
 use crate::extension::Extension;
+use crate::intercept::Interceptor;
 use crate::prompt::IntoPrompt;
 use crate::resource::{self, AsJson, IntoResource, Resource};
 use crate::tool::{Bound, IntoTool};
@@ -53,6 +54,11 @@ pub trait ServerExt<S>: Sized {
     /// Decides what a caller may see. What is not seen cannot be used either, and lists are not for others to keep.
     #[must_use]
     fn visible(self, visible: impl Fn(&Context, Offered<'_>) -> bool + Send + Sync + 'static) -> Self;
+
+    /// Passes every call of a tool through this, after middleware and before the tool; what was given first is outermost.
+    /// A function that asks its user runs once per round, and so does this.
+    #[must_use]
+    fn intercept(self, interceptor: impl Interceptor) -> Self;
 
     /// Lists at most this many things at once. Without it every list is one page.
     #[must_use]
@@ -105,7 +111,12 @@ impl<S: Any + Send + Sync> ServerExt<S> for ServerBuilder<S> {
     }
 
     fn visible(mut self, visible: impl Fn(&Context, Offered<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.part::<CatalogPart>().visible = Some(Box::new(visible));
+        self.part::<CatalogPart>().scopes.own().visible = Some(Box::new(visible));
+        self
+    }
+
+    fn intercept(mut self, interceptor: impl Interceptor) -> Self {
+        self.part::<CatalogPart>().scopes.own().interceptors.push(Arc::new(interceptor));
         self
     }
 

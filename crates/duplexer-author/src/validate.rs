@@ -24,14 +24,12 @@ impl Checker {
         Self { schema, compiled: OnceLock::new() }
     }
 
-    /// Why the schema cannot be used, if it cannot. References to other documents are never fetched.
+    /// Why the schema cannot be used, if it cannot. Its dialect is the one it names, 2020-12 if it names none. References to
+    /// other documents are never fetched.
     pub(crate) fn compile(&self) -> Result<&Validator, &str> {
-        let compiled = self.compiled.get_or_init(|| {
-            jsonschema::options()
-                .with_draft(jsonschema::Draft::Draft202012)
-                .build(&self.schema)
-                .map_err(|error| error.to_string())
-        });
+        let compiled = self
+            .compiled
+            .get_or_init(|| jsonschema::options().build(&self.schema).map_err(|error| error.to_string()));
         compiled.as_ref().map_err(String::as_str)
     }
 
@@ -227,7 +225,67 @@ mod tests {
         assert!(faults[0].len() < 200);
     }
 
-    /// TOOL-05: a schema is never fetched.
+    /// P-SCH-1, P-SCH-2: 2020-12 unless the schema says otherwise, and a clear error for what nobody here can read.
+    #[test]
+    fn the_dialect_is_what_the_schema_says() {
+        // Two schemas that mean the same, each in its dialect: a text, then only numbers.
+        let pair = |dialect: Option<&str>, first: &str, rest: &str| {
+            let mut schema = json!({ first: [{ "type": "string" }], rest: { "type": "number" } });
+            if let Some(dialect) = dialect {
+                schema["$schema"] = json!(dialect);
+            }
+            schema
+        };
+        let draft_7 = "http://json-schema.org/draft-07/schema#";
+        let newest = "https://json-schema.org/draft/2020-12/schema";
+        for schema in [
+            pair(None, "prefixItems", "items"),
+            pair(Some(newest), "prefixItems", "items"),
+            pair(Some(draft_7), "items", "additionalItems"),
+        ] {
+            let checker = Checker::new(schema);
+            assert_eq!(checker.compile().err(), None);
+            assert!(checker.faults(&json!(["a", 1, 2])).is_empty());
+            assert_eq!(checker.faults(&json!([1, "b"])).len(), 2);
+        }
+        for unknown in ["urn:x", "https://example.com/schema"] {
+            let checker = Checker::new(json!({ "$schema": unknown, "type": "object" }));
+            let error = checker.compile().expect_err("nobody knows it");
+            assert!(error.contains(unknown), "{error}");
+        }
+    }
+
+    /// P-SCH-1: the keywords of 2020-12 are understood.
+    #[test]
+    fn the_newest_keywords_are_understood() {
+        let schema = json!({
+            "type": "object",
+            "$defs": { "place": { "$anchor": "place", "type": "string", "minLength": 2 } },
+            "allOf": [{ "properties": { "from": { "$ref": "#place" } } }],
+            "properties": { "to": { "$ref": "#/$defs/place" } },
+            "dependentRequired": { "to": ["from"] },
+            "unevaluatedProperties": false,
+        });
+        assert_eq!(told(schema.clone(), &json!({"from": "ab", "to": "cd"})), [""; 0]);
+        assert_eq!(told(schema.clone(), &json!({"to": "cd"})).len(), 1);
+        assert_eq!(told(schema, &json!({"from": "ab", "x": 1})).len(), 1);
+    }
+
+    /// P-SCH-6: what a caller sends cannot make a schema's pattern or its reference to itself run for ever.
+    #[test]
+    fn values_are_judged_in_bounded_time() {
+        assert_eq!(told(json!({"$ref": "#"}), &json!({})), [""; 0]);
+        for pattern in ["^(a+)+$", "^(?=(a+)+$)(a+)+$"] {
+            let faults = told(json!({ "pattern": pattern }), &json!("a".repeat(30_000) + "!"));
+            assert_eq!(faults.len(), 1, "{pattern}");
+        }
+        let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+        let deep: Value = serde_json::from_str(&deep).unwrap();
+        let nested = json!({"type": "array", "items": {"$ref": "#"}, "maxItems": 1});
+        assert_eq!(told(nested, &deep), [""; 0]);
+    }
+
+    /// TOOL-05, P-SCH-5: a schema is never fetched.
     #[test]
     fn references_to_other_documents_are_refused() {
         let checker = Checker::new(json!({"$ref": "https://example.com/schema.json"}));

@@ -13,6 +13,10 @@ extern crate duplexer_author as duplexer;
 mod asking;
 #[path = "author/common.rs"]
 mod common;
+#[path = "author/composition.rs"]
+mod composition;
+#[path = "author/context.rs"]
+mod context;
 #[path = "author/dynamic.rs"]
 mod dynamic;
 #[path = "author/extensions.rs"]

@@ -110,7 +110,14 @@ impl Client {
         let routes = Arc::new(Routes::default());
         let receiver = Arc::new(Receiver::new(options.callbacks.clone(), Arc::clone(&routes)));
         let run = start(Arc::clone(&receiver)).await;
-        let session = negotiate::negotiate(&*peer, &options, &receiver).await?;
+        let session = match negotiate::negotiate(&*peer, &options, &receiver).await {
+            Ok(session) => session,
+            Err(error) => {
+                // In order, because the server may remember a session that nobody will use.
+                let _ = run.end().await;
+                return Err(error);
+            }
+        };
         let ClientOptions { timeout, check, callbacks, .. } = options;
         Ok(Self(Arc::new(Inner { peer, session, timeout, check, callbacks, routes, run })))
     }
@@ -120,6 +127,11 @@ impl Client {
     /// Says why the connection ended, if it broke. Requests under way fail with [`CallError::Closed`].
     pub async fn close(&self) -> Result<(), RunError> {
         self.0.run.end().await
+    }
+
+    /// Until the connection is gone, whoever has ended it. For those who only listen.
+    pub async fn closed(&self) {
+        self.0.run.ended().await;
     }
 
     /// The revision that is spoken.

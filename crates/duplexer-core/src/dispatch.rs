@@ -7,12 +7,14 @@
 pub(crate) mod clock;
 pub(crate) mod contain;
 pub(crate) mod context;
+pub(crate) mod correlation;
 pub(crate) mod correlator;
 pub(crate) mod direct;
 pub(crate) mod invocation;
 pub(crate) mod jsonrpc;
 pub(crate) mod outbound;
 pub(crate) mod outbox;
+pub(crate) mod own_call;
 pub(crate) mod signals;
 pub(crate) mod sync;
 #[cfg(test)]
@@ -29,6 +31,7 @@ pub(crate) use sync::lock;
 pub use clock::{CallClock, ClockPause};
 pub use contain::Contained;
 pub use context::{CallContext, Cancellation, Channel};
+pub use correlation::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use invocation::Invocation;
 pub use jsonrpc::{
@@ -36,7 +39,7 @@ pub use jsonrpc::{
 };
 pub use outbound::{
     Abandon, BoxFuture, CallOptions, NoChannel, NotifyOnly, Outbound, OutboundHook, OutboundRequest,
-    OutboundSpan, Progress, ProgressCallback, Sending,
+    OutboundSpan, Progress, ProgressCallback, Sending, StreamClosing,
 };
 
 /// What sits above a dispatcher: it is given requests and notifications.

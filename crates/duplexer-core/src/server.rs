@@ -11,6 +11,7 @@ pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod middleware;
 pub(crate) mod outcome;
+pub(crate) mod principal;
 pub(crate) mod questions;
 pub(crate) mod registry;
 pub(crate) mod request_state;
@@ -18,17 +19,17 @@ pub(crate) mod runner;
 pub(crate) mod serve;
 pub(crate) mod subscriptions;
 
-pub use crate::transport::Principal;
-pub use connection::{Caller, ClientFacts, Connection, Negotiated, Requirement};
-pub use context::{Context, States, TypedParams};
+pub use connection::{Caller, ClientFacts, Connection, Negotiated, Remembered, Requirement};
+pub use context::{Context, ReadError, States, TypedParams};
 pub use envelope::{HeaderLookup, check_param_headers, classify, is_enveloped};
 pub use handler::{Handler, IntoReply, Reply};
 pub use lifecycle::negotiate;
 pub use middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
 pub use outcome::Outcome;
+pub use principal::Principal;
 pub use registry::{
-    BuildError, InitializeOverride, Installer, NotificationOptions, Part, Running, Server, ServerBuilder,
-    StartError, StateSlot, ToolHeaders,
+    BuildError, InitializeOverride, Installer, Merged, NotificationOptions, Part, Running, Server,
+    ServerBuilder, SlotId, StartError, StateSlot, ToolHeaders,
 };
 pub use request_state::{Instances, KeyRing, RequestState, RequestStateCodec, RequestStateError};
 pub use runner::{ServerRunner, Shaped};

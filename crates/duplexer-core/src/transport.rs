@@ -12,11 +12,11 @@ mod frames;
 mod headers;
 pub mod lines;
 pub mod memory;
-mod principal;
 #[cfg(unix)]
 pub mod signal;
 #[cfg(unix)]
 pub mod stdio;
+mod tap;
 #[cfg(test)]
 mod testing;
 
@@ -28,7 +28,7 @@ use bytestring::ByteString;
 
 pub use frames::{Frames, Hints};
 pub use headers::{HeaderSource, Headers};
-pub use principal::Principal;
+pub use tap::{Passing, Tap};
 
 /// A duplex of frames.
 ///
@@ -118,28 +118,19 @@ pub struct TransportContext {
     pub request_stream: RequestStream,
     /// The headers the message came with. Empty where the transport has none.
     pub headers: Headers,
-    /// On whose behalf this message was sent, if an authorization layer has said so.
-    pub principal: Option<Arc<Principal>>,
 }
 
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
         let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
-        Self { kind, back_channel, request_stream, headers: Headers::default(), principal: None }
+        Self { kind, back_channel, request_stream, headers: Headers::default() }
     }
 
     /// A context of an exchange in which the peer cannot be asked anything.
     pub fn exchange(kind: &'static str, headers: Headers) -> Self {
         let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
-        Self { kind, back_channel, request_stream, headers, principal: None }
-    }
-
-    /// The same context for a message of this principal.
-    #[must_use]
-    pub fn with_principal(mut self, principal: Option<Arc<Principal>>) -> Self {
-        self.principal = principal;
-        self
+        Self { kind, back_channel, request_stream, headers }
     }
 
     /// The values of a header, by its name in any case.

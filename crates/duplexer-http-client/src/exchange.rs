@@ -1,122 +1,129 @@
-//! One POST and its answer.
+//! One message to the server, and what it answers.
+
+use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_core::transport::{Hints, Incoming, IncomingMessage, TransportContext};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, Frame, RequestId};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, StatusCode, Url};
-use std::sync::Arc;
-use tokio::sync::mpsc;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Response, StatusCode};
+use tokio::time::timeout;
 
-use crate::stream::EventReader;
+use crate::link::{EVENTS, Link, Outgoing, Standing, Unsent};
+use crate::reconnect::Stream;
 
-/// The largest message that is read, if not set otherwise.
-pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
-/// Where requests go and how.
-#[derive(Clone, Debug)]
-pub(crate) struct Endpoint {
-    pub(crate) client: Client,
-    pub(crate) url: Url,
-    pub(crate) headers: HeaderMap,
-    pub(crate) limit: usize,
-}
-
-/// Where what comes back goes.
-#[derive(Clone)]
-pub(crate) struct Inbox {
-    pub(crate) sender: mpsc::Sender<Incoming>,
-    pub(crate) context: Arc<TransportContext>,
-}
-
-impl Inbox {
-    async fn deliver(&self, text: ByteString) {
-        // Whoever does not listen any more does not miss it.
-        let _ =
-            self.sender.send(Incoming::Message(IncomingMessage::new(text, Arc::clone(&self.context)))).await;
-    }
-}
+/// How long a server may think about what wants no answer.
+const TELLING: Duration = Duration::from_secs(30);
 
 /// Why a request gets no answer of the server's.
 #[derive(Debug)]
-struct Unanswered(ErrorObject);
+pub(crate) struct Unanswered(pub(crate) ErrorObject);
 
-fn failed(code: ErrorCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Unanswered {
-    Unanswered(ErrorObject::new(code, message))
+impl Unanswered {
+    fn new(code: ErrorCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self(ErrorObject::new(code, message))
+    }
+
+    /// Nothing more will come, for this reason.
+    pub(crate) fn closed(reason: &str) -> Self {
+        Self::new(ErrorCode::CONNECTION_CLOSED, format!("Connection closed: {reason}"))
+    }
+
+    /// The server does not know the session any more: only a new handshake helps.
+    pub(crate) fn terminated() -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST, "Session terminated")
+    }
+
+    pub(crate) fn too_large() -> Self {
+        Self::new(ErrorCode::INTERNAL_ERROR, "the server's answer is too large")
+    }
+
+    fn unreadable() -> Self {
+        Self::new(ErrorCode::PARSE_ERROR, "Parse error")
+    }
+
+    fn lost(error: &reqwest::Error) -> Self {
+        tracing::debug!(%error, "an exchange broke off");
+        Self(ErrorObject::connection_closed())
+    }
+}
+
+impl From<Unsent> for Unanswered {
+    fn from(unsent: Unsent) -> Self {
+        match unsent {
+            Unsent::Header(name) => {
+                Self::new(ErrorCode::INTERNAL_ERROR, format!("'{name}' is not a header that can be sent"))
+            }
+            Unsent::Unreached(error) if error.is_connect() => {
+                tracing::debug!(%error, "the server could not be reached");
+                Self::closed("the server could not be reached")
+            }
+            Unsent::Unreached(error) => Self::lost(&error),
+        }
+    }
 }
 
 /// Sends a request and delivers all that comes back. Dropped, it ends the POST.
-pub(crate) async fn request(endpoint: Endpoint, inbox: Inbox, id: RequestId, frame: Vec<u8>, hints: Hints) {
-    let exchange = Exchange { inbox: &inbox, id: &id, limit: endpoint.limit };
-    let answered = match post(&endpoint, frame, &hints).await {
-        Ok(response) => exchange.read(response).await,
-        Err(unanswered) => Err(unanswered),
-    };
-    if let Err(Unanswered(error)) = answered {
+pub(crate) async fn request(link: &Link, id: &RequestId, message: Outgoing, standing: Standing) {
+    let exchange = Exchange { link, id: Some(id), standing };
+    if let Err(Unanswered(error)) = exchange.run(message).await {
         let mut text = Vec::new();
-        jsonrpc::write_failure(&mut text, Some(&id), &error);
+        jsonrpc::write_failure(&mut text, Some(id), &error);
         if let Ok(text) = ByteString::try_from(text) {
-            inbox.deliver(text).await;
+            link.deliver(text).await;
         }
     }
 }
 
 /// Sends what wants no answer.
-pub(crate) async fn tell(endpoint: Endpoint, frame: Vec<u8>, hints: Hints) {
-    match post(&endpoint, frame, &hints).await {
-        Ok(response) if response.status().is_success() => {}
-        Ok(response) => tracing::warn!(status = %response.status(), "a notification was refused"),
-        Err(Unanswered(error)) => tracing::warn!(%error, "a notification could not be sent"),
+pub(crate) async fn tell(link: &Link, message: Outgoing) {
+    match timeout(TELLING, link.post(message, Standing::Within)).await {
+        Ok(Ok(response)) if response.status().is_success() => {}
+        Ok(Ok(response)) => tracing::warn!(status = %response.status(), "a message was refused"),
+        Ok(Err(unsent)) => tracing::warn!(?unsent, "a message could not be sent"),
+        Err(_) => tracing::warn!("the server does not say whether it accepts a message"),
     }
 }
 
-async fn post(endpoint: &Endpoint, frame: Vec<u8>, hints: &Hints) -> Result<Response, Unanswered> {
-    let mut headers = endpoint.headers.clone();
-    headers.insert(CONTENT_TYPE, JSON);
-    headers.insert(ACCEPT, BOTH);
-    for (name, value) in &hints.headers {
-        let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
-            return Err(failed(
-                ErrorCode::INTERNAL_ERROR,
-                format!("'{name}' is not a header that can be sent"),
-            ));
-        };
-        headers.insert(name, value);
-    }
-    let sent = endpoint.client.post(endpoint.url.clone()).headers(headers).body(frame).send().await;
-    sent.map_err(|error| {
-        tracing::debug!(%error, "a request could not be sent");
-        Unanswered(ErrorObject::connection_closed())
-    })
+/// What is heard on behalf of a request, or of none: on the standalone stream.
+#[derive(Clone, Copy)]
+pub(crate) struct Exchange<'a> {
+    pub(crate) link: &'a Link,
+    pub(crate) id: Option<&'a RequestId>,
+    pub(crate) standing: Standing,
 }
 
-struct Exchange<'a> {
-    inbox: &'a Inbox,
-    id: &'a RequestId,
-    limit: usize,
+/// What a message was to the request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Answer,
+    /// Another message, or nothing that counts.
+    Other,
+    Unreadable,
 }
 
 impl Exchange<'_> {
-    async fn read(&self, response: Response) -> Result<(), Unanswered> {
+    async fn run(&self, message: Outgoing) -> Result<(), Unanswered> {
+        let response = self.link.post(message, self.standing).await?;
         let status = response.status();
         if status == StatusCode::ACCEPTED {
-            return Err(failed(ErrorCode::INVALID_REQUEST, "server answered a request with 202 Accepted"));
+            let message = "server answered a request with 202 Accepted";
+            return Err(Unanswered::new(ErrorCode::INVALID_REQUEST, message));
         }
         if !status.is_success() {
             return Err(self.refusal(response).await);
         }
-        let kind =
-            response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        if self.standing == Standing::Opening && self.link.session.open(response.headers()).is_err() {
+            let message = "the server's session id is not visible ASCII";
+            return Err(Unanswered::new(ErrorCode::INVALID_REQUEST, message));
+        }
+        match &*media_type(&response) {
             "application/json" => self.json(response).await,
-            "text/event-stream" => self.events(response).await,
+            EVENTS => Stream::new(*self).until_answered(response).await,
             other => {
                 let shown: String = other.chars().take(100).collect();
-                Err(failed(ErrorCode::INVALID_REQUEST, format!("Unexpected content type: {shown}")))
+                let message = format!("Unexpected content type: {shown}");
+                Err(Unanswered::new(ErrorCode::INVALID_REQUEST, message))
             }
         }
     }
@@ -124,6 +131,9 @@ impl Exchange<'_> {
     /// The error of a refusal, if it says one.
     async fn refusal(&self, response: Response) -> Unanswered {
         let status = response.status();
+        if status == StatusCode::NOT_FOUND && self.is_remembered() {
+            return Unanswered::terminated();
+        }
         let body = self.body(response).await.unwrap_or_default();
         let told = std::str::from_utf8(&body).ok().map(jsonrpc::read);
         if let Some(Ok(Frame::Failure { error, .. })) = told
@@ -132,74 +142,89 @@ impl Exchange<'_> {
             return Unanswered(error);
         }
         match status {
-            StatusCode::NOT_FOUND => failed(ErrorCode::METHOD_NOT_FOUND, "Not Found"),
-            _ => failed(ErrorCode::INTERNAL_ERROR, "Server returned an error response"),
+            StatusCode::NOT_FOUND => Unanswered::new(ErrorCode::METHOD_NOT_FOUND, "Not Found"),
+            _ => Unanswered::new(ErrorCode::INTERNAL_ERROR, "Server returned an error response"),
         }
+    }
+
+    /// Whether the request was sent under a session's id.
+    pub(crate) fn is_remembered(&self) -> bool {
+        self.standing == Standing::Within && self.link.session.has_id()
     }
 
     async fn json(&self, response: Response) -> Result<(), Unanswered> {
         let body = self.body(response).await?;
-        let unreadable = || failed(ErrorCode::PARSE_ERROR, "Parse error");
-        let text = ByteString::try_from(body).map_err(|_| unreadable())?;
-        match self.sort(&text) {
-            Sorted::Answer => {
-                self.inbox.deliver(text).await;
-                Ok(())
-            }
-            Sorted::Unreadable => Err(unreadable()),
-            Sorted::Message | Sorted::Stray => Err(Unanswered(ErrorObject::connection_closed())),
+        match self.hear(body).await {
+            Heard::Answer => Ok(()),
+            Heard::Unreadable => Err(Unanswered::unreadable()),
+            Heard::Other => Err(Unanswered(ErrorObject::connection_closed())),
         }
-    }
-
-    /// Delivers messages until the answer; a stream that ends without one is a lost request.
-    async fn events(&self, mut response: Response) -> Result<(), Unanswered> {
-        let mut reader = EventReader::new(self.limit);
-        let mut ready = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| lost(&error))? {
-            let fed = reader.feed(&piece, &mut |data| ready.push(data));
-            for data in ready.drain(..) {
-                let Ok(text) = ByteString::try_from(data) else { continue };
-                match self.sort(&text) {
-                    Sorted::Answer => {
-                        self.inbox.deliver(text).await;
-                        return Ok(());
-                    }
-                    Sorted::Message => self.inbox.deliver(text).await,
-                    Sorted::Stray | Sorted::Unreadable => tracing::warn!("a stray event is dropped"),
-                }
-            }
-            fed.map_err(|_| too_large())?;
-        }
-        Err(Unanswered(ErrorObject::connection_closed()))
     }
 
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, Unanswered> {
-        if response.content_length().is_some_and(|length| length > self.limit as u64) {
-            return Err(too_large());
+        let limit = self.link.endpoint.limit;
+        if response.content_length().is_some_and(|length| length > limit as u64) {
+            return Err(Unanswered::too_large());
         }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| lost(&error))? {
-            if body.len() + piece.len() > self.limit {
-                return Err(too_large());
+        while let Some(piece) = response.chunk().await.map_err(|error| Unanswered::lost(&error))? {
+            if body.len() + piece.len() > limit {
+                return Err(Unanswered::too_large());
             }
             body.extend_from_slice(&piece);
         }
         Ok(body)
     }
 
+    /// Delivers what was said, as far as it belongs here.
+    pub(crate) async fn hear(&self, said: Vec<u8>) -> Heard {
+        let Ok(text) = ByteString::try_from(said) else { return Heard::Unreadable };
+        let mut heard = Heard::Other;
+        for part in self.parts(text) {
+            match self.sort(&part) {
+                Sorted::Answer => heard = Heard::Answer,
+                Sorted::Message => {}
+                Sorted::Unreadable => return Heard::Unreadable,
+                Sorted::Stray => {
+                    tracing::warn!("a stray answer is dropped");
+                    continue;
+                }
+            }
+            self.link.deliver(part).await;
+        }
+        heard
+    }
+
+    /// The messages of a text: several only in a session that has batches.
+    fn parts(&self, text: ByteString) -> Vec<ByteString> {
+        let is_batch = self.link.session.has_batches() && matches!(jsonrpc::read(&text), Ok(Frame::Batch(_)));
+        match jsonrpc::batch(&text) {
+            Ok(parts) if is_batch => parts.into_iter().map(|part| text.slice_ref(part)).collect(),
+            _ => vec![text],
+        }
+    }
+
     fn sort(&self, text: &str) -> Sorted {
         match jsonrpc::read(text) {
-            Ok(Frame::Success { id, .. } | Frame::Failure { id: Some(id), .. }) if is_same(&id, self.id) => {
+            Ok(Frame::Success { id, result }) if self.is_answered_by(&id) => {
+                if self.standing == Standing::Opening {
+                    self.link.session.agree(result);
+                }
                 Sorted::Answer
             }
+            Ok(Frame::Failure { id: Some(id), .. }) if self.is_answered_by(&id) => Sorted::Answer,
             Ok(Frame::Success { .. } | Frame::Failure { .. } | Frame::Batch(_)) => Sorted::Stray,
             Ok(Frame::Request { .. } | Frame::Notification(_)) => Sorted::Message,
             Err(_) => Sorted::Unreadable,
         }
     }
+
+    /// Equal, or the number of the other's text: some servers change the type.
+    fn is_answered_by(&self, id: &RequestId) -> bool {
+        self.id.is_some_and(|own| own == id || own.twin().as_ref() == Some(id))
+    }
 }
 
-/// What a message is to the request that waits.
 enum Sorted {
     Answer,
     Message,
@@ -208,16 +233,8 @@ enum Sorted {
     Unreadable,
 }
 
-/// Equal, or the number of the other's text: some servers change the type.
-fn is_same(one: &RequestId, other: &RequestId) -> bool {
-    one == other || one.to_string().trim_matches('"') == other.to_string().trim_matches('"')
-}
-
-fn lost(error: &reqwest::Error) -> Unanswered {
-    tracing::debug!(%error, "a response broke off");
-    Unanswered(ErrorObject::connection_closed())
-}
-
-fn too_large() -> Unanswered {
-    failed(ErrorCode::INTERNAL_ERROR, "the server's answer is too large")
+/// Type and subtype of what a response brings.
+pub(crate) fn media_type(response: &Response) -> String {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

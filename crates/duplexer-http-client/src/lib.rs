@@ -1,7 +1,8 @@
 //! The client side of streamable HTTP: a transport for `duplexer-core`'s client.
 //!
-//! Every request is a POST of its own; its answer is one JSON body or a stream of events. In the envelope era giving up
-//! a request is ending its POST. Knows HTTP, and of messages no more than whether they want an answer.
+//! Every message is a POST of its own (`writer`); the answer to a request is one JSON body or a stream of events
+//! (`exchange`). The handshake era adds a session and a stream of the server's own, and streams can be taken up again
+//! (`session`, `reconnect`). Knows HTTP, and of messages no more than what opens a session and what ends a request.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,8 +12,11 @@
 //! ```
 
 mod exchange;
+mod link;
+mod reconnect;
+mod session;
 mod stream;
 mod transport;
+mod writer;
 
-pub use exchange::DEFAULT_LIMIT;
-pub use transport::{HttpTransport, InvalidEndpoint};
+pub use transport::{DEFAULT_LIMIT, HttpTransport, InvalidEndpoint};

@@ -1,22 +1,35 @@
 //! Reading server-sent events, piece by piece, within a bound.
 
+use std::time::Duration;
+
 /// A stream that does not keep to the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// Takes bytes in and gives the data of events out. What is no data is passed over: there are no ids to remember here.
+/// One event, as far as it matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// The data of a message; empty if it is none, such as the event that only opens a stream.
+    pub(crate) data: Vec<u8>,
+    /// Where the stream can be taken up after this event; empty if nowhere.
+    pub(crate) id: Option<Vec<u8>>,
+    /// How long to wait before that.
+    pub(crate) retry: Option<Duration>,
+}
+
+/// Takes bytes in and gives events out. Comments and other fields are passed over.
 #[derive(Debug)]
 pub(crate) struct EventReader {
     line: Vec<u8>,
-    data: Vec<u8>,
     event: Event,
+    kind: Kind,
     after_return: bool,
     limit: usize,
 }
 
 /// What is known of the event that is being read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Event {
+enum Kind {
     /// No data yet.
     #[default]
     Empty,
@@ -28,11 +41,11 @@ enum Event {
 
 impl EventReader {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { line: Vec::new(), data: Vec::new(), event: Event::Empty, after_return: false, limit }
+        Self { line: Vec::new(), event: Event::default(), kind: Kind::Empty, after_return: false, limit }
     }
 
-    /// Reads on; `each` is given the data of every message that is complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(Vec<u8>)) -> Result<(), TooLarge> {
+    /// Reads on; `each` is given every event that is complete and says something.
+    pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(Event)) -> Result<(), TooLarge> {
         let mut rest = bytes;
         if self.after_return && rest.first() == Some(&b'\n') {
             rest = &rest[1..];
@@ -53,20 +66,17 @@ impl EventReader {
     }
 
     fn extend(&mut self, part: &[u8]) -> Result<(), TooLarge> {
-        if self.line.len() + self.data.len() + part.len() > self.limit {
+        if self.line.len() + self.event.data.len() + part.len() > self.limit {
             return Err(TooLarge);
         }
         self.line.extend_from_slice(part);
         Ok(())
     }
 
-    fn end_of_line(&mut self, each: &mut impl FnMut(Vec<u8>)) {
+    fn end_of_line(&mut self, each: &mut impl FnMut(Event)) {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
-            let data = std::mem::take(&mut self.data);
-            if std::mem::take(&mut self.event) != Event::Other && !data.is_empty() {
-                each(data);
-            }
+            self.end_of_event(each);
             return;
         }
         let (name, value) = match line.iter().position(|byte| *byte == b':') {
@@ -76,18 +86,38 @@ impl EventReader {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match name {
             b"data" => {
-                if self.event == Event::Message || !self.data.is_empty() {
-                    self.data.push(b'\n');
+                let data = &mut self.event.data;
+                if self.kind == Kind::Message || !data.is_empty() {
+                    data.push(b'\n');
                 }
-                self.data.extend_from_slice(value);
-                if self.event == Event::Empty {
-                    self.event = Event::Message;
+                data.extend_from_slice(value);
+                if self.kind == Kind::Empty {
+                    self.kind = Kind::Message;
                 }
             }
-            b"event" if value != b"message" => self.event = Event::Other,
+            b"event" if value != b"message" => self.kind = Kind::Other,
+            b"id" if !value.contains(&0) => self.event.id = Some(value.to_vec()),
+            b"retry" => self.event.retry = milliseconds(value).or(self.event.retry),
             _ => {}
         }
     }
+
+    fn end_of_event(&mut self, each: &mut impl FnMut(Event)) {
+        let mut event = std::mem::take(&mut self.event);
+        if std::mem::take(&mut self.kind) == Kind::Other {
+            event.data.clear();
+        }
+        if event != Event::default() {
+            each(event);
+        }
+    }
+}
+
+/// Digits and nothing else.
+fn milliseconds(value: &[u8]) -> Option<Duration> {
+    let digits =
+        std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits?.parse().ok().map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -96,43 +126,64 @@ mod tests {
 
     use super::*;
 
-    fn read(pieces: &[&[u8]], limit: usize) -> Result<Vec<String>, TooLarge> {
+    fn read(pieces: &[&[u8]], limit: usize) -> Result<Vec<Event>, TooLarge> {
         let mut reader = EventReader::new(limit);
         let mut all = Vec::new();
         for piece in pieces {
-            reader.feed(piece, &mut |data| all.push(String::from_utf8(data).unwrap()))?;
+            reader.feed(piece, &mut |event| all.push(event))?;
         }
         Ok(all)
     }
 
-    /// P-HTTP-20: comments, ids and other events are passed over; line ends of any kind.
+    fn message(data: &str) -> Event {
+        Event { data: data.into(), ..Event::default() }
+    }
+
+    /// P-HTTP-20: comments and other events are passed over; line ends of any kind.
     #[test]
     fn events_are_read_whatever_their_line_ends() {
         let check = |text: &str, events: &[&str]| {
-            let events: Vec<String> = events.iter().map(|event| (*event).to_owned()).collect();
+            let events: Vec<_> = events.iter().map(|data| message(data)).collect();
             assert_eq!(read(&[text.as_bytes()], 1000), Ok(events), "{text:?}");
         };
         check("event: message\r\ndata: {}\r\n\r\n", &["{}"]);
         check("data:{}\n\ndata: 2\r\r", &["{}", "2"]);
         check(": ping\r\n\r\n:\r\n\r\ndata: 1\r\n\r\n", &["1"]);
-        check("id: 5\ndata:\nretry: 10\n\n", &[]);
+        check("data:\n\nother: 4\n\n", &[]);
         check("event: endpoint\ndata: /x\n\ndata: 1\n\n", &["1"]);
         check("data: a\ndata: b\n\n", &["a\nb"]);
         check("data: unfinished", &[]);
+    }
+
+    /// P-LEG-18: of an event without data, and of one that is no message, it still counts where it stands.
+    #[test]
+    fn ids_and_times_are_read_from_any_event() {
+        let check = |text: &str, id: Option<&str>, retry: Option<u64>, data: &str| {
+            let (id, retry) = (id.map(Into::into), retry.map(Duration::from_millis));
+            let expected = Event { id, retry, ..message(data) };
+            assert_eq!(read(&[text.as_bytes()], 1000), Ok(vec![expected]), "{text:?}");
+        };
+        check("id: 5\ndata:\nretry: 10\n\n", Some("5"), Some(10), "");
+        check("id:a b\ndata: 1\n\n", Some("a b"), None, "1");
+        check("id\ndata: 1\n\n", Some(""), None, "1");
+        check("event: other\nid: 7\ndata: x\n\n", Some("7"), None, "");
+        check("id: a\0b\nretry: -1\nretry: 99999999999999999999\nretry:\ndata: 1\n\n", None, None, "1");
+        check("retry: 5\nretry: x\n\n", None, Some(5), "");
     }
 
     #[test]
     fn an_event_has_a_bound() {
         assert_eq!(read(&[b"data: 123456789"], 10), Err(TooLarge));
         assert_eq!(read(&[b"data: 123\n", b"data: 456\n", b"data: 789\n"], 12), Err(TooLarge));
-        assert_eq!(read(&[b"data: 1\n\n", b"data: 2\n\n"], 8), Ok(vec!["1".to_owned(), "2".to_owned()]));
+        assert_eq!(read(&[b": 123456789"], 10), Err(TooLarge));
+        assert_eq!(read(&[b"data: 1\n\n", b"data: 2\n\n"], 8), Ok(vec![message("1"), message("2")]));
     }
 
     proptest! {
         /// Where the network cuts makes no difference.
         #[test]
-        fn pieces_make_no_difference(text in "[a:d \r\n{}t]{0,60}", cuts in prop::collection::vec(0usize..60, 0..4)) {
-            let text = text.replace('a', "data: ");
+        fn pieces_make_no_difference(text in "[ai:d \r\n{}t]{0,60}", cuts in prop::collection::vec(0usize..60, 0..4)) {
+            let text = text.replace('a', "data: ").replace('i', "id: ");
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.sort_unstable();

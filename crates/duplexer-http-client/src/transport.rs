@@ -1,26 +1,23 @@
 //! The transport: frames out as POSTs, whatever comes back in.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use duplexer_core::transport::{
-    FrameReader, FrameWriter, Frames, Hints, Incoming, Transport, TransportContext, TransportError,
+    FrameReader, FrameWriter, Incoming, Transport, TransportContext, TransportError,
 };
-use duplexer_types::jsonrpc::{self, Frame, RequestId};
-use duplexer_types::meta::is_envelope;
-use duplexer_types::methods::{Cancelled, Notification};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
-use serde::Deserialize;
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
 
-use crate::exchange::{self, DEFAULT_LIMIT, Endpoint, Inbox};
+use crate::link::{Endpoint, Link};
+use crate::session::Session;
+use crate::writer::Writer;
 
-/// Requests under way at once; further ones wait to be sent.
-const MAX_EXCHANGES: usize = 1024;
+/// The largest message that is read, if not set otherwise.
+pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
+
 /// Messages that wait to be read.
 const MAX_WAITING: usize = 64;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,12 +37,16 @@ pub enum InvalidEndpoint {
     Client(#[source] reqwest::Error),
 }
 
-/// A server at a URL. Connections are kept and used again.
+/// A server at a URL, in either era. Connections are kept and used again.
+///
+/// A session that was opened by a handshake ends at the server with `Client::close`; dropped, the client leaves it to
+/// the server to forget it.
 #[derive(Debug)]
 pub struct HttpTransport(Endpoint);
 
 impl HttpTransport {
-    /// The server at `url`. Redirects are not followed.
+    /// The server at `url`. Redirects are followed if they keep the method (307, 308) and lead to the same server, or from
+    /// `http` to `https` there.
     pub fn new(url: &str) -> Result<Self, InvalidEndpoint> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -55,7 +56,8 @@ impl HttpTransport {
         Self::with_client(url, client)
     }
 
-    /// The server at `url`, through an HTTP client with settings of its own: TLS, proxies, certificates.
+    /// The server at `url`, through an HTTP client with settings of its own: TLS, proxies, certificates. It should not follow
+    /// redirects by itself, because then they lead anywhere.
     pub fn with_client(url: &str, client: Client) -> Result<Self, InvalidEndpoint> {
         let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let parsed = parsed.ok_or_else(|| InvalidEndpoint::Url(url.to_owned()))?;
@@ -80,11 +82,10 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        let (sender, receiver) = mpsc::channel(MAX_WAITING);
-        let inbox = Inbox { sender, context: Arc::new(TransportContext::stream("http")) };
-        let writer =
-            Writer { endpoint: self.0, inbox: Some(inbox), exchanges: JoinSet::new(), by_id: HashMap::new() };
-        (Box::new(Reader(receiver)), Box::new(writer))
+        let (inbox, receiver) = mpsc::channel(MAX_WAITING);
+        let context = Arc::new(TransportContext::stream("http"));
+        let link = Link { endpoint: self.0, session: Session::default(), inbox, context };
+        (Box::new(Reader(receiver)), Box::new(Writer::new(link)))
     }
 }
 
@@ -94,115 +95,4 @@ impl FrameReader for Reader {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Incoming, TransportError>>> {
         self.0.poll_recv(cx).map(|incoming| incoming.map(Ok))
     }
-}
-
-/// Owns all that is under way: dropped, every POST ends.
-struct Writer {
-    endpoint: Endpoint,
-    /// `None` once the direction is closed.
-    inbox: Option<Inbox>,
-    exchanges: JoinSet<Option<RequestId>>,
-    by_id: HashMap<RequestId, Under>,
-}
-
-/// A request under way.
-struct Under {
-    abort: AbortHandle,
-    cancel: Cancel,
-}
-
-/// What giving up a request means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cancel {
-    /// Its POST ends (envelope era).
-    Abort,
-    /// The server is told.
-    Tell,
-}
-
-impl Writer {
-    fn send(&mut self, frame: Vec<u8>, hints: Hints) -> Result<(), TransportError> {
-        let inbox = self.inbox.clone().ok_or(TransportError::Closed)?;
-        let endpoint = self.endpoint.clone();
-        let read = std::str::from_utf8(&frame).ok().and_then(|text| jsonrpc::read(text).ok());
-        match read {
-            Some(Frame::Request { id, call }) => {
-                let cancel = if call.meta.is_some_and(is_envelope) { Cancel::Abort } else { Cancel::Tell };
-                let own = id.clone();
-                let abort = self.exchanges.spawn(async move {
-                    exchange::request(endpoint, inbox, own.clone(), frame, hints).await;
-                    Some(own)
-                });
-                self.by_id.insert(id, Under { abort, cancel });
-            }
-            Some(Frame::Notification(call)) if call.method == <Cancelled as Notification>::METHOD.name() => {
-                let cancelled = call.params.and_then(cancelled_id);
-                if !self.abort(cancelled.as_ref()) {
-                    self.tell(endpoint, frame, hints);
-                }
-            }
-            _ => self.tell(endpoint, frame, hints),
-        }
-        Ok(())
-    }
-
-    fn tell(&mut self, endpoint: Endpoint, frame: Vec<u8>, hints: Hints) {
-        self.exchanges.spawn(async move {
-            exchange::tell(endpoint, frame, hints).await;
-            None
-        });
-    }
-
-    /// Ends a POST; `false` if the server is to be told instead.
-    fn abort(&mut self, id: Option<&RequestId>) -> bool {
-        match id.and_then(|id| self.by_id.get(id)) {
-            Some(Under { abort, cancel: Cancel::Abort }) => {
-                abort.abort();
-                if let Some(id) = id {
-                    self.by_id.remove(id);
-                }
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Forgets what has ended.
-    fn reap(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(Some(ended)) = self.exchanges.poll_join_next(cx) {
-            if let Ok(Some(id)) = ended {
-                self.by_id.remove(&id);
-            }
-        }
-    }
-}
-
-impl FrameWriter for Writer {
-    fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
-        self.reap(cx);
-        while !frames.is_empty() {
-            if self.exchanges.len() >= MAX_EXCHANGES {
-                return Poll::Pending;
-            }
-            let Some((frame, hints)) = frames.pop() else { break };
-            self.send(frame, hints)?;
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.exchanges.abort_all();
-        self.by_id.clear();
-        self.inbox = None;
-        Poll::Ready(Ok(()))
-    }
-}
-
-fn cancelled_id(params: &str) -> Option<RequestId> {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(rename = "requestId")]
-        id: RequestId,
-    }
-    serde_json::from_str::<Params>(params).ok().map(|params| params.id)
 }

@@ -1,5 +1,15 @@
 //! The client's transport: against our own service, and against servers that say exactly what a test wants.
+#![allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "client/redirects.rs"]
+mod redirects;
+#[path = "client/script.rs"]
+mod script;
+#[path = "client/session.rs"]
+mod session;
+#[path = "client/streams.rs"]
+mod streams;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -69,7 +79,7 @@ async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
     (client, stage)
 }
 
-/// P-HDR-1..3, P-HTTP-5: our client drives our server in the envelope era.
+/// P-HDR-1, P-HDR-2, P-HDR-3, P-HTTP-5: our client drives our server in the envelope era.
 #[tokio::test]
 async fn a_session_over_http_makes_calls_side_by_side() {
     let mut tasks = JoinSet::new();
@@ -204,9 +214,9 @@ async fn answers_of_every_kind_end_the_call() {
             "Connection closed",
         ),
         (
-            "HTTP/1.1 200 OK\ncontent-type: text/event-stream\n\n: nothing\r\n\r\n",
+            "HTTP/1.1 200 OK\ncontent-type: text/event-stream\n\nid: 1\r\n: nothing\r\n\r\n",
             -32000,
-            "Connection closed",
+            "Connection closed: the stream ended without an answer",
         ),
         (
             "HTTP/1.1 200 OK\ncontent-type: application/json\ncontent-length: 500\n\n{",

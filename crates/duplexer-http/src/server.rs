@@ -18,6 +18,7 @@ mod outlet;
 mod reply;
 mod security;
 mod serve;
+mod session;
 mod sse;
 
 use std::convert::Infallible;

@@ -5,8 +5,12 @@
 #[path = "http/support.rs"]
 mod support;
 
+#[path = "http/batches.rs"]
+mod batches;
 #[path = "http/envelope.rs"]
 mod envelope;
+#[path = "http/hand_over.rs"]
+mod hand_over;
 #[path = "http/handshake.rs"]
 mod handshake;
 #[path = "http/hostile.rs"]
@@ -15,7 +19,11 @@ mod hostile;
 mod life;
 #[path = "http/mounted.rs"]
 mod mounted;
+#[path = "http/resume.rs"]
+mod resume;
 #[path = "http/security.rs"]
 mod security;
+#[path = "http/sessions.rs"]
+mod sessions;
 #[path = "http/streams.rs"]
 mod streams;

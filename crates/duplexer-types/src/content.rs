@@ -1,5 +1,8 @@
 //! What tools and prompts say: text, pictures, sound, resources.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
 use crate::annotations::Annotations;
 use crate::icon::Icon;
 use crate::json::Members;
@@ -35,9 +38,19 @@ impl Content {
         Self::Image(ImageContent::new(data, mime_type))
     }
 
+    /// A picture, of its bytes.
+    pub fn image_bytes(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::image(BASE64_STANDARD.encode(bytes), mime_type)
+    }
+
     /// Sound, in base64.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(data, mime_type))
+    }
+
+    /// Sound, of its bytes.
+    pub fn audio_bytes(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
+        Self::audio(BASE64_STANDARD.encode(bytes), mime_type)
     }
 
     /// A resource that can be read.

@@ -193,7 +193,7 @@ pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> Membe
 mod tests {
     use super::*;
 
-    /// Protocol 1.3: the grammar of keys.
+    /// P-META-11: the grammar of keys.
     #[test]
     fn keys_follow_the_grammar() {
         for valid in [

@@ -6,6 +6,7 @@
 
 pub(crate) mod custom;
 pub(crate) mod envelope;
+mod error;
 pub(crate) mod handshake;
 mod input;
 
@@ -18,6 +19,7 @@ use crate::version::{ProtocolVersion, Window};
 
 pub use custom::write_custom_result;
 pub use envelope::{Stamp, result_type_of, write_result};
+pub use error::error_in;
 
 /// The revision a value is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,8 +34,8 @@ pub use duplexer_types as types;
 /// What most servers need: `use duplexer::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Answer, AskExt, BoxError, CallToolResult, Completing, Content, Context, Json, McpError, Prompt,
-        PromptMessage, Resource, ResourceError, Server, ServerExt, Tool, ToolError, run_stdio,
+        Answer, AskExt, BoxError, CallToolResult, Completing, Content, Context, FileContent, Json, McpError,
+        Prompt, PromptMessage, Resource, ResourceError, Server, ServerExt, Tool, ToolError, run_stdio,
     };
     #[cfg(feature = "macros")]
     pub use crate::{prompt, resource, tool};

@@ -1,9 +1,13 @@
-//! The fixture on the standard streams, as a process of its own.
+//! A fixture on the standard streams, as a process of its own: `stdio-server`, or `stdio-server authored`.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match duplexer_core::server::run_stdio(&duplexer_tests::server()) {
+    let server = match std::env::args().nth(1).as_deref() {
+        Some("authored") => duplexer_tests::authored::server(),
+        _ => duplexer_tests::server(),
+    };
+    match duplexer_core::server::run_stdio(&server) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

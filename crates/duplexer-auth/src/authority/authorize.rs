@@ -81,13 +81,12 @@ impl Authority {
         })
     }
 
-    /// The scopes asked for, or all that the client may have.
+    /// The scopes asked for, or those that the client registered with, or all. What it registered with is no limit:
+    /// a client learns by challenges what it needs, long after that.
     fn scopes(&self, form: &Form, client: &Client) -> Result<Vec<String>, OAuthError> {
-        let possible = client.scopes().unwrap_or_else(|| self.0.settings.scopes.clone());
-        let Some(wanted) = form.scopes() else { return Ok(possible) };
-        let is_possible =
-            |scope: &&String| possible.contains(scope) && self.0.settings.scopes.contains(scope);
-        match wanted.iter().find(|scope| !is_possible(scope)) {
+        let known = &self.0.settings.scopes;
+        let wanted = form.scopes().or_else(|| client.scopes()).unwrap_or_else(|| known.clone());
+        match wanted.iter().find(|scope| !known.contains(scope)) {
             None => Ok(wanted),
             Some(scope) => Err(OAuthError::invalid_scope(scope)),
         }

@@ -179,7 +179,7 @@ impl Client {
         }
     }
 
-    /// The scopes it may ask for at all; `None` if it has not limited itself.
+    /// The scopes it has registered with.
     pub(super) fn scopes(&self) -> Option<Vec<String>> {
         self.metadata.scope.as_deref().map(|scope| scope.split_ascii_whitespace().map(Into::into).collect())
     }

@@ -30,8 +30,8 @@ struct Registered<'a> {
 
 impl Authority {
     pub(super) async fn register(&self, body: &[u8]) -> Result<Reply, OAuthError> {
-        let metadata: ClientMetadata = serde_json::from_slice(body)
-            .map_err(|error| invalid(format!("the metadata cannot be read: {error}")))?;
+        let metadata =
+            read(body).map_err(|error| invalid(format!("the metadata cannot be read: {error}")))?;
         self.check(&metadata)?;
         let secret = match metadata.token_endpoint_auth_method {
             AuthMethod::None => None,
@@ -61,6 +61,13 @@ impl Authority {
         }
         Ok(())
     }
+}
+
+/// A member that is null says nothing.
+fn read(body: &[u8]) -> Result<ClientMetadata, serde_json::Error> {
+    let mut members: serde_json::Map<String, Value> = serde_json::from_slice(body)?;
+    members.retain(|_, value| !value.is_null());
+    serde_json::from_value(Value::Object(members))
 }
 
 fn check_metadata(metadata: &ClientMetadata) -> Result<(), OAuthError> {

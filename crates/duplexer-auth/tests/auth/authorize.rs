@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::{CHALLENGE, REDIRECT, Site, Time, handle, header, json_of, refusal, returned, value};
+use crate::support::{
+    CHALLENGE, REDIRECT, Site, Time, handle, header, json_of, question, refusal, returned, value,
+};
 
 async fn site() -> Site {
     Site::with_authority(&Time::new(), |builder| builder).await
@@ -48,14 +50,14 @@ async fn the_metadata_names_every_endpoint() {
 #[tokio::test]
 async fn a_user_agrees_and_the_client_gets_a_code() {
     let site = site().await;
-    let response = site.decide(&site.question(&[]), "allow").await;
+    let response = site.decide(&question(&[]), "allow").await;
     assert_eq!(header(&response, "cache-control"), "no-store");
     let (to, pairs) = returned(&response);
     assert_eq!((to.as_str(), value(&pairs, "state"), value(&pairs, "iss")), (REDIRECT, "st", &*site.base));
     assert_eq!(value(&pairs, "code").len(), 43);
-    let posted = site.form("/authorize", &site.question(&[])).await;
+    let posted = site.form("/authorize", &question(&[])).await;
     assert_eq!(posted.status(), 200);
-    let web = site.question(&[("client_id", "web"), ("redirect_uri", "https://web.example/cb?x=1")]);
+    let web = question(&[("client_id", "web"), ("redirect_uri", "https://web.example/cb?x=1")]);
     let response = site.decide(&web, "allow").await;
     assert!(header(&response, "location").starts_with("https://web.example/cb?x=1&code="));
 }
@@ -73,19 +75,19 @@ async fn nobody_is_sent_to_an_address_that_is_not_registered() {
         "http://me@127.0.0.1:9/callback",
         "http://localhost:9/callback",
     ] {
-        let response = site.authorize(&site.question(&[("redirect_uri", redirect)])).await;
+        let response = site.authorize(&question(&[("redirect_uri", redirect)])).await;
         assert_eq!(header(&response, "location"), "");
         assert_eq!(header(&response, "cache-control"), "no-store");
         assert_eq!(refusal(response).await.0, 400, "{redirect}");
     }
-    let another_port = site.question(&[("redirect_uri", "http://127.0.0.1:4711/callback")]);
+    let another_port = question(&[("redirect_uri", "http://127.0.0.1:4711/callback")]);
     assert_eq!(site.authorize(&another_port).await.status(), 200, "a loopback port is left to the moment");
-    let web = site.question(&[("client_id", "web"), ("redirect_uri", "https://web.example:8443/cb?x=1")]);
+    let web = question(&[("client_id", "web"), ("redirect_uri", "https://web.example:8443/cb?x=1")]);
     assert_eq!(site.authorize(&web).await.status(), 400, "any other port is not");
-    let unknown = site.authorize(&site.question(&[("client_id", "no<body>")])).await;
+    let unknown = site.authorize(&question(&[("client_id", "no<body>")])).await;
     assert_eq!(header(&unknown, "content-type"), "application/json");
     assert_eq!(refusal(unknown).await.2, "Client ID 'no<body>' not found");
-    assert_eq!(site.authorize(&site.question(&[("client_id", "")])).await.status(), 400);
+    assert_eq!(site.authorize(&question(&[("client_id", "")])).await.status(), 400);
 }
 
 /// AS-03, O04, O10, O14: everything else goes back to the client, with its state and our name.
@@ -101,13 +103,13 @@ async fn other_refusals_go_back_to_the_client() {
         ("scope", "read admin", "invalid_scope"),
         ("resource", "https://other.example/mcp", "invalid_target"),
     ] {
-        let response = site.authorize(&site.question(&[(name, wrong)])).await;
+        let response = site.authorize(&question(&[(name, wrong)])).await;
         let (to, pairs) = returned(&response);
         assert_eq!((to.as_str(), value(&pairs, "error")), (REDIRECT, error), "{name}={wrong}");
         assert_eq!((value(&pairs, "state"), value(&pairs, "iss")), ("st", &*site.base));
         assert_eq!(value(&pairs, "code"), "");
     }
-    let method = site.question(&[("code_challenge_method", "")]);
+    let method = question(&[("code_challenge_method", "")]);
     assert_eq!(site.authorize(&method).await.status(), 200, "S256 is what is meant");
 }
 
@@ -119,9 +121,9 @@ async fn a_redirect_may_be_omitted_if_there_is_only_one() {
         builder.client(duplexer_auth::Client::public("two", [REDIRECT, "https://two.example/cb"]))
     });
     let site = site.await;
-    let response = site.decide(&site.question(&[("redirect_uri", "")]), "allow").await;
+    let response = site.decide(&question(&[("redirect_uri", "")]), "allow").await;
     assert_eq!(returned(&response).0, REDIRECT);
-    let two = site.question(&[("client_id", "two"), ("redirect_uri", "")]);
+    let two = question(&[("client_id", "two"), ("redirect_uri", "")]);
     assert_eq!(site.authorize(&two).await.status(), 400);
 }
 
@@ -131,11 +133,11 @@ async fn line_breaks_stay_within_their_parameter() {
     let site = site().await;
     let nasty = "a\r\nSet-Cookie: x=1&code=2#\u{e9}";
     let more = [("state", nasty), ("scope", "x\r\ny")];
-    let response = site.authorize(&site.question(&more)).await;
+    let response = site.authorize(&question(&more)).await;
     assert!(response.headers().get("set-cookie").is_none());
     let (_, pairs) = returned(&response);
     assert_eq!((value(&pairs, "state"), value(&pairs, "code")), (nasty, ""));
-    let agreed = site.decide(&site.question(&[("state", nasty)]), "allow").await;
+    let agreed = site.decide(&question(&[("state", nasty)]), "allow").await;
     assert_eq!(value(&returned(&agreed).1, "state"), nasty);
 }
 
@@ -143,7 +145,7 @@ async fn line_breaks_stay_within_their_parameter() {
 #[tokio::test]
 async fn the_page_is_only_a_page() {
     let site = site().await;
-    let page = site.authorize(&site.question(&[])).await;
+    let page = site.authorize(&question(&[])).await;
     assert_eq!(header(&page, "x-frame-options"), "DENY");
     let policy = header(&page, "content-security-policy").to_owned();
     assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
@@ -164,7 +166,7 @@ async fn the_page_is_only_a_page() {
 async fn only_the_browser_that_was_asked_can_agree() {
     let site = site().await;
     let page = async || {
-        let page = site.authorize(&site.question(&[])).await;
+        let page = site.authorize(&question(&[])).await;
         let cookie = header(&page, "set-cookie").split(';').next().unwrap().to_owned();
         (cookie, handle(&page.text().await.unwrap()))
     };
@@ -194,7 +196,7 @@ async fn only_the_browser_that_was_asked_can_agree() {
 #[tokio::test]
 async fn two_pages_of_one_browser_are_two_questions() {
     let site = site().await;
-    let first = site.authorize(&site.question(&[])).await;
+    let first = site.authorize(&question(&[])).await;
     let cookie = header(&first, "set-cookie").split(';').next().unwrap().to_owned();
     let query = format!("/authorize?client_id=app&response_type=code&code_challenge={CHALLENGE}");
     let second = site.http.get(site.url(&query)).header("cookie", &cookie).send().await.unwrap();
@@ -210,7 +212,7 @@ async fn two_pages_of_one_browser_are_two_questions() {
 #[tokio::test]
 async fn a_user_may_decline() {
     let site = site().await;
-    let (_, pairs) = returned(&site.decide(&site.question(&[]), "deny").await);
+    let (_, pairs) = returned(&site.decide(&question(&[]), "deny").await);
     assert_eq!((value(&pairs, "error"), value(&pairs, "code")), ("access_denied", ""));
     assert_eq!((value(&pairs, "state"), value(&pairs, "iss")), ("st", &*site.base));
 }
@@ -220,7 +222,7 @@ async fn a_user_may_decline() {
 async fn the_endpoint_takes_one_question_at_a_time() {
     let time = Time::new();
     let site = Site::with_authority(&time, |builder| builder).await;
-    let page = site.authorize(&site.question(&[])).await;
+    let page = site.authorize(&question(&[])).await;
     let cookie = header(&page, "set-cookie").split(';').next().unwrap().to_owned();
     let handle = handle(&page.text().await.unwrap());
     time.pass(600);

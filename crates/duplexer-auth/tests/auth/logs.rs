@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::issuer::{Signer, issuer};
-use crate::support::{REDIRECT, Site, Time, VERIFIER, handle, header, json_of, returned, value};
+use crate::support::{REDIRECT, Site, Time, VERIFIER, handle, header, json_of, question, returned, value};
 
 /// Writes down everything that anybody logs.
 #[derive(Clone, Default)]
@@ -74,7 +74,7 @@ async fn no_secret_reaches_the_log() {
         site.http.post(site.url("/register")).header("content-type", "application/json").body(said);
     let client = json_of(register.send().await.unwrap()).await;
     let (id, secret) = (client["client_id"].as_str().unwrap(), client["client_secret"].as_str().unwrap());
-    let page = site.authorize(&site.question(&[("client_id", id)])).await;
+    let page = site.authorize(&question(&[("client_id", id)])).await;
     let cookie = header(&page, "set-cookie").split(';').next().unwrap().to_owned();
     let handle = handle(&page.text().await.unwrap());
     let agree = site.post("/authorize/consent", &[("request", &handle), ("decision", "allow")]);

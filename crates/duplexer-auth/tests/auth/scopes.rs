@@ -2,31 +2,33 @@
 
 use std::time::Duration;
 
-use duplexer_auth::{Auth, StaticToken};
+use duplexer_auth::{Auth, Guard, StaticToken};
+use duplexer_core::server::Server;
+use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
 use duplexer_types::methods::Method;
 use serde_json::json;
 
 use crate::support::{Site, Time, header, json_of};
 
+fn protected(base: &str, time: &Time) -> Auth {
+    let here = format!("{base}/mcp");
+    let soon = time.now() + Duration::from_millis(1);
+    let tokens = [
+        StaticToken::new("reader", "ada", &here).scopes(["read"]),
+        StaticToken::new("writer", "ada", &here).scopes(["read", "write", "files"]),
+        StaticToken::new("stranger", "bob", &here).scopes(["read"]),
+        StaticToken::new("short", "ada", &here).scopes(["read"]).expires_at(soon),
+    ];
+    Auth::static_tokens(tokens, &here).require(["read"]).clock(time.clock()).build().unwrap()
+}
+
+fn guarded(guard: Guard) -> Guard {
+    let guard = guard.tool("delete", ["write", "files"]).unwrap();
+    guard.method(Method::ResourcesList, ["files"]).unwrap()
+}
+
 async fn site(time: &Time) -> Site {
-    Site::guarded(
-        |base| {
-            let here = format!("{base}/mcp");
-            let tokens = [
-                StaticToken::new("reader", "ada", &here).scopes(["read"]),
-                StaticToken::new("writer", "ada", &here).scopes(["read", "write", "files"]),
-                StaticToken::new("short", "ada", &here)
-                    .scopes(["read"])
-                    .expires_at(time.now() + Duration::from_millis(1)),
-            ];
-            Auth::static_tokens(tokens, &here).require(["read"]).clock(time.clock()).build().unwrap()
-        },
-        |guard| {
-            let guard = guard.tool("delete", ["write", "files"]).unwrap();
-            guard.method(Method::ResourcesList, ["files"]).unwrap()
-        },
-    )
-    .await
+    Site::guarded(|base| protected(base, time), guarded).await
 }
 
 /// P-AUS-7: in both eras, before any stream, with everything the call takes in one challenge.
@@ -51,6 +53,40 @@ async fn a_tool_may_need_more_than_the_door() {
         assert_eq!((&body["id"], &body["error"]["code"]), (&json!(7), &json!(-32600)));
         let fine = call(&site, "delete", Some("writer")).send().await.unwrap();
         assert_eq!(json_of(fine).await["result"]["content"][0]["text"], "delete");
+    }
+}
+
+/// MGR-07: on a session each request is judged by its own token, also where streams are kept; another principal finds no
+/// session.
+#[tokio::test]
+async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
+    let passing = |server: Server| StreamableHttp::builder(server).handshake(Handshake::Sessions);
+    let kept = |server: Server| StreamableHttp::builder(server).event_store(MemoryEvents::new());
+    for build in [passing as fn(Server) -> duplexer_http::Builder, kept] {
+        let time = Time::new();
+        let site = Site::built(|base| protected(base, &time), guarded, build).await;
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        });
+        let opened = site.message("initialize", &hello, Some("reader")).send().await.unwrap();
+        assert_eq!(opened.status(), 200);
+        let session = header(&opened, "mcp-session-id").to_owned();
+        assert!(!session.is_empty());
+        let call = async |name: &str, token: &str| {
+            let request = site.old_tool(name, Some(token)).header("mcp-session-id", &session);
+            request.send().await.unwrap()
+        };
+        let who = call("whoami", "reader").await.text().await.unwrap();
+        assert!(who.contains(r#"\"scopes\":[\"read\"]"#), "{who}");
+        let refused = call("delete", "reader").await;
+        assert_eq!((refused.status().as_u16(), header(&refused, "content-type")), (403, "application/json"));
+        assert!(header(&refused, "www-authenticate").contains("scope=\"read write files\""));
+        assert_eq!(json_of(refused).await["id"], 7);
+        assert_eq!(call("delete", "writer").await.status(), 200, "the same principal with a better token");
+        let who = call("whoami", "writer").await.text().await.unwrap();
+        assert!(who.contains("files"), "{who}");
+        assert_eq!(call("whoami", "stranger").await.status(), 404);
+        assert_eq!(call("whoami", "nobody").await.status(), 401);
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use duplexer_auth::{Auth, Authority, AuthorityBuilder, Client, Development, MemoryStore};
+use duplexer_auth::{Auth, Authority, AuthorityBuilder, Client, Development, Guard, MemoryStore};
 use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Server};
-use duplexer_http::StreamableHttp;
+use duplexer_http::{Handshake, StreamableHttp};
 use duplexer_types::methods;
 use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
@@ -86,10 +86,7 @@ async fn listen(
     Ok(SubscriptionsListenResult::new())
 }
 
-pub(crate) fn server(
-    auth: &Auth,
-    configure: impl FnOnce(duplexer_auth::Guard) -> duplexer_auth::Guard,
-) -> Server {
+pub(crate) fn server(auth: &Auth, configure: impl FnOnce(Guard) -> Guard) -> Server {
     Server::builder("test")
         .middleware(configure(auth.guard()))
         .on(methods::ToolsCall, call)
@@ -104,14 +101,25 @@ impl Site {
         Self::guarded(make, |guard| guard).await
     }
 
+    /// The handshake era is served without sessions, so that each request stands for itself.
     pub(crate) async fn guarded(
         make: impl FnOnce(&str) -> Auth,
-        configure: impl FnOnce(duplexer_auth::Guard) -> duplexer_auth::Guard,
+        configure: impl FnOnce(Guard) -> Guard,
+    ) -> Self {
+        let build = |server| StreamableHttp::builder(server).handshake(Handshake::Stateless);
+        Self::built(make, configure, build).await
+    }
+
+    pub(crate) async fn built(
+        make: impl FnOnce(&str) -> Auth,
+        configure: impl FnOnce(Guard) -> Guard,
+        build: impl FnOnce(Server) -> duplexer_http::Builder,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let auth = make(&base);
-        let bound = StreamableHttp::new(server(&auth, configure)).on(listener).layer(auth);
+        let service = build(server(&auth, configure)).build().unwrap();
+        let bound = service.on(listener).layer(auth);
         let mut serving = JoinSet::new();
         serving.spawn(bound.run(std::future::pending()));
         Self { base, http: client(), _serving: serving }
@@ -242,28 +250,28 @@ pub(crate) fn value<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
     pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).unwrap_or_default()
 }
 
+/// The usual question of the client `app`.
+pub(crate) fn question<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let mut pairs = vec![
+        ("response_type", "code"),
+        ("client_id", "app"),
+        ("redirect_uri", REDIRECT),
+        ("state", "st"),
+        ("code_challenge", CHALLENGE),
+        ("code_challenge_method", "S256"),
+        ("scope", "read"),
+    ];
+    for (name, value) in more {
+        pairs.retain(|(known, _)| known != name);
+        if !value.is_empty() {
+            pairs.push((name, value));
+        }
+    }
+    pairs
+}
+
 /// A browser that goes through the pages.
 impl Site {
-    /// The usual question of the client `app`.
-    pub(crate) fn question<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        let mut pairs = vec![
-            ("response_type", "code"),
-            ("client_id", "app"),
-            ("redirect_uri", REDIRECT),
-            ("state", "st"),
-            ("code_challenge", CHALLENGE),
-            ("code_challenge_method", "S256"),
-            ("scope", "read"),
-        ];
-        for (name, value) in more {
-            pairs.retain(|(known, _)| known != name);
-            if !value.is_empty() {
-                pairs.push((name, value));
-            }
-        }
-        pairs
-    }
-
     pub(crate) async fn authorize(&self, pairs: &[(&str, &str)]) -> reqwest::Response {
         let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         self.get(&format!("/authorize?{query}")).await
@@ -281,7 +289,7 @@ impl Site {
 
     /// A code for the usual question.
     pub(crate) async fn code(&self, more: &[(&str, &str)]) -> String {
-        let response = self.decide(&self.question(more), "allow").await;
+        let response = self.decide(&question(more), "allow").await;
         value(&returned(&response).1, "code").to_owned()
     }
 

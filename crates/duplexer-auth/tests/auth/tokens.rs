@@ -5,7 +5,7 @@ use std::time::Duration;
 use duplexer_auth::{AuthMethod, Client};
 use serde_json::json;
 
-use crate::support::{REDIRECT, Site, Time, header, json_of, refusal};
+use crate::support::{REDIRECT, Site, Time, header, json_of, question, refusal};
 
 async fn site(time: &Time) -> Site {
     Site::with_authority(time, |builder| {
@@ -257,7 +257,7 @@ async fn the_provider_may_refuse_tokens() {
         Auth::authority(authority, base).build().unwrap()
     });
     let mut site = site.await;
-    let unknown = site.authorize(&site.question(&[])).await;
+    let unknown = site.authorize(&question(&[])).await;
     assert_eq!((unknown.status().as_u16(), &*unknown.text().await.unwrap()), (418, "sign in"));
     let mut headers = reqwest::header::HeaderMap::new();
     headers.insert("x-user", "ada".parse().unwrap());

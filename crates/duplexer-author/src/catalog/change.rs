@@ -4,12 +4,13 @@
 //! for all changes that are made together.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use duplexer_core::server::{Context, Event, Running, StateSlot};
 
 use super::part::entry;
-use super::{AnyEntry, Catalog, CatalogError, Inner, PromptEntry, Snapshot};
+use super::{AnyEntry, Catalog, CatalogError, Inner, Item, PromptEntry, Snapshot, ToolEntry};
 use crate::prompt::IntoPrompt;
 use crate::resource::IntoResource;
 use crate::tool::{Bound, IntoTool};
@@ -21,6 +22,9 @@ use crate::tool::{Bound, IntoTool};
 pub struct Edit<S> {
     snapshot: Snapshot,
     slot: StateSlot<S>,
+    scope: usize,
+    /// What names have before them that whoever edits does not know.
+    prefix: String,
     touched: Touched,
 }
 
@@ -42,26 +46,26 @@ pub struct NotOffered {
 
 macro_rules! changes {
     ($(
-        $kind:ident, $words:literal, $shelf:ident, $touched:ident, $remove:ident, $disable:ident, $enable:ident;
+        $words:literal, $key:ident, $shelf:ident, $touched:ident, $remove:ident, $disable:ident, $enable:ident;
     )*) => {
         impl<S> Edit<S> {$(
             #[doc = concat!("Offers the ", $words, " no longer.")]
             pub fn $remove(&mut self, name: &str) -> Result<(), NotOffered> {
-                let found = self.snapshot.$shelf.remove(name);
+                let found = self.snapshot.$shelf.remove(&self.$key(name));
                 self.touched.$touched |= found;
                 if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
             }
 
             #[doc = concat!("Hides the ", $words, " until it is enabled again.")]
             pub fn $disable(&mut self, name: &str) -> Result<(), NotOffered> {
-                let found = self.snapshot.$shelf.disable(name);
+                let found = self.snapshot.$shelf.disable(&self.$key(name));
                 self.touched.$touched |= found;
                 if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
             }
 
             #[doc = concat!("Offers the ", $words, " again, in its old place.")]
             pub fn $enable(&mut self, name: &str) -> Result<(), NotOffered> {
-                let found = self.snapshot.$shelf.enable(name);
+                let found = self.snapshot.$shelf.enable(&self.$key(name));
                 self.touched.$touched |= found;
                 if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
             }
@@ -70,34 +74,54 @@ macro_rules! changes {
 }
 
 changes! {
-    tool,     "tool",              tools,     tools,     remove_tool,     disable_tool,     enable_tool;
-    prompt,   "prompt",            prompts,   prompts,   remove_prompt,   disable_prompt,   enable_prompt;
-    resource, "resource",          resources, resources, remove_resource, disable_resource, enable_resource;
-    template, "resource template", templates, resources, remove_template, disable_template, enable_template;
+    "tool",              named, tools,     tools,     remove_tool,     disable_tool,     enable_tool;
+    "prompt",            named, prompts,   prompts,   remove_prompt,   disable_prompt,   enable_prompt;
+    "resource",          as_is, resources, resources, remove_resource, disable_resource, enable_resource;
+    "resource template", as_is, templates, resources, remove_template, disable_template, enable_template;
+}
+
+impl<S> Edit<S> {
+    fn named<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        if self.prefix.is_empty() {
+            Cow::Borrowed(name)
+        } else {
+            Cow::Owned(format!("{}{name}", self.prefix))
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "the counterpart of `named`")]
+    fn as_is<'n>(&self, uri: &'n str) -> Cow<'n, str> {
+        Cow::Borrowed(uri)
+    }
 }
 
 impl<S: Any + Send + Sync> Edit<S> {
-    /// Offers one more tool.
-    pub fn add_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
+    fn tool(&self, tool: impl IntoTool<S>) -> Result<ToolEntry, CatalogError> {
         let tool = tool.into_tool();
         let run = Box::new(Bound { run: tool.run, slot: self.slot });
-        self.snapshot.tools.add(entry(tool.draft, run)?)?;
+        let mut entry = entry(tool.draft, run)?;
+        entry.join(self.scope, &self.prefix)?;
+        Ok(entry)
+    }
+
+    /// Offers one more tool.
+    pub fn add_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
+        self.snapshot.tools.add(self.tool(tool)?)?;
         self.touched.tools = true;
         Ok(())
     }
 
     /// Puts a tool in the place of the one with its name, or offers it as one more.
     pub fn replace_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
-        let tool = tool.into_tool();
-        let run = Box::new(Bound { run: tool.run, slot: self.slot });
-        self.snapshot.tools.replace(entry(tool.draft, run)?)?;
+        self.snapshot.tools.replace(self.tool(tool)?)?;
         self.touched.tools = true;
         Ok(())
     }
 
     /// Offers one more prompt.
     pub fn add_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
-        let prompt = PromptEntry::new(prompt.into_prompt().bind(self.slot))?;
+        let mut prompt = PromptEntry::new(prompt.into_prompt().bind(self.slot))?;
+        prompt.join(self.scope, &self.prefix)?;
         self.snapshot.prompts.add(prompt)?;
         self.touched.prompts = true;
         Ok(())
@@ -106,8 +130,14 @@ impl<S: Any + Send + Sync> Edit<S> {
     /// Offers one more resource, or template.
     pub fn add_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
         match AnyEntry::new(resource.into_resource().bind(self.slot))? {
-            AnyEntry::Single(entry) => self.snapshot.resources.add(entry)?,
-            AnyEntry::Template(entry) => self.snapshot.templates.add(entry)?,
+            AnyEntry::Single(mut entry) => {
+                entry.join(self.scope, &self.prefix)?;
+                self.snapshot.resources.add(entry)?;
+            }
+            AnyEntry::Template(mut entry) => {
+                entry.join(self.scope, &self.prefix)?;
+                self.snapshot.templates.add(entry)?;
+            }
         }
         self.touched.resources = true;
         Ok(())
@@ -142,7 +172,9 @@ impl<S> Catalog<S> {
             // One after the other: a change begins with what the one before has made.
             let _turn = self.inner.changing.lock().await;
             let snapshot = Snapshot::clone(&self.inner.snapshot.load());
-            let mut edit = Edit { snapshot, slot: self.slot, touched: Touched::default() };
+            let prefix = self.inner.scopes.prefix(self.scope).to_owned();
+            let touched = Touched::default();
+            let mut edit = Edit { snapshot, slot: self.slot, scope: self.scope, prefix, touched };
             let done = change(&mut edit)?;
             self.inner.snapshot.store(Arc::new(edit.snapshot));
             (done, edit.touched)
@@ -173,15 +205,22 @@ pub trait CatalogExt<S> {
 
 impl<S: Any + Send + Sync> CatalogExt<S> for Context<S> {
     fn catalog(&self) -> Result<Catalog<S>, NotOffered> {
-        self.server().catalog()
+        Catalog::new(self.server(), self.state_slot())
     }
 }
 
 impl<S: Any + Send + Sync> CatalogExt<S> for Running {
     fn catalog(&self) -> Result<Catalog<S>, NotOffered> {
-        let nothing = || NotOffered { kind: "catalog", name: self.server().server_info().name.clone() };
-        let inner = self.server().kept::<Inner>().ok_or_else(nothing)?;
-        let slot = self.state_slot().ok_or_else(nothing)?;
-        Ok(Catalog { inner, slot, running: self.clone() })
+        Catalog::new(self, self.state_slot())
+    }
+}
+
+impl<S: Any + Send + Sync> Catalog<S> {
+    fn new(running: &Running, slot: Option<StateSlot<S>>) -> Result<Self, NotOffered> {
+        let nothing = || NotOffered { kind: "catalog", name: running.server().server_info().name.clone() };
+        let inner = running.server().kept::<Inner>().ok_or_else(nothing)?;
+        let slot = slot.ok_or_else(nothing)?;
+        let scope = inner.scopes.of(slot.id());
+        Ok(Self { inner, slot, scope, running: running.clone() })
     }
 }

@@ -45,7 +45,7 @@ impl<T: Listed> Shelf<T> {
         let after = params.cursor.as_deref().map(read_cursor).transpose()?;
         let rest = self.after(after);
         let size = catalog.page_size;
-        if catalog.visible.is_some() {
+        if catalog.scopes.hide() {
             let shown: Vec<_> = rest.iter().filter(|(_, item)| catalog.shows(cx, &**item)).cloned().collect();
             return Self::render(cx, &shown, size, T::private).map(Outcome::raw);
         }

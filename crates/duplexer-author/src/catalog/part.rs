@@ -1,18 +1,19 @@
 //! What is collected while a server is described, and how it becomes handlers.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, McpError};
-use duplexer_core::server::{Context, Installer, Outcome, Part};
+use duplexer_core::server::{Context, Installer, Merged, Outcome, Part};
 use duplexer_types::methods;
 
 use super::{
-    AnyEntry, CatalogError, Inner, Listed, PromptEntry, Shelf, Snapshot, ToolEntry, Visible, completions,
-    prompts, resources, tools,
+    AnyEntry, CatalogError, Inner, Listed, PromptEntry, Scopes, Shelf, Snapshot, ToolEntry, completions,
+    prompts, resources, scope, tools,
 };
-use crate::name;
 use crate::tool::Draft;
+use crate::{apps, name};
 
 /// Everything that was registered so far. The first fault is what the build fails with.
 #[derive(Default)]
@@ -20,7 +21,7 @@ pub(crate) struct CatalogPart {
     pub(crate) snapshot: Snapshot,
     pub(crate) page_size: Option<usize>,
     pub(crate) dynamic: bool,
-    pub(crate) visible: Option<Visible>,
+    pub(crate) scopes: Scopes,
     fault: Option<CatalogError>,
 }
 
@@ -55,17 +56,43 @@ impl CatalogPart {
     }
 }
 
+impl CatalogPart {
+    /// Takes over what another server offers.
+    fn absorb(&mut self, other: Self, merged: &Merged<'_>) {
+        let prefix = scope::prefix(merged);
+        let moved = self.scopes.absorb(other.scopes, &prefix, merged);
+        let (ours, theirs) = (&mut self.snapshot, other.snapshot);
+        let absorbed = [
+            other.fault.map_or(Ok(()), Err),
+            ours.tools.absorb(theirs.tools, moved, &prefix),
+            ours.prompts.absorb(theirs.prompts, moved, &prefix),
+            ours.resources.absorb(theirs.resources, moved, &prefix),
+            ours.templates.absorb(theirs.templates, moved, &prefix),
+        ];
+        for result in absorbed {
+            self.note(result);
+        }
+        self.page_size = self.page_size.or(other.page_size);
+        self.dynamic |= other.dynamic;
+    }
+}
+
 /// A tool that may be offered.
 pub(crate) fn entry(
     draft: Draft,
     run: Box<dyn crate::tool::RunTool<duplexer_core::server::States>>,
 ) -> Result<ToolEntry, CatalogError> {
-    let Draft { tool, wrapped_output, headers, limits, view, fault } = draft;
+    let Draft { mut tool, wrapped_output, headers, limits, ui, fault } = draft;
     if let Some(fault) = fault {
         return Err(fault);
     }
     check_name("tool", &tool.name)?;
-    Ok(ToolEntry { tool, wrapped_output, headers, timeout: limits.timeout, view, run })
+    if let Some(ui) = &ui {
+        apps::tell(&mut tool.meta, ui)
+            .map_err(|reason| CatalogError::Schema { tool: tool.name.clone(), reason })?;
+    }
+    let view = ui.and_then(|ui| ui.resource_uri);
+    Ok(ToolEntry { tool, scope: 0, wrapped_output, headers, timeout: limits.timeout, view, run })
 }
 
 pub(crate) fn check_name(kind: &'static str, name: &str) -> Result<(), CatalogError> {
@@ -77,7 +104,7 @@ pub(crate) fn check_name(kind: &'static str, name: &str) -> Result<(), CatalogEr
 }
 
 impl Part for CatalogPart {
-    fn install(self: Box<Self>, into: &mut Installer<'_>) -> Result<(), BoxError> {
+    fn install(mut self: Box<Self>, into: &mut Installer<'_>) -> Result<(), BoxError> {
         if let Some(fault) = self.fault {
             return Err(fault.into());
         }
@@ -89,19 +116,33 @@ impl Part for CatalogPart {
             into.subscriptions();
         }
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
-        let catalog = Arc::new(Inner::new(self.snapshot, page_size, self.visible));
+        self.scopes.settle();
+        let catalog = Arc::new(Inner::new(self.snapshot, page_size, self.scopes));
         into.keep(Arc::clone(&catalog));
         offers.install(&catalog, into);
         Ok(())
     }
+
+    fn join(self: Box<Self>, outer: Option<Box<dyn Part>>, merged: &Merged<'_>) -> Box<dyn Part> {
+        let outer = outer.and_then(|outer| (outer as Box<dyn Any>).downcast::<Self>().ok());
+        let mut outer = outer.unwrap_or_default();
+        outer.absorb(*self, merged);
+        outer
+    }
 }
 
 impl Snapshot {
-    /// A tool whose view is not there.
+    /// A tool whose view is not there, or is none.
     fn missing_view(&self) -> Option<CatalogError> {
         self.tools.items().find_map(|entry| {
-            let view = entry.view.as_ref().filter(|view| self.resources.get(view).is_none())?;
-            let reason = format!("its view '{view}' is not registered: add it with `Apps::view`");
+            let view = entry.view.as_ref()?;
+            let reason = match self.resources.get(view).map(|page| page.mime_type()) {
+                Some(Some(apps::MIME_TYPE)) => return None,
+                Some(other) => {
+                    format!("its view '{view}' is of the type {other:?}, not '{}'", apps::MIME_TYPE)
+                }
+                None => format!("its view '{view}' is not registered: add it with `Apps::view`"),
+            };
             Some(CatalogError::Schema { tool: entry.tool.name.clone(), reason })
         })
     }

@@ -20,6 +20,7 @@ use crate::uri_template::Value;
 /// A prompt on its shelf.
 pub(crate) struct PromptEntry {
     prompt: Prompt,
+    scope: usize,
     fill: Arc<dyn FillPrompt<States>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }
@@ -31,7 +32,7 @@ impl PromptEntry {
             return Err(CatalogError::Prompt { prompt: draft.prompt.name, reason });
         }
         check_name("prompt", &draft.prompt.name)?;
-        Ok(Self { prompt: draft.prompt, fill, completions })
+        Ok(Self { prompt: draft.prompt, scope: 0, fill, completions })
     }
 
     /// Required arguments that are not there.
@@ -50,8 +51,23 @@ impl Item for PromptEntry {
         &self.prompt.name
     }
 
-    fn offered(&self) -> Offered<'_> {
-        Offered::Prompt(&self.prompt)
+    fn scope(&self) -> usize {
+        self.scope
+    }
+
+    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+        if prefix == 0 {
+            return decide(Offered::Prompt(&self.prompt));
+        }
+        let mut prompt = self.prompt.clone();
+        prompt.name.replace_range(..prefix, "");
+        decide(Offered::Prompt(&prompt))
+    }
+
+    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
+        self.scope += moved;
+        self.prompt.name.insert_str(0, prefix);
+        check_name(Self::KIND, &self.prompt.name)
     }
 }
 

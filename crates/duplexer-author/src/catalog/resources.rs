@@ -24,15 +24,23 @@ use crate::uri_template::{UriTemplate, Values};
 /// A resource with one URI.
 pub(crate) struct ResourceEntry {
     about: Arc<Draft>,
+    scope: usize,
     read: Arc<dyn ReadResource<States>>,
 }
 
 /// A template for many.
 pub(crate) struct TemplateEntry {
     about: Arc<Draft>,
+    scope: usize,
     template: UriTemplate,
     read: Arc<dyn ReadResource<States>>,
     pub(crate) completions: Vec<(String, Completer)>,
+}
+
+impl ResourceEntry {
+    pub(crate) fn mime_type(&self) -> Option<&str> {
+        self.about.mime_type.as_deref()
+    }
 }
 
 /// Either of them, if it may be offered.
@@ -55,8 +63,8 @@ impl AnyEntry {
         let template = draft.template.take();
         let about = Arc::new(draft);
         Ok(match template {
-            None => Self::Single(ResourceEntry { about, read }),
-            Some(template) => Self::Template(TemplateEntry { about, template, read, completions }),
+            None => Self::Single(ResourceEntry { about, scope: 0, read }),
+            Some(template) => Self::Template(TemplateEntry { about, scope: 0, template, read, completions }),
         })
     }
 }
@@ -77,8 +85,18 @@ impl Item for ResourceEntry {
         &self.about.uri
     }
 
-    fn offered(&self) -> Offered<'_> {
-        Offered::Resource(&self.about.uri)
+    fn scope(&self) -> usize {
+        self.scope
+    }
+
+    fn offered(&self, _: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+        decide(Offered::Resource(&self.about.uri))
+    }
+
+    /// A URI says for itself whose it is.
+    fn join(&mut self, moved: usize, _: &str) -> Result<(), CatalogError> {
+        self.scope += moved;
+        Ok(())
     }
 }
 
@@ -89,8 +107,18 @@ impl Item for TemplateEntry {
         self.template.as_str()
     }
 
-    fn offered(&self) -> Offered<'_> {
-        Offered::Template(self.template.as_str())
+    fn scope(&self) -> usize {
+        self.scope
+    }
+
+    fn offered(&self, _: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+        decide(Offered::Template(self.template.as_str()))
+    }
+
+    /// As with resources.
+    fn join(&mut self, moved: usize, _: &str) -> Result<(), CatalogError> {
+        self.scope += moved;
+        Ok(())
     }
 }
 

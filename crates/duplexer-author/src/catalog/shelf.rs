@@ -12,8 +12,14 @@ pub(crate) trait Item: Send + Sync + 'static {
 
     fn key(&self) -> &str;
 
-    /// What those see who decide about visibility.
-    fn offered(&self) -> Offered<'_>;
+    /// Which server it belongs to.
+    fn scope(&self) -> usize;
+
+    /// What those make of it who decide about visibility, and who do not know the first `prefix` bytes of its name.
+    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool;
+
+    /// Becomes part of another server: its scope has moved, and names get a prefix.
+    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError>;
 }
 
 /// Things of one kind. A change makes another shelf.
@@ -56,6 +62,17 @@ impl<T: Item> Shelf<T> {
         self.items.push((self.next, Arc::new(item)));
         self.next += 1;
         self.pages = Pages::default();
+        Ok(())
+    }
+
+    /// Puts what another server offers behind what is there.
+    pub(crate) fn absorb(&mut self, other: Self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
+        // While a server is described, nobody else holds what it offers.
+        let items = other.items.into_iter().filter_map(|(_, item)| Arc::into_inner(item));
+        for mut item in items {
+            item.join(moved, prefix)?;
+            self.add(item)?;
+        }
         Ok(())
     }
 

@@ -17,15 +17,19 @@ use duplexer_types::wire::CacheScope;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Inner, Item, Listed, Offered};
+use super::part::check_name;
+use super::{CatalogError, Inner, Item, Listed, Offered};
+use crate::intercept::ToolCall;
 use crate::tool::{RunTool, ToolError};
 
 /// A tool on its shelf.
 pub(crate) struct ToolEntry {
     pub(crate) tool: Tool,
+    pub(crate) scope: usize,
     pub(crate) wrapped_output: Option<Json>,
     pub(crate) headers: Option<Arc<ParamHeaders>>,
     pub(crate) timeout: Option<std::time::Duration>,
+    /// The URI of its view.
     pub(crate) view: Option<String>,
     pub(crate) run: Box<dyn RunTool<States>>,
 }
@@ -37,8 +41,39 @@ impl Item for ToolEntry {
         &self.tool.name
     }
 
-    fn offered(&self) -> Offered<'_> {
-        Offered::Tool(&self.tool)
+    fn scope(&self) -> usize {
+        self.scope
+    }
+
+    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+        if prefix == 0 {
+            return decide(Offered::Tool(&self.tool));
+        }
+        let mut tool = self.tool.clone();
+        tool.name.replace_range(..prefix, "");
+        decide(Offered::Tool(&tool))
+    }
+
+    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
+        self.scope += moved;
+        self.tool.name.insert_str(0, prefix);
+        check_name(Self::KIND, &self.tool.name)
+    }
+}
+
+impl ToolEntry {
+    /// Runs the tool itself.
+    pub(crate) fn run(&self, cx: Context, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        let running = self.run.run(cx, arguments);
+        let Some(limit) = self.timeout else { return running };
+        Box::pin(async move {
+            match tokio::time::timeout(limit, running).await {
+                Ok(outcome) => outcome,
+                Err(_) => crate::tool::told(ToolError::new(format!(
+                    "This took longer than the {limit:?} it is allowed to, and was stopped."
+                ))),
+            }
+        })
     }
 }
 
@@ -104,16 +139,11 @@ fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outc
         return Err(McpError::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", call.name)));
     };
     let arguments = call.arguments.map_or("{}", RawValue::get);
-    let running = tool.run.run(cx.clone(), arguments);
-    Ok(match tool.timeout {
-        None => running,
-        Some(limit) => Box::pin(async move {
-            match tokio::time::timeout(limit, running).await {
-                Ok(outcome) => outcome,
-                Err(_) => crate::tool::told(ToolError::new(format!(
-                    "This took longer than the {limit:?} it is allowed to, and was stopped."
-                ))),
-            }
-        }),
+    Ok(match catalog.scopes.chain(tool.scope) {
+        None => tool.run(cx.clone(), arguments),
+        Some(chain) => {
+            let arguments = Json::parse(arguments).map_err(McpError::internal)?;
+            ToolCall::new(Arc::clone(tool), arguments, Arc::clone(chain)).run(cx.clone())
+        }
     })
 }

@@ -48,6 +48,12 @@ pub(crate) enum Loaded {
     Bytes(Vec<u8>),
 }
 
+impl Loaded {
+    pub(crate) fn into_text(self) -> Option<String> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+}
+
 fn text(text: String, default: &str, uri: &str, about: About<'_>) -> Outcome {
     let mut contents = TextResourceContents::new(uri, text);
     contents.mime_type = Some(about.mime_type.unwrap_or(default).to_owned());

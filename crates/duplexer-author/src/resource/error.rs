@@ -1,6 +1,7 @@
 //! Why a resource could not be read.
 
 use duplexer_core::error::{BoxError, McpError};
+use duplexer_core::server::ReadError;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::version::{ProtocolVersion, feature};
 use serde_json::json;
@@ -63,6 +64,12 @@ impl From<std::io::Error> for ResourceError {
         } else {
             Self::Internal(error.into())
         }
+    }
+}
+
+impl From<ReadError> for ResourceError {
+    fn from(error: ReadError) -> Self {
+        Self::Internal(error.into())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use duplexer_core::error::{BoxError, CallError, McpError};
+use duplexer_core::server::ReadError;
 use duplexer_types::content::Content;
 use duplexer_types::json::Json;
 use duplexer_types::tool::CallToolResult;
@@ -88,6 +89,16 @@ impl From<McpError> for ToolError {
 impl From<CallError> for ToolError {
     fn from(error: CallError) -> Self {
         McpError::from(error).into()
+    }
+}
+
+/// The model is told what a client would have been; everything else has failed.
+impl From<ReadError> for ToolError {
+    fn from(error: ReadError) -> Self {
+        match error.told() {
+            Some(text) => Self::new(text),
+            None => McpError::from(error).into(),
+        }
     }
 }
 

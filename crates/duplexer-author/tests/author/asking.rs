@@ -70,7 +70,7 @@ async fn in_both(server: &Server, test: impl AsyncFn(&TestClient, Era, Vec<Strin
     }
 }
 
-/// MRTR-01, MRTR-08: earlier answers are kept; each question is asked once; the function runs from the top.
+/// MRTR-01, MRTR-08, P-MRTR-21: earlier answers are kept; each question is asked once; the function runs from the top.
 #[tokio::test]
 async fn questions_are_asked_one_after_the_other() {
     let runs = Arc::new(AtomicUsize::new(0));
@@ -119,6 +119,7 @@ async fn questions_can_be_asked_together() {
     .await;
 }
 
+/// P-ELI-5: an answer, a refusal, and nobody there are told apart.
 #[tokio::test]
 async fn users_may_decline_or_go_away() {
     let ask = |message: &'static str| {
@@ -158,7 +159,7 @@ async fn users_may_decline_or_go_away() {
     .await;
 }
 
-/// MRTR-11, ELI-02: answers are read into the type, and what does not fit is refused.
+/// MRTR-11, ELI-02, P-ELI-6: answers are read into the type, and what does not fit is refused.
 #[tokio::test]
 async fn an_answer_that_does_not_follow_its_form_is_refused() {
     let server = Server::builder("test")
@@ -175,7 +176,7 @@ async fn an_answer_that_does_not_follow_its_form_is_refused() {
     .await;
 }
 
-/// MRTR-12: a client that cannot be asked is told what it lacks.
+/// MRTR-12, P-ELI-2: a client that cannot be asked is told what it lacks.
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_told_so() {
     let server = Server::builder("test")

@@ -75,7 +75,7 @@ async fn tools_come_and_go() {
     }
 }
 
-/// MCPS-04 (deviation): changes are told, once for all that were made together.
+/// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: changes are told, once for all that were made together.
 #[tokio::test]
 async fn a_client_is_told_of_changes() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -98,7 +98,7 @@ async fn a_client_is_told_of_changes() {
     client.close().await;
 }
 
-/// Peers B42: what a caller may not see it cannot use, and lists are private.
+/// P-CACHE-3, P-TOOL-7: what a caller may not see it cannot use, and lists are private.
 #[tokio::test]
 async fn what_is_not_seen_cannot_be_used() {
     let server = Server::builder("test")
@@ -107,7 +107,7 @@ async fn what_is_not_seen_cannot_be_used() {
         .resource(Resource::text("secret://one", "secret"))
         .prompt(Prompt::new("hidden").handler(|| async { "hidden" }))
         .visible(|cx, offered| {
-            let admin = cx.connection().principal().is_some();
+            let admin = cx.principal().is_some();
             match offered {
                 Offered::Tool(tool) => admin || tool.name != "admin",
                 _ => admin,

@@ -74,7 +74,7 @@ fn server() -> Server {
         .unwrap()
 }
 
-/// PRM-01 (deviation), PRM-02, PRM-03.
+/// PRM-01 (deviation), PRM-02, PRM-03, P-PRM-2.
 #[tokio::test]
 async fn prompts_are_filled_with_typed_arguments() {
     both(&server(), async |client, _| {
@@ -110,7 +110,7 @@ async fn prompts_are_filled_with_typed_arguments() {
     .await;
 }
 
-/// MCPS-07: suggestions, none, and failures.
+/// MCPS-07, P-CMP-3, P-CMP-4: suggestions, none, and failures.
 #[tokio::test]
 async fn arguments_are_completed() {
     both(&server(), async |client, _| {

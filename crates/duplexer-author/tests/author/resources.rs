@@ -45,7 +45,7 @@ fn not_found(era: Era) -> ErrorCode {
     }
 }
 
-/// RES-02: text, bytes, JSON, and what is said about them.
+/// RES-02, P-RSC-1, P-RSC-2, P-RSC-4: text, bytes, JSON, and what is said about them.
 #[tokio::test]
 async fn single_resources_are_read() {
     let server = Server::builder("test")
@@ -87,7 +87,7 @@ struct Row {
     id: u64,
 }
 
-/// RES-01, RES-05: exact first, then templates in order; bad values are unknown resources.
+/// RES-01, RES-05, P-RSC-3, P-RSC-6, P-RSC-8: exact first, then templates in order; bad values are unknown resources.
 #[tokio::test]
 async fn templates_are_read_with_typed_variables() {
     let server = Server::builder("test")
@@ -124,6 +124,7 @@ async fn templates_are_read_with_typed_variables() {
         let error = refusal(read(client, "db://hidden/1").await);
         assert_eq!(error.message, "Error reading resource db://hidden/1");
         assert_eq!(client.all_resource_templates().await.unwrap().len(), 2);
+        assert_eq!(client.all_resources().await.unwrap().len(), 1, "templates are not among the resources");
     })
     .await;
 }
@@ -151,7 +152,7 @@ fn mistakes_fail_the_build() {
     );
 }
 
-/// RES-06, PATH-03: files and directories, and nothing outside of them.
+/// RES-06, PATH-03, P-RSC-3: files and directories, and nothing outside of them.
 #[tokio::test]
 async fn a_directory_is_offered_and_nothing_else() {
     let outside = std::env::temp_dir().join(format!("duplexer-directory-{}", std::process::id()));

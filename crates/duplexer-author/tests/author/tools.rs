@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use duplexer::{CallToolResult, Content, Context, Json, McpError, Server, ServerExt, Tool, ToolError};
+use duplexer::{
+    CallToolResult, Content, Context, FileContent, Json, McpError, Server, ServerExt, Tool, ToolError,
+};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::version::Era;
 use schemars::JsonSchema;
@@ -25,7 +27,8 @@ fn add() -> Tool<()> {
     Tool::new("add").description("Adds two numbers.").handler(|Add { a, b }| async move { a + b })
 }
 
-/// TOOL-03, design 3.12: numbers are structured content, wrapped where it must be an object; the text is there once.
+/// TOOL-03, P-TOOL-9, P-TOOL-10, P-TOOL-11: numbers are structured content, wrapped where it must be an object; the text
+/// is there once.
 #[tokio::test]
 async fn a_tool_is_a_function_of_its_arguments() {
     let server = Server::builder("test").tool(add()).build().unwrap();
@@ -54,7 +57,7 @@ async fn a_tool_is_a_function_of_its_arguments() {
     .await;
 }
 
-/// TOOL-01, TOOL-04, peers B6: every fault of the arguments, for the model; no coercion.
+/// TOOL-01, TOOL-04, P-TOOL-6, peers B6: every fault of the arguments, for the model; no coercion.
 #[tokio::test]
 async fn bad_arguments_are_told_to_the_model_all_at_once() {
     let server = Server::builder("test").tool(add()).build().unwrap();
@@ -69,7 +72,7 @@ async fn bad_arguments_are_told_to_the_model_all_at_once() {
     .await;
 }
 
-/// TOOL-01 (deviation), protocol 1.16: the name is the client's mistake.
+/// TOOL-01 (deviation), P-TOOL-4, protocol 1.16: the name is the client's mistake.
 #[tokio::test]
 async fn an_unknown_tool_is_a_protocol_error() {
     let server = Server::builder("test").tool(add()).build().unwrap();
@@ -86,7 +89,7 @@ struct Weather {
     note: Option<String>,
 }
 
-/// TOOL-02, TOOL-03: what a function returns decides what the result looks like.
+/// TOOL-02, TOOL-03, P-TOOL-9, P-TOOL-11: what a function returns decides what the result looks like.
 #[tokio::test]
 async fn results_take_the_form_of_what_is_returned() {
     let server = Server::builder("test")
@@ -124,7 +127,29 @@ async fn results_take_the_form_of_what_is_returned() {
     .await;
 }
 
-/// TOOL-01: in-band, protocol, and hidden failures.
+/// TOOL-02: pictures and sound from bytes and from files; what can be neither shown nor read is an error.
+#[tokio::test]
+async fn files_become_content() {
+    let folder = std::env::temp_dir().join(format!("duplexer-content-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        Content::file(path)
+    };
+    let shown = file("a.PNG", &[1, 2, 3]).await.unwrap();
+    assert_eq!(shown, Content::image("AQID", "image/png"));
+    assert_eq!(shown, Content::image_bytes([1, 2, 3], "image/png"));
+    assert_eq!(file("a.wav", &[1]).await.unwrap(), Content::audio_bytes([1], "audio/wav"));
+    assert_eq!(Content::audio_bytes([1], "audio/wav"), Content::audio("AQ==", "audio/wav"));
+    assert_eq!(file("a.md", b"text").await.unwrap(), Content::text("text"));
+    let odd = file("a.zip", &[0xff]).await.unwrap_err();
+    assert!(odd.to_string().contains("offer it as a resource"));
+    assert!(Content::file(folder.join("absent.png")).await.is_err());
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// TOOL-01, P-TOOL-5: in-band, protocol, and hidden failures.
 #[tokio::test]
 async fn failures_reach_whom_they_are_for() {
     #[derive(Debug)]
@@ -219,6 +244,7 @@ async fn blocking_tools_delay_nobody() {
     .await;
 }
 
+/// P-CAN-5: a tool has a time of its own, and is dropped when it is over.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_takes_too_long_is_stopped() {
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -246,7 +272,7 @@ async fn a_tool_that_takes_too_long_is_stopped() {
     assert_eq!(dropped.load(Ordering::Relaxed), 2);
 }
 
-/// Protocol 1.16: a schema written by hand is listed as it stands, and is what arguments are checked against.
+/// P-SCH-7, P-SCH-8: a schema written by hand is listed as it stands, and is what arguments are checked against.
 #[tokio::test]
 async fn a_hand_written_schema_is_listed_verbatim() {
     let schema = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"z":{"$ref":"#/$defs/odd"},"a":{"type":"string","x-mcp-header":"Region"}},"$defs":{"odd":{"type":"integer","not":{"multipleOf":2}}},"required":["z"]}"##;
@@ -271,7 +297,7 @@ async fn a_hand_written_schema_is_listed_verbatim() {
     .await;
 }
 
-/// A schema that says more than the type is enforced although the type could be read.
+/// P-TOOL-7: a schema that says more than the type is enforced although the type could be read.
 #[tokio::test]
 async fn demands_of_a_schema_are_enforced() {
     #[derive(Deserialize, JsonSchema)]
@@ -289,7 +315,7 @@ async fn demands_of_a_schema_are_enforced() {
     .await;
 }
 
-/// TOOL-03: a result that breaks its schema is the server's failure.
+/// TOOL-03, P-TOOL-8: a result that breaks its schema is the server's failure.
 #[tokio::test]
 async fn output_is_checked_against_its_schema() {
     let tool = Tool::new("liar")
@@ -303,7 +329,8 @@ async fn output_is_checked_against_its_schema() {
     .await;
 }
 
-/// TOOL-05, NAME-01, HDR-04: mistakes are found when the server is built, and the text says what to change.
+/// TOOL-05, NAME-01, HDR-04, P-TOOL-13, P-SCH-3, P-SCH-5: mistakes are found when the server is built, and the text says
+/// what to change.
 #[test]
 fn mistakes_fail_the_build() {
     let check = |tool: Tool<()>, expected: &str| {
@@ -333,7 +360,29 @@ fn mistakes_fail_the_build() {
     );
 }
 
-/// Protocol 1.17: opaque cursors, in the order of registration; a bad one is refused. MCPS-02 (deviation).
+/// P-SCH-4: a schema elsewhere is refused without anybody having been asked for it.
+#[test]
+fn a_schema_elsewhere_is_not_fetched() {
+    let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let uri = format!("http://{}/schema.json", elsewhere.local_addr().unwrap());
+    for schema in [
+        json!({"type": "object", "properties": {"a": {"$ref": uri}}}),
+        json!({"type": "object", "$schema": uri}),
+        json!({"type": "object", "$id": uri, "properties": {"a": {"$ref": "other.json"}}}),
+    ] {
+        let input = Tool::new("x").input_schema(schema.clone()).handler(|_: Json| async {});
+        let output = Tool::new("x").output_schema(schema).check_output().handler(|| async {});
+        for tool in [input, output] {
+            let error = Server::builder("test").tool(tool).build().unwrap_err();
+            assert!(error.to_string().contains("cannot be used"), "{error}");
+        }
+    }
+    let asked = elsewhere.accept().map(|_| ()).unwrap_err();
+    assert_eq!(asked.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// P-PAG-1, MCPS-02 (deviation): opaque cursors, in the order of registration; a bad one is refused.
 #[tokio::test]
 async fn lists_come_in_pages() {
     let mut builder = Server::builder("test").page_size(2);

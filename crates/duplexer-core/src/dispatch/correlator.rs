@@ -122,6 +122,11 @@ impl<C> InFlight<C> {
         None
     }
 
+    /// Everything that is in flight.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &C> {
+        self.calls.values().map(|(_, call)| call)
+    }
+
     /// Everything that is still in flight, to be answered by the caller.
     pub(crate) fn drain(&mut self) -> Vec<(RequestId, C)> {
         self.calls.drain().map(|(id, (_, call))| (id, call)).collect()

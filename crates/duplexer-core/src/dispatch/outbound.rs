@@ -30,6 +30,21 @@ pub trait Outbound: Send + Sync {
     ///
     /// The frame is queued before this returns unless there is no room; only then is there something to await.
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending;
+
+    /// Ends the stream that carries this channel, to be taken up again by the peer when it likes. Nothing is lost and
+    /// nothing is cancelled by it; where streams cannot be taken up again it does nothing.
+    fn close_stream(&self) -> StreamClosing {
+        StreamClosing::NotSupported
+    }
+}
+
+/// What has become of the wish to end a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamClosing {
+    /// It ends after what has been told so far; the peer comes back for the rest.
+    Closing,
+    /// This channel has no stream that can be taken up again.
+    NotSupported,
 }
 
 /// The rest of a notification's way: usually nothing.

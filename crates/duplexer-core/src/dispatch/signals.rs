@@ -54,7 +54,7 @@ pub(crate) fn progress(params: Option<&str>) -> Option<(RequestId, Progress)> {
 mod tests {
     use super::*;
 
-    /// DISP-24: the id follows the strict rule; what cannot be read is ignored.
+    /// DISP-24, P-CAN-2: the id follows the strict rule; what cannot be read is ignored.
     #[test]
     fn a_malformed_cancel_calls_off_nothing() {
         assert_eq!(cancelled(Some(r#"{"requestId":7,"reason":"x"}"#)), Some(7_i64.into()));

@@ -5,6 +5,7 @@
 
 mod client;
 mod close;
+mod remembered;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -15,13 +16,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
+use super::principal::Principal;
 use crate::dispatch::{Invocation, NoChannel, Outbound, lock};
 use crate::error::McpError;
-use crate::transport::Principal;
 
 pub use client::{ClientFacts, Requirement};
 pub(crate) use close::CloseStack;
 pub(crate) use close::{CLOSE_BUDGET, contained};
+pub use remembered::Remembered;
 
 /// One client, for as long as it is connected.
 pub struct Connection {
@@ -164,11 +166,11 @@ impl Connection {
         self.initialized.store(true, Ordering::Release);
     }
 
-    /// Whether a handshake has been agreed on already.
-    pub(crate) fn is_agreed(&self) -> bool {
+    /// What a handshake has agreed on, once it has.
+    pub fn agreed(&self) -> Option<&Negotiated> {
         match &self.opening {
-            Opening::Handshake { agreed, .. } => agreed.get().is_some(),
-            Opening::Ready { .. } | Opening::Envelope { .. } => false,
+            Opening::Handshake { agreed, .. } => agreed.get(),
+            Opening::Ready { .. } | Opening::Envelope { .. } => None,
         }
     }
 
@@ -203,13 +205,20 @@ impl Connection {
     }
 
     /// On whose behalf the client acts, if an authorization layer has said so.
-    pub fn principal(&self) -> Option<&Principal> {
-        self.caller.principal.as_deref()
+    ///
+    /// On a connection that serves several requests, what a message itself says is `Context::principal`.
+    pub fn principal(&self) -> Option<&Arc<Principal>> {
+        self.caller.principal.as_ref()
     }
 
     /// The lowest level of log messages that the client of a handshake wants.
     pub(crate) fn log_level(&self) -> u8 {
         self.log_level.load(Ordering::Relaxed)
+    }
+
+    fn lowest_level(&self) -> LoggingLevel {
+        let level = self.log_level();
+        LoggingLevel::ALL.into_iter().find(|known| *known as u8 == level).unwrap_or(LoggingLevel::Debug)
     }
 
     /// Log messages below `level` are kept back from now on. For handlers of the client's wish for a level.

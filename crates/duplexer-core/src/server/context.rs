@@ -1,6 +1,7 @@
 //! What a handler gets beside its params: who asked, in which revision, and the way back.
 
 mod ask;
+mod nested;
 mod progress;
 
 use std::any::Any;
@@ -14,13 +15,15 @@ use duplexer_types::version::ProtocolVersion;
 use serde::de::DeserializeOwned;
 
 use super::connection::{Connection, Requirement};
-use super::registry::Running;
-use crate::dispatch::{CallContext, Cancellation, Invocation, Sending};
+use super::principal::Principal;
+use super::registry::{Running, SlotId, StateSlot};
+use crate::dispatch::{CallContext, Cancellation, Invocation, Sending, StreamClosing};
 use crate::error::McpError;
-use crate::transport::{Principal, TransportContext};
+use crate::transport::TransportContext;
 
 pub use ask::TypedParams;
 pub(crate) use ask::is_change;
+pub use nested::ReadError;
 
 /// The context of one message. Cheap to clone; what outlives the message finds its channels closed.
 ///
@@ -36,10 +39,13 @@ pub(crate) struct Scope {
     pub(crate) call: CallContext,
     pub(crate) connection: Arc<Connection>,
     pub(crate) running: Running,
+    principal: Option<Arc<Principal>>,
     /// Taken before any handler runs: a handshake does not change the revision it is answered in.
     pub(crate) version: ProtocolVersion,
     /// Which method the message is, as far as it has come: middleware may make another one of it.
     pub(crate) method: Mutex<Option<Method>>,
+    /// How many handlers of this server it is called within.
+    depth: u8,
     progress_token: OnceLock<Option<RequestId>>,
     reported: progress::Reported,
     pub(super) questions: super::questions::Questions,
@@ -50,6 +56,7 @@ impl Scope {
         call: CallContext,
         connection: Arc<Connection>,
         running: Running,
+        principal: Option<Arc<Principal>>,
         message: &Invocation,
     ) -> Self {
         let version = connection.version();
@@ -57,8 +64,10 @@ impl Scope {
             call,
             connection,
             running,
+            principal,
             version,
             method: Mutex::new(Method::parse(message.method())),
+            depth: 0,
             progress_token: OnceLock::new(),
             reported: progress::Reported::nothing(),
             questions: super::questions::Questions::default(),
@@ -68,12 +77,13 @@ impl Scope {
 
 /// The states of a server's lifespans, by type.
 #[derive(Clone, Default)]
-pub struct States(pub(crate) Vec<Arc<dyn Any + Send + Sync>>);
+pub struct States(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
 
 impl States {
-    /// The state of type `T`, if a lifespan has made one.
+    /// The state of type `T`, if a lifespan has made one; of several the one given last. Those of merged servers come
+    /// behind the server's own.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.iter().find_map(|state| state.downcast_ref())
+        self.0.iter().rev().find_map(|(_, state)| state.downcast_ref())
     }
 }
 
@@ -84,9 +94,20 @@ impl Context<States> {
     }
 
     /// The context of a handler that was registered under a lifespan slot.
-    pub(crate) fn typed<S: Any + Send + Sync>(self, slot: usize) -> Option<Context<S>> {
-        let state = Arc::clone(self.state.0.get(slot)?).downcast().ok()?;
+    pub(crate) fn typed<S: Any + Send + Sync>(self, slot: SlotId) -> Option<Context<S>> {
+        let (_, state) = self.state.0.iter().find(|(held, _)| *held == slot)?;
+        let state = Arc::clone(state).downcast().ok()?;
         Some(Context { scope: self.scope, message: self.message, state })
+    }
+}
+
+impl<S: Any + Send + Sync> Context<S> {
+    /// Where its state is among those of the server, to register something else with it. `None` for [`States`].
+    pub fn state_slot(&self) -> Option<StateSlot<S>> {
+        let own = Arc::as_ptr(&self.state).cast::<()>();
+        let states = &self.server().states().0;
+        let held = states.iter().find(|(_, state)| std::ptr::addr_eq(Arc::as_ptr(state), own))?;
+        Some(StateSlot::new(held.0))
     }
 }
 
@@ -104,6 +125,11 @@ impl<S> Context<S> {
     /// The client this message comes from.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.scope.connection
+    }
+
+    /// On whose behalf this message is sent, if an authorization layer has said so.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.scope.principal.as_deref()
     }
 
     /// The server that handles it.
@@ -157,11 +183,6 @@ impl<S> Context<S> {
         &self.scope.call.transport
     }
 
-    /// On whose behalf this message was sent: each message of a session brings a token of its own.
-    pub fn principal(&self) -> Option<&Principal> {
-        self.transport().principal.as_deref().or_else(|| self.connection().principal())
-    }
-
     /// Raised when nobody waits for the answer any more.
     pub fn cancellation(&self) -> &Cancellation {
         self.scope.call.channel.cancellation()
@@ -204,6 +225,12 @@ impl<S> Context<S> {
     /// Sends a notification that belongs to this message.
     pub fn notify_raw(&self, method: &str, params: Option<&dyn Body>) -> Sending {
         self.scope.call.channel.notify(method, params)
+    }
+
+    /// Ends the stream this request is answered on, without ending the request: the client comes back for the rest, so
+    /// that a long wait holds no connection. Only where the client can: on a session with an event store.
+    pub fn close_stream(&self) -> StreamClosing {
+        self.scope.call.channel.close_stream()
     }
 
     pub(crate) fn scope(&self) -> &Arc<Scope> {

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::context::{Context, States};
 use super::outcome::Outcome;
+use super::registry::SlotId;
 use crate::dispatch::BoxFuture;
 use crate::error::McpError;
 
@@ -105,14 +106,14 @@ pub(crate) trait Entry: Send + Sync {
 /// Where a handler finds its state: which lifespan slot it was registered under.
 pub(crate) struct Bound<H, S, P, Shape, Out> {
     handler: Arc<H>,
-    slot: usize,
+    slot: SlotId,
     types: Types<S, P, Shape, Out>,
 }
 
 type Types<S, P, Shape, Out> = PhantomData<fn() -> (S, P, Shape, Out)>;
 
 impl<H, S, P, Shape, Out> Bound<H, S, P, Shape, Out> {
-    pub(crate) fn new(handler: H, slot: usize) -> Self {
+    pub(crate) fn new(handler: H, slot: SlotId) -> Self {
         Self { handler: Arc::new(handler), slot, types: PhantomData }
     }
 }

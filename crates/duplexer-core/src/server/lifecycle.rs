@@ -56,7 +56,7 @@ pub fn negotiate(requested: &str) -> ProtocolVersion {
 
 fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
     let params: InitializeParams = cx.params()?;
-    if cx.connection().is_agreed() {
+    if cx.connection().agreed().is_some() {
         return Err(McpError::new(ErrorCode::INVALID_REQUEST, "the connection is initialized already"));
     }
     let version = negotiate(&params.protocol_version);

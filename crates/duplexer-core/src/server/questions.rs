@@ -61,7 +61,7 @@ struct Answered {
 const SHAPE: u32 = 3;
 
 /// What a request brings beside its arguments.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Round {
     #[serde(default, rename = "inputResponses")]
     responses: Option<Members<InputResponse>>,
@@ -96,6 +96,25 @@ impl<S> Context<S> {
         }
         let text = format!("The answer to '{key}' is of the wrong kind");
         Err(McpError::new(ErrorCode::INVALID_PARAMS, text))
+    }
+
+    /// Answers that came with this request, for handlers that make an [`InputRequiredResult`] by hand. In the handshake
+    /// era there are none.
+    pub fn input_responses(&self) -> Result<Members<InputResponse>, McpError> {
+        Ok(self.round()?.responses.unwrap_or_default())
+    }
+
+    /// The state that came back with this request, for handlers that make an [`InputRequiredResult`] by hand. Clients can
+    /// change it unless the server seals it (`ServerBuilder::request_state`).
+    pub fn request_state(&self) -> Result<Option<String>, McpError> {
+        Ok(self.round()?.state)
+    }
+
+    fn round(&self) -> Result<Round, McpError> {
+        match self.protocol_version().era() {
+            Era::Handshake => Ok(Round::default()),
+            Era::Envelope => self.params(),
+        }
     }
 
     async fn ask_now(&self, request: InputRequest) -> Result<InputResponse, McpError> {
@@ -137,7 +156,7 @@ impl<S> Context<S> {
 
 impl Ledger {
     fn read(cx: &Context<States>) -> Result<Self, McpError> {
-        let round: Round = cx.params()?;
+        let round = cx.round()?;
         let state = match round.state {
             Some(state) => Some(open(cx, state)?),
             None => None,

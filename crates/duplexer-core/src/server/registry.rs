@@ -24,7 +24,7 @@ use crate::dispatch::BoxFuture;
 
 pub use builder::{BuildError, ServerBuilder};
 pub use capabilities::NotificationOptions;
-pub use part::{Installer, Part, StateSlot};
+pub use part::{Installer, Merged, Part, SlotId, StateSlot};
 pub use running::{InitializeOverride, Running, StartError};
 
 /// A server: what it is called, what it can do, and who does it. Start it to serve with it.
@@ -82,6 +82,7 @@ pub(crate) struct CustomEntry {
 
 /// One start-up of something that handlers share, and its end.
 pub(crate) struct Lifespan {
+    pub(crate) slot: SlotId,
     pub(crate) start: StartFn,
     pub(crate) stop: Option<StopFn>,
 }

@@ -146,7 +146,7 @@ impl RequestState {
 
     /// Says for whom a request is made, in a text that is the same for the same principal only; `None` for nobody.
     ///
-    /// If not given, it is the identity of the request's principal: client, issuer and subject. Where it fails,
+    /// If not given, it is the identity of the principal: client, issuer and subject. Where it fails,
     /// no state is opened or sealed.
     #[must_use]
     pub fn principal(
@@ -194,9 +194,10 @@ impl fmt::Debug for RequestState {
     }
 }
 
-/// The identity of the request's principal as a compact JSON array.
+/// The identity of the principal as a compact JSON array.
 fn identity(cx: &Context) -> Result<Option<String>, BoxError> {
-    Ok(cx.principal().map(|principal| serde_json::to_string(&principal.identity())).transpose()?)
+    let principal = cx.principal();
+    Ok(principal.map(|principal| serde_json::to_string(&principal.identity())).transpose()?)
 }
 
 /// The middleware. It names no method: the table says which ones ask for input.

@@ -9,12 +9,13 @@ use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::{Direction, Kind, Method, Phase};
 use duplexer_types::version::{Era, ProtocolVersion};
-use duplexer_types::wire::result_type;
+use duplexer_types::wire::{error_in, result_type};
 
 use super::connection::Connection;
 use super::context::{Context, Scope, States};
 use super::middleware::Next;
 use super::outcome::{Outcome, invalid_result};
+use super::principal::Principal;
 use super::registry::Running;
 use super::{input, lifecycle, questions};
 use crate::dispatch::{BoxFuture, CallContext, Invocation, lock};
@@ -25,6 +26,7 @@ use crate::error::McpError;
 pub struct ServerRunner {
     running: Running,
     connection: Arc<Connection>,
+    principal: Option<Arc<Principal>>,
 }
 
 /// An outcome together with what it needs to be written.
@@ -57,7 +59,16 @@ impl Shaped {
 impl ServerRunner {
     /// A kernel for one connection.
     pub fn new(running: Running, connection: Arc<Connection>) -> Self {
-        Self { running, connection }
+        let principal = connection.principal().cloned();
+        Self { running, connection, principal }
+    }
+
+    /// The same kernel for messages that are sent on somebody's behalf: of a connection that outlives the credentials
+    /// it was opened with, every message brings its own.
+    #[must_use]
+    pub fn on_behalf_of(mut self, principal: Option<Arc<Principal>>) -> Self {
+        self.principal = principal;
+        self
     }
 
     /// The connection it serves.
@@ -75,7 +86,7 @@ impl ServerRunner {
         let scope = self.scope(call, &message);
         async move {
             let cx = Context::new(Arc::clone(&scope), Arc::clone(&message));
-            let outcome = Next::outermost().enter(cx).await?;
+            let outcome = Next::outermost().enter(cx).await.map_err(|error| worded(error, scope.version))?;
             let method = *lock(&scope.method);
             let mut version = scope.version;
             check_kind(&outcome, method, version)?;
@@ -90,7 +101,8 @@ impl ServerRunner {
     }
 
     fn scope(&self, call: CallContext, message: &Invocation) -> Arc<Scope> {
-        Arc::new(Scope::new(call, Arc::clone(&self.connection), self.running.clone(), message))
+        let (connection, running) = (Arc::clone(&self.connection), self.running.clone());
+        Arc::new(Scope::new(call, connection, running, self.principal.clone(), message))
     }
 
     /// Takes note of a notification that confirms the handshake.
@@ -109,6 +121,14 @@ impl ServerRunner {
         if let Err(error) = Next::outermost().enter(cx).await {
             tracing::warn!(method = ?message.method(), %error, "a notification's handler failed");
         }
+    }
+}
+
+/// A handler's error in the words of the revision it is told in.
+fn worded(error: McpError, version: ProtocolVersion) -> McpError {
+    match error {
+        McpError::Refused(error) => McpError::Refused(error_in(error, version)),
+        other => other,
     }
 }
 
@@ -134,7 +154,8 @@ pub(crate) fn innermost(cx: Context<States>) -> BoxFuture<'static, Result<Outcom
     if cx.request_id().is_some() { request(cx) } else { notification(cx) }
 }
 
-fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+/// Gate, look-up and handler of a request.
+pub(crate) fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
     let method = Method::parse(cx.method());
     // Middleware may have made another request of it; the result is shaped for what was handled.
     *lock(&cx.scope().method) = method;

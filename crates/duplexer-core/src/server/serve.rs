@@ -12,6 +12,7 @@ use duplexer_types::version::ProtocolVersion;
 use self::router::{EraRouter, HandshakeInbound};
 use super::connection::{CLOSE_BUDGET, Connection};
 use super::envelope::{self, HeaderLookup};
+use super::principal::Principal;
 use super::registry::Running;
 use super::runner::{ServerRunner, Shaped};
 use crate::dispatch::{
@@ -128,14 +129,16 @@ pub async fn serve_one(
     answer
 }
 
-/// Serves one message on a connection that goes on living: a request is answered, a notification is not.
+/// Serves one message, sent on behalf of `principal`, on a connection that goes on living: a request is answered, a
+/// notification is not.
 pub async fn serve_on(
     running: &Running,
     connection: &Arc<Connection>,
+    principal: Option<Arc<Principal>>,
     cx: CallContext,
-    message: Invocation,
+    message: impl Into<Arc<Invocation>>,
 ) -> Option<Result<Shaped, McpError>> {
-    let runner = ServerRunner::new(running.clone(), Arc::clone(connection));
+    let runner = ServerRunner::new(running.clone(), Arc::clone(connection)).on_behalf_of(principal);
     if cx.id.is_some() {
         return Some(runner.request(cx, message).await);
     }

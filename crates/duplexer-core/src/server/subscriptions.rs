@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use duplexer_types::methods::Method;
 use tokio_util::task::TaskTracker;
 
+use super::connection::Connection;
 use super::context::{Context, States};
 use super::handler::Entry;
 use super::outcome::Outcome;
-use super::registry::Handlers;
+use super::registry::{Handlers, Running};
 use crate::dispatch::{BoxFuture, Cancellation};
 use crate::error::McpError;
 
@@ -111,7 +112,17 @@ pub(super) fn register(handlers: &mut Handlers) {
 
 /// A connection of the handshake era is ready to be told things.
 pub(super) fn opened(cx: &Context<States>) {
-    session::Session::open(cx);
+    session::Session::open(cx.server(), cx.connection());
+}
+
+/// What a connection of the handshake era is subscribed to.
+pub(super) fn uris(connection: &Connection) -> Vec<String> {
+    session::uris(connection)
+}
+
+/// Subscribes a connection of the handshake era to what it was subscribed to elsewhere.
+pub(super) fn restore(running: &Running, connection: &Arc<Connection>, uris: &[String]) {
+    session::restore(running, connection, uris);
 }
 
 type Answer = Result<Outcome, McpError>;

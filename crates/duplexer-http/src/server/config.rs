@@ -1,13 +1,16 @@
 //! Settings: what is served, how much of it, and how long things may take. Checked when the service is built.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use duplexer_core::dispatch::OutboundHook;
 use duplexer_core::server::Server;
 
 use super::StreamableHttp;
 use super::hub::Hub;
 use super::security::{Allowed, InvalidName};
+use crate::session::{EventStore, SessionStore};
 
 /// How a request that wants an answer gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +26,10 @@ pub enum Responses {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Handshake {
-    /// They are served one by one, without a session: nothing is remembered between them.
+    /// Each client gets a session with its handshake.
     #[default]
+    Sessions,
+    /// They are served one by one, without a session: nothing is remembered between them.
     Stateless,
     /// They are refused: only the envelope era is served.
     Refused,
@@ -78,6 +83,51 @@ pub(super) struct Config {
     pub(super) cors: Cors,
     pub(super) limits: Limits,
     pub(super) timing: Timing,
+    pub(super) sessions: SessionSettings,
+}
+
+/// How sessions are kept.
+#[derive(Clone)]
+pub(super) struct SessionSettings {
+    pub(super) max: usize,
+    pub(super) idle: Option<Duration>,
+    /// When a client is to come back for the rest of a stream.
+    pub(super) retry: Duration,
+    pub(super) events: Option<Arc<dyn EventStore>>,
+    pub(super) shared: Option<Shared>,
+    pub(super) hook: Option<Arc<dyn OutboundHook>>,
+}
+
+/// Where sessions are written down, and under which name this node serves them.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) node: String,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            max: 10_000,
+            idle: Some(Duration::from_secs(30 * 60)),
+            retry: Duration::from_secs(1),
+            events: None,
+            shared: None,
+            hook: None,
+        }
+    }
+}
+
+impl fmt::Debug for SessionSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionSettings")
+            .field("max", &self.max)
+            .field("idle", &self.idle)
+            .field("retry", &self.retry)
+            .field("events", &self.events.is_some())
+            .field("shared", &self.shared.as_ref().map(|shared| &shared.node))
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -241,6 +291,43 @@ impl Builder {
         self
     }
 
+    /// How many sessions may be open at once; further handshakes get 503. 10 000 if not given.
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.config.sessions.max = sessions;
+        self
+    }
+
+    /// How long a session may be without any exchange before it ends, or `None` for as long as the process lives. 30
+    /// minutes if not given. An open stream and a running request are exchanges.
+    pub fn session_idle(mut self, idle: impl Into<Option<Duration>>) -> Self {
+        self.config.sessions.idle = idle.into();
+        self
+    }
+
+    /// Keeps the events of streams, so that clients can come back for them.
+    pub fn event_store(mut self, store: impl EventStore) -> Self {
+        self.config.sessions.events = Some(Arc::new(store));
+        self
+    }
+
+    /// How long a client is to wait before it comes back for the rest of a stream. 1 s if not given.
+    pub fn retry(mut self, retry: Duration) -> Self {
+        self.config.sessions.retry = retry;
+        self
+    }
+
+    /// Writes sessions down, so that another node can take them over. `node` is the name of this one among them.
+    pub fn session_store(mut self, store: Arc<dyn SessionStore>, node: impl Into<String>) -> Self {
+        self.config.sessions.shared = Some(Shared { store, node: node.into() });
+        self
+    }
+
+    /// Sees every request to the client of a session, for example to trace it.
+    pub fn outbound_hook(mut self, hook: Arc<dyn OutboundHook>) -> Self {
+        self.config.sessions.hook = Some(hook);
+        self
+    }
+
     fn note(mut self, added: Result<(), InvalidName>) -> Self {
         if let Err(error) = added {
             self.fault(error.into());
@@ -257,11 +344,12 @@ impl Builder {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let Config { limits, timing, .. } = &self.config;
+        let Config { limits, timing, sessions, .. } = &self.config;
         let limits = [
             ("the largest body", limits.body),
             ("the number of requests", limits.requests),
             ("the number of subscriptions", limits.subscriptions),
+            ("the number of sessions", sessions.max),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
             return Err(ConfigError::Zero(name));
@@ -271,6 +359,7 @@ impl Builder {
             ("the patience", timing.patience),
             ("the keep-alive", timing.ping),
             ("the drain", timing.drain),
+            ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
         ];
         if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
             return Err(ConfigError::Instant(name));

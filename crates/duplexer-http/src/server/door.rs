@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::Invocation;
-use duplexer_core::error::BoxError;
+use duplexer_core::error::{BoxError, CallError};
 use duplexer_core::server::{Caller, Principal, Running, is_enveloped};
 use duplexer_core::transport::{Headers, TransportContext};
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
 use duplexer_types::version::{Era, ProtocolVersion};
-use http::{Method, Request, StatusCode, request::Parts};
+use http::{HeaderMap, Method, Request, StatusCode, request::Parts};
 use http_body::Body;
 
-use super::header_bag::HeaderBag;
+use super::config::{Handshake, Responses};
+use super::header_bag::{self, HeaderBag};
 use super::hub::{Admitted, Hub, StartFailed};
 use super::inlet::{self, Accepts};
 use super::reply::{self, Refusal, Reply};
-use super::{config::Responses, cors, envelope, handshake};
+use super::{cors, envelope, handshake};
 
 /// A request that has been let in, apart from its message.
 pub(super) struct Visit {
@@ -35,16 +35,36 @@ pub(super) struct Visit {
 pub(super) enum Message {
     Request(RequestId, Invocation),
     Notification(Invocation),
-    /// The answer to a request of ours.
-    Response,
-    Batch,
+    Response(Response),
+    Batch(ByteString),
+}
+
+/// What a client says to a request of ours.
+pub(super) enum Response {
+    Answer(RequestId, Result<ByteString, CallError>),
+    /// An error that does not say what it is about.
+    Nameless,
 }
 
 impl Visit {
     /// What handlers see of the transport.
     pub(super) fn transport(&self) -> Arc<TransportContext> {
-        let context = TransportContext::exchange("http", Headers::of(Arc::clone(&self.headers) as _));
-        Arc::new(context.with_principal(self.caller.principal.clone()))
+        Arc::new(self.transport_context())
+    }
+
+    pub(super) fn transport_context(&self) -> TransportContext {
+        TransportContext::exchange("http", Headers::of(Arc::clone(&self.headers) as _))
+    }
+
+    /// The same for another message that came along with it.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            admitted: self.admitted.another(),
+            running: self.running.clone(),
+            headers: Arc::clone(&self.headers),
+            accepts: self.accepts,
+            caller: self.caller.clone(),
+        }
     }
 }
 
@@ -65,7 +85,7 @@ where
     let preflight = origin.as_ref().and_then(|_| cors::preflight(&parts));
     let mut reply = match preflight {
         Some(reply) => reply,
-        None => admit(hub, parts, body).await.unwrap_or_else(|refusal| *refusal),
+        None => serve(hub, parts, body).await.unwrap_or_else(|refusal| *refusal),
     };
     if let Some(origin) = origin {
         cors::expose(&mut reply, origin);
@@ -74,7 +94,7 @@ where
 }
 
 /// From the head of the request to its message.
-async fn admit<B>(hub: Arc<Hub>, mut parts: Parts, body: B) -> Result<Reply, Refusal>
+async fn serve<B>(hub: Arc<Hub>, parts: Parts, body: B) -> Result<Reply, Refusal>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
@@ -84,32 +104,50 @@ where
     {
         return Err(reply::empty(StatusCode::NOT_FOUND).into());
     }
-    if parts.method != Method::POST {
-        return Err(reply::method_not_allowed("POST").into());
+    let claimed = Claimed::of(&parts.headers);
+    let method = parts.method.clone();
+    match (&method, hub.config.handshake, claimed) {
+        (&Method::POST, ..) => {
+            inlet::check_framing(&parts)?;
+            inlet::check_media_type(&parts.headers)?;
+            let accepts = Accepts::of(&parts.headers);
+            if !accepts.json || !(accepts.events || hub.config.responses == Responses::JsonOnly) {
+                return Err(not_acceptable(claimed, hub.config.responses).into());
+            }
+            let admitted = admit(&hub)?;
+            let message = read_message(&inlet::read(body, &hub.config).await?)?;
+            let visit = visit(admitted, parts, accepts).await?;
+            match choose(claimed, &message) {
+                Era::Envelope => envelope::serve(visit, message).await,
+                Era::Handshake => handshake::post(visit, message).await,
+            }
+        }
+        (&Method::GET, Handshake::Sessions, Claimed::Handshake) => {
+            let accepts = Accepts::of(&parts.headers);
+            handshake::get(visit(admit(&hub)?, parts, accepts).await?).await
+        }
+        (&Method::DELETE, Handshake::Sessions, Claimed::Handshake) => {
+            handshake::delete(visit(admit(&hub)?, parts, Accepts::default()).await?).await
+        }
+        (_, Handshake::Sessions, Claimed::Handshake) => {
+            Err(reply::method_not_allowed("GET, POST, DELETE").into())
+        }
+        _ => Err(reply::method_not_allowed("POST").into()),
     }
-    inlet::check_framing(&parts)?;
-    inlet::check_media_type(&parts.headers)?;
-    let accepts = Accepts::of(&parts.headers);
-    let headers = Arc::new(HeaderBag::new(parts.headers));
-    let claimed = Claimed::of(&headers);
-    if !accepts.json || !(accepts.events || hub.config.responses == Responses::JsonOnly) {
-        return Err(not_acceptable(claimed, hub.config.responses).into());
-    }
-    let busy = || Refusal::new(reply::unavailable(None, "Too many requests in flight"));
-    let admitted = hub.admit().ok_or_else(busy)?;
-    let message = read_message(&inlet::read(body, &hub.config).await?)?;
-    let running = match hub.running().await {
+}
+
+fn admit(hub: &Arc<Hub>) -> Result<Admitted, Refusal> {
+    hub.admit().ok_or_else(|| reply::unavailable(None, "Too many requests in flight").into())
+}
+
+async fn visit(admitted: Admitted, mut parts: Parts, accepts: Accepts) -> Result<Visit, Refusal> {
+    let running = match admitted.hub().running().await {
         Ok(running) => running.clone(),
         Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),
     };
-    let principal = parts.extensions.remove::<Arc<Principal>>();
     let mut caller = Caller::default();
-    caller.principal = principal;
-    let visit = Visit { admitted, running, headers, accepts, caller };
-    match choose(claimed, &message) {
-        Era::Envelope => envelope::serve(visit, message).await,
-        Era::Handshake => handshake::serve(visit, message).await,
-    }
+    caller.principal = parts.extensions.remove::<Arc<Principal>>();
+    Ok(Visit { admitted, running, headers: Arc::new(HeaderBag::new(parts.headers)), accepts, caller })
 }
 
 /// What the version header claims.
@@ -122,12 +160,13 @@ enum Claimed {
 }
 
 impl Claimed {
-    fn of(headers: &HeaderBag) -> Self {
-        let version = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
-            Values::Absent => return Self::Handshake,
-            Values::Several => return Self::Other,
-            Values::One(version) => {
-                std::str::from_utf8(version).ok().and_then(|text| text.trim().parse().ok())
+    fn of(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(header_bag::PROTOCOL_VERSION).iter();
+        let version = match (values.next(), values.next()) {
+            (None, _) => return Self::Handshake,
+            (Some(_), Some(_)) => return Self::Other,
+            (Some(version), None) => {
+                std::str::from_utf8(version.as_bytes()).ok().and_then(|text| text.trim().parse().ok())
             }
         };
         match version.map(ProtocolVersion::era) {
@@ -151,15 +190,26 @@ fn choose(claimed: Claimed, message: &Message) -> Era {
 }
 
 fn read_message(text: &ByteString) -> Result<Message, Refusal> {
-    match jsonrpc::read(text) {
-        Ok(Frame::Request { id, call }) => Ok(Message::Request(id, Invocation::of_frame(text, &call))),
-        Ok(Frame::Notification(call)) => Ok(Message::Notification(Invocation::of_frame(text, &call))),
-        Ok(Frame::Success { .. } | Frame::Failure { .. }) => Ok(Message::Response),
-        Ok(Frame::Batch(_)) => Ok(Message::Batch),
-        Err(Malformed::NotJson) => Err(parse_error().into()),
-        Err(Malformed::Invalid { id, .. }) => Err(not_a_message(id.as_ref()).into()),
-        Err(Malformed::Unanswerable { .. }) => Err(not_a_message(None).into()),
-    }
+    understand(text).map_err(|malformed| match malformed {
+        Malformed::NotJson => parse_error().into(),
+        Malformed::Invalid { id, .. } => not_a_message(id.as_ref()).into(),
+        Malformed::Unanswerable { .. } => not_a_message(None).into(),
+    })
+}
+
+/// The message that a text is.
+pub(super) fn understand(text: &ByteString) -> Result<Message, Malformed> {
+    Ok(match jsonrpc::read(text)? {
+        Frame::Request { id, call } => Message::Request(id, Invocation::of_frame(text, &call)),
+        Frame::Notification(call) => Message::Notification(Invocation::of_frame(text, &call)),
+        Frame::Success { id, result } => Message::Response(Response::Answer(id, Ok(text.slice_ref(result)))),
+        Frame::Failure { id: Some(id), error } => {
+            let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
+            Message::Response(Response::Answer(id, Err(error)))
+        }
+        Frame::Failure { id: None, .. } => Message::Response(Response::Nameless),
+        Frame::Batch(_) => Message::Batch(text.clone()),
+    })
 }
 
 pub(super) fn parse_error() -> Reply {

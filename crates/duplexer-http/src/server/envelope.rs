@@ -25,7 +25,7 @@ pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refus
             Ok(exchange.respond(form).await)
         }
         Message::Notification(_) => notification(&visit.headers),
-        Message::Response | Message::Batch => Err(door::not_a_message(None).into()),
+        Message::Response(_) | Message::Batch(_) => Err(door::not_a_message(None).into()),
     }
 }
 

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use duplexer_core::dispatch::{BoxFuture, Contained, Invocation};
 use duplexer_core::error::McpError;
 use duplexer_core::server::Shaped;
@@ -49,17 +50,33 @@ impl Answer {
         &self.text
     }
 
-    fn failure(id: &RequestId, error: &ErrorObject, status_of: StatusOf) -> Self {
-        let mut text = Vec::with_capacity(128);
-        jsonrpc::write_failure(&mut text, Some(id), error);
-        Self { text, status: status_of(error), failed: true, challenge: None }
+    /// The text, to be kept.
+    pub(super) fn into_text(self) -> Bytes {
+        self.text.into()
     }
 
-    fn into_reply(self) -> Reply {
+    /// The answer as a body of its own.
+    pub(super) fn into_reply(self) -> Reply {
         match self.challenge {
             None => reply::json(self.status, self.text),
             Some(challenge) => reply::challenged(self.text, &challenge),
         }
+    }
+
+    /// Whether it is a challenge to come back with more rights, which belongs into the head of a response.
+    pub(super) fn is_challenge(&self) -> bool {
+        self.challenge.is_some()
+    }
+
+    /// Whether it is an error.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(super) fn failure(id: &RequestId, error: &ErrorObject, status: StatusCode) -> Self {
+        let mut text = Vec::with_capacity(128);
+        jsonrpc::write_failure(&mut text, Some(id), error);
+        Self { text, status, failed: true, challenge: None }
     }
 }
 
@@ -80,16 +97,21 @@ pub(super) struct Failing {
 }
 
 impl Failing {
-    fn answer(&self, error: &McpError) -> Answer {
-        let mut answer = Answer::failure(&self.id, &error.to_wire(self.message.method()), self.status_of);
+    pub(super) fn answer(&self, error: &McpError) -> Answer {
+        let told = error.to_wire(self.message.method());
+        let mut answer = self.failure(&told, (self.status_of)(&told));
         if let McpError::Forbidden(challenge) = error {
             answer.challenge = Some(challenge.header.clone());
         }
         answer
     }
 
+    pub(super) fn failure(&self, error: &ErrorObject, status: StatusCode) -> Answer {
+        Answer::failure(&self.id, error, status)
+    }
+
     /// The outcome as it is sent. Runs within the contained future: results write themselves with the author's code.
-    fn render(&self, outcome: Result<Shaped, McpError>) -> Answer {
+    pub(super) fn render(&self, outcome: Result<Shaped, McpError>) -> Answer {
         let error = match outcome {
             Ok(shaped) => {
                 let mut text = Vec::with_capacity(512);
@@ -150,7 +172,17 @@ impl Exchange {
     /// The answer to a request whose time is over.
     pub(super) fn cut_short(&mut self) -> Answer {
         self.work = None;
-        Answer::failure(&self.failing.id, &ErrorObject::connection_closed(), self.failing.status_of)
+        let closed = ErrorObject::connection_closed();
+        self.failing.failure(&closed, (self.failing.status_of)(&closed))
+    }
+
+    /// Serves the request to its end, for an answer that goes elsewhere.
+    pub(super) async fn answer(mut self) -> Answer {
+        match self.wait(Form::Json).await {
+            Turn::Answered(answer) => answer,
+            // Not in this form.
+            Turn::Stream(answer) => answer.unwrap_or_else(|| self.cut_short()),
+        }
     }
 
     /// Serves the request as far as its response's head, and beyond if there is no more.

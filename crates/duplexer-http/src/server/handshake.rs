@@ -1,35 +1,95 @@
-//! The handshake era without sessions: every POST is served on a connection of its own, in the revision it names.
+//! The handshake era: with sessions, without, or not at all.
+
+mod batch;
+mod stateless;
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Contained, Invocation};
-use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
-use duplexer_types::jsonrpc::RequestId;
-use duplexer_types::version::ProtocolVersion;
+use duplexer_types::methods::Method;
+use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
 
-use super::config::{Handshake, Responses};
+use super::config::Handshake;
 use super::door::{self, Message, Visit};
-use super::exchange::{Exchange, Failing, Form};
-use super::header_bag::HeaderBag;
-use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
+use super::session::{self, Ending, Session, Sessions};
 
-pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
-    if visit.admitted.hub().config.handshake == Handshake::Refused {
-        return Err(not_served(&message).into());
+/// Serves a message.
+pub(super) async fn post(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+    match visit.admitted.hub().config.handshake {
+        Handshake::Sessions => in_session(visit, message).await,
+        Handshake::Stateless => stateless::serve(visit, message).await,
+        Handshake::Refused => Err(not_served(&message).into()),
     }
-    match message {
-        Message::Request(id, call) => {
-            let (exchange, form) = request(visit, id, call);
-            Ok(exchange.respond(form).await)
+}
+
+async fn in_session(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+    let message = match message {
+        // Whatever session it names: it opens a new one.
+        Message::Request(id, call) if Method::parse(call.method()) == Some(Method::Initialize) => {
+            return session::open(visit, id, call).await;
         }
-        Message::Notification(call) => Ok(notification(visit, call).await),
-        // Nothing was asked, so nobody waits for it.
-        Message::Response => Ok(reply::empty(StatusCode::ACCEPTED)),
-        Message::Batch => Err(door::not_a_message(None).into()),
+        message => message,
+    };
+    let session = find(&visit).await?;
+    match message {
+        Message::Request(id, call) => session::request(session, visit, id, call).await,
+        Message::Notification(call) => {
+            session::notification(&session, visit, call).await;
+            Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
+        }
+        Message::Response(response) => {
+            let _busy = session.busy(visit.admitted);
+            session.settle(response);
+            Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
+        }
+        Message::Batch(text) if session.version().has(feature::BATCHES) => {
+            batch::serve(batch::Host::Session(session), visit, &text).await
+        }
+        Message::Batch(_) => Err(door::not_a_message(None).into()),
+    }
+}
+
+/// Serves a reader of a session's streams.
+pub(super) async fn get(visit: Visit) -> Result<Reply, Refusal> {
+    if !visit.accepts.events {
+        let text = "Not Acceptable: Client must accept text/event-stream";
+        return Err(reply::refused(StatusCode::NOT_ACCEPTABLE, text).into());
+    }
+    let session = find(&visit).await?;
+    let hub = Arc::clone(visit.admitted.hub());
+    let busy = session.busy(visit.admitted);
+    match visit.headers.look_up(headers::LAST_EVENT_ID.lower) {
+        Values::Absent => session::read(&hub, &session, busy).await,
+        Values::One(last) => session::take_up(&hub, &session, busy, last).await,
+        Values::Several => {
+            Err(reply::refused(StatusCode::BAD_REQUEST, "Bad Request: several Last-Event-ID headers").into())
+        }
+    }
+}
+
+/// Ends a session.
+pub(super) async fn delete(visit: Visit) -> Result<Reply, Refusal> {
+    let session = find(&visit).await?;
+    Sessions::end(visit.admitted.hub(), &session, Ending::Over);
+    Ok(reply::empty(StatusCode::OK))
+}
+
+/// The session that a request names, if it is its caller's.
+async fn find(visit: &Visit) -> Result<Arc<Session>, Refusal> {
+    let refused = |status, text: &'static str| Refusal::new(reply::refused(status, text));
+    let named = match visit.headers.look_up(headers::SESSION_ID.lower) {
+        Values::Absent => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: Missing session ID")),
+        Values::Several => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: several session IDs")),
+        Values::One(named) => std::str::from_utf8(named).unwrap_or_default(),
+    };
+    let principal = visit.caller.principal.as_ref();
+    match session::find(visit.admitted.hub(), &visit.running, named, principal).await {
+        Ok(Some(session)) => Ok(session),
+        Ok(None) => Err(refused(StatusCode::NOT_FOUND, "Session not found")),
+        Err(_) => Err(reply::unavailable(None, "Sessions cannot be looked up at the moment").into()),
     }
 }
 
@@ -41,52 +101,4 @@ fn not_served(message: &Message) -> Reply {
     );
     let id = if let Message::Request(id, _) = message { Some(id) } else { None };
     reply::refusal(StatusCode::BAD_REQUEST, id, &ErrorObject::new(ErrorCode::HEADER_MISMATCH, text))
-}
-
-/// The door has seen that the header, if there is one, names a revision of this era.
-fn version(headers: &HeaderBag) -> ProtocolVersion {
-    let named = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
-        Values::One(version) => {
-            std::str::from_utf8(version).ok().and_then(|version| version.trim().parse().ok())
-        }
-        Values::Absent | Values::Several => None,
-    };
-    named.unwrap_or(ProtocolVersion::ASSUMED)
-}
-
-fn connection(visit: &Visit) -> Arc<Connection> {
-    let ready = Connection::ready(version(&visit.headers), ClientFacts::UNKNOWN);
-    Arc::new(ready.with_caller(visit.caller.clone()))
-}
-
-fn request(visit: Visit, id: RequestId, call: Invocation) -> (Exchange, Form) {
-    let (connection, transport) = (connection(&visit), visit.transport());
-    let Visit { admitted, running, .. } = visit;
-    let hub = Arc::clone(admitted.hub());
-    let (form, state) = match hub.config.responses {
-        Responses::Streaming => (Form::Either, State::Open),
-        Responses::JsonOnly => (Form::Json, State::Closed),
-    };
-    let outlet = Outlet::new(hub, state);
-    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
-    let call = Arc::new(call);
-    let failing = Failing { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
-    let serve = async move { serve_one(&running, connection, cx, call).await };
-    (Exchange::new(admitted, outlet, failing, serve), form)
-}
-
-/// Handled before it is acknowledged: there is nothing else that could own its handler.
-async fn notification(visit: Visit, call: Invocation) -> Reply {
-    let (connection, transport) = (connection(&visit), visit.transport());
-    let outlet = Outlet::new(Arc::clone(visit.admitted.hub()), State::Closed);
-    let cx = CallContext::new(None, transport, outlet);
-    let running = visit.running.clone();
-    let handled = async move {
-        serve_on(&running, &connection, cx, call).await;
-        connection.close().await;
-    };
-    if let Err(error) = Contained::of(Box::pin(handled)).await {
-        tracing::error!(%error, "a notification's handler failed");
-    }
-    reply::empty(StatusCode::ACCEPTED)
 }

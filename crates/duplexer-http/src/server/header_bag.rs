@@ -14,6 +14,9 @@ const NAMES: [HeaderName; 3] = [
     HeaderName::from_static(ROUTING[2].lower),
 ];
 
+/// Which revision a message is in.
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(ROUTING[0].lower);
+
 pub(super) struct HeaderBag {
     all: HeaderMap,
     routing: [Found; 3],

@@ -12,9 +12,11 @@ use duplexer_core::dispatch::Cancellation;
 use duplexer_core::server::{Running, Server};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
 
 use self::lifespan::Lifespan;
 use super::config::Config;
+use super::session::Sessions;
 
 pub(super) use lifespan::StartFailed;
 use streams::Streams;
@@ -27,6 +29,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 pub(super) struct Hub {
     pub(super) config: Config,
     pub(super) streams: Streams,
+    pub(super) sessions: Sessions,
+    /// What runs although nobody waits for it: requests of sessions, and what is left to do at their end.
+    pub(super) tasks: TaskTracker,
     /// Raised when the service is about to end: what stands for long concludes.
     pub(super) closing: Cancellation,
     /// Raised when the time of those still running is over.
@@ -54,6 +59,8 @@ impl Hub {
     pub(super) fn new(server: Server, config: Config) -> Self {
         Self {
             streams: Streams::new(config.timing.unread),
+            sessions: Sessions::default(),
+            tasks: TaskTracker::new(),
             config,
             closing: Cancellation::new(),
             cut: Cancellation::new(),
@@ -88,9 +95,10 @@ impl Hub {
     }
 
     /// Ends the service in order, once.
-    pub(super) async fn shutdown(&self) {
+    pub(super) async fn shutdown(self: &Arc<Self>) {
         let start = Instant::now();
         self.closing.raise();
+        self.sessions.close_standalone();
         if timeout(self.config.timing.drain, self.idle()).await.is_err() {
             tracing::warn!("requests were still under way when the drain ended");
             self.cut.raise();
@@ -99,6 +107,7 @@ impl Hub {
         self.streams.cut_all();
         let first = std::mem::replace(&mut *lock(&self.ended), Ended::Yes) == Ended::No;
         if first {
+            Sessions::end_all(self, SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
             self.lifespan.end(SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
         }
     }
@@ -120,6 +129,12 @@ enum Subscription {
 impl Admitted {
     pub(super) fn hub(&self) -> &Arc<Hub> {
         &self.hub
+    }
+
+    /// One more place, beyond the limit, for what has come along with this.
+    pub(super) fn another(&self) -> Self {
+        self.hub.load.requests.fetch_add(1, Ordering::Relaxed);
+        Self { hub: Arc::clone(&self.hub), subscription: Subscription::No }
     }
 
     /// The same place, for a subscription, if one more may be open.

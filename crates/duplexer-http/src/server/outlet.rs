@@ -105,7 +105,7 @@ impl Outlet {
             if queue.events >= MAX_EVENTS || queue.bytes.len() >= MAX_BYTES {
                 return Offer::Full;
             }
-            sse::write(&mut queue.bytes, json);
+            sse::write(&mut queue.bytes, None, json);
             queue.events += 1;
             queue.reader.take()
         };

@@ -73,6 +73,16 @@ pub(super) fn refused(status: StatusCode, message: impl Into<std::borrow::Cow<'s
     refusal(status, None, &ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
 }
 
+/// Something of ours has failed, and the log says what.
+pub(super) fn failed(id: &RequestId) -> Reply {
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &ErrorObject::internal())
+}
+
+/// As [`failed`], where there is no request.
+pub(super) fn broken() -> Reply {
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, None, &ErrorObject::internal())
+}
+
 /// Only these methods of HTTP are served.
 pub(super) fn method_not_allowed(allowed: &'static str) -> Reply {
     let mut reply = empty(StatusCode::METHOD_NOT_ALLOWED);

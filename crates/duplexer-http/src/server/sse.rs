@@ -1,13 +1,53 @@
 //! Server-sent events: one message per event, its JSON on one line.
 
+use std::fmt;
+use std::io::Write as _;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::session::StreamId;
+
 const START: &[u8] = b"event: message\r\ndata: ";
 const END: &[u8] = b"\r\n\r\n";
 /// What keeps a silent stream alive.
 pub(super) const PING: &[u8] = b": ping\r\n\r\n";
 
+/// Where in which stream an event is: what a client sends back to be told the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EventId {
+    pub(super) stream: StreamId,
+    pub(super) sequence: u64,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.stream, self.sequence)
+    }
+}
+
+/// Not an id of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotAnEventId;
+
+impl FromStr for EventId {
+    type Err = NotAnEventId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEventId> {
+        let (stream, sequence) = text.split_once('-').ok_or(NotAnEventId)?;
+        let is_hex = stream.len() == 32 && stream.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_number = !sequence.is_empty() && sequence.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_hex || !is_number {
+            return Err(NotAnEventId);
+        }
+        let stream = u128::from_str_radix(stream, 16).map_err(|_| NotAnEventId)?;
+        Ok(Self { stream: StreamId(stream), sequence: sequence.parse().map_err(|_| NotAnEventId)? })
+    }
+}
+
 /// Appends a message. Line breaks in JSON text are white space, and would end the data in a stream.
-pub(super) fn write(out: &mut Vec<u8>, json: &[u8]) {
-    out.reserve(START.len() + json.len() + END.len());
+pub(super) fn write(out: &mut Vec<u8>, id: Option<EventId>, json: &[u8]) {
+    out.reserve(START.len() + json.len() + END.len() + id.map_or(0, |_| 64));
+    write_id(out, id);
     out.extend_from_slice(START);
     let from = out.len();
     out.extend_from_slice(json);
@@ -19,17 +59,55 @@ pub(super) fn write(out: &mut Vec<u8>, json: &[u8]) {
     out.extend_from_slice(END);
 }
 
+/// Appends an event without a message: where to come back to, and after what time.
+pub(super) fn write_opening(out: &mut Vec<u8>, id: EventId, retry: Duration) {
+    write_id(out, Some(id));
+    // Writing into memory cannot fail.
+    let _ = write!(out, "retry: {}\r\ndata: \r\n\r\n", retry.as_millis());
+}
+
+fn write_id(out: &mut Vec<u8>, id: Option<EventId>) {
+    if let Some(id) = id {
+        let _ = write!(out, "id: {id}\r\n");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ID: EventId = EventId { stream: StreamId(0xab), sequence: 7 };
 
     /// HTTPM-11.
     #[test]
     fn a_message_is_one_line_of_data() {
         let mut out = Vec::new();
-        write(&mut out, b"{\"a\":1}");
-        write(&mut out, b"{\n  \"a\": \"x\\ny\"\r\n}");
+        write(&mut out, None, b"{\"a\":1}");
+        write(&mut out, None, b"{\n  \"a\": \"x\\ny\"\r\n}");
         let text = "event: message\r\ndata: {\"a\":1}\r\n\r\nevent: message\r\ndata: {   \"a\": \"x\\ny\"  }\r\n\r\n";
         assert_eq!(std::str::from_utf8(&out), Ok(text));
+    }
+
+    /// HTTPL-19: an id, the time to wait, and no data.
+    #[test]
+    fn an_opening_event_says_where_to_come_back_to() {
+        let mut out = Vec::new();
+        write_opening(&mut out, ID, Duration::from_millis(1500));
+        write(&mut out, Some(ID), b"{}");
+        let text = "id: 000000000000000000000000000000ab-7\r\nretry: 1500\r\ndata: \r\n\r\n\
+                    id: 000000000000000000000000000000ab-7\r\nevent: message\r\ndata: {}\r\n\r\n";
+        assert_eq!(std::str::from_utf8(&out), Ok(text));
+    }
+
+    #[test]
+    fn an_event_id_is_read_as_it_was_written() {
+        assert_eq!(ID.to_string().parse(), Ok(ID));
+        for other in
+            ["", "7", "ab-7", "000000000000000000000000000000ab-", "+00000000000000000000000000000ab-7"]
+        {
+            assert_eq!(other.parse::<EventId>(), Err(NotAnEventId), "{other}");
+        }
+        let beyond = format!("{}-99999999999999999999999", StreamId(1));
+        assert_eq!(beyond.parse::<EventId>(), Err(NotAnEventId));
     }
 }

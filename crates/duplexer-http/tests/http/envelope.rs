@@ -131,7 +131,8 @@ async fn a_notification_is_taken_and_dropped() {
     assert_eq!(reply.json().get("id"), None);
 }
 
-/// ENV-01..ENV-07, ENV-09, HTTPM-09, HTTPM-14, P-HTTP-7..10, P-HDR-4..9: the ladder and its statuses.
+/// ENV-01..ENV-07, ENV-09, HTTPM-09, HTTPM-14, P-HTTP-7, P-HTTP-8, P-HTTP-10, P-HDR-4, P-HDR-5, P-HDR-6, P-HDR-7, P-HDR-9:
+/// the ladder and its statuses.
 #[tokio::test]
 async fn the_ladder_answers_with_its_statuses() {
     let site = Site::new().await;
@@ -199,6 +200,10 @@ async fn the_ladder_answers_with_its_statuses() {
         ("unknown method", Post::envelope("unknown/method", json!({})), 404, -32601, "Method not found"),
         ("initialize", Post::envelope("initialize", json!({})), 404, -32601, "Method not found"),
         ("ping", Post::envelope("ping", json!({})), 404, -32601, "Method not found"),
+        ("a level", Post::envelope("logging/setLevel", json!({})), 404, -32601, "Method not found"),
+        ("subscribe", Post::envelope("resources/subscribe", json!({})), 404, -32601, "Method not found"),
+        ("unsubscribe", Post::envelope("resources/unsubscribe", json!({})), 404, -32601, "Method not found"),
+        ("another method", list().without("Mcp-Method").header("Mcp-Method", "x"), 400, -32020, "mcp-method"),
         (
             "bad params",
             Post::envelope("tools/call", json!({"name": 5})),

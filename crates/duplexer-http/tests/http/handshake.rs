@@ -2,16 +2,18 @@
 
 use serde_json::json;
 
+use duplexer_http::Handshake;
+
 use crate::support::{Post, Site};
 
 fn request(method: &str, params: &serde_json::Value) -> Post {
     Post::body(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string())
 }
 
-/// MGR-09: no handshake is needed, the revision is the header's or 2025-03-26, and there is no session.
+/// MGR-09, P-LEG-28: no handshake is needed, the revision is the header's or 2025-03-26, and there is no session.
 #[tokio::test]
 async fn requests_are_served_one_by_one() {
-    let site = Site::new().await;
+    let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;
     let reply = site.post(&request("tools/call", &json!({"name": "echo"}))).await;
     assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
     assert_eq!(reply.json()["result"], json!({"content": [{"type": "text", "text": "echo"}]}));
@@ -22,7 +24,7 @@ async fn requests_are_served_one_by_one() {
 /// MGR-09: `initialize` works all the same.
 #[tokio::test]
 async fn a_handshake_is_answered() {
-    let site = Site::new().await;
+    let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     let reply = site.post(&request("initialize", &params)).await;
     assert_eq!(reply.json()["result"]["protocolVersion"], "2025-06-18", "{}", reply.text());
@@ -34,7 +36,7 @@ async fn a_handshake_is_answered() {
 /// In this era an error is an answer like any other.
 #[tokio::test]
 async fn errors_have_status_200_and_malformed_bodies_400() {
-    let site = Site::new().await;
+    let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;
     let reply = site.post(&request("unknown/method", &json!({}))).await;
     assert_eq!((reply.status, reply.code()), (200, -32601));
     for (body, code) in
@@ -52,7 +54,7 @@ async fn errors_have_status_200_and_malformed_bodies_400() {
 /// HTTPL-09: what is told on the way comes before the answer.
 #[tokio::test]
 async fn notifications_make_a_stream() {
-    let site = Site::new().await;
+    let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;
     let reply =
         site.post(&request("tools/call", &json!({"name": "tell", "_meta": {"progressToken": 7}}))).await;
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));

@@ -69,7 +69,7 @@ async fn an_event_does_not_wait_for_the_answer() {
     assert_eq!(events(&rest)[1]["result"]["content"][0]["text"], "done");
 }
 
-/// HTTPM-11: a silent handler's answer becomes a stream after a while, and stays alive with comments.
+/// HTTPM-11, P-SUB-16: a silent handler's answer becomes a stream after a while, and stays alive with comments.
 #[tokio::test]
 async fn silence_is_filled_with_comments() {
     let quick = Duration::from_millis(50);
@@ -146,7 +146,7 @@ async fn an_unread_stream_is_cut() {
     while slow.fill().await {}
 }
 
-/// HTTPM-06, P-HTTP-24: a subscription is always a stream, in JSON mode too, and many run side by side.
+/// HTTPM-06, P-HTTP-24, P-SUB-16: a subscription is always a stream, in JSON mode too, and many run side by side.
 #[tokio::test]
 async fn a_subscription_is_always_a_stream() {
     let site = Site::with(|builder| builder.responses(Responses::JsonOnly).max_subscriptions(3)).await;
@@ -158,7 +158,9 @@ async fn a_subscription_is_always_a_stream() {
     for _ in 0..3 {
         let mut wire = site.connect().await;
         wire.send(&listen().bytes(site.address)).await;
-        assert_eq!(wire.head().await.unwrap().header("content-type"), Some("text/event-stream"));
+        let head = wire.head().await.unwrap();
+        assert_eq!(head.header("content-type"), Some("text/event-stream"));
+        assert_eq!(head.header("x-accel-buffering"), Some("no"));
         let first = String::from_utf8(wire.chunk().await.unwrap()).unwrap();
         assert_eq!(events(&first)[0]["method"], "notifications/subscriptions/acknowledged");
         open.push(wire);

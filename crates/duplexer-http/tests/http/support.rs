@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use duplexer_core::dispatch::OutboundRequest;
+use duplexer_core::dispatch::{CallOptions, OutboundRequest};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::server::{Context, Server, ToolHeaders};
 use duplexer_http::{Builder, StreamableHttp};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::Json;
+use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::subscription::{
@@ -43,6 +44,8 @@ pub(crate) struct Stage {
     /// How many notifications a handler has got rid of.
     pub(crate) told: AtomicUsize,
     pub(crate) torn_down: AtomicUsize,
+    /// How many connections have run their hooks.
+    pub(crate) closed: AtomicUsize,
 }
 
 impl Stage {
@@ -131,6 +134,33 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
             assert!(matches!(refused, Err(CallError::NoBackChannel(_))));
             let header = cx.transport().header("x-test").collect::<Vec<_>>().join(",");
             return Ok(CallToolResult::text(header));
+        }
+        "question" => {
+            let asked = cx.request::<methods::RootsList>(&EmptyParams::new(), CallOptions::new()).await;
+            return Ok(CallToolResult::text(match asked {
+                Ok(roots) => format!("{} roots", roots.roots.len()),
+                Err(error) => error.to_string(),
+            }));
+        }
+        "question aside" => {
+            let asked = cx.connection().list_roots().await;
+            return Ok(CallToolResult::text(match asked {
+                Ok(roots) => format!("{} roots", roots.roots.len()),
+                Err(error) => error.to_string(),
+            }));
+        }
+        "announce" => cx.connection().tools_changed().await,
+        "let go" => {
+            cx.progress(1.0, None, None).await;
+            let closing = cx.close_stream();
+            stage.count(&stage.told);
+            stage.go.notified().await;
+            cx.progress(2.0, None, None).await;
+            return Ok(CallToolResult::text(format!("{closing:?}")));
+        }
+        "hook" => {
+            let closed = Arc::clone(&stage);
+            cx.connection().on_close(move || async move { closed.count(&closed.closed) });
         }
         name => return Ok(CallToolResult::text(name)),
     }
@@ -313,6 +343,106 @@ impl Post {
     }
 }
 
+/// A client of the handshake era, with its session.
+pub(crate) struct Client<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) id: String,
+    pub(crate) version: &'static str,
+}
+
+impl<'a> Client<'a> {
+    pub(crate) async fn open(site: &'a Site) -> Self {
+        Self::open_at(site, "2025-11-25").await
+    }
+
+    pub(crate) async fn open_at(site: &'a Site, version: &'static str) -> Self {
+        let reply = site.post(&Self::handshake(version)).await;
+        assert_eq!(reply.json()["result"]["protocolVersion"], version, "{}", reply.text());
+        let id = reply.header("mcp-session-id").expect("a session").to_owned();
+        let client = Self { site, id, version };
+        let reply = client.tell("notifications/initialized", json!({})).await;
+        assert_eq!((reply.status, reply.text().as_str()), (202, ""));
+        client
+    }
+
+    pub(crate) fn handshake(version: &str) -> Post {
+        let params = json!({
+            "protocolVersion": version,
+            "capabilities": {"roots": {}},
+            "clientInfo": {"name": "c", "version": "1"},
+        });
+        Post::body(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string())
+    }
+
+    /// A body in this session.
+    pub(crate) fn body(&self, body: &Value) -> Post {
+        Post::body(body.to_string())
+            .header("Mcp-Session-Id", &self.id)
+            .header("MCP-Protocol-Version", self.version)
+    }
+
+    pub(crate) fn request(&self, id: impl Into<Value>, method: &str, params: Value) -> Post {
+        self.body(&json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}))
+    }
+
+    pub(crate) fn tool(&self, id: impl Into<Value>, name: &str) -> Post {
+        self.request(id, "tools/call", json!({"name": name, "_meta": {"progressToken": 7}}))
+    }
+
+    pub(crate) async fn call(&self, id: impl Into<Value>, name: &str) -> Reply {
+        self.site.post(&self.tool(id, name)).await
+    }
+
+    pub(crate) async fn tell(&self, method: &str, params: Value) -> Reply {
+        self.site.post(&self.body(&json!({"jsonrpc": "2.0", "method": method, "params": params}))).await
+    }
+
+    pub(crate) fn get(&self) -> Post {
+        let mut get = self.body(&json!(null)).method("GET").without("content-type").without("accept");
+        get.body.clear();
+        get.header("accept", "text/event-stream")
+    }
+
+    pub(crate) fn delete(&self) -> Post {
+        let mut delete = self.body(&json!(null)).method("DELETE").without("content-type");
+        delete.body.clear();
+        delete
+    }
+
+    /// The stream beside all requests; its head has been read.
+    pub(crate) async fn listen(&self) -> Wire {
+        let mut wire = self.site.connect().await;
+        wire.send(&self.get().bytes(self.site.address)).await;
+        let head = wire.head().await.unwrap();
+        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+        wire
+    }
+
+    /// A call whose answer is a stream; its head has been read.
+    pub(crate) async fn stream(&self, id: impl Into<Value>, name: &str) -> Wire {
+        let mut wire = self.site.connect().await;
+        wire.send(&self.tool(id, name).bytes(self.site.address)).await;
+        let head = wire.head().await.unwrap();
+        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+        assert_eq!(head.header("mcp-session-id"), Some(self.id.as_str()));
+        wire
+    }
+}
+
+/// An event of a stream: its fields, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SentEvent {
+    pub(crate) id: Option<String>,
+    pub(crate) retry: Option<String>,
+    pub(crate) data: String,
+}
+
+impl SentEvent {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+}
+
 /// A body in one piece.
 pub(crate) struct Text(Option<Bytes>);
 
@@ -338,6 +468,10 @@ impl Body for Text {
 pub(crate) struct Wire {
     pub(crate) stream: TcpStream,
     rest: Vec<u8>,
+    /// Events that came along with the last one.
+    pending: String,
+    /// The length of a body that is about to be read, if it has one.
+    length: Option<usize>,
 }
 
 pub(crate) struct Reply {
@@ -378,7 +512,7 @@ pub(crate) fn events(text: &str) -> Vec<Value> {
 
 impl Wire {
     pub(crate) fn over(stream: TcpStream) -> Self {
-        Self { stream, rest: Vec::new() }
+        Self { stream, rest: Vec::new(), pending: String::new(), length: None }
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
@@ -422,12 +556,17 @@ impl Wire {
         let headers = lines
             .filter_map(|line| line.split_once(": "))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-            .collect();
+            .collect::<HashMap<_, _>>();
+        self.length = headers.get("content-length").map(|length: &String| length.parse().unwrap());
         Some(Reply { status, headers, body: Vec::new() })
     }
 
-    /// The next piece of a body without a length; `None` at its end.
+    /// The next piece of a body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
+        if let Some(length) = self.length {
+            self.length = Some(0);
+            return if length > 0 { Some(self.exactly(length).await) } else { None };
+        }
         let size = self.until(b"\r\n").await?;
         let size = usize::from_str_radix(std::str::from_utf8(&size).unwrap().trim(), 16).unwrap();
         let chunk = self.exactly(size).await;
@@ -449,6 +588,32 @@ impl Wire {
 
     pub(crate) async fn reply(&mut self) -> Reply {
         self.maybe_reply().await.expect("a response")
+    }
+
+    /// The next event of a stream, beside comments; `None` at its end.
+    pub(crate) async fn event(&mut self) -> Option<SentEvent> {
+        loop {
+            let chunk = match self.pending.is_empty() {
+                true => String::from_utf8(self.chunk().await?).unwrap(),
+                false => std::mem::take(&mut self.pending),
+            };
+            let (first, rest) = chunk.split_once("\r\n\r\n").expect("whole events");
+            self.pending = rest.to_owned();
+            if first.starts_with(':') {
+                continue;
+            }
+            let mut event = SentEvent::default();
+            for line in first.split("\r\n") {
+                let (name, value) = line.split_once(": ").unwrap_or((line, ""));
+                match name {
+                    "id" => event.id = Some(value.into()),
+                    "retry" => event.retry = Some(value.into()),
+                    "data" => event.data = value.into(),
+                    _ => {}
+                }
+            }
+            return Some(event);
+        }
     }
 
     /// Whether the server has ended the connection, once all it sent is read.

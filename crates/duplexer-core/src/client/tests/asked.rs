@@ -131,7 +131,7 @@ async fn an_invalid_answer_of_a_callback_is_an_internal_error() {
     assert_eq!(server.ask("roots/list", json!({})).await, json!({"roots": [{"uri": "file:///w"}]}));
 }
 
-/// A callback's own error reaches the server as it is; its failures do not; bad params do not reach it.
+/// P-SAM-5: a callback's own error reaches the server as it is; its failures do not; bad params do not reach it.
 #[tokio::test(start_paused = true)]
 async fn errors_of_callbacks_are_answers() {
     let able = options()

@@ -78,7 +78,7 @@ async fn a_request_of_the_handshake_era_carries_nothing_of_its_own() {
     listed.unwrap();
 }
 
-/// A method the revision does not have is a local error: the next thing the server sees is the next request.
+/// P-ROOT-2: a method the revision does not have is a local error, and the server hears nothing; what it has is sent.
 #[tokio::test(start_paused = true)]
 async fn what_the_revision_does_not_have_is_not_sent() {
     let (client, mut server) = in_envelope(options()).await;
@@ -103,7 +103,7 @@ async fn what_the_revision_does_not_have_is_not_sent() {
     server.next("notifications/roots/list_changed").await;
 }
 
-/// A caller that goes away, and one that has waited long enough, tell the server to stop.
+/// P-STDIO-4, P-CAN-5: a caller that goes away, and one that has waited long enough, tell the server to stop.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_nobody_waits_for_is_called_off() {
     let (client, mut server) = in_handshake(options().timeout(Duration::from_secs(5)), "2025-11-25").await;
@@ -112,6 +112,12 @@ async fn a_call_that_nobody_waits_for_is_called_off() {
         call = server.next("tools/call") => call,
     };
     assert_eq!(server.next("notifications/cancelled").await["params"]["requestId"], call["id"]);
+    let (enveloped, mut other) = in_envelope(options()).await;
+    let call = tokio::select! {
+        _ = enveloped.call_tool(CallToolParams::new("slow")).into_future() => panic!("nobody has answered"),
+        call = other.next("tools/call") => call,
+    };
+    assert_eq!(other.next("notifications/cancelled").await["params"]["requestId"], call["id"]);
 
     for (call, waited) in [(client.ping(), 5), (client.ping().timeout(Duration::from_secs(2)), 2)] {
         let begun = tokio::time::Instant::now();
@@ -139,6 +145,16 @@ async fn progress_goes_to_its_call() {
     });
     called.unwrap();
     assert_eq!(seen.take(), [Progress::new(1.0, None, None)]);
+}
+
+/// Whoever only listens gets to know that there is nobody left to listen to.
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_noticed_without_a_request() {
+    let (client, server) = in_envelope(options()).await;
+    let mut closed = std::pin::pin!(client.closed());
+    assert!(poll_fn(|cx| std::task::Poll::Ready(closed.as_mut().poll(cx).is_pending())).await);
+    drop(server);
+    closed.await;
 }
 
 /// A request under way, and every later one, learns that the connection is gone.
@@ -186,7 +202,7 @@ fn headers(options: &CallOptions) -> Vec<(&str, &str)> {
     options.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
-/// CLT-04: headers repeat version, method and name in the envelope era.
+/// CLT-04, P-HDR-2, P-HDR-3: headers repeat version, method and name in the envelope era.
 #[tokio::test(start_paused = true)]
 async fn headers_repeat_what_the_envelope_says() {
     let mut answer = described(&["2026-07-28"]);
@@ -210,7 +226,7 @@ async fn headers_repeat_what_the_envelope_says() {
     assert_eq!(list.1.abandon, Abandon::Cancel);
 }
 
-/// CLT-04: the handshake era repeats the version alone, once there is one; P-CAN-3: the opening stands.
+/// CLT-04, P-LEG-19: the handshake era repeats the version alone, once there is one; P-CAN-3: the opening stands.
 #[tokio::test(start_paused = true)]
 async fn headers_of_the_handshake_era_hold_the_version() {
     for (version, repeated) in [("2025-11-25", true), ("2025-06-18", true), ("2025-03-26", false)] {

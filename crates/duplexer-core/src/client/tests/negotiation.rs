@@ -16,7 +16,7 @@ use super::{Script, connecting, described, handshake, in_envelope, in_handshake,
 use crate::error::{CallError, McpError};
 use crate::transport::{Transport, memory};
 
-/// CLT-02, P-META-1, P-META-2, P-META-3: the probe carries the envelope; nothing else is sent to open.
+/// CLT-02, P-META-1, P-META-2, P-META-3, P-DISC-5: the probe carries the envelope; nothing else is sent to open.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_describes_itself_is_spoken_to_without_a_handshake() {
     let (client, mut server, probe) = connecting(options(), async |server| {
@@ -281,7 +281,7 @@ fn able() -> ClientOptions {
         .extension("com.example/x", Json::object())
 }
 
-/// CLT-05: what the client can do is what it has callbacks for, as each era says it.
+/// CLT-05, P-ELI-1: what the client can do is what it has callbacks for, as each era says it.
 #[tokio::test(start_paused = true)]
 async fn capabilities_follow_from_callbacks() {
     let (_client, _server, opening) =

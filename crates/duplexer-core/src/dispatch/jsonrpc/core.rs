@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{Body, RequestId};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use super::pulse::Pulse;
 use super::{DispatchOptions, FailureMode};
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::correlator::{InFlight, Outstanding, Ticket};
-use crate::dispatch::outbound::{BoxFuture, Outbound, OutboundRequest, ProgressCallback, Sending};
+use crate::dispatch::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
 use crate::dispatch::outbox::Outbox;
+use crate::dispatch::own_call::Waiter;
 use crate::dispatch::{CallContext, Invocation, Lane, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::{BackChannel, FrameWriter, Unanswered};
@@ -63,12 +64,6 @@ pub(super) struct Load {
     pub(super) parked_bytes: usize,
     /// Notifications that found no place.
     pub(super) dropped: u64,
-}
-
-/// One of our own requests, seen from its answer.
-pub(super) struct Waiter {
-    pub(super) answer: oneshot::Sender<Result<ByteString, CallError>>,
-    pub(super) on_progress: Option<ProgressCallback>,
 }
 
 /// A request of the peer that has been taken in.

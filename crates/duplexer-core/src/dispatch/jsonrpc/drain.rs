@@ -82,7 +82,7 @@ impl Core {
         let waiting = table.ours.drain();
         drop(table);
         for waiter in waiting {
-            let _ = waiter.answer.send(Err(CallError::Closed));
+            waiter.settle(Err(CallError::Closed));
         }
     }
 

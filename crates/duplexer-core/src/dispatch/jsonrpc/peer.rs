@@ -1,23 +1,17 @@
 //! Our own requests and notifications to the peer.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{self, Body, RequestId};
-use duplexer_types::meta::key;
-use tokio::sync::oneshot;
 
-use super::core::{Core, Phase, Waiter};
+use super::core::{Core, Phase};
 use super::handle::with_scratch;
 use crate::dispatch::correlator::Taken;
 use crate::dispatch::lock;
-use crate::dispatch::outbound::{
-    Abandon, BoxFuture, CallOptions, Outbound, OutboundRequest, Sending, params_with_meta,
-};
+use crate::dispatch::outbound::{Abandon, BoxFuture, CallOptions, Outbound, OutboundRequest, Sending};
 use crate::dispatch::outbox::{Admission, Delivery, Offer};
-use crate::dispatch::signals::{CANCELLED, Cancel};
+use crate::dispatch::own_call::{self, Line, Waiter};
 use crate::error::CallError;
 use crate::transport::Hints;
 
@@ -60,93 +54,17 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Core {
-    /// Sends a request on behalf of one of the peer's, if `related`, and waits for the answer.
     pub(super) async fn call(
-        self: &Arc<Self>,
-        request: OutboundRequest,
+        &self,
+        mut request: OutboundRequest,
         related: Option<RequestId>,
     ) -> Result<ByteString, CallError> {
-        let OutboundRequest { method, params, mut meta, options } = request;
-        let (answer, receiver) = oneshot::channel();
-        let id = self.register(&options, answer)?;
-        let hints = hints(&options, related);
-        let mut pending = Pending {
-            core: self,
-            id: &id,
-            abandon: abandon(&options, hints.as_ref()),
-            hints: &hints,
-            sent: false,
-        };
-        if options.on_progress.is_some() {
-            meta.insert(key::PROGRESS_TOKEN, Json::of(&id).map_err(CallError::Encode)?);
+        let hints = hints(&request.options, related);
+        // A call that can be taken up again later is not called off at the peer.
+        if hints.as_ref().is_some_and(|hints| hints.resumption.is_some()) {
+            request.options.abandon = Abandon::Silent;
         }
-        let span = self
-            .options
-            .hook
-            .as_ref()
-            .map(|hook| hook.begin(&id, &method, params.as_ref().map(Json::as_str), &mut meta));
-        let outcome = async {
-            let mut frame = Vec::new();
-            let params = params_with_meta(params, meta).map_err(CallError::Encode)?;
-            jsonrpc::write_request(&mut frame, &id, &method, params.as_ref()).map_err(CallError::Encode)?;
-            let position = self.outbox.send(&frame, hints.clone()).await.ok_or(CallError::Closed)?;
-            drop(frame);
-            pending.sent = true;
-            self.outbox.nudge();
-            let outcome = self.wait(receiver, position, &method, &options).await;
-            pending.settle(&outcome, options.timeout);
-            outcome
-        }
-        .await;
-        if let Some(span) = span {
-            span.end(outcome.as_ref().map(|text| &**text));
-        }
-        outcome
-    }
-
-    fn register(
-        &self,
-        options: &CallOptions,
-        answer: oneshot::Sender<Result<ByteString, CallError>>,
-    ) -> Result<RequestId, CallError> {
-        let mut table = lock(&self.table);
-        match table.phase {
-            Phase::Idle => return Err(CallError::NotRunning),
-            Phase::Closed => return Err(CallError::Closed),
-            Phase::Running => {}
-        }
-        let id = options.id.clone().unwrap_or_else(|| table.ours.mint());
-        let waiter = Waiter { answer, on_progress: options.on_progress.clone() };
-        table.ours.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
-        drop(table);
-        // A read loop that waits for room must read on now, or the answer would never be seen.
-        self.room.notify_one();
-        Ok(id)
-    }
-
-    async fn wait(
-        &self,
-        answer: oneshot::Receiver<Result<ByteString, CallError>>,
-        position: u64,
-        method: &str,
-        options: &CallOptions,
-    ) -> Result<ByteString, CallError> {
-        let answered = async { answer.await.unwrap_or(Err(CallError::Closed)) };
-        let unanswered = async {
-            match (self.outbox.delivery(position).await, options.timeout) {
-                (Delivery::Lost, _) => CallError::Closed,
-                (Delivery::Written, None) => std::future::pending().await,
-                (Delivery::Written, Some(timeout)) => {
-                    options.clock.clone().unwrap_or_default().run_for(timeout).await;
-                    CallError::timeout(method)
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            outcome = answered => outcome,
-            failure = unanswered => Err(failure),
-        }
+        own_call::call(&Queued { core: self, hints }, self.options.hook.as_deref(), request).await
     }
 
     pub(super) fn notify(
@@ -204,49 +122,48 @@ fn hints(options: &CallOptions, related: Option<RequestId>) -> Option<Hints> {
     })
 }
 
-/// A call that can be taken up again later is not called off at the peer.
-fn abandon(options: &CallOptions, hints: Option<&Hints>) -> Abandon {
-    if hints.is_some_and(|hints| hints.resumption.is_some()) { Abandon::Silent } else { options.abandon }
-}
-
-/// An own request between being registered and being settled. Dropped early, it tells the peer to stop.
-struct Pending<'a> {
+/// An own request on its way through the outbox.
+struct Queued<'a> {
     core: &'a Core,
-    id: &'a RequestId,
-    abandon: Abandon,
-    hints: &'a Option<Hints>,
-    sent: bool,
+    hints: Option<Hints>,
 }
 
-impl Pending<'_> {
-    fn settle(&mut self, outcome: &Result<ByteString, CallError>, timeout: Option<Duration>) {
-        if let (Err(CallError::Timeout(_)), Some(timeout)) = (outcome, timeout) {
-            self.call_off(&format!("timed out after {}s", timeout.as_secs_f64()));
+impl Line for Queued<'_> {
+    fn register(&self, chosen: Option<&RequestId>, waiter: Waiter) -> Result<RequestId, CallError> {
+        let mut table = lock(&self.core.table);
+        match table.phase {
+            Phase::Idle => return Err(CallError::NotRunning),
+            Phase::Closed => return Err(CallError::Closed),
+            Phase::Running => {}
         }
-        self.sent = false;
+        let id = chosen.cloned().unwrap_or_else(|| table.ours.mint());
+        table.ours.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
+        drop(table);
+        // A read loop that waits for room must read on now, or the answer would never be seen.
+        self.core.room.notify_one();
+        Ok(id)
     }
 
-    /// The place of this frame was reserved with the call, because dropping cannot wait.
-    fn call_off(&self, reason: &str) {
-        if self.abandon == Abandon::Silent {
-            return;
-        }
-        let cancel = Cancel { request: self.id, reason };
-        let mut frame = Vec::new();
-        if jsonrpc::write_notification(&mut frame, CANCELLED, Some(&cancel)).is_ok() {
-            let related = self.hints.as_ref().and_then(|hints| hints.related.clone());
-            let hints = related.map(|related| Hints { related: Some(related), ..Hints::default() });
-            self.core.outbox.offer(&frame, hints, Admission::Reserved);
-            self.core.outbox.nudge();
-        }
+    fn abandon(&self, id: &RequestId) -> bool {
+        lock(&self.core.table).ours.abandon(id).is_some()
     }
-}
 
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        let waited = lock(&self.core.table).ours.abandon(self.id).is_some();
-        if self.sent && waited {
-            self.call_off("caller cancelled");
-        }
+    async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
+        let outbox = &self.core.outbox;
+        let position = outbox.send(&frame, self.hints.clone()).await.ok_or(CallError::Closed)?;
+        outbox.nudge();
+        Ok(position)
+    }
+
+    async fn delivery(&self, position: u64) -> Delivery {
+        self.core.outbox.delivery(position).await
+    }
+
+    /// The place of this frame was reserved with the call.
+    fn call_off(&self, frame: &[u8]) {
+        let related = self.hints.as_ref().and_then(|hints| hints.related.clone());
+        let hints = related.map(|related| Hints { related: Some(related), ..Hints::default() });
+        self.core.outbox.offer(frame, hints, Admission::Reserved);
+        self.core.outbox.nudge();
     }
 }

@@ -7,6 +7,7 @@ use bytestring::ByteString;
 use super::Unreadable;
 use super::core::{Accepted, Core, Table};
 use crate::dispatch::contain::contain;
+use crate::dispatch::own_call::Waiter;
 use crate::dispatch::{Lane, lock, signals};
 use crate::error::CallError;
 
@@ -46,8 +47,7 @@ impl Core {
             tracing::debug!(%id, "an answer nobody waits for is dropped");
             return;
         };
-        // The caller may be gone by now, which is its right.
-        let _ = waiter.answer.send(answer);
+        waiter.settle(answer);
     }
 
     pub(super) fn cancel(&self, params: Option<&str>) {
@@ -60,7 +60,7 @@ impl Core {
 
     pub(super) fn progress(&self, params: Option<&str>) {
         let Some((token, progress)) = signals::progress(params) else { return };
-        let callback = lock(&self.table).ours.find(&token).and_then(|waiter| waiter.on_progress.clone());
+        let callback = lock(&self.table).ours.find(&token).and_then(Waiter::on_progress);
         if let Some(callback) = callback {
             callback.call(progress);
         }

@@ -49,18 +49,24 @@ impl Body for ProgressReport<'_> {
 }
 
 impl<S> Context<S> {
-    /// Asks the client something on behalf of this request.
+    /// Asks the client something on behalf of this request, if it has declared that it can be asked that.
     pub async fn request<M: Request>(
         &self,
         params: &M::Params,
         options: CallOptions,
     ) -> Result<M::Result, CallError> {
-        let channel = &self.scope().call.channel;
+        self.reaches(M::METHOD)?;
+        check_declared(M::METHOD, declaration(M::METHOD), self.connection())?;
+        ask::<M>(&*self.scope().call.channel, self.protocol_version(), params, options).await
+    }
+
+    /// Whether there is a way to the client on which it can be asked something.
+    fn reaches(&self, method: Method) -> Result<(), CallError> {
         let era = self.protocol_version().era();
         if era == Era::Envelope || self.transport().back_channel == BackChannel::Closed {
-            return Err(CallError::NoBackChannel(M::METHOD.name().into()));
+            return Err(CallError::NoBackChannel(method.name().into()));
         }
-        ask::<M>(&**channel, self.protocol_version(), params, options).await
+        Ok(())
     }
 
     /// Tells the client something on behalf of this message.
@@ -85,6 +91,8 @@ impl<S> Context<S> {
     /// Asks the user, with a form or by a URL, where that is a request to the client: in the handshake era. The answer is not
     /// checked against the form. See [`Context::ask`] for a way that works in both eras.
     pub async fn elicit_now(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
+        self.reaches(Method::ElicitationCreate)?;
+        check_declared(Method::ElicitationCreate, Some(mode(params)), self.connection())?;
         self.request::<methods::ElicitationCreate>(params, CallOptions::new()).await
     }
 
@@ -115,12 +123,13 @@ impl<S> Context<S> {
 
 /// What can be asked and told beside any request. Requests need a channel that carries them.
 impl Connection {
-    /// Asks the client something.
+    /// Asks the client something that it has declared it can be asked.
     pub async fn request<M: Request>(
         &self,
         params: &M::Params,
         options: CallOptions,
     ) -> Result<M::Result, CallError> {
+        check_declared(M::METHOD, declaration(M::METHOD), self)?;
         ask::<M>(&**self.outbound(), self.version(), params, options).await
     }
 
@@ -150,6 +159,7 @@ impl Connection {
 
     /// Asks the user beside any request.
     pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
+        check_declared(Method::ElicitationCreate, Some(mode(params)), self)?;
         self.request::<methods::ElicitationCreate>(params, CallOptions::new()).await
     }
 
@@ -200,22 +210,59 @@ pub(crate) fn is_change(method: Method) -> bool {
     )
 }
 
+/// Refuses what the revision does not have, then what the client has not declared. In the envelope era nothing gets as far as
+/// the client, so there is nothing to look at.
+fn check_declared(
+    method: Method,
+    needed: Option<Requirement>,
+    connection: &Connection,
+) -> Result<(), CallError> {
+    let version = connection.version();
+    if version.era() == Era::Envelope {
+        return Ok(());
+    }
+    if !method.exists(Direction::ServerToClient, version) {
+        let text = format!("Cannot send '{method}': revision {version} does not have it");
+        return Err(CallError::Refused(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, text)));
+    }
+    match needed.filter(|needed| !connection.client().supports(needed)) {
+        None => Ok(()),
+        Some(missing) => {
+            let text = format!("Client did not declare the capability required by '{method}'");
+            Err(CallError::Refused(missing.missing(text)))
+        }
+    }
+}
+
+/// What a client must have declared to be asked at all.
+fn declaration(method: Method) -> Option<Requirement> {
+    match method {
+        Method::RootsList => Some(Requirement::Roots),
+        Method::SamplingCreateMessage => Some(Requirement::Sampling),
+        Method::ElicitationCreate => Some(Requirement::Elicitation),
+        _ => None,
+    }
+}
+
+/// What it must have declared to be asked in this way.
+fn mode(params: &ElicitParams) -> Requirement {
+    match params {
+        ElicitParams::Url(_) => Requirement::ElicitationUrl,
+        _ => Requirement::ElicitationForm,
+    }
+}
+
 async fn ask<M: Request>(
     outbound: &dyn Outbound,
     version: ProtocolVersion,
     params: &M::Params,
     options: CallOptions,
 ) -> Result<M::Result, CallError> {
-    let method = M::METHOD;
-    if version.era() == Era::Handshake && !method.exists(Direction::ServerToClient, version) {
-        let text = format!("Cannot send '{method}': revision {version} does not have it");
-        return Err(CallError::Refused(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, text)));
-    }
     let mut text = Vec::new();
     wire::write_params(&mut text, params, version, None).map_err(CallError::Encode)?;
     let params = String::from_utf8_lossy(&text);
     let request =
-        OutboundRequest::new(method.name()).params(Json::parse(&params).map_err(CallError::Encode)?);
+        OutboundRequest::new(M::METHOD.name()).params(Json::parse(&params).map_err(CallError::Encode)?);
     let answer = outbound.request(request.meta(Members::new()).options(options)).await?;
     serde_json::from_str(&answer).map_err(CallError::Unexpected)
 }

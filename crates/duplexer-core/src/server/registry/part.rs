@@ -7,6 +7,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use duplexer_types::methods::Request;
 
@@ -22,6 +23,19 @@ use crate::server::subscriptions::{MemoryBus, Plan, SubscriptionLimits};
 pub trait Part: Any + Send {
     /// Registers handlers for what was collected. An error fails the build; its text says what to change.
     fn install(self: Box<Self>, into: &mut Installer<'_>) -> Result<(), BoxError>;
+
+    /// Becomes a part of the server that its own is merged into, together with what that has of the same type.
+    fn join(self: Box<Self>, outer: Option<Box<dyn Part>>, merged: &Merged<'_>) -> Box<dyn Part>;
+}
+
+/// A server that becomes part of another.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Merged<'a> {
+    /// What its names get before them, if it is nested.
+    pub prefix: Option<&'a str>,
+    /// Its lifespans, and those of servers that were merged into it.
+    pub slots: Vec<SlotId>,
 }
 
 /// What parts leave behind in a built server, by type.
@@ -33,6 +47,8 @@ pub struct Installer<'b> {
     pub(super) advertised: &'b mut Advertised,
     pub(super) tool_headers: &'b mut Option<Arc<dyn ToolHeaders>>,
     pub(super) kept: &'b mut Kept,
+    /// In a server made of several: methods whose handlers stand in the way of what was collected.
+    pub(super) hidden: Option<Vec<&'static str>>,
 }
 
 impl Installer<'_> {
@@ -43,6 +59,11 @@ impl Installer<'_> {
         M: Request,
         F: Fn(Context) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
     {
+        if self.handlers.spec(M::METHOD).is_some()
+            && let Some(hidden) = &mut self.hidden
+        {
+            hidden.push(M::METHOD.name());
+        }
         self.handlers.set_default(M::METHOD, Arc::new(Undecoded(handler)));
     }
 
@@ -79,7 +100,7 @@ impl std::fmt::Debug for Installer<'_> {
 }
 
 /// A handler that reads its params itself.
-struct Undecoded<F>(F);
+pub(super) struct Undecoded<F>(pub(super) F);
 
 impl<F> Entry for Undecoded<F>
 where
@@ -90,20 +111,39 @@ where
     }
 }
 
+/// Which lifespan a handler gets its state from. No two lifespans of a process share one, so that what is registered
+/// with it stays right when servers are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotId(u64);
+
+impl SlotId {
+    pub(super) const NONE: Self = Self(0);
+
+    pub(super) fn fresh() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// The place of a state among those of a server: what is registered together with it gets contexts of that state.
 pub struct StateSlot<S> {
-    index: usize,
+    id: SlotId,
     state: PhantomData<fn() -> S>,
 }
 
 impl<S: Any + Send + Sync> StateSlot<S> {
-    pub(super) fn new(index: usize) -> Self {
-        Self { index, state: PhantomData }
+    pub(in crate::server) fn new(id: SlotId) -> Self {
+        Self { id, state: PhantomData }
+    }
+
+    /// Which lifespan it is.
+    pub fn id(&self) -> SlotId {
+        self.id
     }
 
     /// The context with this state.
     pub fn context(&self, cx: Context<States>) -> Result<Context<S>, McpError> {
-        cx.typed(self.index).ok_or_else(|| McpError::internal("a handler's state is of another type"))
+        cx.typed(self.id).ok_or_else(|| McpError::internal("a handler's state is of another type"))
     }
 }
 
@@ -117,6 +157,6 @@ impl<S> Copy for StateSlot<S> {}
 
 impl<S> std::fmt::Debug for StateSlot<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("StateSlot").field(&self.index).finish()
+        f.debug_tuple("StateSlot").field(&self.id).finish()
     }
 }

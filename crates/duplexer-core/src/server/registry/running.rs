@@ -61,7 +61,7 @@ impl Server {
         let mut states = States::default();
         for lifespan in &self.0.lifespans {
             match (lifespan.start)().await {
-                Ok(state) => states.0.push(state),
+                Ok(state) => states.0.push((lifespan.slot, state)),
                 Err(error) => {
                     stop(&self.0, &states, SHUTDOWN_BUDGET).await;
                     return Err(StartError(error));
@@ -164,7 +164,7 @@ impl Running {
 
     /// Where the state of type `S` is found among those of this server: the last one of that type.
     pub fn state_slot<S: std::any::Any + Send + Sync>(&self) -> Option<StateSlot<S>> {
-        self.0.states.0.iter().rposition(|state| state.is::<S>()).map(StateSlot::new)
+        self.0.states.0.iter().rfind(|(_, state)| state.is::<S>()).map(|(slot, _)| StateSlot::new(*slot))
     }
 
     /// Renders a result once for many requests: whole, as `version` has it, stamped like any other.
@@ -187,7 +187,7 @@ impl Running {
 
 async fn stop(registry: &Registry, states: &States, budget: Duration) {
     let all = async {
-        for (lifespan, state) in registry.lifespans.iter().zip(&states.0).rev() {
+        for (lifespan, (_, state)) in registry.lifespans.iter().zip(&states.0).rev() {
             if let Some(stop) = &lifespan.stop {
                 crate::server::connection::contained(stop(Arc::clone(state))).await;
             }

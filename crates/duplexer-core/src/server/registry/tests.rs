@@ -47,7 +47,7 @@ fn a_custom_method_is_not_one_of_the_protocol() {
     assert!(twice.build().unwrap().handles("x/y"));
 }
 
-/// EXT-01: prefix of dotted labels, slash, name; and each once.
+/// EXT-01, P-EXT-1: prefix of dotted labels, slash, name; and each once.
 #[test]
 fn an_extension_has_a_well_formed_id_and_is_given_once() {
     for valid in ["a/b", "io.modelcontextprotocol/ui", "com.ex-ample/x_y.z-1"] {

@@ -311,9 +311,8 @@ fn envelope_lane(call: &Invocation) -> Lane {
 
 fn handshake_batches(runner: &ServerRunner) -> Batches {
     let connection = runner.connection();
-    if connection.is_agreed() && connection.version().has(feature::BATCHES) {
-        Batches::Accepted
-    } else {
-        Batches::Refused
+    match connection.agreed() {
+        Some(agreed) if agreed.version.has(feature::BATCHES) => Batches::Accepted,
+        _ => Batches::Refused,
     }
 }

@@ -75,6 +75,12 @@ impl Uris {
     pub(super) fn contains(&self, uri: &str) -> bool {
         self.all.contains(uri)
     }
+
+    pub(super) fn sorted(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.all.iter().map(ToString::to_string).collect();
+        all.sort();
+        all
+    }
 }
 
 /// What one stream is told.

@@ -18,6 +18,7 @@ use crate::error::McpError;
 use crate::server::connection::Connection;
 use crate::server::context::{Context, States};
 use crate::server::outcome::Outcome;
+use crate::server::registry::Running;
 
 /// Changes of lists: one event each.
 const LISTS: usize = 3;
@@ -25,7 +26,7 @@ const LISTS: usize = 3;
 /// `resources/subscribe`.
 pub(super) fn subscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
     let params: SubscribeParams = cx.params()?;
-    if let Some(session) = Session::open(cx) {
+    if let Some(session) = Session::open(cx.server(), cx.connection()) {
         let limits = session.service.limits();
         lock(&session.state)
             .uris
@@ -44,6 +45,24 @@ pub(super) fn unsubscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
         state.backlog.remove(&Event::resource_updated(params.uri));
     }
     Ok(Outcome::empty())
+}
+
+/// What a connection is subscribed to, in order.
+pub(super) fn uris(connection: &Connection) -> Vec<String> {
+    let session = connection.state::<Session>();
+    session.map_or_else(Vec::new, |session| lock(&session.state).uris.sorted())
+}
+
+/// Subscribes a connection to what it was subscribed to elsewhere.
+pub(super) fn restore(running: &Running, connection: &Arc<Connection>, uris: &[String]) {
+    let Some(session) = Session::open(running, connection) else { return };
+    let mut state = lock(&session.state);
+    for uri in uris {
+        if state.uris.add(uri, session.service.limits()).is_err() {
+            tracing::warn!("a connection was subscribed to more elsewhere than is allowed here");
+            break;
+        }
+    }
 }
 
 /// What one connection is to be told. Belongs to it, and ends with it.
@@ -66,9 +85,8 @@ struct State {
 
 impl Session {
     /// The session of a connection, made and subscribed to the bus if need be; `None` where nothing could be told.
-    pub(super) fn open(cx: &Context<States>) -> Option<Arc<Self>> {
-        let service = cx.server().subscriptions()?;
-        let connection = cx.connection();
+    pub(super) fn open(running: &Running, connection: &Arc<Connection>) -> Option<Arc<Self>> {
+        let service = running.subscriptions()?;
         if !connection.outlives_a_request() {
             return None;
         }
@@ -77,7 +95,7 @@ impl Session {
             connection: Arc::downgrade(connection),
             service: Arc::clone(service),
             runtime,
-            promised: Promised::by(&cx.server().handshake_capabilities(connection.version())),
+            promised: Promised::by(&running.handshake_capabilities(connection.version())),
             state: Mutex::new(State {
                 uris: Uris::default(),
                 backlog: Backlog::new(service.limits().uris.saturating_add(LISTS)),

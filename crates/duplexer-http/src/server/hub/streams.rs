@@ -12,26 +12,30 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
 use super::lock;
-use crate::server::exchange::Exchange;
 
 /// Looks per limit: a stream is cut at most a quarter of the limit late.
 const LOOKS: u32 = 4;
 
-/// An answer that is being streamed. The handler is in it, so that it can be dropped from elsewhere.
-pub(in crate::server) struct Stream {
-    pub(in crate::server) state: Mutex<State>,
-    /// When it was last asked for more, in milliseconds since `born`.
+/// Something that is read, and can be cut from elsewhere.
+pub(in crate::server) trait Watched: Send + Sync {
+    /// When it was last asked for more.
+    fn touched(&self) -> &Touched;
+
+    /// Nobody reads it: ends it, unless it is being read at this moment.
+    fn cut(&self);
+}
+
+/// When something was last asked for more, in milliseconds since it began.
+pub(in crate::server) struct Touched {
     seen: AtomicU64,
     born: Instant,
 }
 
-pub(in crate::server) enum State {
-    Running(Box<Exchange>),
-    Finished,
-    Cut,
-}
+impl Touched {
+    pub(in crate::server) fn now() -> Self {
+        Self { seen: AtomicU64::new(0), born: Instant::now() }
+    }
 
-impl Stream {
     /// The connection has asked for more.
     pub(in crate::server) fn touch(&self, now: Instant) {
         let since = now.saturating_duration_since(self.born).as_millis();
@@ -41,15 +45,6 @@ impl Stream {
     fn unread_for(&self, now: Instant) -> Duration {
         let seen = Duration::from_millis(self.seen.load(Ordering::Relaxed));
         now.saturating_duration_since(self.born).saturating_sub(seen)
-    }
-
-    /// Drops the handler, unless it is being polled at this moment or has ended.
-    fn cut(&self) {
-        if let Ok(mut state) = self.state.try_lock()
-            && matches!(*state, State::Running(_))
-        {
-            *state = State::Cut;
-        }
     }
 }
 
@@ -61,7 +56,7 @@ pub(in crate::server) struct Streams {
 
 #[derive(Default)]
 struct Open {
-    streams: HashMap<u64, Weak<Stream>>,
+    streams: HashMap<u64, Weak<dyn Watched>>,
     next: u64,
     watch: Watch,
 }
@@ -73,9 +68,8 @@ enum Watch {
     On,
 }
 
-/// A stream in the list; dropped, it leaves the list.
+/// A place in the list; dropped, the stream leaves the list.
 pub(in crate::server) struct Listed {
-    pub(in crate::server) stream: Arc<Stream>,
     open: Arc<Mutex<Open>>,
     key: u64,
 }
@@ -91,21 +85,17 @@ impl Streams {
         Self { open: Arc::default(), limit, tasks: TaskTracker::new() }
     }
 
-    pub(in crate::server) fn open(&self, exchange: Exchange) -> Listed {
-        let stream = Arc::new(Stream {
-            state: Mutex::new(State::Running(Box::new(exchange))),
-            seen: AtomicU64::new(0),
-            born: Instant::now(),
-        });
+    /// Looks after a stream from now on.
+    pub(in crate::server) fn watch(&self, stream: Weak<dyn Watched>) -> Listed {
         let mut open = lock(&self.open);
         let key = open.next;
         open.next += 1;
-        open.streams.insert(key, Arc::downgrade(&stream));
+        open.streams.insert(key, stream);
         if open.watch == Watch::Off {
             open.watch = Watch::On;
             self.tasks.spawn(watch(Arc::downgrade(&self.open), self.limit));
         }
-        Listed { stream, open: Arc::clone(&self.open), key }
+        Listed { open: Arc::clone(&self.open), key }
     }
 
     /// Cuts whatever is left when the service has ended.
@@ -116,7 +106,7 @@ impl Streams {
     }
 }
 
-fn listed(open: &Mutex<Open>) -> Vec<Arc<Stream>> {
+fn listed(open: &Mutex<Open>) -> Vec<Arc<dyn Watched>> {
     lock(open).streams.values().filter_map(Weak::upgrade).collect()
 }
 
@@ -125,7 +115,7 @@ async fn watch(open: Weak<Mutex<Open>>, limit: Duration) {
         sleep(limit / LOOKS).await;
         let Some(open) = open.upgrade() else { return };
         let now = Instant::now();
-        for stream in listed(&open).into_iter().filter(|stream| stream.unread_for(now) >= limit) {
+        for stream in listed(&open).into_iter().filter(|stream| stream.touched().unread_for(now) >= limit) {
             tracing::warn!("a stream that nobody reads is cut");
             stream.cut();
         }

@@ -337,6 +337,7 @@ fn items_outside_of_messages() {
     item::<Implementation>("Implementation");
 }
 
+/// P-LEG-27, P-RPC-1: each message there is fits the schema of every revision that has it.
 #[test]
 fn every_method_is_tested() {
     let by_hand =

@@ -136,7 +136,7 @@ fn output_schemas_of_other_things_are_left_out_of_older_revisions() {
     assert_eq!(at(V::V2025_06_18, &object)["outputSchema"], json!({"type": "object", "$defs": {}}));
 }
 
-/// Revisions without a kind of content are told in text what it was.
+/// P-LEG-27: revisions without a kind of content are told in text what it was.
 #[test]
 fn unknown_kinds_become_text_in_older_revisions() {
     let hints = Annotations::new().priority(1.0);

@@ -83,7 +83,7 @@ fn interim_results_are_never_fresh() {
     assert_eq!((call.get("ttlMs"), call.get("cacheScope")), (None, None));
 }
 
-/// CACHE-04, TYP-15: in the handshake era nothing is added and freshness is left out.
+/// CACHE-04, TYP-15, P-RES-4: in the handshake era nothing is added and freshness is left out.
 #[test]
 fn the_handshake_era_adds_nothing() {
     let info = info();

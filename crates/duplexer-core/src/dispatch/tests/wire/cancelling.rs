@@ -113,7 +113,7 @@ async fn a_cancel_prefers_the_exact_id_to_its_twin() {
     assert_eq!(wire.hear().await["error"]["code"], json!(-32600));
 }
 
-/// DISP-24: unknown, malformed and late cancels change nothing.
+/// DISP-24, P-CAN-2: unknown, malformed and late cancels change nothing.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_names_no_request_is_ignored() {
     let mut wire = Wire::new(Desk::new()).await;

@@ -86,7 +86,7 @@ async fn after_eight_nameless_answers_junk_is_met_with_silence_until_there_is_a_
     assert_eq!(wire.hear().await, error(None, PARSE.0, PARSE.1));
 }
 
-/// DISP-12: nor is anything that looks like a response or a notification gone wrong.
+/// DISP-12, P-CAN-7: nor is anything that looks like a response or a notification gone wrong.
 #[tokio::test(start_paused = true)]
 async fn responses_are_never_answered() {
     let mut wire = Wire::new(Desk::new()).await;

@@ -7,11 +7,13 @@ use duplexer_types::json::Json;
 use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::logging::SetLevelParams;
 use duplexer_types::meta::valid_key;
-use duplexer_types::methods;
+use duplexer_types::methods::Method;
 
-use super::{BuildError, NotificationOptions, ServerBuilder};
-use crate::error::McpError;
+use super::{BuildError, Handlers, NotificationOptions, ServerBuilder};
+use crate::dispatch::BoxFuture;
 use crate::server::context::Context;
+use crate::server::outcome::Outcome;
+use crate::server::registry::part::Undecoded;
 use crate::server::subscriptions::{Plan, SubscriptionBus, SubscriptionLimits};
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
@@ -37,11 +39,9 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     }
 
     /// Lets clients say which log messages they want. Who logs to clients promises this.
-    pub fn logging(self) -> Self {
-        self.on(methods::LoggingSetLevel, |cx: Context<S>, params: SetLevelParams| async move {
-            cx.connection().set_log_level(params.level);
-            Ok::<_, McpError>(EmptyResult::new())
-        })
+    pub fn logging(mut self) -> Self {
+        self.rest.logging = true;
+        self
     }
 
     /// Advertises an experimental capability.
@@ -60,4 +60,16 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         }
         self
     }
+}
+
+/// Puts the level there where the connection finds it, unless somebody else handles that.
+pub(super) fn register_logging(handlers: &mut Handlers) {
+    let set = |cx: Context| -> BoxFuture<'static, _> {
+        let set = cx.params().map(|SetLevelParams { level, .. }| {
+            cx.connection().set_log_level(level);
+            Outcome::of(EmptyResult::new())
+        });
+        Box::pin(std::future::ready(set))
+    };
+    handlers.set_default(Method::LoggingSetLevel, Arc::new(Undecoded(set)));
 }

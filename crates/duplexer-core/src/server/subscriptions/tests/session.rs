@@ -30,7 +30,7 @@ async fn connected(over: Over, running: &Running, bus: &MemoryBus) -> Wire {
     wire
 }
 
-/// SUB-04, P-SUB-7: lists to every client, resources to those who subscribed, until they unsubscribe.
+/// SUB-04, P-SUB-7, P-LEG-26: lists to every client, resources to those who subscribed, until they unsubscribe.
 #[tokio::test]
 async fn a_client_is_told_of_lists_and_of_the_resources_it_subscribed_to() {
     for over in Over::BOTH {
@@ -58,7 +58,7 @@ async fn a_client_is_told_of_lists_and_of_the_resources_it_subscribed_to() {
     }
 }
 
-/// Before the handshake has ended the client is told nothing; one that never ends it but subscribes is told that.
+/// P-LEG-4: before the handshake has ended the client is told nothing; one that never ends it but subscribes is told that.
 #[tokio::test]
 async fn a_client_is_told_nothing_before_it_is_ready() {
     let bus = MemoryBus::new();

@@ -1,0 +1,191 @@
+//! What all exchanges with a server share: where it is, the session with it, and where what it says goes.
+
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use duplexer_core::transport::{Hints, Incoming, IncomingMessage, TransportContext};
+use duplexer_types::headers::LAST_EVENT_ID;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+use tokio::sync::mpsc;
+
+use crate::session::Session;
+
+/// The media type of a stream of events.
+pub(crate) const EVENTS: &str = "text/event-stream";
+
+const MAX_REDIRECTS: u32 = 5;
+
+/// Where requests go and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) client: Client,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) limit: usize,
+}
+
+/// A server, and the session with it.
+pub(crate) struct Link {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) session: Session,
+    /// Where what comes back goes.
+    pub(crate) inbox: mpsc::Sender<Incoming>,
+    pub(crate) context: Arc<TransportContext>,
+}
+
+/// A message on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) frame: Vec<u8>,
+    pub(crate) hints: Hints,
+}
+
+/// What a message is to the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It carries its own envelope: there is no session, and its POST is all there is of it.
+    Alone,
+    /// It opens the session.
+    Opening,
+    /// It belongs to the session.
+    Within,
+}
+
+/// Why a message was not sent.
+#[derive(Debug)]
+pub(crate) enum Unsent {
+    /// A header of this name cannot be sent.
+    Header(String),
+    /// The server was not reached, or did not answer in HTTP.
+    Unreached(reqwest::Error),
+}
+
+impl Link {
+    /// Hands a message over.
+    pub(crate) async fn deliver(&self, text: ByteString) {
+        let message = IncomingMessage::new(text, Arc::clone(&self.context));
+        // Whoever does not listen any more does not miss it.
+        let _ = self.inbox.send(Incoming::Message(message)).await;
+    }
+
+    /// Sends a message.
+    pub(crate) async fn post(&self, message: Outgoing, standing: Standing) -> Result<Response, Unsent> {
+        let mut request = self.request(Method::POST);
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        for (name, value) in &message.hints.headers {
+            let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
+                return Err(Unsent::Header(name.clone()));
+            };
+            headers.insert(name, value);
+        }
+        if standing == Standing::Within {
+            self.session.stamp(headers);
+        }
+        *request.body_mut() = Some(message.frame.into());
+        self.send(request).await.map_err(Unsent::Unreached)
+    }
+
+    /// Opens a stream of the session: the standalone one, or an earlier one after the event `last`.
+    pub(crate) async fn get(&self, last: Option<&HeaderValue>) -> Result<Response, reqwest::Error> {
+        let mut request = self.request(Method::GET);
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static(EVENTS));
+        if let Some(last) = last {
+            headers.insert(HeaderName::from_static(LAST_EVENT_ID.lower), last.clone());
+        }
+        self.session.stamp(headers);
+        self.send(request).await
+    }
+
+    /// Ends the session at the server, which may not care: then it forgets it by itself.
+    pub(crate) async fn delete(&self) {
+        let mut request = self.request(Method::DELETE);
+        self.session.stamp(request.headers_mut());
+        match self.send(request).await {
+            Ok(response) => tracing::debug!(status = %response.status(), "the session has ended"),
+            Err(error) => tracing::debug!(%error, "the server was not told that the session has ended"),
+        }
+    }
+
+    fn request(&self, method: Method) -> Request {
+        let mut request = Request::new(method, self.endpoint.url.clone());
+        *request.headers_mut() = self.endpoint.headers.clone();
+        request
+    }
+
+    /// Sends a request, and sends it again where a redirect may be followed.
+    async fn send(&self, mut request: Request) -> Result<Response, reqwest::Error> {
+        let mut followed = 0;
+        loop {
+            let (url, again) = (request.url().clone(), request.try_clone());
+            let response = self.endpoint.client.execute(request).await?;
+            let target = redirected(&url, response.status(), response.headers().get(LOCATION));
+            match (target, again) {
+                (Some(target), Some(again)) if followed < MAX_REDIRECTS => {
+                    request = again;
+                    *request.url_mut() = target;
+                    followed += 1;
+                }
+                _ => return Ok(response),
+            }
+        }
+    }
+}
+
+/// Where a redirect leads, if it may be followed: the method stays what it was, and so does the server. What is sent may be
+/// meant for that server only.
+fn redirected(from: &Url, status: StatusCode, location: Option<&HeaderValue>) -> Option<Url> {
+    if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+        return None;
+    }
+    let to = from.join(location?.to_str().ok()?).ok()?;
+    let upgraded = from.host() == to.host()
+        && (from.scheme(), from.port_or_known_default()) == ("http", Some(80))
+        && (to.scheme(), to.port_or_known_default()) == ("https", Some(443));
+    (upgraded || from.origin() == to.origin()).then_some(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CHTTP-04: the same server and the same method, or the same server made safe.
+    #[test]
+    fn a_redirect_is_followed_only_to_the_same_server() {
+        let check = |from: &str, status: u16, location: &str, to: Option<&str>| {
+            let found = redirected(
+                &Url::parse(from).unwrap(),
+                StatusCode::from_u16(status).unwrap(),
+                Some(&HeaderValue::try_from(location).unwrap()),
+            );
+            assert_eq!(found.as_ref().map(Url::as_str), to, "{from} {status} {location}");
+        };
+        let here = "http://host:8000/mcp";
+        check(here, 307, "/mcp/", Some("http://host:8000/mcp/"));
+        check(here, 308, "http://HOST:8000/other?q", Some("http://host:8000/other?q"));
+        for moved in [300, 301, 302, 303, 304, 200, 404] {
+            check(here, moved, "/mcp/", None);
+        }
+        for elsewhere in
+            ["http://host:8001/", "http://other:8000/", "https://host:8000/", "//evil/", "file:///x"]
+        {
+            check(here, 307, elsewhere, None);
+        }
+        check("http://host/mcp", 307, "https://host/mcp", Some("https://host/mcp"));
+        check("http://host/mcp", 307, "https://host:8443/mcp", None);
+        check("http://host:8000/mcp", 307, "https://host/mcp", None);
+        check("https://host/mcp", 307, "http://host/mcp", None);
+        check("http://host/mcp", 307, "https://sub.host/mcp", None);
+    }
+
+    #[test]
+    fn a_redirect_to_nowhere_is_not_followed() {
+        let here = Url::parse("http://host/").unwrap();
+        assert_eq!(redirected(&here, StatusCode::TEMPORARY_REDIRECT, None), None);
+        let nonsense = HeaderValue::from_static("http://[");
+        assert_eq!(redirected(&here, StatusCode::TEMPORARY_REDIRECT, Some(&nonsense)), None);
+    }
+}

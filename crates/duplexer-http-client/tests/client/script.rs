@@ -1,0 +1,278 @@
+//! A server on a real socket that answers exactly what a test says, request by request.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use duplexer_core::client::{Client, ClientError, ClientOptions, ConnectError, Mode};
+use duplexer_core::error::CallError;
+use duplexer_http_client::HttpTransport;
+use duplexer_types::lifecycle::Implementation;
+use duplexer_types::tool::CallToolParams;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::Frame;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// A test that waits in vain fails instead of hanging.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) const NEWEST: &str = "2025-11-25";
+
+/// The server's side: requests come out, each with the duty to answer it.
+pub(crate) struct Script {
+    pub(crate) url: String,
+    requests: mpsc::Receiver<Asked>,
+    _serving: JoinSet<()>,
+}
+
+/// One HTTP request, not answered yet.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    headers: HeaderMap,
+    /// Null if there was none.
+    pub(crate) body: Value,
+    reply: oneshot::Sender<Response<Piped>>,
+}
+
+impl Script {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let (sender, requests) = mpsc::channel(64);
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((socket, _)) = listener.accept().await {
+                let sender = sender.clone();
+                let service = hyper::service::service_fn(move |request| answer(sender.clone(), request));
+                connections.spawn(async move {
+                    // A connection that is cut on purpose is no failure.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(socket), service)
+                        .await;
+                });
+            }
+        });
+        Self { url, requests, _serving: serving }
+    }
+
+    pub(crate) async fn next(&mut self) -> Asked {
+        timeout(PATIENCE, self.requests.recv()).await.expect("the client says nothing").unwrap()
+    }
+
+    /// What has arrived unasked, if anything.
+    pub(crate) fn unexpected(&mut self) -> Option<Asked> {
+        self.requests.try_recv().ok()
+    }
+
+    /// The next request, which POSTs `method`.
+    pub(crate) async fn posted(&mut self, method: &str) -> Asked {
+        let asked = self.next().await;
+        assert_eq!((&asked.method, &asked.body["method"]), (&Method::POST, &json!(method)), "{asked:?}");
+        asked
+    }
+
+    /// The next request, which is this and has no body.
+    pub(crate) async fn plain(&mut self, method: Method) -> Asked {
+        let asked = self.next().await;
+        assert_eq!((&asked.method, &asked.body), (&method, &Value::Null), "{asked:?}");
+        asked
+    }
+
+    /// Sees a handshake through, up to the stream that the client opens then.
+    pub(crate) async fn shake_hands(&mut self, version: &str) -> Asked {
+        let opening = self.posted("initialize").await;
+        opening.open(version, Some("s-1"));
+        self.posted("notifications/initialized").await.status(202);
+        self.plain(Method::GET).await
+    }
+
+    /// Connects a client while `play` is the server.
+    pub(crate) async fn connecting<T>(
+        &mut self,
+        options: ClientOptions,
+        play: impl AsyncFnOnce(&mut Self) -> T,
+    ) -> (Result<Client, ConnectError>, T) {
+        let transport = HttpTransport::new(&self.url).unwrap().limit(10_000).header("x-own", "1").unwrap();
+        tokio::join!(Client::connect(transport, options), play(self))
+    }
+
+    /// A session in `version`, and the request for its stream.
+    pub(crate) async fn session_in(&mut self, options: ClientOptions, version: &str) -> (Client, Asked) {
+        let options = options.mode(Mode::Handshake);
+        let (client, stream) =
+            self.connecting(options, async |script| script.shake_hands(version).await).await;
+        (client.unwrap(), stream)
+    }
+
+    /// A session whose server has no stream of its own.
+    pub(crate) async fn session(&mut self, options: ClientOptions) -> Client {
+        let (client, stream) = self.session_in(options, NEWEST).await;
+        stream.status(405);
+        client
+    }
+}
+
+/// Calls a tool while `play` is the server; what the tool says, or why it says nothing.
+pub(crate) async fn calling<T>(
+    client: &Client,
+    script: &mut Script,
+    play: impl AsyncFnOnce(&mut Script, Asked) -> T,
+) -> (Result<String, (i64, String)>, T) {
+    let play = async {
+        let asked = script.posted("tools/call").await;
+        play(script, asked).await
+    };
+    let (called, played) = tokio::join!(client.call_tool(CallToolParams::new("x")).into_future(), play);
+    let said = match called {
+        Ok(result) => {
+            Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
+        }
+        Err(ClientError::Call(CallError::Peer(error))) => Err((error.code.0, error.message.into_owned())),
+        Err(other) => panic!("not the server's: {other:?}"),
+    };
+    (said, played)
+}
+
+pub(crate) fn options() -> ClientOptions {
+    ClientOptions::new(Implementation::new("test", "1"))
+}
+
+async fn answer(
+    sender: mpsc::Sender<Asked>,
+    request: Request<Incoming>,
+) -> Result<Response<Piped>, std::io::Error> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body)? };
+    let (reply, answered) = oneshot::channel();
+    let path = head.uri.path().to_owned();
+    let asked = Asked { method: head.method, path, headers: head.headers, body, reply };
+    sender.send(asked).await.map_err(std::io::Error::other)?;
+    // Whoever drops a request without an answer breaks its connection.
+    answered.await.map_err(std::io::Error::other)
+}
+
+impl Asked {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The session and the revision it is said to belong to.
+    pub(crate) fn belongs_to(&self) -> (Option<&str>, Option<&str>) {
+        (self.header("mcp-session-id"), self.header("mcp-protocol-version"))
+    }
+
+    /// The result of this request, as a message.
+    fn result(&self, result: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result})
+    }
+
+    /// A tool's result that says `text`.
+    pub(crate) fn says(&self, text: &str) -> Value {
+        self.result(&json!({"content": [{"type": "text", "text": text}]}))
+    }
+
+    pub(crate) fn status(self, status: u16) {
+        self.reply(status, &[], Piped::whole(""));
+    }
+
+    pub(crate) fn reply(self, status: u16, headers: &[(&str, &str)], body: Piped) {
+        let mut response = Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(*name, *value);
+        }
+        self.reply.send(response.body(body).unwrap()).unwrap();
+    }
+
+    pub(crate) fn json(self, message: &Value) {
+        self.reply(200, &[("content-type", "application/json")], Piped::whole(&message.to_string()));
+    }
+
+    /// Answers with a tool's result.
+    pub(crate) fn say(self, text: &str) {
+        let answer = self.says(text);
+        self.json(&answer);
+    }
+
+    /// The result of the opening of a session, as a message.
+    pub(crate) fn welcome(&self, version: &str) -> Value {
+        let info = json!({"name": "s", "version": "1"});
+        self.result(&json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}))
+    }
+
+    /// Answers the opening of a session.
+    pub(crate) fn open(self, version: &str, session: Option<&str>) {
+        let body = Piped::whole(&self.welcome(version).to_string());
+        let mut headers = vec![("content-type", "application/json")];
+        headers.extend(session.map(|id| ("mcp-session-id", id)));
+        self.reply(200, &headers, body);
+    }
+
+    /// Answers with a stream of events, which the test goes on with.
+    pub(crate) fn events(self) -> Events {
+        let (sender, receiver) = mpsc::channel(64);
+        self.reply(200, &[("content-type", "text/event-stream")], Piped(receiver));
+        Events(sender)
+    }
+}
+
+/// A stream of events under way. Dropped, it ends in order.
+pub(crate) struct Events(mpsc::Sender<Result<Bytes, std::io::Error>>);
+
+impl Events {
+    pub(crate) async fn raw(&self, text: &str) -> &Self {
+        self.0.send(Ok(Bytes::from(text.to_owned()))).await.unwrap();
+        self
+    }
+
+    pub(crate) async fn message(&self, message: &Value) -> &Self {
+        self.raw(&format!("data: {message}\r\n\r\n")).await
+    }
+
+    /// Breaks off in the middle.
+    pub(crate) async fn cut(self) {
+        self.0.send(Err(std::io::Error::other("cut"))).await.unwrap();
+    }
+
+    /// Until the client reads no more.
+    pub(crate) async fn left(&self) {
+        timeout(PATIENCE, self.0.closed()).await.expect("the client still listens");
+    }
+}
+
+/// A body that a test writes.
+#[derive(Debug)]
+pub(crate) struct Piped(mpsc::Receiver<Result<Bytes, std::io::Error>>);
+
+impl Piped {
+    pub(crate) fn whole(text: &str) -> Self {
+        let (sender, receiver) = mpsc::channel(1);
+        if !text.is_empty() {
+            sender.try_send(Ok(Bytes::from(text.to_owned()))).unwrap();
+        }
+        Self(receiver)
+    }
+}
+
+impl http_body::Body for Piped {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+}

@@ -1,0 +1,252 @@
+//! Streams of the handshake era: what a server says on them, and how they are taken up again.
+
+use std::sync::{Arc, Mutex};
+
+use duplexer_core::client::{Client, ClientOptions, ServerNotification};
+use duplexer_types::elicitation::ElicitResult;
+use duplexer_types::tool::CallToolParams;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::script::{Asked, Events, NEWEST, Script, calling, options};
+
+/// A client that writes down what it is told and declines what it is asked.
+fn listener() -> (ClientOptions, Arc<Mutex<Vec<String>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (one, other) = (Arc::clone(&told), Arc::clone(&told));
+    let options = options()
+        .on_notification(move |notification| {
+            one.lock().unwrap().push(match notification {
+                ServerNotification::Log(log) => format!("log {}", log.data.as_str()),
+                other => format!("{other:?}"),
+            });
+        })
+        .on_elicitation(move |_| {
+            other.lock().unwrap().push("asked".to_owned());
+            async { Ok(ElicitResult::decline()) }
+        });
+    (options, told)
+}
+
+fn log(data: &str) -> Value {
+    let params = json!({"level": "info", "data": data});
+    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+}
+
+/// The server asks something on `events` and is answered by a POST of its own.
+async fn ask(script: &mut Script, events: &Events, method: &str, params: Value) -> Value {
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
+    events.message(&question).await;
+    let mut answer = script.next().await;
+    assert_eq!((&answer.method, &answer.body["id"]), (&Method::POST, &json!("q")));
+    assert_eq!(answer.belongs_to(), (Some("s-1"), Some(NEWEST)));
+    let body = answer.body["result"].take();
+    answer.status(202);
+    body
+}
+
+fn question() -> Value {
+    json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}})
+}
+
+/// P-HTTP-5, P-LEG-6, CLT-11: all that belongs to a call comes on its stream, in order, then its answer.
+#[tokio::test]
+async fn a_server_asks_and_tells_on_the_stream_of_a_call() {
+    let mut script = Script::start().await;
+    let (options, told) = listener();
+    let client = script.session(options).await;
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&steps);
+    let call = client.call_tool(CallToolParams::new("x"));
+    let call = call.on_progress(move |progress| seen.lock().unwrap().push(progress.progress)).into_future();
+    let (called, ()) = tokio::join!(call, async {
+        let asked = script.posted("tools/call").await;
+        let (answer, token) = (asked.says("done"), asked.body["params"]["_meta"]["progressToken"].clone());
+        let events = asked.events();
+        for step in 1..=3 {
+            let params = json!({"progressToken": token, "progress": step});
+            let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+            events.message(&progress).await;
+        }
+        events.message(&log("one")).await.raw(": still here\n\n").await;
+        events.raw("data: {\"nonsense\n\n").await;
+        assert_eq!(ask(&mut script, &events, "ping", json!({})).await, json!({}));
+        assert_eq!(
+            ask(&mut script, &events, "elicitation/create", question()).await,
+            json!({"action": "decline"})
+        );
+        let gone =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q"}});
+        events.message(&gone).await;
+        events.message(&log("two")).await;
+        events.message(&answer).await;
+    });
+    called.unwrap();
+    assert_eq!(*steps.lock().unwrap(), [1.0, 2.0, 3.0]);
+    assert_eq!(*told.lock().unwrap(), ["log \"one\"", "asked", "log \"two\""]);
+}
+
+/// CHTTP-03, P-LEG-14: what belongs to no request; an answer does not belong there.
+#[tokio::test]
+async fn a_server_asks_and_tells_on_its_own_stream() {
+    let mut script = Script::start().await;
+    let (options, told) = listener();
+    let (client, stream) = script.session_in(options, NEWEST).await;
+    let events = stream.events();
+    events.raw("id: 1\ndata:\n\n").await;
+    let (said, ()) = calling(&client, &mut script, async |script, asked| {
+        events.message(&asked.says("on the wrong stream")).await;
+        events.message(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})).await;
+        let declined = ask(script, &events, "elicitation/create", question()).await;
+        assert_eq!(declined, json!({"action": "decline"}));
+        asked.say("on the right one");
+    })
+    .await;
+    assert_eq!(said.as_deref(), Ok("on the right one"));
+    assert_eq!(*told.lock().unwrap(), ["ToolsListChanged", "asked"]);
+}
+
+/// Sees a GET that takes a stream up behind `last`.
+async fn resumed(script: &mut Script, last: &str) -> Asked {
+    let again = script.plain(Method::GET).await;
+    assert_eq!(again.header("last-event-id"), Some(last));
+    assert_eq!(again.header("accept"), Some("text/event-stream"));
+    assert_eq!(again.belongs_to(), (Some("s-1"), Some(NEWEST)));
+    again
+}
+
+/// CHTTP-03, P-LEG-18: as often as the server likes, behind the last event each time.
+#[tokio::test]
+async fn a_stream_that_ends_without_its_answer_is_taken_up_again() {
+    let mut script = Script::start().await;
+    let (options, told) = listener();
+    let client = script.session(options).await;
+    let (said, ()) = calling(&client, &mut script, async |script, asked| {
+        let answer = asked.says("at last");
+        let events = asked.events();
+        events.raw("id: a-0\nretry: 1\ndata:\n\n").await;
+        drop(events);
+        // In order, with nothing new: that is no failure.
+        for _ in 0..3 {
+            drop(resumed(script, "a-0").await.events());
+        }
+        let events = resumed(script, "a-0").await.events();
+        events.raw(&format!("id: a-1\ndata: {}\n\n", log("one"))).await;
+        // The server has to read that the client has it, before the connection breaks.
+        assert_eq!(ask(script, &events, "ping", json!({})).await, json!({}));
+        events.cut().await;
+        let events = resumed(script, "a-1").await.events();
+        events.raw(&format!("id: a-2\ndata: {answer}\n\n")).await;
+        events.left().await;
+    })
+    .await;
+    assert_eq!(said.as_deref(), Ok("at last"));
+    assert_eq!(*told.lock().unwrap(), ["log \"one\""]);
+}
+
+/// A call whose stream ends after the first event; `again` plays what happens then.
+async fn broken_off(
+    client: &Client,
+    script: &mut Script,
+    first: &str,
+    again: impl AsyncFnOnce(&mut Script, Value),
+) -> Result<String, (i64, String)> {
+    let (said, ()) = calling(client, script, async |script, asked| {
+        let answer = asked.says("at last");
+        let events = asked.events();
+        events.raw(first).await;
+        drop(events);
+        again(script, answer).await;
+    })
+    .await;
+    said
+}
+
+/// CHTTP-03: without an id there is nothing to ask for.
+#[tokio::test]
+async fn a_stream_without_ids_is_lost_at_its_end() {
+    let mut script = Script::start().await;
+    let client = script.session(options()).await;
+    for first in [": nothing\n\n", "retry: 1\n\n", "id: 1\ndata:\n\nid\ndata:\n\n"] {
+        let said = broken_off(&client, &mut script, first, async |_, _| {}).await;
+        assert_eq!(said, Err((-32000, "Connection closed: the stream ended without an answer".to_owned())));
+    }
+    assert!(script.unexpected().is_none());
+}
+
+/// CHTTP-03: two in a row that fail are the end of it, and the reason is told.
+#[tokio::test]
+async fn a_stream_that_cannot_be_taken_up_ends_its_call() {
+    const FIRST: &str = "id: 1\nretry: 1\ndata:\n\n";
+    let mut script = Script::start().await;
+    let client = script.session(options()).await;
+    let lost = |reason: &str| Err((-32000, format!("Connection closed: the stream {reason}")));
+    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+        resumed(script, "1").await.status(500);
+        resumed(script, "1").await.status(503);
+    });
+    assert_eq!(said.await, lost("could not be resumed: the server answered 503 Service Unavailable"));
+    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+        resumed(script, "1").await.events().cut().await;
+        drop(resumed(script, "1").await);
+    });
+    assert_eq!(said.await, lost("could not be resumed: the server could not be reached"));
+    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+        resumed(script, "1").await.status(405);
+    });
+    assert_eq!(said.await, lost("ended without an answer, and the server does not resume streams"));
+    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+        resumed(script, "1").await.status(404);
+    });
+    assert_eq!(said.await, Err((-32600, "Session terminated".to_owned())));
+    let said = broken_off(&client, &mut script, FIRST, async |script, answer| {
+        resumed(script, "1").await.status(500);
+        resumed(script, "1").await.events().message(&answer).await;
+    });
+    assert_eq!(said.await.as_deref(), Ok("at last"));
+    assert!(script.unexpected().is_none());
+}
+
+/// CHTTP-03: behind its last event if that had an id, anew if not; given up after two failures, which harms no call.
+#[tokio::test]
+async fn the_servers_own_stream_is_opened_again() {
+    let mut script = Script::start().await;
+    let (options, told) = listener();
+    let (client, stream) = script.session_in(options, NEWEST).await;
+    stream.events().raw("retry: 1\n\n").await;
+    let anew = script.plain(Method::GET).await;
+    assert_eq!(anew.header("last-event-id"), None);
+    let events = anew.events();
+    events.raw(&format!("id: g-1\ndata: {}\n\n", log("one"))).await;
+    assert_eq!(ask(&mut script, &events, "ping", json!({})).await, json!({}));
+    events.cut().await;
+    let events = resumed(&mut script, "g-1").await.events();
+    events.raw(&format!("id: g-2\ndata: {}\n\n", log("two"))).await;
+    drop(events);
+    resumed(&mut script, "g-2").await.status(500);
+    resumed(&mut script, "g-2").await.status(409);
+    let (said, ()) = calling(&client, &mut script, async |_, asked| {
+        asked.say("unharmed");
+    })
+    .await;
+    assert_eq!(said.as_deref(), Ok("unharmed"));
+    assert_eq!(*told.lock().unwrap(), ["log \"one\"", "log \"two\""]);
+}
+
+/// Robustness C10: a bound on every path; what is too large once is too large again.
+#[tokio::test]
+async fn an_event_beyond_the_bound_ends_its_call() {
+    let mut script = Script::start().await;
+    let client = script.session(options()).await;
+    let large = "x".repeat(20_000);
+    for event in [format!("data: {large}"), format!(": {large}"), "data: 1234567890\n".repeat(2000)] {
+        let (said, ()) = calling(&client, &mut script, async |_, asked| {
+            let events = asked.events();
+            events.raw("id: 1\nretry: 1\ndata:\n\n").await.raw(&event).await;
+            events.left().await;
+        })
+        .await;
+        assert_eq!(said, Err((-32603, "the server's answer is too large".to_owned())));
+    }
+    assert!(script.unexpected().is_none());
+}

@@ -1,0 +1,95 @@
+//! Sessions that several nodes may serve, one after the other: what is to be known of them is written down, and whoever
+//! is asked about one claims it.
+
+use std::sync::Arc;
+
+use duplexer_core::server::{Principal, Remembered, Running};
+
+use super::store::{StoreFailed, patient};
+use super::{Ending, Session, Sessions, caller};
+use crate::server::hub::{Hub, lock};
+use crate::session::{Saved, SessionRecord};
+
+/// Writes a new session down, where that is done.
+pub(super) async fn register(hub: &Arc<Hub>, session: &Arc<Session>) -> Result<(), StoreFailed> {
+    let Some(shared) = &hub.config.sessions.shared else { return Ok(()) };
+    let Some(connection) = Remembered::of(&session.connection) else { return Ok(()) };
+    let record = SessionRecord::new(connection, session.principal.clone(), shared.node.clone(), 1);
+    patient(|| shared.store.save(&session.id, record.clone())).await?;
+    lock(&session.standing).record = Some(record);
+    Ok(())
+}
+
+/// Writes down what a message has changed, where that is done. A session that was taken over ends here.
+pub(super) async fn remember(hub: &Arc<Hub>, session: &Arc<Session>) {
+    let Some(shared) = &hub.config.sessions.shared else { return };
+    let Some(connection) = Remembered::of(&session.connection) else { return };
+    let changed = {
+        let standing = lock(&session.standing);
+        let known = standing.record.as_ref().filter(|record| record.connection != connection);
+        known.map(|known| SessionRecord { connection, ..known.clone() })
+    };
+    let Some(record) = changed else { return };
+    match patient(|| shared.store.save(&session.id, record.clone())).await {
+        Ok(Saved::Yes) => lock(&session.standing).record = Some(record),
+        Ok(Saved::Superseded) => Sessions::end(hub, session, Ending::HandedOver),
+        // It is tried again with the next message.
+        Err(StoreFailed) => {}
+    }
+}
+
+/// The session with this id as it stands, whoever served it last, if it is its caller's.
+pub(in crate::server) async fn find(
+    hub: &Arc<Hub>,
+    running: &Running,
+    id: &str,
+    principal: Option<&Arc<Principal>>,
+) -> Result<Option<Arc<Session>>, StoreFailed> {
+    let session = claim(hub, running, id, principal).await?;
+    // What belongs to somebody else does not exist.
+    Ok(session.filter(|session| session.belongs_to(principal)))
+}
+
+async fn claim(
+    hub: &Arc<Hub>,
+    running: &Running,
+    id: &str,
+    principal: Option<&Arc<Principal>>,
+) -> Result<Option<Arc<Session>>, StoreFailed> {
+    let local = Sessions::find(hub, id);
+    let Some(shared) = &hub.config.sessions.shared else { return Ok(local) };
+    let claimed = patient(|| shared.store.claim(id, &shared.node)).await?;
+    let epoch_here = local.as_ref().and_then(|session| session.epoch());
+    match (claimed, local) {
+        (Some(record), Some(local)) if Some(record.epoch) == epoch_here => Ok(Some(local)),
+        (claimed, local) => {
+            if let Some(stale) = local {
+                Sessions::end(hub, &stale, Ending::HandedOver);
+            }
+            Ok(claimed.and_then(|record| take_over(hub, running, id, record, principal)))
+        }
+    }
+}
+
+fn take_over(
+    hub: &Arc<Hub>,
+    running: &Running,
+    id: &str,
+    record: SessionRecord,
+    principal: Option<&Arc<Principal>>,
+) -> Option<Arc<Session>> {
+    let id: Arc<str> = id.into();
+    let who = caller(&id, principal.cloned());
+    let session = Session::new(hub, id, record.principal.clone(), |channel| {
+        record.connection.restore(running, channel, who)
+    })?;
+    lock(&session.standing).record = Some(record);
+    Sessions::insert(hub, &session);
+    Some(session)
+}
+
+impl Session {
+    fn epoch(&self) -> Option<u64> {
+        lock(&self.standing).record.as_ref().map(|record| record.epoch)
+    }
+}

@@ -1,0 +1,95 @@
+//! The body of whoever reads a stream of a session.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::Busy;
+use super::stream::{Read, Stream};
+use crate::server::body::{Heartbeat, StreamCut};
+use crate::server::hub::Hub;
+use crate::server::hub::streams::{Listed, Touched, Watched};
+use crate::server::sse;
+
+pub(in crate::server) struct Tail {
+    reading: Arc<Reading>,
+    /// What comes before the stream: where to come back to, and what was missed.
+    before: Vec<u8>,
+    heartbeat: Heartbeat,
+    _listed: Listed,
+    _busy: Arc<Busy>,
+}
+
+/// One reader of a stream; dropped, it has left.
+pub(super) struct Reading {
+    stream: Arc<Stream>,
+    number: u64,
+    touched: Touched,
+    cut: AtomicBool,
+}
+
+impl Reading {
+    /// The reader that a stream knows by this number.
+    pub(super) fn new(stream: Arc<Stream>, number: u64) -> Self {
+        Self { stream, number, touched: Touched::now(), cut: AtomicBool::new(false) }
+    }
+
+    pub(super) fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+}
+
+impl Watched for Reading {
+    fn touched(&self) -> &Touched {
+        &self.touched
+    }
+
+    fn cut(&self) {
+        self.cut.store(true, Ordering::Release);
+        self.stream.detach(self.number);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.stream.detach(self.number);
+    }
+}
+
+impl Tail {
+    pub(super) fn new(hub: &Hub, reading: Reading, before: Vec<u8>, busy: Arc<Busy>) -> Self {
+        let reading = Arc::new(reading);
+        let watched = Arc::downgrade(&reading);
+        Self {
+            _listed: hub.streams.watch(watched as Weak<dyn Watched>),
+            reading,
+            before,
+            heartbeat: Heartbeat::new(hub.config.timing.ping),
+            _busy: busy,
+        }
+    }
+
+    pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamCut>>> {
+        let now = Instant::now();
+        let Reading { stream, number, touched, cut } = &*self.reading;
+        touched.touch(now);
+        if cut.load(Ordering::Acquire) {
+            return Poll::Ready(Some(Err(StreamCut)));
+        }
+        if !self.before.is_empty() {
+            self.heartbeat.spoke(now);
+            return Poll::Ready(Some(Ok(std::mem::take(&mut self.before).into())));
+        }
+        match stream.poll_read(*number, cx) {
+            Poll::Ready(Read::Events(events)) => {
+                self.heartbeat.spoke(now);
+                Poll::Ready(Some(Ok(events.into())))
+            }
+            Poll::Ready(Read::End) => Poll::Ready(None),
+            Poll::Pending => self.heartbeat.poll(cx).map(|()| Some(Ok(Bytes::from_static(sse::PING)))),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Sessions in memory, for several services of one process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::ready;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::BoxError;
+use tokio::time::Instant;
+
+use super::{Saved, SessionRecord, SessionStore};
+
+/// Keeps sessions in this process, so that one service can take over from another: for tests, and as a pattern for
+/// stores that reach further.
+pub struct MemorySessions {
+    sessions: Mutex<HashMap<String, Kept>>,
+    idle: Duration,
+}
+
+struct Kept {
+    record: SessionRecord,
+    touched: Instant,
+}
+
+impl MemorySessions {
+    /// Forgets a session that nobody has claimed or saved for `idle`.
+    pub fn new(idle: Duration) -> Self {
+        Self { sessions: Mutex::default(), idle }
+    }
+
+    /// The sessions that are not over.
+    fn living(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, kept| kept.touched.elapsed() < self.idle);
+        sessions
+    }
+}
+
+impl fmt::Debug for MemorySessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemorySessions").field("idle", &self.idle).finish_non_exhaustive()
+    }
+}
+
+impl SessionStore for MemorySessions {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+        let mut sessions = self.living();
+        let saved = match sessions.get(id) {
+            Some(kept) if kept.record.epoch > record.epoch => Saved::Superseded,
+            _ => {
+                sessions.insert(id.to_owned(), Kept { record, touched: Instant::now() });
+                Saved::Yes
+            }
+        };
+        Box::pin(ready(Ok(saved)))
+    }
+
+    fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        let mut sessions = self.living();
+        let claimed = sessions.get_mut(id).map(|kept| {
+            kept.touched = Instant::now();
+            if kept.record.owner != node {
+                node.clone_into(&mut kept.record.owner);
+                kept.record.epoch += 1;
+            }
+            kept.record.clone()
+        });
+        Box::pin(ready(Ok(claimed)))
+    }
+
+    fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>> {
+        let mut sessions = self.living();
+        if sessions.get(id).is_some_and(|kept| kept.record.epoch <= epoch) {
+            sessions.remove(id);
+        }
+        Box::pin(ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duplexer_core::dispatch::NoChannel;
+    use duplexer_core::server::{Caller, Remembered, Server};
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn record(owner: &str, epoch: u64) -> SessionRecord {
+        let text = r#"{"version":"2025-11-25","initialize":null,"initialized":true,"log_level":"info","subscriptions":[]}"#;
+        SessionRecord::new(serde_json::from_str(text).unwrap(), None, owner.into(), epoch)
+    }
+
+    /// One owner at a time: what an earlier one still writes is refused.
+    #[tokio::test(start_paused = true)]
+    async fn a_session_has_one_owner() {
+        let store = MemorySessions::new(Duration::from_secs(60));
+        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), Saved::Yes);
+        assert_eq!(store.claim("s", "a").await.unwrap().unwrap().epoch, 1);
+        let claimed = store.claim("s", "b").await.unwrap().unwrap();
+        assert_eq!((claimed.owner.as_str(), claimed.epoch), ("b", 2));
+        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), Saved::Superseded);
+        store.remove("s", 1).await.unwrap();
+        assert!(store.claim("s", "b").await.unwrap().is_some());
+        store.remove("s", 2).await.unwrap();
+        assert!(store.claim("s", "b").await.unwrap().is_none());
+        let running = Server::builder("x").build().unwrap().start().await.unwrap();
+        let remembered: Remembered = claimed.connection;
+        assert!(remembered.restore(&running, Arc::new(NoChannel), Caller::default()).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_session_is_forgotten() {
+        let store = MemorySessions::new(Duration::from_secs(60));
+        store.save("s", record("a", 1)).await.unwrap();
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(store.claim("s", "a").await.unwrap().is_some());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(store.claim("s", "a").await.unwrap().is_none());
+    }
+}

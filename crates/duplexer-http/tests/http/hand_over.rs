@@ -1,0 +1,112 @@
+//! Sessions that several nodes serve, one after the other.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::BoxError;
+use duplexer_http::{MemorySessions, Saved, SessionRecord, SessionStore};
+use serde_json::json;
+
+use crate::support::{Client, Site};
+
+fn store() -> Arc<MemorySessions> {
+    Arc::new(MemorySessions::new(Duration::from_secs(60)))
+}
+
+async fn node(store: &Arc<MemorySessions>, name: &'static str) -> Site {
+    let store = Arc::clone(store);
+    Site::with(|builder| builder.session_store(store, name)).await
+}
+
+fn at<'a>(client: &Client<'_>, site: &'a Site) -> Client<'a> {
+    Client { site, id: client.id.clone(), version: client.version }
+}
+
+/// Peers 15: a session goes on at another node as it stood, and the first node notices.
+#[tokio::test]
+async fn a_session_goes_on_at_another_node() {
+    let store = store();
+    let (a, b) = (node(&store, "a").await, node(&store, "b").await);
+    let one = Client::open(&a).await;
+    assert_eq!(one.call(1, "echo").await.status, 200);
+    let two = at(&one, &b);
+    assert_eq!(two.call(1, "echo").await.status, 200, "no handshake is needed");
+    let mut listening = two.listen().await;
+    two.call(2, "announce").await;
+    assert!(listening.event().await.is_some());
+    // Back at the first: its own idea of the session is out of date, and it takes it over again.
+    assert_eq!(one.call(3, "echo").await.status, 200);
+    assert_eq!(a.post(&one.delete()).await.status, 200);
+    loop {
+        // The store is told in the background.
+        if two.call(4, "echo").await.status == 404 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What a client has set up travels along.
+#[tokio::test]
+async fn what_was_agreed_travels_along() {
+    let store = store();
+    let (a, b) = (node(&store, "a").await, node(&store, "b").await);
+    let one = Client::open_at(&a, "2025-06-18").await;
+    let record = store.claim(&one.id, "a").await.unwrap().unwrap();
+    assert_eq!((record.owner.as_str(), record.epoch), ("a", 1));
+    assert!(record.connection.initialized, "each change is written down");
+    assert_eq!(record.connection.version, "2025-06-18");
+    let two = at(&one, &b);
+    let mut stream = two.stream(1, "question").await;
+    let question = stream.event().await.unwrap().json();
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}});
+    b.post(&two.body(&answer)).await;
+    assert_eq!(stream.event().await.unwrap().json()["result"]["content"][0]["text"], "0 roots");
+    assert_eq!(store.claim(&one.id, "b").await.unwrap().unwrap().epoch, 2);
+}
+
+/// A service that ends leaves its sessions to the others.
+#[tokio::test]
+async fn sessions_outlive_their_service() {
+    let store = store();
+    let (mut a, b) = (node(&store, "a").await, node(&store, "b").await);
+    let (id, version) = {
+        let one = Client::open(&a).await;
+        (one.id, one.version)
+    };
+    let _ = a.end.take().unwrap().send(());
+    a.run.take().unwrap().await.unwrap();
+    let two = Client { site: &b, id, version };
+    assert_eq!(two.call(1, "echo").await.status, 200);
+}
+
+struct Broken;
+
+impl SessionStore for Broken {
+    fn save(&self, _: &str, _: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+        Box::pin(ready(Err("no".into())))
+    }
+
+    fn claim(&self, _: &str, _: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        Box::pin(ready(Err("no".into())))
+    }
+
+    fn remove(&self, _: &str, _: u64) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(ready(Err("no".into())))
+    }
+}
+
+/// Without its store a session cannot be opened or found, and the client is told to come again.
+#[tokio::test]
+async fn a_broken_store_is_no_dead_session() {
+    let site = Site::with(|builder| builder.session_store(Arc::new(Broken), "a")).await;
+    let reply = site.post(&Client::handshake("2025-11-25")).await;
+    assert_eq!(
+        (reply.status, reply.header("retry-after"), reply.header("mcp-session-id")),
+        (503, Some("1"), None)
+    );
+    let client = Client { site: &site, id: "0".repeat(32), version: "2025-11-25" };
+    assert_eq!(client.call(1, "echo").await.status, 503);
+}
