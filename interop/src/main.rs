@@ -93,7 +93,7 @@ async fn serve_http(port: u16, door: Door) -> Result<(), BoxError> {
     Ok(())
 }
 
-fn build(server: ServerBuilder) -> Result<Server, duplexer_core::server::BuildError> {
+fn build(server: ServerBuilder<()>) -> Result<Server, duplexer_core::server::BuildError> {
     server
         .version("1.0.0")
         .instructions("One of everything.")

@@ -1,12 +1,14 @@
 //! The server that load generators measure, written as a user would write it.
 //!
-//! Usage: `bench-server stdio`, `bench-server http PORT`. It offers what comparable servers of other SDKs offer: a few
+//! Usage: `bench-server stdio`, `bench-server http PORT [--static-tokens FILE]`. It offers what comparable servers of other SDKs offer: a few
 //! small tools, fifty that only make the list long, and a resource of any size.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use duplexer::prelude::*;
+use duplexer::transport::signal::ShutdownSignals;
+use duplexer_auth::Auth;
 use duplexer_http::StreamableHttp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,13 +112,31 @@ async fn alloc_stats() -> Content {
 fn run(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
         [transport] if transport == "stdio" => Ok(run_stdio(&build()?)?),
-        [transport, port, ..] if transport == "http" => {
-            let address = ("127.0.0.1", port.parse::<u16>()?);
+        [transport, port, rest @ ..] if transport == "http" => {
+            let port = port.parse::<u16>()?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            Ok(runtime.block_on(StreamableHttp::new(build()?).serve(address))?)
+            match rest {
+                [option, file, required @ ..] if option == "--static-tokens" => {
+                    runtime.block_on(serve_protected(port, file, required))
+                }
+                _ => Ok(runtime.block_on(StreamableHttp::new(build()?).serve(("127.0.0.1", port)))?),
+            }
         }
-        _ => Err("usage: bench-server stdio | bench-server http PORT".into()),
+        _ => {
+            Err("usage: bench-server stdio | bench-server http PORT [--static-tokens FILE [SCOPE]...]".into())
+        }
     }
+}
+
+/// Only for those who show a token from the file; every request needs the `required` scopes.
+async fn serve_protected(port: u16, file: &str, required: &[String]) -> Result<(), BoxError> {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    let here = format!("http://{}/mcp", listener.local_addr()?);
+    let tokens = duplexer_bench::tokens::read(&std::fs::read_to_string(file)?)?;
+    let auth = Auth::static_tokens(tokens, &here).require(required).build()?;
+    let mut signals = ShutdownSignals::listen()?;
+    StreamableHttp::new(build()?).on(listener).layer(auth).run(async move { signals.next().await }).await;
+    Ok(())
 }
 
 fn main() -> ExitCode {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use duplexer_auth::{Auth, Guard, StaticToken};
-use duplexer_core::server::Server;
+use duplexer_core::server::{Server, serve};
+use duplexer_core::transport::{TransportContext, lines};
 use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
 use duplexer_types::methods::Method;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Site, Time, header, json_of};
 
@@ -56,7 +58,7 @@ async fn a_tool_may_need_more_than_the_door() {
     }
 }
 
-/// MGR-07: on a session each request is judged by its own token, also where streams are kept; another principal finds no
+/// MGR-07, P-AUS-13, P-LEG-25: on a session each request is judged by its own token, also where streams are kept; another principal finds no
 /// session.
 #[tokio::test]
 async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
@@ -136,4 +138,30 @@ async fn a_subscription_ends_with_its_token() {
     let stream = request.send().await.unwrap();
     assert_eq!(stream.status(), 200);
     assert!(stream.text().await.unwrap().contains("The access token has expired"));
+}
+
+/// P-AUS-16: whoever has started the process needs no token; anybody else without one is refused.
+#[tokio::test]
+async fn standard_streams_need_no_token() {
+    let auth = protected("http://localhost:1", &Time::new());
+    let running = crate::support::server(&auth, guarded).start().await.unwrap();
+    for (kind, refused) in [("stdio", false), ("somewhere", true)] {
+        let (near, far) = tokio::io::duplex(4096);
+        let (reader, writer) = tokio::io::split(far);
+        let transport = lines::over(reader, writer, TransportContext::stream(kind), 4096);
+        let talk = async {
+            let (mut from, mut to) = tokio::io::split(near);
+            let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete","_meta":{
+                "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+            to.write_all(format!("{}\n", call.replace('\n', "")).as_bytes()).await.unwrap();
+            to.shutdown().await.unwrap();
+            let mut answer = String::new();
+            from.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let (served, answer) = tokio::join!(serve(&running, transport), talk);
+        served.unwrap();
+        assert_eq!(answer.contains("invalid_token"), refused, "{kind}: {answer}");
+        assert_eq!(answer.contains("\"delete\""), !refused, "{kind}: {answer}");
+    }
 }
