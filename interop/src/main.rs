@@ -1,17 +1,19 @@
 //! A server with one of everything for the official clients to drive: on standard input and output, or with the
 //! arguments `http PORT` at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of output says which.
+//! With a third argument, `resumable`, streams can be taken up again.
 //!
 //! Written against the registry directly: what the authoring layer adds has tests of its own.
 
 mod tools;
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicUsize;
+use std::sync::Mutex;
+use std::time::Duration;
 
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{MemoryBus, RequestState, Server, run_stdio};
 use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::StreamableHttp;
+use duplexer_http::{MemoryEvents, StreamableHttp};
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
 use duplexer_types::content::Content;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -28,8 +30,8 @@ use duplexer_types::resource::{
 /// What the tools share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// Calls of `wait` that were dropped before their end.
-    pub(crate) cancelled: AtomicUsize,
+    /// The texts of those calls of `wait` that were dropped: several clients may call at once.
+    pub(crate) cancelled: Mutex<Vec<String>>,
 }
 
 fn main() -> ExitCode {
@@ -49,14 +51,28 @@ fn main() -> ExitCode {
 fn serve(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
         [] => Ok(run_stdio(&build()?)?),
-        [http, port] if http == "http" => serve_http(port.parse()?),
-        _ => Err("usage: interop-server [http PORT]".into()),
+        [http, port] if http == "http" => serve_http(port.parse()?, Streams::Passing),
+        [http, port, kept] if http == "http" && kept == "resumable" => {
+            serve_http(port.parse()?, Streams::Resumable)
+        }
+        _ => Err("usage: interop-server [http PORT [resumable]]".into()),
     }
 }
 
+/// What becomes of a stream that nobody reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Streams {
+    Passing,
+    Resumable,
+}
+
 #[tokio::main]
-async fn serve_http(port: u16) -> Result<(), BoxError> {
-    let service = StreamableHttp::new(build()?).bind(("127.0.0.1", port)).await?;
+async fn serve_http(port: u16, streams: Streams) -> Result<(), BoxError> {
+    let mut service = StreamableHttp::builder(build()?);
+    if streams == Streams::Resumable {
+        service = service.event_store(MemoryEvents::new()).retry(Duration::from_millis(50));
+    }
+    let service = service.build()?.bind(("127.0.0.1", port)).await?;
     let mut signals = ShutdownSignals::listen()?;
     #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
     {
