@@ -24,9 +24,13 @@ async fn test_sampling(
     /// What to ask it.
     prompt: String,
 ) -> Result<String, ToolError> {
-    let question = CreateMessageParams::new(vec![SamplingMessage::user(&*prompt)], 100_u64);
-    let said = cx.sample("prompt", question).await?;
-    Ok(format!("LLM response: {}", said.content.text()))
+    Ok(format!("LLM response: {}", model(&cx, "prompt", &prompt).await?))
+}
+
+/// What the client's model says to a question. A client that lends none is told so, and the caller need not care.
+pub(crate) async fn model(cx: &Context, key: &str, question: &str) -> Result<String, McpError> {
+    let question = CreateMessageParams::new(vec![SamplingMessage::user(question)], 100_u64);
+    Ok(cx.sample(key, question).await?.content.text())
 }
 
 #[derive(Deserialize, JsonSchema)]

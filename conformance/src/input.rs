@@ -8,9 +8,9 @@ mod by_hand;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use duplexer::server::{Requirement, ServerBuilder};
-use duplexer::types::input::{InputRequest, InputResponse};
-use duplexer::types::sampling::{CreateMessageParams, SamplingMessage};
 use serde::Deserialize;
+
+use crate::asking::model;
 
 pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
     server
@@ -120,19 +120,8 @@ async fn test_input_required_result_prompt(cx: Context) -> Result<String, McpErr
     })
 }
 
-/// What the model says to a question.
-async fn model(cx: &Context, key: &str, question: &str) -> Result<String, McpError> {
-    let params = CreateMessageParams::new(vec![SamplingMessage::user(question)], 100_u64);
-    let said = cx.sample(key, params).await?;
-    Ok(said.content.text())
-}
-
-/// The URIs of the roots, asked for under the key that the suite documents.
+/// The URIs of the roots.
 async fn roots(cx: &Context) -> Result<String, McpError> {
-    match cx.ask("client_roots", InputRequest::ListRoots).await? {
-        InputResponse::ListRoots(result) => {
-            Ok(result.roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))
-        }
-        _ => Err(McpError::internal("roots that are none")),
-    }
+    let roots = cx.roots().await?;
+    Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use duplexer::prelude::*;
-use duplexer::server::{Requirement, ServerBuilder};
+use duplexer::server::ServerBuilder;
 use duplexer::types::logging::LoggingLevel;
 use duplexer::types::resource::ResourceContents;
 use tokio::time::sleep;
 
+use crate::asking::model;
 use crate::contents::{picture, sound};
 
 /// Between two things that are told.
@@ -109,9 +110,6 @@ async fn test_reconnection(cx: Context) -> &'static str {
 
 /// Can only be used by clients that lend their model.
 #[tool(read_only)]
-async fn test_missing_capability(cx: Context) -> Result<&'static str, McpError> {
-    if cx.connection().client().supports(&Requirement::Sampling) {
-        return Ok("This client lends its model.");
-    }
-    Err(Requirement::Sampling.missing("This tool uses the client's model").into())
+async fn test_missing_capability(cx: Context) -> Result<String, McpError> {
+    model(&cx, "greeting", "Say hello.").await
 }

@@ -1,15 +1,18 @@
 """Drives the server with the official Python client and fails on the first surprise.
 
-Usage: drive.py SERVER   a program, over its standard streams, in both eras
-       drive.py URL      over HTTP, in the envelope era
+Usage: drive.py SERVER            a program, over its standard streams, in both eras
+       drive.py URL [resumable]   over HTTP, in both eras at once, the handshake with a session
 """
 
 import sys
+import uuid
 import warnings
 
 import anyio
+import httpx2
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 warnings.simplefilter("ignore")
 
@@ -20,11 +23,27 @@ def check(actual, expected, what):
     global CHECKS
     CHECKS += 1
     if actual != expected:
-        raise SystemExit(f"FAILED: {what}: expected {expected!r}, got {actual!r}")
+        raise AssertionError(f"{what}: expected {expected!r}, got {actual!r}")
+
+
+async def until(condition, what):
+    """Returns when the condition holds, and fails if it never does."""
+    try:
+        with anyio.fail_after(10):
+            while not await condition():
+                await anyio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"in vain: {what}") from None
+    check(True, True, what)
 
 
 def text(result):
     return result.content[0].text
+
+
+def own_name():
+    """Several clients drive one server: what is theirs alone has a name of its own."""
+    return uuid.uuid4().hex
 
 
 class Peer:
@@ -51,7 +70,14 @@ class Peer:
         self.logs.append(params.data)
 
     async def message(self, message):
-        self.messages.append(message)
+        self.messages.append(getattr(message, "root", message))
+
+    def kinds(self):
+        return {type(message).__name__ for message in self.messages}
+
+    def updated(self):
+        updates = [one for one in self.messages if isinstance(one, types.ResourceUpdatedNotification)]
+        return {str(update.params.uri) for update in updates}
 
     def client(self, server, mode):
         return Client(
@@ -71,7 +97,7 @@ async def common(client, peer):
     check(client.server_info.name, "interop", "the server's name")
     check(client.instructions, "One of everything.", "the instructions")
     tools = (await client.list_tools()).tools
-    check(len(tools), 10, "the number of tools")
+    check(len(tools), 11, "the number of tools")
     check(text(await client.call_tool("echo", {"text": "Grüße \U0001f980"})), "Grüße \U0001f980", "an echo")
     failed = await client.call_tool("echo", {"text": 5})
     check(failed.is_error, True, "bad arguments are told in-band")
@@ -114,7 +140,7 @@ async def common(client, peer):
 
 async def cancels(client):
     """A call that is given up is dropped at the server, and the connection goes on."""
-    before = int(text(await client.call_tool("cancelled", {})))
+    name = {"text": own_name()}
     started = anyio.Event()
 
     async def progress(done, total, message):
@@ -123,41 +149,92 @@ async def cancels(client):
     async with anyio.create_task_group() as group:
 
         async def call():
-            await client.call_tool("wait", {}, progress_callback=progress)
+            await client.call_tool("wait", name, progress_callback=progress)
 
         group.start_soon(call)
         with anyio.fail_after(10):
             await started.wait()
         group.cancel_scope.cancel()
-    with anyio.fail_after(10):
-        while int(text(await client.call_tool("cancelled", {}))) != before + 1:
-            await anyio.sleep(0.01)
-    check(True, True, "a cancelled call is dropped")
+
+    async def dropped():
+        return text(await client.call_tool("cancelled", name)) == "1"
+
+    await until(dropped, "a cancelled call is dropped")
+
+
+async def updates(client, peer):
+    """Whoever has subscribed to a resource hears of its changes, until the subscription ends."""
+    watched, other = (f"demo://item/{own_name()}" for _ in range(2))
+
+    async def heard(uri):
+        return uri in peer.updated()
+
+    await client.subscribe_resource(watched)
+    await client.subscribe_resource(other)
+    await client.call_tool("change", {"text": watched})
+    await until(lambda: heard(watched), "a subscribed resource has changed")
+    check("ToolListChangedNotification" in peer.kinds(), True, "the list of tools has changed")
+    await client.unsubscribe_resource(watched)
+    peer.messages.clear()
+    await client.call_tool("change", {"text": watched})
+    await client.call_tool("change", {"text": other})
+    await until(lambda: heard(other), "another subscription goes on")
+    check(watched in peer.updated(), False, "nothing after the end of a subscription")
+
+
+async def shake_hands(client, peer):
+    check(client.protocol_version, "2025-11-25", "the revision of the handshake")
+    await common(client, peer)
+    await client.send_ping()
+    await client.set_logging_level("error")
+    peer.logs.clear()
+    await client.call_tool("log", {})
+    check(peer.logs, [], "messages below the level")
+    await updates(client, peer)
+    await cancels(client)
+
+
+class Wire:
+    """What the client has exchanged with the server over HTTP."""
+
+    def __init__(self, url):
+        self.url = url
+        self.seen = []
+        self.session = None
+
+    async def note(self, response):
+        came_back = "last-event-id" in response.request.headers
+        self.seen.append((response.request.method, response.status_code, came_back))
+        self.session = response.headers.get("mcp-session-id", self.session)
+
+    def http_client(self):
+        timeout = httpx2.Timeout(20, read=60)
+        return httpx2.AsyncClient(event_hooks={"response": [self.note]}, timeout=timeout)
+
+    async def saw(self, *exchange):
+        return exchange in self.seen
+
+
+async def session(url, resumable):
+    """A session over HTTP: the server asks, tells and is told over streams of its own."""
+    peer, wire = Peer(), Wire(url)
+    async with wire.http_client() as http:
+        async with peer.client(streamable_http_client(url, http_client=http), "legacy") as client:
+            await until(lambda: wire.saw("GET", 200, False), "the server's own stream")
+            await shake_hands(client, peer)
+            check(text(await client.call_tool("leave", {})), "come back" if resumable else "stay", "a stream let go")
+            check(await wire.saw("GET", 200, True), resumable, "a stream is taken up again")
+        check(await wire.saw("DELETE", 200, False), True, "the client ends its session")
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        headers = {"mcp-session-id": wire.session, "accept": "application/json, text/event-stream"}
+        check((await http.post(url, json=ping, headers=headers)).status_code, 404, "a session that is over")
 
 
 async def handshake(server):
     peer = Peer()
     async with peer.client(server, "legacy") as client:
-        check(client.protocol_version, "2025-11-25", "the revision of the handshake")
-        await common(client, peer)
-        await client.send_ping()
-        await client.set_logging_level("error")
-        peer.logs.clear()
-        await client.call_tool("log", {})
-        check(peer.logs, [], "messages below the level")
-        await client.subscribe_resource("demo://text")
-        await client.call_tool("change", {})
-        with anyio.fail_after(10):
-            while len(kinds(peer)) < 1:
-                await anyio.sleep(0.01)
-        check("ResourceUpdatedNotification" in kinds(peer), True, "a subscribed resource has changed")
-        await client.unsubscribe_resource("demo://text")
-        await cancels(client)
-
-
-def kinds(peer):
-    names = {type(getattr(message, "root", message)).__name__ for message in peer.messages}
-    return {name for name in names if name.startswith("Resource")}
+        await shake_hands(client, peer)
+        check(text(await client.call_tool("leave", {})), "stay", "there is no stream to let go")
 
 
 async def envelope(server):
@@ -166,23 +243,26 @@ async def envelope(server):
         check(client.protocol_version, "2026-07-28", "the revision of the envelope")
         await common(client, peer)
         check(text(await client.call_tool("rounds", {})), "answers: 2", "rounds of input with a sealed state")
-        async with client.listen(tools_list_changed=True, resource_subscriptions=["demo://text"]) as changes:
+        watched = f"demo://item/{own_name()}"
+        async with client.listen(tools_list_changed=True, resource_subscriptions=[watched]) as changes:
             check(changes.honored.tools_list_changed, True, "what the server agreed to report")
-            await client.call_tool("change", {})
-            events = []
+            await client.call_tool("change", {"text": watched})
+            events = set()
             with anyio.fail_after(10):
                 async for event in changes:
-                    events.append(type(event).__name__)
+                    events.add(type(event).__name__)
                     if len(events) == 2:
                         break
-            check(len(set(events)), 2, "both changes arrive")
+            check(len(events), 2, "both changes arrive")
         await cancels(client)
 
 
 async def main():
-    server = sys.argv[1]
+    server, *rest = sys.argv[1:]
     if server.startswith("http"):
-        await envelope(server)
+        async with anyio.create_task_group() as both:
+            both.start_soon(session, server, rest == ["resumable"])
+            both.start_soon(envelope, server)
         print(f"python client over HTTP: {CHECKS} checks passed")
         return
     server = StdioServerParameters(command=server)

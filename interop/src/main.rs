@@ -1,18 +1,20 @@
 //! A server with one of everything for the official clients to drive: on standard input and output, or with the
-//! arguments `http PORT [--auth]` at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of output says which.
+//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of output says which.
+//! With `resumable` behind them streams can be taken up again, with `guarded` the way in takes a token.
 //!
 //! Written against the registry directly: what the authoring layer adds has tests of its own.
 
 mod tools;
 
 use std::process::ExitCode;
-use std::sync::atomic::AtomicUsize;
+use std::sync::Mutex;
+use std::time::Duration;
 
 use duplexer_auth::{Auth, Authority, ConfigError, Development};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{MemoryBus, RequestState, Server, ServerBuilder, run_stdio};
 use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::StreamableHttp;
+use duplexer_http::{MemoryEvents, StreamableHttp};
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
 use duplexer_types::content::Content;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -29,8 +31,8 @@ use duplexer_types::resource::{
 /// What the tools share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// Calls of `wait` that were dropped before their end.
-    pub(crate) cancelled: AtomicUsize,
+    /// The texts of those calls of `wait` that were dropped: several clients may call at once.
+    pub(crate) cancelled: Mutex<Vec<String>>,
 }
 
 fn main() -> ExitCode {
@@ -50,17 +52,22 @@ fn main() -> ExitCode {
 fn serve(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
         [] => Ok(run_stdio(&build(Server::builder("interop"))?)?),
-        [http, port] if http == "http" => serve_http(port.parse()?, Door::Open),
-        [http, port, auth] if http == "http" && auth == "--auth" => serve_http(port.parse()?, Door::Guarded),
-        _ => Err("usage: interop-server [http PORT [--auth]]".into()),
+        [http, port] if http == "http" => serve_http(port.parse()?, Kind::Plain),
+        [http, port, kind] if http == "http" && kind == "resumable" => {
+            serve_http(port.parse()?, Kind::Resumable)
+        }
+        [http, port, kind] if http == "http" && kind == "guarded" => serve_http(port.parse()?, Kind::Guarded),
+        _ => Err("usage: interop-server [http PORT [resumable | guarded]]".into()),
     }
 }
 
-/// Who may come in.
+/// What is special about a server over HTTP.
 #[derive(Clone, Copy)]
-enum Door {
-    Open,
-    /// Whoever has a token of the authorization server beside.
+enum Kind {
+    Plain,
+    /// Its streams can be taken up again.
+    Resumable,
+    /// Only whoever has a token of the authorization server beside it comes in.
     Guarded,
 }
 
@@ -73,12 +80,16 @@ fn auth(base: &str) -> Result<Auth, ConfigError> {
 }
 
 #[tokio::main]
-async fn serve_http(port: u16, door: Door) -> Result<(), BoxError> {
+async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     let server = Server::builder("interop");
-    let service = match door {
-        Door::Open => StreamableHttp::new(build(server)?).on(listener),
-        Door::Guarded => {
+    let service = match kind {
+        Kind::Plain => StreamableHttp::new(build(server)?).on(listener),
+        Kind::Resumable => {
+            let service = StreamableHttp::builder(build(server)?).event_store(MemoryEvents::new());
+            service.retry(Duration::from_millis(50)).build()?.on(listener)
+        }
+        Kind::Guarded => {
             let auth = auth(&format!("http://{}", listener.local_addr()?))?;
             let server = server.middleware(auth.guard().tool("change", ["write"])?);
             StreamableHttp::new(build(server)?).on(listener).layer(auth)

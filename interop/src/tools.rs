@@ -1,8 +1,9 @@
 //! The tools: each shows one thing a server can do while it is called.
 
 use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use duplexer_core::dispatch::StreamClosing;
 use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Reply};
 use duplexer_types::elicitation::{ElicitParams, FormSchema, PrimitiveSchema, StringSchema};
@@ -20,13 +21,14 @@ use crate::Shared;
 
 type Called = Result<Reply<CallToolResult>, McpError>;
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "echo",
     "progress",
     "wait",
     "cancelled",
     "log",
     "change",
+    "leave",
     "ask_user",
     "ask_model",
     "ask_roots",
@@ -43,12 +45,13 @@ pub(crate) async fn list(_: PaginatedParams) -> Result<ListToolsResult, McpError
 
 pub(crate) async fn call(cx: Context<Shared>, params: CallToolParams) -> Called {
     match params.name.as_str() {
-        "echo" => Ok(echo(params)),
+        "echo" => Ok(echo(&params)),
         "progress" => progress(&cx).await,
-        "wait" => wait(&cx).await,
-        "cancelled" => Ok(text(cx.state().cancelled.load(Ordering::SeqCst).to_string())),
+        "wait" => wait(&cx, &params).await,
+        "cancelled" => Ok(cancelled(&cx, &params)),
         "log" => log(&cx).await,
-        "change" => change(&cx).await,
+        "change" => change(&cx, &params).await,
+        "leave" => Ok(leave(&cx)),
         "ask_user" => ask(&cx, &params, "user", question().into()).await,
         "ask_model" => ask(&cx, &params, "model", sample().into()).await,
         "ask_roots" => ask(&cx, &params, "roots", InputRequest::ListRoots).await,
@@ -64,15 +67,21 @@ fn text(text: impl Into<String>) -> Reply<CallToolResult> {
     Reply::Complete(CallToolResult::text(text))
 }
 
-fn echo(params: CallToolParams) -> Reply<CallToolResult> {
-    #[derive(Deserialize)]
-    struct Echo {
-        text: String,
-    }
-    let arguments = params.arguments.unwrap_or_else(Json::object);
-    match arguments.decode::<Echo>() {
-        Ok(echo) => text(echo.text),
-        Err(error) => Reply::Complete(CallToolResult::error(format!("/text: {error}"))),
+/// What every tool may be given.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Arguments {
+    text: Option<String>,
+}
+
+fn given(params: &CallToolParams) -> Option<String> {
+    params.arguments.as_ref()?.decode::<Arguments>().ok()?.text
+}
+
+fn echo(params: &CallToolParams) -> Reply<CallToolResult> {
+    match given(params) {
+        Some(given) => text(given),
+        None => Reply::Complete(CallToolResult::error("/text: expected a string")),
     }
 }
 
@@ -84,16 +93,23 @@ async fn progress(cx: &Context<Shared>) -> Called {
 }
 
 /// Never ends by itself: that it is dropped shows in `cancelled`.
-async fn wait(cx: &Context<Shared>) -> Called {
-    struct Dropped<'a>(&'a AtomicUsize);
+async fn wait(cx: &Context<Shared>, params: &CallToolParams) -> Called {
+    struct Dropped<'a>(&'a Mutex<Vec<String>>, String);
     impl Drop for Dropped<'_> {
         fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::SeqCst);
+            let name = std::mem::take(&mut self.1);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(name);
         }
     }
-    let _dropped = Dropped(&cx.state().cancelled);
+    let _dropped = Dropped(&cx.state().cancelled, given(params).unwrap_or_default());
     cx.progress(1.0, None, Some("waiting")).await;
     pending().await
+}
+
+fn cancelled(cx: &Context<Shared>, params: &CallToolParams) -> Reply<CallToolResult> {
+    let name = given(params).unwrap_or_default();
+    let cancelled = cx.state().cancelled.lock().unwrap_or_else(PoisonError::into_inner);
+    text(cancelled.iter().filter(|other| **other == name).count().to_string())
 }
 
 async fn log(cx: &Context<Shared>) -> Called {
@@ -102,10 +118,18 @@ async fn log(cx: &Context<Shared>) -> Called {
     Ok(text("logged"))
 }
 
-async fn change(cx: &Context<Shared>) -> Called {
+async fn change(cx: &Context<Shared>, params: &CallToolParams) -> Called {
     cx.notify_tools_changed().await;
-    cx.notify_resource_updated("demo://text").await;
+    cx.notify_resource_updated(&given(params).unwrap_or_else(|| "demo://text".to_owned())).await;
     Ok(text("changed"))
+}
+
+/// Lets the client go before it has its answer. Where streams are kept it has to come back for it.
+fn leave(cx: &Context<Shared>) -> Reply<CallToolResult> {
+    text(match cx.close_stream() {
+        StreamClosing::Closing => "come back",
+        StreamClosing::NotSupported => "stay",
+    })
 }
 
 fn question() -> ElicitParams {
@@ -118,7 +142,8 @@ fn sample() -> CreateMessageParams {
     CreateMessageParams::new(vec![SamplingMessage::user("Say hello.")], 16_u64)
 }
 
-/// In the handshake era the client is asked while the call waits; in the envelope era the answer is the question.
+/// In the handshake era the client is asked while the call waits (for roots beside it: over HTTP on the session's own
+/// stream); in the envelope era the answer is the question.
 async fn ask(cx: &Context<Shared>, params: &CallToolParams, key: &str, question: InputRequest) -> Called {
     if cx.protocol_version().era() == Era::Envelope {
         let answers = params.input_responses.as_ref();

@@ -138,7 +138,7 @@ fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), Stri
         Err(_) => format!("{}the whole story: {}\n", report.complaints(&results), results.display()),
     };
     // In one piece: the revisions run side by side.
-    print!("\n{}: {report}{story}", revision.name);
+    print!("\n{}:{report}{story}", revision.name);
     verdict.map_err(|reason| format!("{}: {reason}", revision.name))
 }
 

@@ -1,10 +1,11 @@
 //! `cargo xtask interop`: the official clients against our servers.
 //!
-//! Each suite installs what it needs by pinned versions below `target/interop`, and again only when the pins change.
+//! Each suite installs what it needs by pinned versions, and again only when the pins change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use crate::process::{built, root, run, target};
 use crate::server::Server;
@@ -13,35 +14,68 @@ use crate::{Failure, no_arguments, npm};
 /// Runs every suite.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     no_arguments("interop", arguments)?;
-    python().and_then(|()| typescript()).map_err(|reason| {
+    let suites = [python, typescript, together, inspector];
+    suites.into_iter().try_for_each(|suite| suite()).map_err(|reason| {
         eprintln!("interop: {reason}");
         Failure::Failed
     })
 }
 
-/// The official Python client drives the server over its standard streams, in both eras, over HTTP, and through OAuth.
+/// The official Python client drives the server over its standard streams and over HTTP, in both eras, and through OAuth.
 pub(crate) fn python() -> Result<(), String> {
-    let suite = root().join("interop").join("python");
-    let environment = installed(&suite.join("requirements.txt"))?;
-    let server = built("duplexer-interop", "interop-server")?;
-    let python = |script: &str| {
-        let mut command = Command::new(environment.join("bin").join("python"));
-        command.arg(suite.join(script));
-        command
-    };
-    run(python("drive.py").arg(&server))?;
+    let server = interop_server()?;
+    run(python_client("drive.py")?.arg(&server))?;
     let listening = Server::start(&server, &["http", "0"])?;
-    run(python("drive.py").arg(listening.url()))?;
-    let guarded = Server::start(&server, &["http", "0", "--auth"])?;
-    run(python("oauth.py").arg(guarded.url()))
+    run(python_client("drive.py")?.arg(listening.url()))?;
+    let guarded = Server::start(&server, &["http", "0", "guarded"])?;
+    run(python_client("oauth.py")?.arg(guarded.url()))
 }
 
-/// The official TypeScript client drives the server over HTTP.
+/// The official TypeScript client drives the server over HTTP, in both eras.
 pub(crate) fn typescript() -> Result<(), String> {
+    let listening = Server::start(&interop_server()?, &["http", "0"])?;
+    run(typescript_client()?.arg(listening.url()))
+}
+
+/// Both clients drive one server in both eras, all at once; its streams can be taken up again.
+pub(crate) fn together() -> Result<(), String> {
+    let listening = Server::start(&interop_server()?, &["http", "0", "resumable"])?;
+    let mut clients = [python_client("drive.py")?, typescript_client()?];
+    let outcomes: Vec<Result<(), String>> = thread::scope(|scope| {
+        let drive = |client| scope.spawn(|| run(Command::args(client, [listening.url(), "resumable"])));
+        let driving: Vec<_> = clients.iter_mut().map(drive).collect();
+        let ended = driving.into_iter().map(thread::ScopedJoinHandle::join);
+        ended.map(|outcome| outcome.unwrap_or_else(|_| Err("the run has panicked".to_owned()))).collect()
+    });
+    outcomes.into_iter().collect()
+}
+
+/// The MCP Inspector looks at the server over its standard streams and over HTTP.
+pub(crate) fn inspector() -> Result<(), String> {
+    let suite = "interop/inspector";
+    npm::installed(suite)?;
+    // It needs a newer Node than many machines have; the conformance suite brings one.
+    let node = npm::installed("conformance")?;
+    let server = interop_server()?;
+    let listening = Server::start(&server, &["http", "0"])?;
+    run(node.node(root().join(suite).join("drive.js")).arg(&server).arg(listening.url()))
+}
+
+fn interop_server() -> Result<PathBuf, String> {
+    built("duplexer-interop", "interop-server")
+}
+
+fn python_client(script: &str) -> Result<Command, String> {
+    let suite = root().join("interop").join("python");
+    let environment = installed(&suite.join("requirements.txt"))?;
+    let mut command = Command::new(environment.join("bin").join("python"));
+    command.arg(suite.join(script));
+    Ok(command)
+}
+
+fn typescript_client() -> Result<Command, String> {
     let suite = "interop/ts";
-    let packages = npm::installed(suite)?;
-    let listening = Server::start(&built("duplexer-interop", "interop-server")?, &["http", "0"])?;
-    run(packages.node(root().join(suite).join("drive.js")).arg(listening.url()))
+    Ok(npm::installed(suite)?.node(root().join(suite).join("drive.js")))
 }
 
 /// A virtual environment with exactly what `requirements` names.

@@ -24,6 +24,8 @@ enum Action {
     Tidy,
     Python,
     TypeScript,
+    Together,
+    Inspector,
     Conformance,
 }
 
@@ -47,6 +49,8 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", needs: &[], action: Action::Tidy },
     Step { name: "official Python client", needs: &["python3"], action: Action::Python },
     Step { name: "official TypeScript client", needs: &["npm"], action: Action::TypeScript },
+    Step { name: "both clients at once", needs: &["python3", "npm"], action: Action::Together },
+    Step { name: "MCP Inspector", needs: &["npm"], action: Action::Inspector },
     Step { name: "conformance suite", needs: &["npm"], action: Action::Conformance },
 ];
 
@@ -61,6 +65,8 @@ impl Action {
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
             Self::TypeScript => interop::typescript(),
+            Self::Together => interop::together(),
+            Self::Inspector => interop::inspector(),
             Self::Conformance => conformance::every_revision(),
         }
     }
@@ -70,7 +76,9 @@ impl Action {
         match self {
             Self::Run(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
-            Self::Python | Self::TypeScript => "cargo xtask interop".to_owned(),
+            Self::Python | Self::TypeScript | Self::Together | Self::Inspector => {
+                "cargo xtask interop".to_owned()
+            }
             Self::Conformance => "cargo xtask conformance".to_owned(),
         }
     }

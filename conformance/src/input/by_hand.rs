@@ -7,16 +7,13 @@ use duplexer::server::Reply;
 use duplexer::types::elicitation::{ElicitAction, ElicitParams, FormSchema, PrimitiveSchema, StringSchema};
 use duplexer::types::input::{InputRequiredResult, InputResponse};
 use duplexer::types::json::Members;
-use duplexer::types::tool::CallToolParams;
 
 /// Asks for a name, and again until there is one.
 #[tool]
 pub(super) async fn test_input_required_result_elicitation(
     cx: Context,
 ) -> Result<Reply<CallToolResult>, McpError> {
-    let params: CallToolParams = cx.params()?;
-    let answer = params.input_responses.as_ref().and_then(|answers| answers.get("user_name"));
-    Ok(match answer.and_then(name) {
+    Ok(match cx.input_responses()?.get("user_name").and_then(name) {
         Some(name) => Reply::Complete(CallToolResult::text(format!("Hello, {name}!"))),
         None => Reply::InputRequired(InputRequiredResult::asking([("user_name", question().into())])),
     })
