@@ -23,8 +23,8 @@ impl StaticToken {
         let subject = subject.into();
         let mut principal = Principal::new(subject.clone());
         principal.subject = Some(subject);
-        let token_ = AccessToken::new(principal, vec![audience.into()]);
-        Self { digest: secret::digest(token), token: token_ }
+        let known = AccessToken::new(principal, vec![audience.into()]);
+        Self { digest: secret::digest(token), token: known }
     }
 
     /// What it allows.

@@ -24,8 +24,8 @@ async fn site(time: &Time) -> Site {
     .await
 }
 
-/// AUTH-01, AUTH-02, AUTH-03, P-AUS-2, P-AUS-4, P-AUS-5, P-AUS-6, P-AUS-10, P-AUS-11: no token, a wrong one, one that has ended, one
-/// for another server, one in the query: 401, with where to go.
+/// AUTH-01, AUTH-02, AUTH-03, P-AUS-2, P-AUS-4, P-AUS-5, P-AUS-6, P-AUS-10, P-AUS-11: no token, a wrong one,
+/// one that has ended, one for another server, one in the query: 401, with where to go.
 #[tokio::test]
 async fn whoever_shows_no_token_for_this_server_is_told_where_to_get_one() {
     let time = Time::new();

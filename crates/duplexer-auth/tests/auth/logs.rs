@@ -54,7 +54,8 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// Registration, consent, tokens, renewal, reuse, calls with good and bad tokens, an assertion. Other tests may speak meanwhile.
+/// Registration, consent, tokens, renewal, reuse, calls with good and bad tokens, an assertion.
+/// Other tests may speak meanwhile.
 #[tokio::test]
 async fn no_secret_reaches_the_log() {
     let log = Log::default();

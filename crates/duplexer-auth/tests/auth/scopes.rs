@@ -58,8 +58,8 @@ async fn a_tool_may_need_more_than_the_door() {
     }
 }
 
-/// MGR-07, P-AUS-13, P-LEG-25: on a session each request is judged by its own token, also where streams are kept; another principal finds no
-/// session.
+/// MGR-07, P-AUS-13, P-LEG-25: on a session each request is judged by its own token,
+/// also where streams are kept; another principal finds no session.
 #[tokio::test]
 async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
     let passing = |server: Server| StreamableHttp::builder(server).handshake(Handshake::Sessions);
