@@ -8,8 +8,10 @@ use duplexer_core::dispatch::OutboundHook;
 use duplexer_core::server::Server;
 
 use super::StreamableHttp;
+use super::http_sse::{self, InvalidPath};
 use super::hub::Hub;
 use super::security::{Allowed, InvalidName};
+use super::serve::PATH;
 use crate::session::{EventStore, SessionStore};
 
 /// How a request that wants an answer gets it.
@@ -55,6 +57,16 @@ pub enum ConfigError {
     /// A path that no request can have.
     #[error("'{0}' is not a path: it begins with a slash and has no query")]
     Path(String),
+    /// A path that cannot be given to clients.
+    #[error(
+        "'{0}' is not a relative path: it has no scheme, no host, no empty segment, no query and no fragment"
+    )]
+    Endpoint(String),
+    /// One path for two things.
+    #[error(
+        "'{0}' is the path of two things: `path` (`/mcp` if not given) and both paths of `http_sse` must differ"
+    )]
+    SamePath(String),
     /// A limit of nothing.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
@@ -77,6 +89,7 @@ pub enum ConfigError {
 pub(super) struct Config {
     /// Without a trailing slash. `None`: whoever mounts the service has looked at the path.
     pub(super) path: Option<String>,
+    pub(super) http_sse: http_sse::Paths,
     pub(super) responses: Responses,
     pub(super) handshake: Handshake,
     pub(super) allowed: Allowed,
@@ -193,6 +206,20 @@ impl Builder {
             self.fault(ConfigError::Path(path));
         }
         self
+    }
+
+    /// Also serves the transport of 2024-11-05, for old clients: events at `stream`, and at `messages` what the client
+    /// says. A router must lead both paths here. Its streams count as sessions and as requests under way.
+    pub fn http_sse(mut self, stream: &str, messages: &str) -> Self {
+        let set = self.config.http_sse.set(stream, messages);
+        self.note_path(set)
+    }
+
+    /// What a router takes away from the beginning of a path before it calls the service. Old clients are told where to
+    /// post to, and need it.
+    pub fn root_path(mut self, root: &str) -> Self {
+        let set = self.config.http_sse.set_root(root);
+        self.note_path(set)
     }
 
     /// How requests get their answers.
@@ -335,6 +362,13 @@ impl Builder {
         self
     }
 
+    fn note_path(mut self, set: Result<(), InvalidPath>) -> Self {
+        if let Err(InvalidPath(path)) = set {
+            self.fault(ConfigError::Endpoint(path));
+        }
+        self
+    }
+
     fn fault(&mut self, fault: ConfigError) {
         self.fault.get_or_insert(fault);
     }
@@ -344,7 +378,10 @@ impl Builder {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let Config { limits, timing, sessions, .. } = &self.config;
+        let Config { limits, timing, sessions, path, http_sse, .. } = &self.config;
+        if let Some(path) = http_sse.clash(path.as_deref().unwrap_or(PATH)) {
+            return Err(ConfigError::SamePath(path.to_owned()));
+        }
         let limits = [
             ("the largest body", limits.body),
             ("the number of requests", limits.requests),

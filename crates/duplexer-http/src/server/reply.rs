@@ -13,6 +13,7 @@ pub(super) type Reply = Response<ResponseBody>;
 pub(super) type Refusal = Box<Reply>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_TRANSFORM: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 const KEEP_ALIVE: HeaderValue = HeaderValue::from_static("keep-alive");
@@ -36,6 +37,13 @@ pub(super) fn empty(status: StatusCode) -> Reply {
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Reply {
     let mut reply = with_status(status, ResponseBody::full(Bytes::from(text)));
     reply.headers_mut().insert(CONTENT_TYPE, JSON);
+    reply
+}
+
+/// A few words for a person.
+pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
+    let mut reply = with_status(status, ResponseBody::full(Bytes::from_static(text.as_bytes())));
+    reply.headers_mut().insert(CONTENT_TYPE, TEXT);
     reply
 }
 

@@ -43,7 +43,7 @@ const MAX_STREAMS: u32 = 256;
 /// How many connections there may be, if not set otherwise.
 const MAX_CONNECTIONS: usize = 8192;
 /// The path of a service that has none of its own.
-const PATH: &str = "/mcp";
+pub(super) const PATH: &str = "/mcp";
 /// What the connections get beyond the service's own end to be gone.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
@@ -227,7 +227,10 @@ impl Front {
     /// A service without a path of its own has one here, where no router stands before it.
     fn elsewhere(&self, request: &Request<Incoming>) -> Option<Response<ResponseBody>> {
         let path = request.uri().path();
-        let is_here = self.hub().config.path.is_some() || path.strip_suffix('/').unwrap_or(path) == PATH;
+        let config = &self.hub().config;
+        let is_here = config.path.is_some()
+            || config.http_sse.end(path).is_some()
+            || path.strip_suffix('/').unwrap_or(path) == PATH;
         (!is_here).then(|| reply::empty(StatusCode::NOT_FOUND))
     }
 
