@@ -124,7 +124,7 @@ async fn test_input_required_result_prompt(cx: Context) -> Result<String, McpErr
 async fn model(cx: &Context, key: &str, question: &str) -> Result<String, McpError> {
     let params = CreateMessageParams::new(vec![SamplingMessage::user(question)], 100_u64);
     let said = cx.sample(key, params).await?;
-    Ok(said.content.0.iter().filter_map(|block| block.as_text()).collect())
+    Ok(said.content.text())
 }
 
 /// The URIs of the roots, asked for under the key that the suite documents.

@@ -1,8 +1,10 @@
 //! A server with one of everything that the official conformance suite asks for.
 //!
-//! `everything-server PORT` serves `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of its
-//! output says where it is.
+//! `everything-server PORT` serves both eras at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of
+//! its output says where it is. Behind a proxy `everything-server PORT URL HOST` names the URL that clients know, and the
+//! host under which the proxy knows the server.
 
+mod asking;
 mod changes;
 mod contents;
 mod input;
@@ -13,12 +15,18 @@ mod tools;
 
 use duplexer::prelude::*;
 use duplexer::transport::signal::ShutdownSignals;
-use duplexer_http::StreamableHttp;
+use duplexer_http::{MemoryEvents, StreamableHttp};
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let port: u16 = std::env::args().nth(1).ok_or("usage: everything-server PORT")?.parse()?;
-    let service = StreamableHttp::new(server()?).bind(("127.0.0.1", port)).await?;
+    let mut arguments = std::env::args().skip(1);
+    let port: u16 = arguments.next().ok_or("usage: everything-server PORT [URL HOST]")?.parse()?;
+    // Events are kept, so that a client can come back for the rest of a stream.
+    let mut service = StreamableHttp::builder(server()?).event_store(MemoryEvents::new());
+    if let (Some(url), Some(host)) = (arguments.next(), arguments.next()) {
+        service = service.public_url(&url).allow_host(&host);
+    }
+    let service = service.build()?.bind(("127.0.0.1", port)).await?;
     let mut signals = ShutdownSignals::listen()?;
     #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
     {
@@ -32,10 +40,12 @@ fn server() -> Result<Server, BoxError> {
     let server = Server::builder("everything")
         .version(env!("CARGO_PKG_VERSION"))
         .instructions("One of everything, for the conformance suite.")
+        .logging()
         .dynamic();
     let server = tools::offer(server);
     let server = schemas::offer(server)?;
     let server = changes::offer(server);
+    let server = asking::offer(server);
     let server = input::offer(server);
     let server = resources::offer(server);
     let server = prompts::offer(server);

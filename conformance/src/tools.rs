@@ -23,7 +23,9 @@ pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
         .tool(test_multiple_content_types)
         .tool(test_error_handling)
         .tool(test_tool_with_progress)
+        .tool(test_tool_with_logging)
         .tool(test_logging_tool)
+        .tool(test_reconnection)
         .tool(test_missing_capability)
 }
 
@@ -80,11 +82,29 @@ async fn test_tool_with_progress(cx: Context) -> &'static str {
     "Done."
 }
 
+/// Logs what it does.
+#[tool(read_only)]
+async fn test_tool_with_logging(cx: Context) -> &'static str {
+    for step in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+        cx.log(LoggingLevel::Info, None, step).await;
+        sleep(PAUSE).await;
+    }
+    "Done."
+}
+
 /// Logs, which reaches only clients that asked for it.
 #[tool(read_only)]
 async fn test_logging_tool(cx: Context) -> &'static str {
     cx.log(LoggingLevel::Info, None, "The tool has been called.").await;
     "Logged."
+}
+
+/// Lets the client go before it has an answer: the client comes back for it.
+#[tool(read_only)]
+async fn test_reconnection(cx: Context) -> &'static str {
+    cx.close_stream();
+    sleep(PAUSE).await;
+    "The stream was taken up again."
 }
 
 /// Can only be used by clients that lend their model.

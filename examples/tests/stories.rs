@@ -22,6 +22,7 @@ fn every_story_is_true() {
     tell("custom-method", env!("CARGO_BIN_EXE_custom-method"));
     tell("elicitation", env!("CARGO_BIN_EXE_elicitation"));
     tell("dynamic", env!("CARGO_BIN_EXE_dynamic"));
+    tell("composition", env!("CARGO_BIN_EXE_composition"));
     tell("lifespan", env!("CARGO_BIN_EXE_lifespan"));
 }
 

@@ -145,9 +145,7 @@ fn shown(answer: &InputResponse) -> Result<String, McpError> {
                 content.get("name").map(Json::decode::<String>).transpose().map_err(McpError::internal)?;
             format!("{} {}", result.action, name.unwrap_or_default())
         }
-        InputResponse::CreateMessage(result) => {
-            result.content.0.iter().filter_map(|block| block.as_text()).collect::<Vec<_>>().join(" ")
-        }
+        InputResponse::CreateMessage(result) => result.content.text(),
         InputResponse::ListRoots(result) => {
             result.roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(" ")
         }

@@ -3,6 +3,7 @@
 //! Each test cites the ids of the behaviours it shows; `coverage` holds them against the manifest.
 
 mod asking;
+mod attack;
 mod authoring;
 mod connection;
 mod coverage;
@@ -12,6 +13,7 @@ mod http;
 mod matrix;
 mod middleware;
 mod notifications;
+mod offering;
 mod opening;
 mod refusals;
 mod remembering;

@@ -133,7 +133,7 @@ async fn an_idle_server_ends_at_once_and_a_second_signal_hurries_a_busy_one() {
     assert!(rest.len() == 1 && ended.in_order());
 }
 
-/// DISP-34, P-STDIO-6: a handler that blocks its thread keeps neither its neighbours nor the process from ending.
+/// DISP-34, P-STDIO-6, R-S93: a handler that blocks its thread keeps neither its neighbours nor the process from ending.
 #[tokio::test]
 async fn a_stuck_handler_does_not_keep_the_process() {
     let mut wire = blocked(1).await;

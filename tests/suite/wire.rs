@@ -99,8 +99,14 @@ impl Wire {
 
     /// The server's process with arguments that make it another server.
     pub fn spawn_with(arguments: &[&str], stderr: Stdio) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_stdio-server"))
+        Self::spawn_program(env!("CARGO_BIN_EXE_stdio-server"), arguments, stderr)
+    }
+
+    /// A server process; panics on its way are none of this test's output.
+    pub fn spawn_program(program: &str, arguments: &[&str], stderr: Stdio) -> Self {
+        let mut child = Command::new(program)
             .args(arguments)
+            .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -150,6 +156,13 @@ impl Wire {
         self.transcript.push(format!("-> {line}"));
         let writer = self.writer.as_mut().expect("nothing is sent after the end");
         writer.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        writer.flush().await.unwrap();
+    }
+
+    /// Not recorded: it may be large, and need not be text.
+    pub async fn bytes(&mut self, bytes: &[u8]) {
+        let writer = self.writer.as_mut().expect("nothing is sent after the end");
+        writer.write_all(bytes).await.unwrap();
         writer.flush().await.unwrap();
     }
 
@@ -243,6 +256,11 @@ impl Wire {
         self.transcript.push("-> end".to_owned());
         self.writer = None;
         self.rest().await
+    }
+
+    /// The way in, for somebody who writes while this reads.
+    pub fn take_writer(&mut self) -> Writer {
+        self.writer.take().expect("it has not ended")
     }
 
     /// Everything that still comes until the server ends of itself.

@@ -1,78 +1,145 @@
 //! `cargo xtask conformance`: the official suite against our everything-server.
 //!
-//! The suite says which scenarios a revision scores. Beyond these we hold ourselves to a few that it runs without scoring.
+//! One process serves both eras: the suite looks at it for every revision at once. The suite says which scenarios a revision
+//! scores; beyond these we hold ourselves to those that it runs without scoring.
 
 mod report;
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread::{self, ScopedJoinHandle};
 
 use self::report::Report;
+use crate::Failure;
+use crate::npm::{self, Packages};
 use crate::process::{built, root, target};
 use crate::server::Server;
-use crate::{Failure, npm};
 
-/// A revision the suite knows, and how many scenarios it scores: a suite that ran fewer has shown nothing.
+/// A revision the suite knows, and how many scenarios must hold: a suite that ran fewer has shown nothing.
 struct Revision {
     name: &'static str,
     scored: usize,
+    unscored: usize,
 }
 
-const REVISIONS: &[Revision] =
-    &[Revision { name: "2025-11-25", scored: 30 }, Revision { name: "2026-07-28", scored: 37 }];
-
-/// The revision that must hold.
-const LATEST: &str = "2026-07-28";
+const REVISIONS: [Revision; 2] = [
+    Revision { name: "2025-11-25", scored: 30, unscored: 3 },
+    Revision { name: "2026-07-28", scored: 37, unscored: 3 },
+];
 
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
 
-/// Runs the suite for one revision.
+/// What the proxy calls the server.
+const INTERNAL_HOST: &str = "everything.internal";
+
+/// What is looked at, and how it is reached.
+struct Run {
+    revisions: &'static [Revision],
+    route: Route,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Direct,
+    /// Through a plain reverse proxy.
+    BehindProxy,
+}
+
+/// Runs the suite for one revision, or for every one that it knows.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
-    let revision = revision(arguments)?;
-    check(revision).map_err(|reason| {
+    check(&Run::parse(arguments)?).map_err(|reason| {
         eprintln!("conformance: {reason}");
         Failure::Failed
     })
 }
 
-/// The same for the revision that must hold.
-pub(crate) fn latest() -> Result<(), String> {
-    find(LATEST).ok_or_else(|| format!("{LATEST} is not in the table")).and_then(check)
+/// The same for everything that must hold.
+pub(crate) fn every_revision() -> Result<(), String> {
+    check(&Run { revisions: &REVISIONS, route: Route::Direct })
 }
 
-fn revision(arguments: &[String]) -> Result<&'static Revision, Failure> {
-    let name = match arguments {
-        [] => LATEST,
-        [option, name] if option == "--requirements" => name,
-        _ => return Err(Failure::Usage("conformance takes `--requirements REVISION` or nothing".to_owned())),
-    };
-    find(name).ok_or_else(|| {
-        let known: Vec<&str> = REVISIONS.iter().map(|revision| revision.name).collect();
-        Failure::Usage(format!("the suite has no requirements of `{name}`, only of {}", known.join(", ")))
+impl Run {
+    fn parse(arguments: &[String]) -> Result<Self, Failure> {
+        let mut run = Self { revisions: &REVISIONS, route: Route::Direct };
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match (argument.as_str(), arguments.as_slice().first()) {
+                ("--behind-proxy", _) => run.route = Route::BehindProxy,
+                ("--requirements", Some(name)) => {
+                    run.revisions = revision(name)?;
+                    arguments.next();
+                }
+                _ => {
+                    let usage = "conformance takes `--requirements REVISION` and `--behind-proxy`";
+                    return Err(Failure::Usage(usage.to_owned()));
+                }
+            }
+        }
+        Ok(run)
+    }
+}
+
+fn revision(name: &str) -> Result<&'static [Revision], Failure> {
+    REVISIONS.chunks(1).find(|known| known.iter().any(|known| known.name == name)).ok_or_else(|| {
+        let known = REVISIONS.map(|known| known.name).join(", ");
+        Failure::Usage(format!("the suite has no requirements of `{name}`, only of {known}"))
     })
 }
 
-fn find(name: &str) -> Option<&'static Revision> {
-    REVISIONS.iter().find(|revision| revision.name == name)
+fn check(run: &Run) -> Result<(), String> {
+    let packages = npm::installed("conformance")?;
+    let program = built("duplexer-conformance", "everything-server")?;
+    match run.route {
+        Route::Direct => {
+            let server = Server::start(&program, &["0"])?;
+            check_at(server.url(), &packages, run.revisions)
+        }
+        Route::BehindProxy => {
+            let proxy = built("duplexer-conformance", "reverse-proxy")?;
+            let port = free_port()?;
+            let public = format!("http://127.0.0.1:{port}");
+            let server = Server::start(&program, &["0", &public, INTERNAL_HOST])?;
+            let address = server.url().trim_start_matches("http://").trim_end_matches("/mcp");
+            let proxy = Server::start(&proxy, &[&port, address, INTERNAL_HOST])?;
+            check_at(&format!("{}/mcp", proxy.url()), &packages, run.revisions)
+        }
+    }
 }
 
-fn check(revision: &Revision) -> Result<(), String> {
-    let packages = npm::installed("conformance")?;
-    let server = Server::start(&built("duplexer-conformance", "everything-server")?, &["0"])?;
+/// A port that nobody listens on: the server must know the proxy's before the proxy can know the server's.
+fn free_port() -> Result<String, String> {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.map(|address| address.port().to_string()).map_err(|error| format!("no port is free: {error}"))
+}
+
+/// All revisions at once: a server that serves both eras does not have one to itself.
+fn check_at(url: &str, packages: &Packages, revisions: &[Revision]) -> Result<(), String> {
+    let verdicts: Vec<_> = thread::scope(|scope| {
+        let running: Vec<_> =
+            revisions.iter().map(|revision| scope.spawn(|| judge(url, packages, revision))).collect();
+        let ended = running.into_iter().map(ScopedJoinHandle::join);
+        ended.map(|verdict| verdict.unwrap_or_else(|_| Err("the run has panicked".to_owned()))).collect()
+    });
+    verdicts.into_iter().collect()
+}
+
+fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), String> {
     let results = target().join("conformance").join(revision.name);
     forget(&results)?;
     let mut suite = packages.node(packages.file(SUITE));
-    suite.args(["server", "--url", server.url(), "--requirements", revision.name, "--output-dir"]);
+    suite.args(["server", "--url", url, "--requirements", revision.name, "--output-dir"]);
     let output = said(suite.arg(&results))?;
     let report = Report::read(&output, &results);
-    print!("{report}");
-    let verdict = report.verdict(revision.scored);
-    if verdict.is_err() {
-        report.explain(&results);
-        println!("the whole story: {}", results.display());
-    }
-    verdict
+    let verdict = report.verdict(revision.scored, revision.unscored);
+    let story = match &verdict {
+        Ok(()) => String::new(),
+        Err(_) => format!("{}the whole story: {}\n", report.complaints(&results), results.display()),
+    };
+    // In one piece: the revisions run side by side.
+    print!("\n{}: {report}{story}", revision.name);
+    verdict.map_err(|reason| format!("{}: {reason}", revision.name))
 }
 
 /// Results of an earlier run must not explain this one.
@@ -94,16 +161,32 @@ fn said(suite: &mut Command) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, revision};
+    use super::{Failure, Route, Run};
 
-    #[test]
-    fn a_revision_without_requirements_is_a_usage_error() {
-        let outcome = revision(&["--requirements".to_owned(), "2024-11-05".to_owned()]);
-        assert!(matches!(outcome, Err(Failure::Usage(message)) if message.contains("2026-07-28")));
+    fn parse(line: &str) -> Result<Run, Failure> {
+        Run::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
-    fn the_latest_revision_is_meant_if_none_is_named() {
-        assert!(revision(&[]).is_ok_and(|revision| revision.name == "2026-07-28" && revision.scored == 37));
+    fn a_revision_without_requirements_is_a_usage_error() {
+        let outcome = parse("--requirements 2024-11-05");
+        assert!(matches!(outcome, Err(Failure::Usage(message)) if message.contains("2026-07-28")));
+        assert!(matches!(parse("--requirements"), Err(Failure::Usage(_))));
+        assert!(matches!(parse("--fast"), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn every_revision_is_meant_if_none_is_named() {
+        let names =
+            |line| parse(line).map(|run| run.revisions.iter().map(|revision| revision.name).collect());
+        assert_eq!(names(""), Ok(vec!["2025-11-25", "2026-07-28"]));
+        assert_eq!(names("--requirements 2025-11-25"), Ok(vec!["2025-11-25"]));
+    }
+
+    #[test]
+    fn the_proxy_is_in_the_way_only_if_asked_for() {
+        let route = |line| parse(line).map(|run| run.route);
+        assert_eq!(route("--requirements 2025-11-25 --behind-proxy"), Ok(Route::BehindProxy));
+        assert_eq!(route("--requirements 2025-11-25"), Ok(Route::Direct));
     }
 }

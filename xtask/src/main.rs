@@ -17,6 +17,7 @@ mod npm;
 mod process;
 mod requirements;
 mod server;
+mod soak;
 mod test;
 mod tidy;
 
@@ -69,9 +70,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance [--requirements R]",
-        about: "the official conformance suite against our server, for a revision (2026-07-28); needs npm",
+        usage: "conformance [--requirements R] [--behind-proxy]",
+        about: "the official conformance suite against our server, for one revision or all; needs npm",
         run: conformance::command,
+    },
+    Command {
+        name: "soak",
+        usage: "soak [--requests N]",
+        about: "sessions by the thousand against a release build, and what they leave behind in its memory",
+        run: soak::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];
@@ -116,7 +123,7 @@ fn help(arguments: &[String]) -> Result<(), Failure> {
 
 fn help_text() -> String {
     let lines =
-        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<30}{}", command.usage, command.about));
+        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<48}{}", command.usage, command.about));
     format!("commands:{}", lines.collect::<String>())
 }
 

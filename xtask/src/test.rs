@@ -61,7 +61,7 @@ impl Action {
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
             Self::TypeScript => interop::typescript(),
-            Self::Conformance => conformance::latest(),
+            Self::Conformance => conformance::every_revision(),
         }
     }
 

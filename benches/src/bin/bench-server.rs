@@ -1,13 +1,14 @@
 //! The server that load generators measure, written as a user would write it.
 //!
-//! Usage: `bench-server stdio`, `bench-server http PORT`. It offers what comparable servers of other SDKs offer: a few
-//! small tools, fifty that only make the list long, and a resource of any size.
+//! Usage: `bench-server stdio`, `bench-server http PORT [--stateless] [--session-idle SECONDS]`. It offers what comparable
+//! servers of other SDKs offer: a few small tools, fifty that only make the list long, and a resource of any size.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use duplexer::prelude::*;
-use duplexer_http::StreamableHttp;
+use duplexer_core::transport::signal::ShutdownSignals;
+use duplexer_http::{Builder, Handshake, ServeError, StreamableHttp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -110,13 +111,40 @@ async fn alloc_stats() -> Content {
 fn run(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
         [transport] if transport == "stdio" => Ok(run_stdio(&build()?)?),
-        [transport, port, ..] if transport == "http" => {
+        [transport, port, options @ ..] if transport == "http" => {
             let address = ("127.0.0.1", port.parse::<u16>()?);
+            let service = configure(StreamableHttp::builder(build()?), options)?.build()?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            Ok(runtime.block_on(StreamableHttp::new(build()?).serve(address))?)
+            Ok(runtime.block_on(serve(service, address))?)
         }
-        _ => Err("usage: bench-server stdio | bench-server http PORT".into()),
+        _ => Err(USAGE.into()),
     }
+}
+
+const USAGE: &str =
+    "usage: bench-server stdio | bench-server http PORT [--stateless] [--session-idle SECONDS]";
+
+fn configure(mut service: Builder, options: &[String]) -> Result<Builder, BoxError> {
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        service = match option.as_str() {
+            "--stateless" => service.handshake(Handshake::Stateless),
+            "--session-idle" => {
+                let seconds = options.next().ok_or(USAGE)?.parse()?;
+                service.session_idle(Duration::from_secs(seconds))
+            }
+            _ => return Err(USAGE.into()),
+        };
+    }
+    // Room for what is measured with many idle streams.
+    Ok(service.max_requests(16_384))
+}
+
+async fn serve(service: StreamableHttp, address: (&str, u16)) -> Result<(), ServeError> {
+    let mut signals = ShutdownSignals::listen().map_err(ServeError::Signals)?;
+    let bound = service.bind(address).await?.max_connections(16_384);
+    bound.run(async move { signals.next().await }).await;
+    Ok(())
 }
 
 fn main() -> ExitCode {

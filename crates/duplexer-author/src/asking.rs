@@ -5,7 +5,7 @@ use duplexer_core::server::Context;
 use duplexer_types::elicitation::{ElicitAction, ElicitParams, ElicitResult, FormSchema, PrimitiveSchema};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputResponse};
-use duplexer_types::json::Json;
+use duplexer_types::json::{Json, Members};
 use duplexer_types::roots::Root;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use schemars::JsonSchema;
@@ -71,6 +71,14 @@ pub trait AskExt {
         message: &str,
     ) -> impl Future<Output = Result<Answer<T>, McpError>> + Send;
 
+    /// Asks the user to fill a form that was made by hand. Unlike [`elicit`](AskExt::elicit) it does not check the answer.
+    fn elicit_form(
+        &self,
+        key: &str,
+        message: &str,
+        form: FormSchema,
+    ) -> impl Future<Output = Result<Answer<Members>, McpError>> + Send;
+
     /// Asks the user to open a URL. An accepted answer says that the user agreed to, not that anything is done there.
     fn elicit_url(
         &self,
@@ -97,11 +105,21 @@ impl<S: Send + Sync> AskExt for Context<S> {
         message: &str,
     ) -> Result<Answer<T>, McpError> {
         let (form, made) = form::<T>()?;
+        match self.elicit_form(key, message, form).await? {
+            Answer::Accepted(content) => read(key, &Json::from(content), made).map(Answer::Accepted),
+            Answer::Declined => Ok(Answer::Declined),
+            Answer::Cancelled => Ok(Answer::Cancelled),
+        }
+    }
+
+    async fn elicit_form(
+        &self,
+        key: &str,
+        message: &str,
+        form: FormSchema,
+    ) -> Result<Answer<Members>, McpError> {
         let result = elicited(self, key, ElicitParams::form(message, form)).await?;
-        answered(result, |result| {
-            let content = result.content.ok_or_else(|| unfit(key, "it was accepted without content"))?;
-            read(key, &Json::from(content), made)
-        })
+        answered(result, |result| result.content.ok_or_else(|| unfit(key, "it was accepted without content")))
     }
 
     async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<Answer<()>, McpError> {
@@ -182,6 +200,7 @@ fn unfit(key: &str, reason: &str) -> McpError {
 
 #[cfg(test)]
 mod tests {
+    use duplexer_types::elicitation::Choice;
     use serde::Deserialize;
 
     use super::*;
@@ -192,6 +211,15 @@ mod tests {
         name: String,
         age: Option<u8>,
         size: Size,
+        colours: Vec<Colour>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    enum Colour {
+        #[schemars(title = "Like the sky")]
+        Blue,
+        #[schemars(title = "Like grass")]
+        Green,
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -211,9 +239,12 @@ mod tests {
     #[test]
     fn a_form_is_flat() {
         let (flat, _) = form::<Flat>().unwrap();
-        assert_eq!(flat.properties.len(), 3);
-        assert_eq!(flat.required.as_deref(), Some(&["name".to_owned(), "size".to_owned()][..]));
+        assert_eq!(flat.properties.len(), 4);
+        let required = ["name", "size", "colours"].map(str::to_owned);
+        assert_eq!(flat.required.as_deref(), Some(&required[..]));
         assert!(matches!(flat.properties.get("size"), Some(PrimitiveSchema::Enum(_))));
+        let Some(PrimitiveSchema::MultiSelect(colours)) = flat.properties.get("colours") else { panic!() };
+        assert_eq!(colours.choices[0], Choice::titled("Blue", "Like the sky"));
         let mistake = form::<Nested>().unwrap_err();
         let cause = std::error::Error::source(&mistake).unwrap().to_string();
         assert_eq!(cause, "Nested is not a form: 'inner' is neither text, a number, a boolean nor a choice");

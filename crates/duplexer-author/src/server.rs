@@ -32,7 +32,7 @@ pub trait ServerExt<S>: Sized {
     fn resource(self, resource: impl IntoResource<S>) -> Self;
 
     /// Offers the files of a directory: its listing under `uri`, and each file under `uri/path`. Nothing outside of it can be
-    /// read, whatever links it holds.
+    /// read, whatever links it holds, and nothing hidden (`.name`).
     #[must_use]
     fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self;
 
@@ -40,7 +40,7 @@ pub trait ServerExt<S>: Sized {
     #[must_use]
     fn prompt(self, prompt: impl IntoPrompt<S>) -> Self;
 
-    /// Speaks an extension.
+    /// Speaks an extension. One that brings a method, or anything else, that is there already fails the build.
     #[must_use]
     fn extend(self, extension: impl Extension<S>) -> Self;
 
@@ -102,7 +102,7 @@ impl<S: Any + Send + Sync> ServerExt<S> for ServerBuilder<S> {
 
     fn extend(self, extension: impl Extension<S>) -> Self {
         let builder = self.extension(extension.id().to_owned(), extension.settings());
-        extension.install(builder)
+        builder.without_replacing(|builder| extension.install(builder))
     }
 
     fn dynamic(mut self) -> Self {

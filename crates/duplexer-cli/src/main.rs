@@ -1,143 +1,66 @@
-//! The command `duplexer`. Without arguments it starts the demo server.
+//! The command `duplexer`: a demo server, and a client for the terminal. Without a verb it starts the demo.
+//!
+//! `arguments` is what can be said, `verbs` what is asked of a server over a `session` with a `target`, `show` what
+//! results look like, `questions` the way back from the server to the person. `demo` is a server like any other.
 
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to a person; over stdio it prints nothing but errors, and those to stderr"
-)]
-
+mod arguments;
 mod demo;
+mod failure;
+mod questions;
+mod session;
+mod show;
+mod target;
+mod terminal;
+mod verbs;
 
 use std::process::ExitCode;
 
-use duplexer::prelude::{BoxError, run_stdio};
-use duplexer::transport::signal::ShutdownSignals;
-use duplexer::types::methods::Method;
-use duplexer_http::StreamableHttp;
+use clap::Parser;
+use duplexer::types::version::ProtocolVersion;
 
-const USAGE: &str = "\
-Usage: duplexer [demo] [--stdio] [--port PORT]
-
-  demo          start the demo server (this is the default)
-  --stdio       serve standard input and output instead of HTTP
-  --port PORT   listen on this port of 127.0.0.1 (8000 unless told)
-  --help        print this";
-
-/// What was asked for on the command line.
-#[derive(Debug, PartialEq, Eq)]
-enum Command {
-    Stdio,
-    Http(u16),
-    Help,
-}
+use crate::arguments::{CommandLine, Request, Verb};
+use crate::failure::{Exit, Failure};
+use crate::terminal::{Terminal, print};
+use crate::verbs::Word;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let command = match parse(&arguments) {
-        Ok(command) => command,
-        Err(complaint) => {
-            eprintln!("duplexer: {complaint}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+    // What cannot be understood ends here, with the code of wrong usage.
+    let line = CommandLine::parse();
+    let done = match line.verb {
+        None => demo::serve(line.demo),
+        Some(Verb::Demo(arguments)) => demo::serve(arguments),
+        Some(Verb::List(request)) => ask(Word::List, &request),
+        Some(Verb::Call(request)) => ask(Word::Call, &request),
+        Some(Verb::Read(request)) => ask(Word::Read, &request),
+        Some(Verb::Prompt(request)) => ask(Word::Prompt, &request),
+        Some(Verb::Complete(request)) => ask(Word::Complete, &request),
+        Some(Verb::Listen(request)) => ask(Word::Listen, &request),
+        Some(Verb::Ping(request)) => ask(Word::Ping, &request),
+        Some(Verb::Version) => version(),
     };
-    match carry_out(&command) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("duplexer: {}", chain(&*error));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn parse(arguments: &[String]) -> Result<Command, String> {
-    let mut command = Command::Http(8000);
-    let mut rest = arguments.iter().map(String::as_str).peekable();
-    rest.next_if_eq(&"demo");
-    while let Some(argument) = rest.next() {
-        match argument {
-            "--stdio" => command = Command::Stdio,
-            "--port" => {
-                let port = rest.next().ok_or("--port needs a number")?;
-                command = Command::Http(port.parse().map_err(|_| format!("`{port}` is not a port"))?);
+        Err(failure) => {
+            if let Some(line) = failure.line() {
+                Terminal::new().note(&format!("duplexer: {line}"));
             }
-            "--help" | "-h" => return Ok(Command::Help),
-            other => return Err(format!("`{other}` is not understood")),
+            failure.code()
         }
     }
-    Ok(command)
 }
 
-fn carry_out(command: &Command) -> Result<(), BoxError> {
-    match command {
-        Command::Help => println!("{USAGE}"),
-        Command::Stdio => run_stdio(&demo::server()?)?,
-        Command::Http(port) => serve(*port)?,
-    }
+fn ask(word: Word, request: &Request) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(Exit::Connect, error.to_string()))?;
+    let done = runtime.block_on(verbs::run(word, request));
+    // A line that nobody has typed yet is not worth waiting for.
+    runtime.shutdown_background();
+    done
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a verb like the others")]
+fn version() -> Result<(), Failure> {
+    let revisions: Vec<_> = ProtocolVersion::ALL.iter().map(|version| version.as_str()).collect();
+    print(&format!("duplexer {} (MCP {})", env!("CARGO_PKG_VERSION"), revisions.join(", ")));
     Ok(())
-}
-
-fn serve(port: u16) -> Result<(), BoxError> {
-    let server = demo::server()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let service = StreamableHttp::new(server);
-        let bound = service.bind(("127.0.0.1", port)).await.map_err(|error| busy(port, error))?;
-        println!("{}", welcome(port));
-        let mut signals = ShutdownSignals::listen()?;
-        bound.run(async move { signals.next().await }).await;
-        Ok(())
-    })
-}
-
-fn busy(port: u16, error: impl std::error::Error + Send + Sync + 'static) -> BoxError {
-    let hint =
-        format!("127.0.0.1:{port} cannot be listened on; another port: duplexer demo --port {}", port ^ 1);
-    format!("{hint} ({})", chain(&error)).into()
-}
-
-fn welcome(port: u16) -> String {
-    let (call, list, ping) = (Method::ToolsCall, Method::ToolsList, Method::Ping);
-    format!(
-        "\
-The demo server listens at http://127.0.0.1:{port}/mcp and speaks every revision of MCP:
-2026-07-28 with self-contained requests, the older ones without sessions. Ctrl-C ends it.
-
-Try it:
-  curl -s http://127.0.0.1:{port}/mcp -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' \\
-    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{call}\",\"params\":{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}}}'
-  npx @modelcontextprotocol/inspector --cli http://127.0.0.1:{port}/mcp --transport http --method {list}
-  echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{ping}\"}}' | cargo run --release -- --stdio"
-    )
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_line_is_understood_or_complained_about() {
-        let check = |line: &str, expected: Result<Command, &str>| {
-            let words: Vec<String> = line.split_whitespace().map(Into::into).collect();
-            assert_eq!(parse(&words), expected.map_err(Into::into), "{line}");
-        };
-        check("", Ok(Command::Http(8000)));
-        check("demo", Ok(Command::Http(8000)));
-        check("demo --port 8001", Ok(Command::Http(8001)));
-        check("--stdio", Ok(Command::Stdio));
-        check("demo --help", Ok(Command::Help));
-        check("--port", Err("--port needs a number"));
-        check("--port x", Err("`x` is not a port"));
-        check("serve", Err("`serve` is not understood"));
-    }
 }

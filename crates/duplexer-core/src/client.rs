@@ -129,6 +129,11 @@ impl Client {
         self.0.run.end().await
     }
 
+    /// Until the connection is gone, whoever has ended it. For those who only listen.
+    pub async fn closed(&self) {
+        self.0.run.ended().await;
+    }
+
     /// The revision that is spoken.
     pub fn protocol_version(&self) -> ProtocolVersion {
         self.0.session.version

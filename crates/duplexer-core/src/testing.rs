@@ -19,7 +19,7 @@ use crate::dispatch::{DirectDispatcher, DispatchOptions};
 use crate::server::{Running, Server, StartError, StreamServer, serve_dispatcher};
 use crate::transport::memory;
 
-pub use transcript::{Recorded, Transcript};
+pub use transcript::Transcript;
 
 /// How long a server may take to end after its client has gone.
 const GRACE: Duration = Duration::from_secs(2);
@@ -81,7 +81,7 @@ impl TestClient {
             }
         });
         let transcript = Transcript::default();
-        let client = Client::connect(Recorded::new(ours, transcript.clone()), options).await;
+        let client = Client::connect(transcript.of(ours), options).await;
         match client {
             Ok(client) => Ok(Self { client, transcript, running, serving }),
             Err(error) => {

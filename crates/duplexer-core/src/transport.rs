@@ -16,6 +16,7 @@ pub mod memory;
 pub mod signal;
 #[cfg(unix)]
 pub mod stdio;
+mod tap;
 #[cfg(test)]
 mod testing;
 
@@ -28,6 +29,7 @@ use bytestring::ByteString;
 
 pub use frames::{Frames, Hints};
 pub use headers::{HeaderSource, Headers};
+pub use tap::{Passing, Tap};
 
 /// A duplex of frames.
 ///

@@ -14,8 +14,14 @@ pub(crate) fn run(
     expand: impl FnOnce(&Options, ItemFn) -> syn::Result<TokenStream>,
 ) -> TokenStream {
     let expanded =
-        syn::parse2::<Options>(options).and_then(|options| expand(&options, syn::parse2(function)?));
+        syn::parse2::<Options>(options).and_then(|options| expand(&options, free_function(function)?));
     expanded.unwrap_or_else(|error| error.to_compile_error())
+}
+
+/// Only functions can be any of the three.
+fn free_function(item: TokenStream) -> syn::Result<ItemFn> {
+    let problem = "this belongs on a function: `#[tool]`, `#[prompt]` and `#[resource(\"..\")]` make one part of a server";
+    syn::parse2(item).map_err(|error| syn::Error::new(error.span(), problem))
 }
 
 const TOOL: Wanted = Wanted {

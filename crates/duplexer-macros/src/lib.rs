@@ -26,11 +26,16 @@ use proc_macro::TokenStream;
 /// assert_eq!(add(1, 2).await, 3);
 /// ```
 ///
+/// What `add` names from here on is a unit struct, which is what `.tool(add)` takes. It can still be called like the function
+/// it was: it dereferences to a function pointer, so `add(1, 2).await` works everywhere, in tests for example, and
+/// `*add` is that pointer where somebody wants one. The future is boxed. As a struct it also occupies its name among
+/// types; a tool with another name than its function's has `name = ".."`.
+///
 /// The function's name is the tool's, its documentation the tool's description, its parameters the tool's arguments. A
 /// first parameter of type `Context<S>` (or one marked `#[cx]`) is the context.
 ///
 /// Options: `name = "..", title = "..", description = "..", timeout = seconds, read_only, destructive, idempotent,
-/// closed_world, blocking`. A blocking tool is a plain `fn`.
+/// closed_world, check_output, blocking`. A blocking tool is a plain `fn`.
 ///
 /// Parameters: documentation, `#[default(expression)]` or `#[default]`, `#[header("Name")]`, and any `#[serde(..)]` or
 /// `#[schemars(..)]` attribute. `Option<T>` may be left out.
@@ -40,6 +45,16 @@ pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
 }
 
 /// Makes an async function a prompt: its parameters are the prompt's arguments, its result the messages.
+///
+/// ```ignore
+/// /// Asks for a review.
+/// #[prompt]
+/// async fn review(code: String, #[complete(languages)] language: Option<String>) -> String {
+///     format!("Review this {}: {code}", language.unwrap_or_default())
+/// }
+/// ```
+///
+/// As with [`macro@tool`], what the name stands for is a unit struct that can still be called.
 ///
 /// Options: `name = "..", title = "..", description = ".."`. On a parameter, `#[complete(function)]` names an async
 /// function that suggests values.
@@ -55,6 +70,8 @@ pub fn prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 /// #[resource("db://{table}/{id}")]
 /// async fn row(cx: Context<Db>, table: String, id: u64) -> Result<String, ResourceError> { .. }
 /// ```
+///
+/// As with [`macro@tool`], what the name stands for is a unit struct that can still be called.
 ///
 /// Options after the URI: `name = "..", title = "..", description = "..", mime_type = ".."`. On a parameter,
 /// `#[complete(function)]` names an async function that suggests values.

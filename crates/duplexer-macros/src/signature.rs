@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
+use syn::spanned::Spanned as _;
 use syn::{Attribute, Error, Expr, FnArg, Ident, ItemFn, Pat, Path, PathArguments, Type};
 
 /// A function, taken apart.
@@ -79,6 +80,10 @@ impl Signature {
                     if place == 0 && is_context(&mut argument.attrs, &argument.ty) {
                         context = Some(Context::of(&argument.ty));
                     } else {
+                        if context.is_none() && is_called_context(&argument.ty) {
+                            let problem = "the context is the first parameter, and owned: `cx: Context<State>` or `cx: Context`";
+                            return Err(wanted.error(argument.ty.span(), problem));
+                        }
                         parameters.push(Parameter::read(argument, wanted)?);
                     }
                 }
@@ -110,8 +115,16 @@ impl Context {
 fn is_context(attributes: &mut Vec<Attribute>, ty: &Type) -> bool {
     let before = attributes.len();
     attributes.retain(|attribute| !attribute.path().is_ident("cx"));
-    let named = matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Context"));
-    named || attributes.len() < before
+    let owned = !matches!(ty, Type::Reference(_));
+    (owned && is_called_context(ty)) || attributes.len() < before
+}
+
+fn is_called_context(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(reference) => is_called_context(&reference.elem),
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
+        _ => false,
+    }
 }
 
 impl Parameter {
@@ -120,7 +133,7 @@ impl Parameter {
             Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
             other => {
                 let problem = "a parameter is a name here: clients must know what to call it";
-                return Err(wanted.error(syn::spanned::Spanned::span(other), problem));
+                return Err(wanted.error(other.span(), problem));
             }
         };
         if let Type::Reference(reference) = &*argument.ty {

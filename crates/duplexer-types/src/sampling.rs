@@ -83,6 +83,13 @@ model! {
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 pub struct Blocks(pub Vec<SamplingContent>);
 
+impl Blocks {
+    /// What of it is text.
+    pub fn text(&self) -> String {
+        self.0.iter().filter_map(SamplingContent::as_text).collect()
+    }
+}
+
 impl From<SamplingContent> for Blocks {
     fn from(block: SamplingContent) -> Self {
         Self(vec![block])
@@ -245,5 +252,18 @@ open_enum! {
         MaxTokens = "maxTokens",
         /// It wants something done.
         ToolUse = "toolUse",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Blocks, SamplingContent, ToolUseContent};
+    use crate::json::Json;
+
+    #[test]
+    fn the_text_of_a_message_is_the_text_of_its_blocks() {
+        let tool = SamplingContent::ToolUse(ToolUseContent::new("1", "look", Json::object()));
+        let said = Blocks(vec![SamplingContent::text("Hello, "), tool, SamplingContent::text("world")]);
+        assert_eq!(said.text(), "Hello, world");
     }
 }

@@ -127,8 +127,12 @@ fn manifest(text: &str) -> Result<Vec<(String, Option<Reason>)>, String> {
     Ok(listed)
 }
 
-/// `RUN-05`, or `P-RPC-5` for a row of the specification.
+/// `RUN-05`, `P-RPC-5` for a row of the specification, `R-S30` for a case of an attack.
 pub(crate) fn is_id(word: &str) -> bool {
+    if let Some(case) = word.strip_prefix("R-") {
+        let number = case.strip_prefix(['S', 'H', 'M']).unwrap_or_default();
+        return (2..=3).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+    }
     let (digits, name) = match word.strip_prefix("P-") {
         Some(row) => (1..=2, row),
         None => (2..=2, word),

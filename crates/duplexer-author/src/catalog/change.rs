@@ -101,6 +101,24 @@ impl<S: Any + Send + Sync> Edit<S> {
         let run = Box::new(Bound { run: tool.run, slot: self.slot });
         let mut entry = entry(tool.draft, run)?;
         entry.join(self.scope, &self.prefix)?;
+        match self.snapshot.missing_view(&entry) {
+            Some(fault) => Err(fault),
+            None => Ok(entry),
+        }
+    }
+
+    fn prompt(&self, prompt: impl IntoPrompt<S>) -> Result<PromptEntry, CatalogError> {
+        let mut entry = PromptEntry::new(prompt.into_prompt().bind(self.slot))?;
+        entry.join(self.scope, &self.prefix)?;
+        Ok(entry)
+    }
+
+    fn resource(&self, resource: impl IntoResource<S>) -> Result<AnyEntry, CatalogError> {
+        let mut entry = AnyEntry::new(resource.into_resource().bind(self.slot))?;
+        match &mut entry {
+            AnyEntry::Single(entry) => entry.join(self.scope, &self.prefix)?,
+            AnyEntry::Template(entry) => entry.join(self.scope, &self.prefix)?,
+        }
         Ok(entry)
     }
 
@@ -120,24 +138,33 @@ impl<S: Any + Send + Sync> Edit<S> {
 
     /// Offers one more prompt.
     pub fn add_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
-        let mut prompt = PromptEntry::new(prompt.into_prompt().bind(self.slot))?;
-        prompt.join(self.scope, &self.prefix)?;
-        self.snapshot.prompts.add(prompt)?;
+        self.snapshot.prompts.add(self.prompt(prompt)?)?;
+        self.touched.prompts = true;
+        Ok(())
+    }
+
+    /// Puts a prompt in the place of the one with its name, or offers it as one more.
+    pub fn replace_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
+        self.snapshot.prompts.replace(self.prompt(prompt)?)?;
         self.touched.prompts = true;
         Ok(())
     }
 
     /// Offers one more resource, or template.
     pub fn add_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
-        match AnyEntry::new(resource.into_resource().bind(self.slot))? {
-            AnyEntry::Single(mut entry) => {
-                entry.join(self.scope, &self.prefix)?;
-                self.snapshot.resources.add(entry)?;
-            }
-            AnyEntry::Template(mut entry) => {
-                entry.join(self.scope, &self.prefix)?;
-                self.snapshot.templates.add(entry)?;
-            }
+        match self.resource(resource)? {
+            AnyEntry::Single(entry) => self.snapshot.resources.add(entry)?,
+            AnyEntry::Template(entry) => self.snapshot.templates.add(entry)?,
+        }
+        self.touched.resources = true;
+        Ok(())
+    }
+
+    /// Puts a resource, or a template, in the place of the one with its URI, or offers it as one more.
+    pub fn replace_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
+        match self.resource(resource)? {
+            AnyEntry::Single(entry) => self.snapshot.resources.replace(entry)?,
+            AnyEntry::Template(entry) => self.snapshot.templates.replace(entry)?,
         }
         self.touched.resources = true;
         Ok(())

@@ -108,7 +108,7 @@ impl Part for CatalogPart {
         if let Some(fault) = self.fault {
             return Err(fault.into());
         }
-        if let Some(fault) = self.snapshot.missing_view() {
+        if let Some(fault) = self.snapshot.tools.items().find_map(|tool| self.snapshot.missing_view(tool)) {
             return Err(fault.into());
         }
         let offers = if self.dynamic { Offers::EVERYTHING } else { Offers::of(&self.snapshot) };
@@ -132,19 +132,18 @@ impl Part for CatalogPart {
 }
 
 impl Snapshot {
-    /// A tool whose view is not there, or is none.
-    fn missing_view(&self) -> Option<CatalogError> {
-        self.tools.items().find_map(|entry| {
-            let view = entry.view.as_ref()?;
-            let reason = match self.resources.get(view).map(|page| page.mime_type()) {
-                Some(Some(apps::MIME_TYPE)) => return None,
-                Some(other) => {
-                    format!("its view '{view}' is of the type {other:?}, not '{}'", apps::MIME_TYPE)
-                }
-                None => format!("its view '{view}' is not registered: add it with `Apps::view`"),
-            };
-            Some(CatalogError::Schema { tool: entry.tool.name.clone(), reason })
-        })
+    /// What is wrong with the view of a tool: it is not there, or is none.
+    pub(crate) fn missing_view(&self, entry: &ToolEntry) -> Option<CatalogError> {
+        let view = entry.view.as_ref()?;
+        let reason = match self.resources.get(view).map(|page| page.mime_type()) {
+            Some(Some(apps::MIME_TYPE)) => return None,
+            Some(other) => {
+                let other = other.unwrap_or("unknown");
+                format!("its view '{view}' is of the type '{other}', not '{}'", apps::MIME_TYPE)
+            }
+            None => format!("its view '{view}' is not registered: add it with `Apps::view`"),
+        };
+        Some(CatalogError::Schema { tool: entry.tool.name.clone(), reason })
     }
 }
 

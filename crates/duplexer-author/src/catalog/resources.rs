@@ -9,7 +9,7 @@ use duplexer_core::server::{Context, Outcome, States};
 use duplexer_types::jsonrpc;
 use duplexer_types::methods::Method;
 use duplexer_types::resource::{
-    ListResourceTemplatesResult, ListResourcesResult, Resource, ResourceTemplate,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceTemplate,
 };
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{CacheScope, result_type};
@@ -199,9 +199,18 @@ struct Params<'a> {
 /// Answers `resources/read`: an exact URI first, then templates in the order of their registration.
 pub(crate) fn read(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
     match start(catalog, cx) {
+        // What one caller may read is not for others to keep.
+        Ok(reading) if catalog.scopes.hide() => Box::pin(async move { reading.await.map(private) }),
         Ok(reading) => reading,
         Err(error) => Box::pin(std::future::ready(Err(error))),
     }
+}
+
+fn private(mut outcome: Outcome) -> Outcome {
+    if let Some(result) = outcome.downcast_mut::<ReadResourceResult>() {
+        result.cache_scope = Some(CacheScope::Private);
+    }
+    outcome
 }
 
 fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {

@@ -68,6 +68,9 @@ pub(crate) async fn read_file(path: &Path) -> io::Result<Loaded> {
 
 /// A file below a directory, or the listing of a directory there, with the media type its name suggests.
 pub(crate) async fn read_below(base: &Path, relative: &str) -> io::Result<Below> {
+    if relative.split(['/', '\\']).any(is_hidden) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     let path = crate::path::join(base, relative).await?;
     if tokio::fs::metadata(&path).await?.is_dir() {
         return list_directory(&path).await.map(|entries| Below::Directory(AsJson(entries)));
@@ -101,13 +104,18 @@ pub(crate) struct Entry {
     size: Option<u64>,
 }
 
+/// What is not listed is not read either. `.` and `..` are ways, not names.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.') && name != "." && name != ".."
+}
+
 /// The entries of a directory by name, without hidden ones.
 pub(crate) async fn list_directory(path: &Path) -> io::Result<Vec<Entry>> {
     let mut reading = tokio::fs::read_dir(path).await?;
     let mut entries = Vec::new();
     while let Some(entry) = reading.next_entry().await? {
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if name.starts_with('.') {
+        if is_hidden(&name) {
             continue;
         }
         let about = entry.metadata().await?;

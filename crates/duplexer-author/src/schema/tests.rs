@@ -58,6 +58,30 @@ fn an_input_schema_is_plain() {
     assert!(places.is_sorted(), "fields stay in the order of their declaration: {text}");
 }
 
+/// P-ELI-4: titles are spelled as forms spell them, and everywhere else they are still a schema.
+#[test]
+fn choices_keep_their_titles() {
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Size {
+        #[schemars(title = "As small as can be")]
+        Small,
+        /// Needs a van.
+        Large,
+    }
+    assert_eq!(
+        of_input::<Size>().value,
+        json!({
+            "type": "string",
+            "oneOf": [
+                { "const": "small", "title": "As small as can be" },
+                { "const": "large", "title": "large" },
+            ],
+            "description": "- large: Needs a van.",
+        })
+    );
+}
+
 #[test]
 fn demands_beyond_the_type_are_noticed() {
     #[derive(Deserialize, JsonSchema)]

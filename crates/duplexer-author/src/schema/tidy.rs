@@ -102,38 +102,63 @@ fn bounds(format: &str) -> (Option<i64>, Option<i64>) {
     }
 }
 
-/// Choices with a description each are several schemas; as one `enum` everybody understands them.
+/// Choices with a description each are several schemas; as one `enum` everybody understands them. Where they have titles
+/// they stay several, each of nothing but a value and its title, which is how forms spell them.
 fn one_enum(schema: &mut Map<String, Value>) {
     let Some(Value::Array(forms)) = schema.get("oneOf") else { return };
-    let mut choices = Vec::new();
-    let mut remarks = Vec::new();
-    for form in forms {
-        let Some(form) = form.as_object() else { return };
-        let known = |key: &String| matches!(key.as_str(), "type" | "enum" | "const" | "description");
-        if form.get("type").and_then(Value::as_str) != Some("string") || !form.keys().all(known) {
-            return;
-        }
-        let here: Vec<Value> = match (form.get("const"), form.get("enum")) {
-            (Some(choice), None) => vec![choice.clone()],
-            (None, Some(Value::Array(some))) => some.clone(),
-            _ => return,
-        };
-        if let (Some(remark), [Value::String(choice)]) =
-            (form.get("description").and_then(Value::as_str), &*here)
-        {
-            remarks.push(format!("- {choice}: {remark}"));
-        }
-        choices.extend(here);
+    let Some(forms) = forms.iter().map(alternatives).collect::<Option<Vec<_>>>() else { return };
+    let remarks: Vec<String> = forms.iter().filter_map(remark).collect();
+    let is_titled = forms.iter().any(|form| form.title.is_some());
+    if is_titled {
+        schema.insert("oneOf".into(), forms.iter().flat_map(titled).collect());
+    } else {
+        schema.insert("enum".into(), forms.iter().flat_map(|form| form.values.clone()).collect());
+        schema.remove("oneOf");
     }
-    schema.remove("oneOf");
     schema.insert("type".into(), "string".into());
-    schema.insert("enum".into(), choices.into());
     if !remarks.is_empty() {
         let before = schema.get("description").and_then(Value::as_str);
         let lines: Vec<&str> = before.into_iter().chain(remarks.iter().map(String::as_str)).collect();
         let description = lines.join("\n");
         schema.insert("description".into(), description.into());
     }
+}
+
+/// Some of the choices of an enum, with what is said about them.
+struct Alternatives {
+    values: Vec<Value>,
+    title: Option<String>,
+    description: Option<String>,
+}
+
+/// The choices that a schema is, if it is nothing else.
+fn alternatives(form: &Value) -> Option<Alternatives> {
+    let form = form.as_object()?;
+    let known = |key: &String| matches!(key.as_str(), "type" | "enum" | "const" | "title" | "description");
+    if form.get("type").and_then(Value::as_str) != Some("string") || !form.keys().all(known) {
+        return None;
+    }
+    let values = match (form.get("const"), form.get("enum")) {
+        (Some(choice), None) => vec![choice.clone()],
+        (None, Some(Value::Array(some))) => some.clone(),
+        _ => return None,
+    };
+    let text = |keyword| form.get(keyword).and_then(Value::as_str).map(Into::into);
+    Some(Alternatives { values, title: text("title"), description: text("description") })
+}
+
+fn remark(form: &Alternatives) -> Option<String> {
+    match (&form.description, &*form.values) {
+        (Some(remark), [Value::String(choice)]) => Some(format!("- {choice}: {remark}")),
+        _ => None,
+    }
+}
+
+fn titled(form: &Alternatives) -> impl Iterator<Item = Value> {
+    form.values.iter().map(|value| {
+        let title = form.title.clone().map_or_else(|| value.clone(), Value::from);
+        serde_json::json!({ "const": value, "title": title })
+    })
 }
 
 /// What may be left out need not be nullable too.

@@ -64,8 +64,14 @@ impl<O: ToolOutput<Via>, Via> Expected<O, Via> {
             Ok(Output(Returning::Outcome(outcome))) => return Ok(outcome),
             Ok(Output(Returning::Result(result))) => {
                 match &result.structured_content {
-                    Some(content) if !result.is_error.unwrap_or(false) => self.check(content)?,
-                    _ => {}
+                    _ if result.is_error == Some(true) => {}
+                    Some(content) => self.check(content)?,
+                    None if self.checker.is_some() => {
+                        return Err(McpError::internal(
+                            "a tool with an output schema gives nothing structured",
+                        ));
+                    }
+                    None => {}
                 }
                 result
             }
@@ -225,5 +231,44 @@ pub(crate) fn told(error: ToolError) -> Result<Outcome, McpError> {
     match error.into_failure() {
         Failure::Told(result) => Ok(Outcome::of(result)),
         Failure::Protocol(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use duplexer_core::testing::TestClient;
+    use duplexer_types::tool::CallToolParams;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{Server, ServerExt, Tool};
+
+    /// Peers B32: when all threads of blocking tools are taken, the next call waits, and delays nobody else.
+    ///
+    /// The paused clock moves on only when nothing runs, on no thread either: an hour passes because the tool waits.
+    #[tokio::test(start_paused = true)]
+    async fn blocking_tools_wait_for_a_thread() {
+        let ran = Arc::new(AtomicBool::new(false));
+        let begun = Arc::clone(&ran);
+        let server = Server::builder("test")
+            .tool(Tool::new("block").blocking(move || begun.store(true, Ordering::SeqCst)))
+            .tool(Tool::new("quick").handler(|| async {}))
+            .build()
+            .unwrap();
+        let client = TestClient::new(&server).await.unwrap();
+        let call = async |name: &str| client.call_tool(CallToolParams::new(name)).await;
+        let all = u32::try_from(BLOCKING.available_permits()).unwrap();
+        assert!(all >= 32);
+        let taken = BLOCKING.acquire_many(all).await.unwrap();
+        assert!(timeout(Duration::from_secs(3600), call("block")).await.is_err());
+        assert!(!ran.load(Ordering::SeqCst));
+        call("quick").await.unwrap();
+        drop(taken);
+        call("block").await.unwrap();
+        assert!(ran.load(Ordering::SeqCst));
+        client.close().await;
     }
 }

@@ -6,11 +6,15 @@ use std::sync::{Arc, Mutex};
 use duplexer::{Answer, AskExt, Context, Server, ServerExt, Tool, ToolError};
 use duplexer_core::client::ClientOptions;
 use duplexer_core::testing::TestClient;
+use duplexer_types::annotations::Role;
 use duplexer_types::capabilities::ElicitationCapability;
-use duplexer_types::elicitation::{ElicitParams, ElicitResult};
+use duplexer_types::elicitation::{
+    ElicitParams, ElicitResult, FormSchema, NumberKind, NumberSchema, PrimitiveSchema,
+};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, Members};
 use duplexer_types::roots::{ListRootsResult, Root};
+use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult, SamplingMessage};
 use duplexer_types::version::Era;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,6 +62,13 @@ fn asked(era: Era, log: &Arc<Mutex<Vec<String>>>) -> ClientOptions {
             }
         })
         .elicitation_capability(capability)
+        .on_sampling(|params| {
+            let asked = format!("{:?}", params.messages);
+            async move {
+                let said = if asked.contains("capital") { "Oslo" } else { "?" };
+                Ok(CreateMessageResult::new(Role::Assistant, said, "small"))
+            }
+        })
         .on_roots(|| async { Ok(ListRootsResult::new([Root::new("file:///work")])) })
 }
 
@@ -142,6 +153,11 @@ async fn users_may_decline_or_go_away() {
             let answer = cx.elicit_url("pay", "Pay first.", "https://example.com/pay").await?;
             Ok::<_, ToolError>(format!("{answer:?}"))
         }))
+        .tool(Tool::new("sample").handler(|cx: Context| async move {
+            let question = SamplingMessage::user("What is the capital of Norway?");
+            let said = cx.sample("capital", CreateMessageParams::new([question], 10_u64)).await?;
+            Ok::<_, ToolError>(format!("{} {:?}", said.model, said.content))
+        }))
         .tool(
             Tool::new("roots")
                 .handler(|cx: Context| async move { Ok::<_, ToolError>(cx.roots().await?.remove(0).uri) }),
@@ -155,6 +171,8 @@ async fn users_may_decline_or_go_away() {
         assert_eq!((needs.is_error, text(&needs)), (Some(true), "The user declined to answer."));
         assert_eq!(text(&call(client, "pay", json!({})).await), "Accepted(())");
         assert_eq!(text(&call(client, "roots", json!({})).await), "file:///work");
+        let sampled = call(client, "sample", json!({})).await;
+        assert!(text(&sampled).starts_with("small") && text(&sampled).contains("Oslo"), "{sampled:?}");
     })
     .await;
 }
@@ -172,6 +190,24 @@ async fn an_answer_that_does_not_follow_its_form_is_refused() {
         let error = refusal(try_call(client, "age", json!({})).await);
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
         assert!(error.message.contains("/age: expected at least 1, got 0"), "{}", error.message);
+    })
+    .await;
+}
+
+/// P-ELI-4: a form that no type has can be made by hand, and its answer is what the user wrote.
+#[tokio::test]
+async fn a_form_can_be_made_by_hand() {
+    let server = Server::builder("test")
+        .tool(Tool::new("age").handler(|cx: Context| async move {
+            let age = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer));
+            let form = FormSchema::new(Members::new().with("age", age));
+            let content = cx.elicit_form("age", "nonsense?", form).await?.accepted()?;
+            Ok::<_, ToolError>(content.get("age").map_or("none", Json::as_str).to_owned())
+        }))
+        .build()
+        .unwrap();
+    in_both(&server, async |client, _, _| {
+        assert_eq!(text(&call(client, "age", json!({})).await), "0");
     })
     .await;
 }

@@ -144,9 +144,9 @@ fn whatever_there_can_be_only_one_of_fails_the_build() {
     fails(new().nest("two words", database("a")), "'two words_name' cannot be called so");
     fails(new().nest("x".repeat(128), database("a")), "at most 128 characters");
     let bus = || new().subscriptions(MemoryBus::new());
-    fails(bus().merge(bus()), "both have the bus 'subscriptions'");
+    fails(bus().merge(bus()), "have the bus 'subscriptions'");
     let speaks = |settings: Value| new().extension("a.b/c", settings);
-    fails(speaks(json!({})).merge(speaks(json!({"d": 1}))), "both have the extension 'a.b/c'");
+    fails(speaks(json!({})).merge(speaks(json!({"d": 1}))), "have the extension 'a.b/c'");
     assert!(speaks(json!({})).merge(speaks(json!({}))).build().is_ok());
     let view = |uri: &str| new().extend(Apps::new().view(View::new(uri, "")));
     assert!(view("ui://a").merge(view("ui://b")).build().is_ok());
@@ -168,7 +168,7 @@ fn what_a_composition_would_lose_fails_the_build() {
     fails(by_hand().merge(database("a")), "the handler of 'tools/call' would hide");
     fails(database("a").merge(by_hand()), "the handler of 'tools/call' would hide");
     fails(new().nest("x", by_hand()), "'tools/call' has a handler of its own, which a prefix does not reach");
-    fails(by_hand().merge(by_hand()), "both have the handler of 'tools/call'");
+    fails(by_hand().merge(by_hand()), "have the handler of 'tools/call'");
     assert!(new().merge(by_hand()).build().is_ok());
 }
 

@@ -158,8 +158,8 @@ async fn a_nested_reading_is_no_message() {
     client.close().await;
 }
 
-/// MCPS-06: id, headers, revision, client, connection, state, server; progress, log, changes. (Asking, reading and states
-/// are shown elsewhere.)
+/// MCPS-06: id, headers, revision, client, connection, state, server; progress, log, changes; the end of a stream. (Asking,
+/// reading and states are shown elsewhere.)
 #[tokio::test]
 async fn a_context_knows_the_request_and_the_way_back() {
     let facts = Tool::new("facts").handler(|cx: Context<u8>| async move {
@@ -178,6 +178,7 @@ async fn a_context_knows_the_request_and_the_way_back() {
             "session": cx.connection().session_id(),
             "state": cx.state(),
             "server": cx.server().server().server_info().name,
+            "stream": format!("{:?}", cx.close_stream()),
         })
         .to_string()
     });
@@ -190,7 +191,7 @@ async fn a_context_knows_the_request_and_the_way_back() {
         };
         let expected = json!({
             "id": true, "headers": 0, "version": version.as_str(), "roots": false, "client": "test",
-            "session": null, "state": 7, "server": "test",
+            "session": null, "state": 7, "server": "test", "stream": "NotSupported",
         });
         assert_eq!(facts, expected);
     })

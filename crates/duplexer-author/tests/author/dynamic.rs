@@ -7,7 +7,9 @@ use duplexer_core::client::ServerNotification;
 use duplexer_core::testing::TestClient;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::version::Era;
-use serde_json::json;
+use duplexer_types::wire::{CacheScope, Freshness};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::common::{both, call, options, refusal, text, try_call};
 
@@ -75,6 +77,68 @@ async fn tools_come_and_go() {
     }
 }
 
+/// A tool that says when it has begun, and goes on when it may.
+fn slow(begun: &Arc<Notify>, resume: &Arc<Notify>) -> Tool<()> {
+    let (begun, resume) = (Arc::clone(begun), Arc::clone(resume));
+    Tool::new("slow").handler(move || {
+        let (begun, resume) = (Arc::clone(&begun), Arc::clone(&resume));
+        async move {
+            begun.notify_one();
+            resume.notified().await;
+            "finished"
+        }
+    })
+}
+
+/// Replaces one of everything, and takes `slow` away.
+async fn swap(cx: Context<()>) -> Result<String, ToolError> {
+    let catalog = cx.catalog()?;
+    let changed = catalog.edit(|edit| {
+        edit.remove_tool("slow")?;
+        edit.replace_tool(Tool::new("swapped").handler(|| async { "new" }))?;
+        edit.replace_prompt(Prompt::new("one").handler(|| async { "second" }))?;
+        edit.replace_resource(Resource::text("a://one", "second"))?;
+        edit.replace_resource(Resource::template("a://{x}/y").handler(|_: Value| async { "second" }))?;
+        // APP-02: a view that is not there is found here too.
+        let lost = edit.add_tool(Tool::new("lost").handler(|| async {}).view("ui://lost"));
+        Ok::<_, ToolError>(lost.unwrap_err().to_string())
+    });
+    changed.await
+}
+
+/// Calls under way finish on the snapshot they began with; what is replaced stays in its place.
+#[tokio::test]
+async fn a_call_under_way_finishes_although_its_tool_is_gone() {
+    for era in [Era::Handshake, Era::Envelope] {
+        let (begun, resume) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let server = Server::builder("test")
+            .dynamic()
+            .tool(slow(&begun, &resume))
+            .tool(Tool::new("swap").handler(swap))
+            .prompt(Prompt::new("one").handler(|| async { "first" }))
+            .prompt(Prompt::new("two").handler(|| async { "first" }))
+            .resource(Resource::text("a://one", "first"))
+            .resource(Resource::template("a://{x}/y").handler(|_: Value| async { "first" }));
+        let client = &TestClient::with_options(&server.build().unwrap(), options(era)).await.unwrap();
+        let change = async {
+            begun.notified().await;
+            let lost = call(client, "swap", json!({})).await;
+            assert!(text(&lost).contains("'ui://lost' is not registered"), "{lost:?}");
+            assert!(try_call(client, "slow", json!({})).await.is_err());
+            resume.notify_one();
+        };
+        let (slow, ()) = tokio::join!(call(client, "slow", json!({})), change);
+        assert_eq!(text(&slow), "finished");
+        assert_eq!(names(client).await, ["swap", "swapped"]);
+        let prompts = client.all_prompts().await.unwrap();
+        assert_eq!(prompts.iter().map(|prompt| &*prompt.name).collect::<Vec<_>>(), ["one", "two"]);
+        for uri in ["a://one", "a://x/y"] {
+            let read = client.read_resource(uri).await.unwrap();
+            assert!(format!("{read:?}").contains("second"), "{uri}");
+        }
+    }
+}
+
 /// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: changes are told, once for all that were made together.
 #[tokio::test]
 async fn a_client_is_told_of_changes() {
@@ -105,11 +169,14 @@ async fn what_is_not_seen_cannot_be_used() {
         .tool(Tool::new("open").handler(|| async { "open" }))
         .tool(Tool::new("admin").handler(|| async { "admin" }))
         .resource(Resource::text("secret://one", "secret"))
+        .resource(Resource::text("open://one", "open"))
+        .cache_hint("resources/read", Freshness { ttl_ms: Some(1000), scope: Some(CacheScope::Public) })
         .prompt(Prompt::new("hidden").handler(|| async { "hidden" }))
         .visible(|cx, offered| {
             let admin = cx.principal().is_some();
             match offered {
                 Offered::Tool(tool) => admin || tool.name != "admin",
+                Offered::Resource(uri) => admin || uri.starts_with("open"),
                 _ => admin,
             }
         })
@@ -121,11 +188,14 @@ async fn what_is_not_seen_cannot_be_used() {
         let error = refusal(try_call(client, "admin", json!({})).await);
         assert_eq!(error.message, "Unknown tool: admin", "as if it were not there");
         assert!(client.read_resource("secret://one").await.is_err());
-        assert!(client.all_resources().await.unwrap().is_empty());
+        assert_eq!(client.all_resources().await.unwrap().len(), 1);
         assert!(client.all_prompts().await.unwrap().is_empty());
         if era == Era::Envelope {
             let page = client.list_tools().await.unwrap();
-            assert_eq!(page.cache_scope, Some(duplexer_types::wire::CacheScope::Private));
+            assert_eq!(page.cache_scope, Some(CacheScope::Private));
+            let read = client.read_resource("open://one").await.unwrap();
+            assert_eq!(read.cache_scope, Some(CacheScope::Private), "whatever the hint says");
+            assert_eq!(read.ttl_ms, Some(1000));
         }
     })
     .await;

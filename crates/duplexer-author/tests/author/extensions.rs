@@ -55,6 +55,15 @@ async fn an_extension_contributes_settings_tools_and_methods() {
     }
     let twice = Server::builder("test").extend(Echo("a.b/c")).extend(Echo("a.b/c"));
     assert!(twice.build().unwrap_err().to_string().contains("twice"));
+    let method = |builder: ServerBuilder<()>| {
+        builder.on_custom("com.example/echo", |_: Value| async { Ok::<_, McpError>(()) })
+    };
+    let taken = method(Server::builder("test")).extend(Echo("a.b/c")).build();
+    assert!(taken.unwrap_err().to_string().contains("the custom method 'com.example/echo'"));
+    assert!(
+        method(Server::builder("test").extend(Echo("a.b/c"))).build().is_ok(),
+        "SRV-03: replaced on purpose"
+    );
 }
 
 /// Writes down what passes through it, before and after; changes what it is told to.
@@ -243,6 +252,6 @@ fn views_are_checked() {
     fails(view("ui://x").tool(tool().meta("ui", json!({})).view("ui://x")), "`ui` already");
     fails(view("ui://x").tool(tool().view("ui://x").meta("ui", json!({}))), "`ui` already");
     let page = Resource::text("ui://x", "").mime_type("text/html");
-    fails(new().resource(page).tool(tool().view("ui://x")), "of the type Some(\"text/html\")");
+    fails(new().resource(page).tool(tool().view("ui://x")), "of the type 'text/html'");
     assert!(view("ui://x").tool(tool().view("ui://x")).build().is_ok());
 }

@@ -1,7 +1,10 @@
 //! The same with macros.
 
 use duplexer::{Context, Server, ServerExt};
+use duplexer_core::dispatch::Invocation;
+use duplexer_core::server::check_param_headers;
 use duplexer_macros::tool;
+use duplexer_types::headers::Values;
 use duplexer_types::tool::Tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -100,6 +103,8 @@ async fn a_marked_function_is_a_tool() {
 async fn a_marked_function_is_still_a_function() {
     assert_eq!(add(1, 2).await, 3);
     assert_eq!(shout("x".into()), "X");
+    let pointer: fn(String) -> String = *shout;
+    assert_eq!(pointer("y".into()), "Y");
     assert!(predict(String::new(), 1, "en".into(), None, None, None).await.is_err());
 }
 
@@ -127,4 +132,24 @@ async fn the_signature_is_the_schema() {
         assert!(schema["properties"]["maxWind"].is_object());
     })
     .await;
+}
+
+/// HDR-04: a marked parameter is mirrored in a header, which transports with headers hold against the arguments; under a
+/// prefix too.
+#[tokio::test]
+async fn a_header_must_agree_with_its_parameter() {
+    let nested = Server::builder("outer").nest("in", Server::builder("inner").tool(predict)).build().unwrap();
+    for (server, tool) in [(server(), "forecast"), (nested, "in_forecast")] {
+        let running = server.start().await.unwrap();
+        let check = |region: &str, header: &'static str| {
+            let arguments = json!({"name": tool, "arguments": {"city": "Oslo", "region": region}});
+            let call = Invocation::new("tools/call", Some(arguments.to_string().into()));
+            check_param_headers(&running, &call, &|name| match name {
+                "Mcp-Param-Region" => Values::One(header.as_bytes()),
+                _ => Values::Absent,
+            })
+        };
+        assert!(check("north", "north").is_ok(), "{tool}");
+        assert!(check("north", "south").is_err(), "{tool}");
+    }
 }

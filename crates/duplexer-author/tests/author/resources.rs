@@ -160,6 +160,7 @@ async fn a_directory_is_offered_and_nothing_else() {
     std::fs::create_dir_all(base.join("sub")).unwrap();
     std::fs::write(base.join("a.md"), "\u{feff}# A").unwrap();
     std::fs::write(base.join("sub/b.png"), [1, 2, 3]).unwrap();
+    std::fs::write(base.join(".env"), "PASSWORD=1234").unwrap();
     std::fs::write(outside.join("secret.txt"), "secret").unwrap();
     let server = Server::builder("test")
         .directory("docs://guide", &base)
@@ -168,7 +169,8 @@ async fn a_directory_is_offered_and_nothing_else() {
         .build()
         .unwrap();
     both(&server, async |client, era| {
-        assert!(contents(client, "docs://guide").await.contains("\"a.md\""));
+        let listing = contents(client, "docs://guide").await;
+        assert!(listing.contains("\"a.md\"") && !listing.contains(".env"), "{listing}");
         assert_eq!(contents(client, "docs://guide/a.md").await, "text/markdown|# A");
         assert_eq!(contents(client, "docs://guide/sub/b.png").await, "image/png|AQID");
         assert!(contents(client, "docs://guide/sub").await.contains("b.png"));
@@ -177,6 +179,8 @@ async fn a_directory_is_offered_and_nothing_else() {
             "docs://guide/../secret.txt",
             "docs://guide/%2e%2e/secret.txt",
             "docs://guide/x",
+            "docs://guide/.env",
+            "docs://guide/sub/../.env",
             "file:///missing",
         ] {
             assert_eq!(refusal(read(client, unknown).await).code, not_found(era), "{unknown}");

@@ -315,16 +315,23 @@ async fn demands_of_a_schema_are_enforced() {
     .await;
 }
 
-/// TOOL-03, P-TOOL-8: a result that breaks its schema is the server's failure.
+/// TOOL-03, P-TOOL-8: a result that breaks its schema, or gives nothing for it, is the server's failure.
 #[tokio::test]
 async fn output_is_checked_against_its_schema() {
-    let tool = Tool::new("liar")
-        .output_schema(json!({"type": "object", "required": ["n"]}))
-        .check_output()
-        .handler(|| async { CallToolResult::structured(Json::object()) });
-    let server = Server::builder("test").tool(tool).build().unwrap();
+    let promised = |name: &str| {
+        Tool::new(name).output_schema(json!({"type": "object", "required": ["n"]})).check_output()
+    };
+    let server = Server::builder("test")
+        .tool(promised("liar").handler(|| async { CallToolResult::structured(Json::object()) }))
+        .tool(promised("silent").handler(|| async { CallToolResult::text("only text") }))
+        .tool(promised("failing").handler(|| async { CallToolResult::error("no") }))
+        .build()
+        .unwrap();
     both(&server, async |client, _| {
-        assert_eq!(refusal(try_call(client, "liar", json!({})).await).code, ErrorCode::INTERNAL_ERROR);
+        for tool in ["liar", "silent"] {
+            assert_eq!(refusal(try_call(client, tool, json!({})).await).code, ErrorCode::INTERNAL_ERROR);
+        }
+        assert_eq!(call(client, "failing", json!({})).await.is_error, Some(true), "a failure owes nothing");
     })
     .await;
 }

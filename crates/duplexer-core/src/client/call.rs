@@ -4,6 +4,7 @@ use std::any::type_name;
 use std::fmt;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::{Json, Members};
 use duplexer_types::methods::{Method, Request};
@@ -88,10 +89,23 @@ impl<M: Request> Call<M> {
 
     /// Sends the request once and gives out what comes back, be it the result or a request for input.
     pub async fn once(self) -> Result<Answer<M::Result>, ClientError> {
-        self.round(&Retry::default()).await
+        match self.round(&Retry::default()).await? {
+            Answer::Complete(text) => Ok(Answer::Complete(self.read(&text)?)),
+            Answer::InputRequired(asked) => Ok(Answer::InputRequired(asked)),
+        }
     }
 
-    async fn round(&self, retry: &Retry) -> Result<Answer<M::Result>, ClientError> {
+    /// The result as it came, with all that this library does not know. Questions on the way are answered.
+    pub async fn raw(mut self) -> Result<Json, ClientError> {
+        let text = self.finish().await?;
+        Json::parse(&text).map_err(|error| CallError::Unexpected(error).into())
+    }
+
+    fn read(&self, text: &str) -> Result<M::Result, CallError> {
+        read(text, self.client.0.session.sieve)
+    }
+
+    async fn round(&self, retry: &Retry) -> Result<Answer<ByteString>, ClientError> {
         let client = &self.client;
         client.check_available(M::METHOD)?;
         let session = &client.0.session;
@@ -118,21 +132,22 @@ impl<M: Request> Call<M> {
                 }
             }
         }
-        let result = read(&text, session.sieve)?;
         if let Some(check) = &client.0.check {
+            // What cannot be read is no result that could be checked.
+            self.read(&text)?;
             let params = sent.as_ref().map_or("{}", Json::as_str);
             let exchange = Exchange { client, method: M::METHOD, params, result: &text };
             check.check(exchange).await.map_err(ClientError::Check)?;
         }
-        Ok(Answer::Complete(result))
+        Ok(Answer::Complete(text))
     }
 
     /// Round after round, until there is a result: what the server asks for, the callbacks answer.
-    async fn finish(mut self) -> Result<M::Result, ClientError> {
+    async fn finish(&mut self) -> Result<ByteString, ClientError> {
         let mut retry = Retry::default();
         for round in 0..=input::ROUNDS {
             match self.round(&retry).await? {
-                Answer::Complete(result) => return Ok(result),
+                Answer::Complete(text) => return Ok(text),
                 Answer::InputRequired(_) if round == input::ROUNDS => break,
                 Answer::InputRequired(asked) => {
                     let version = self.client.0.session.version;
@@ -158,8 +173,11 @@ impl<M: Request + 'static> IntoFuture for Call<M> {
     type Output = Result<M::Result, ClientError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.finish())
+    fn into_future(mut self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let text = self.finish().await?;
+            Ok(self.read(&text)?)
+        })
     }
 }
 

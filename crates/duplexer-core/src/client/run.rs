@@ -1,19 +1,29 @@
 //! The task that serves a connection, and its owner.
 
 use std::pin::pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::dispatch::{RunError, lock};
+use crate::dispatch::{Cancellation, RunError, lock};
 use crate::error::McpError;
 
 /// A running dispatcher. Dropped, it is stopped where it stands.
 pub(super) struct Run {
     task: Mutex<JoinSet<Result<(), RunError>>>,
     stop: Box<dyn Fn() + Send + Sync>,
+    ended: Arc<Cancellation>,
+}
+
+/// Raised when the run ends, however it does.
+struct Ending(Arc<Cancellation>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
 }
 
 impl Run {
@@ -24,7 +34,10 @@ impl Run {
     ) -> Self {
         let (running, started) = oneshot::channel();
         let mut task = JoinSet::new();
+        let ended = Arc::new(Cancellation::new());
+        let ending = Ending(Arc::clone(&ended));
         task.spawn(async move {
+            let _ending = ending;
             let mut run = pin!(run);
             // A dispatcher takes requests from its first poll on.
             let first = std::future::poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx))).await;
@@ -36,7 +49,12 @@ impl Run {
         });
         // If the task is gone without having said so, the first request will tell.
         let _ = started.await;
-        Self { task: Mutex::new(task), stop: Box::new(stop) }
+        Self { task: Mutex::new(task), stop: Box::new(stop), ended }
+    }
+
+    /// Until the run has ended.
+    pub(super) async fn ended(&self) {
+        self.ended.raised().await;
     }
 
     /// Ends the run and waits for its end. Whoever comes second does not wait.

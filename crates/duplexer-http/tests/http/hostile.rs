@@ -84,7 +84,7 @@ async fn half_open_peers_delay_nobody() {
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
 }
 
-/// Robustness H62: whoever opens a connection and does not go on is cut after 30 s.
+/// R-H62: whoever opens a connection and does not go on is cut after 30 s.
 #[tokio::test(start_paused = true)]
 async fn half_open_peers_are_cut() {
     let site = Site::new().await;

@@ -269,7 +269,7 @@ async fn a_cancelled_request_ends_its_stream() {
     let client = Client::open(&site).await;
     let mut stream = client.stream(1, "tell then wait").await;
     stream.event().await.unwrap();
-    let reply = client.tell("notifications/cancelled", json!({"requestId": 1})).await;
+    let reply = client.tell("notifications/cancelled", &json!({"requestId": 1})).await;
     assert_eq!(reply.status, 202);
     let last = stream.event().await.unwrap().json();
     assert_eq!(last["error"], json!({"code": -32800, "message": "Request cancelled"}));
@@ -279,7 +279,7 @@ async fn a_cancelled_request_ends_its_stream() {
     let mut waiting = site.connect().await;
     waiting.send(&client.tool(2, "wait").bytes(site.address)).await;
     site.stage.until(&site.stage.started, 2).await;
-    client.tell("notifications/cancelled", json!({"requestId": "2"})).await;
+    client.tell("notifications/cancelled", &json!({"requestId": "2"})).await;
     assert_eq!(waiting.reply().await.code(), -32800);
 }
 
@@ -290,7 +290,7 @@ async fn sessions_do_not_reach_each_other() {
     let (one, two) = (Client::open(&site).await, Client::open(&site).await);
     let mut stream = one.stream(1, "question").await;
     let question = stream.event().await.unwrap().json();
-    two.tell("notifications/cancelled", json!({"requestId": 1})).await;
+    two.tell("notifications/cancelled", &json!({"requestId": 1})).await;
     let answer = response(question["id"].as_i64().unwrap(), &json!({"roots": []}));
     assert_eq!(site.post(&two.body(&answer)).await.status, 202);
     site.post(
@@ -414,19 +414,20 @@ async fn a_session_belongs_to_its_principal() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_ends() {
     let minute = Duration::from_secs(60);
+    let almost = Duration::from_secs(59);
     let (service, stage) = mounted(|builder| builder.session_idle(minute));
     let session = open(&service, None).await;
     let status = async |session: &str| ask(&service, &echo(session), None).await.status();
-    tokio::time::sleep(minute - Duration::from_secs(1)).await;
+    tokio::time::sleep(almost).await;
     assert_eq!(status(&session).await, StatusCode::OK);
-    tokio::time::sleep(minute - Duration::from_secs(1)).await;
+    tokio::time::sleep(almost).await;
     assert_eq!(status(&session).await, StatusCode::OK, "it counts anew");
     let mut listen = echo(&session).method("GET");
     listen.body.clear();
     let stream = ask(&service, &listen, None).await;
     tokio::time::sleep(minute / 2).await;
     drop(stream);
-    tokio::time::sleep(minute - Duration::from_secs(1)).await;
+    tokio::time::sleep(almost).await;
     assert_eq!(status(&session).await, StatusCode::OK, "an open stream is no idleness");
     let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "go"}});
     let call = Post::body(body.to_string()).header("mcp-session-id", &session);

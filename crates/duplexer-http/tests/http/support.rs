@@ -365,7 +365,7 @@ impl<'a> Client<'a> {
         assert_eq!(reply.json()["result"]["protocolVersion"], version, "{}", reply.text());
         let id = reply.header("mcp-session-id").expect("a session").to_owned();
         let client = Self { site, id, version };
-        let reply = client.tell("notifications/initialized", json!({})).await;
+        let reply = client.tell("notifications/initialized", &json!({})).await;
         assert_eq!((reply.status, reply.text().as_str()), (202, ""));
         client
     }
@@ -386,19 +386,19 @@ impl<'a> Client<'a> {
             .header("MCP-Protocol-Version", self.version)
     }
 
-    pub(crate) fn request(&self, id: impl Into<Value>, method: &str, params: Value) -> Post {
+    pub(crate) fn request(&self, id: impl Into<Value>, method: &str, params: &Value) -> Post {
         self.body(&json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params}))
     }
 
     pub(crate) fn tool(&self, id: impl Into<Value>, name: &str) -> Post {
-        self.request(id, "tools/call", json!({"name": name, "_meta": {"progressToken": 7}}))
+        self.request(id, "tools/call", &json!({"name": name, "_meta": {"progressToken": 7}}))
     }
 
     pub(crate) async fn call(&self, id: impl Into<Value>, name: &str) -> Reply {
         self.site.post(&self.tool(id, name)).await
     }
 
-    pub(crate) async fn tell(&self, method: &str, params: Value) -> Reply {
+    pub(crate) async fn tell(&self, method: &str, params: &Value) -> Reply {
         self.site.post(&self.body(&json!({"jsonrpc": "2.0", "method": method, "params": params}))).await
     }
 
@@ -599,12 +599,13 @@ impl Wire {
     /// The next event of a stream, beside comments; `None` at its end.
     pub(crate) async fn event(&mut self) -> Option<SentEvent> {
         loop {
-            let chunk = match self.pending.is_empty() {
-                true => String::from_utf8(self.chunk().await?).unwrap(),
-                false => std::mem::take(&mut self.pending),
+            let chunk = if self.pending.is_empty() {
+                String::from_utf8(self.chunk().await?).unwrap()
+            } else {
+                std::mem::take(&mut self.pending)
             };
             let (first, rest) = chunk.split_once("\r\n\r\n").expect("whole events");
-            self.pending = rest.to_owned();
+            rest.clone_into(&mut self.pending);
             if first.starts_with(':') {
                 continue;
             }

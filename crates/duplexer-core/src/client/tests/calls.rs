@@ -147,6 +147,16 @@ async fn progress_goes_to_its_call() {
     assert_eq!(seen.take(), [Progress::new(1.0, None, None)]);
 }
 
+/// Whoever only listens gets to know that there is nobody left to listen to.
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_is_noticed_without_a_request() {
+    let (client, server) = in_envelope(options()).await;
+    let mut closed = std::pin::pin!(client.closed());
+    assert!(poll_fn(|cx| std::task::Poll::Ready(closed.as_mut().poll(cx).is_pending())).await);
+    drop(server);
+    closed.await;
+}
+
 /// A request under way, and every later one, learns that the connection is gone.
 #[tokio::test(start_paused = true)]
 async fn requests_of_a_closed_session_fail() {

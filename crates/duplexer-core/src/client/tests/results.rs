@@ -55,6 +55,18 @@ async fn a_result_of_an_unknown_type_is_an_error() {
     assert!(matches!(error, ClientError::Call(CallError::Unexpected(_))), "{error:?}");
 }
 
+/// For those who pass results on: nothing is dropped that this library does not know.
+#[tokio::test(start_paused = true)]
+async fn a_raw_result_is_what_the_server_wrote() {
+    let (client, mut server) = in_envelope(options()).await;
+    let result = json!({"resultType": "complete", "tools": [], "unheard": {"of": [1.50]}});
+    let (raw, ()) = tokio::join!(client.list_tools().raw(), async {
+        let request = server.maybe_next().await.unwrap();
+        server.answer(&request, result.clone()).await;
+    });
+    assert_eq!(raw.unwrap().decode::<Value>().unwrap(), result);
+}
+
 /// A request for input is an answer of its own, for those who can give it.
 #[tokio::test(start_paused = true)]
 async fn a_request_for_input_is_given_out() {

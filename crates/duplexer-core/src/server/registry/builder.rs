@@ -51,6 +51,8 @@ struct Rest {
     sealing: Option<usize>,
     parts: Vec<Box<dyn Part>>,
     faults: Vec<BuildError>,
+    /// Nothing that is registered may be replaced for now.
+    keeps: bool,
     /// Clients may say which log messages they want.
     logging: bool,
     /// How many lifespans, from the first, came with servers that were merged into this one.

@@ -259,11 +259,12 @@ async fn respond(hub: Arc<Hub>, work: Work, reading: Reading, form: Form) -> Rep
 async fn wait(hub: &Hub, driven: &mut Driven, reading: &Reading, form: Form) -> Turn {
     let mut patience = pin!(sleep(hub.config.timing.patience));
     poll_fn(|cx| {
+        // Before it is looked at, so that nothing told from elsewhere in between is missed.
+        reading.stream().register(cx.waker());
         driven.poll(cx);
         if let Some(turn) = reading.stream().turn() {
             return Poll::Ready(turn);
         }
-        reading.stream().register(cx.waker());
         if form == Form::Either && patience.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Turn::Stream);
         }

@@ -3,7 +3,9 @@
 //! A reader may leave and another may come. Where events are kept, they pass through the store first and nobody has to
 //! read them at once; elsewhere what nobody reads is lost, and its sender is told so.
 
-use std::collections::VecDeque;
+mod keeping;
+mod state;
+
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -12,16 +14,13 @@ use bytes::Bytes;
 use duplexer_core::dispatch::{Sending, StreamClosing};
 use tokio_util::task::TaskTracker;
 
+use self::keeping::Start;
+use self::state::{Ended, Reader, State, Store};
 use super::store::{StoreFailed, patient};
 use crate::server::exchange::Answer;
 use crate::server::hub::lock;
 use crate::server::sse;
 use crate::session::{EventKind, EventStore, StoredEvent, StreamId, StreamKey};
-
-/// Events that wait, at most; then their senders wait.
-const MAX_EVENTS: usize = 64;
-/// Bytes that wait, at most; one event more may exceed it.
-const MAX_BYTES: usize = 64 * 1024;
 
 pub(in crate::server) struct Stream {
     kept: Option<Kept>,
@@ -33,66 +32,6 @@ struct Kept {
     key: StreamKey,
     store: Arc<dyn EventStore>,
     tasks: TaskTracker,
-}
-
-#[derive(Default)]
-struct State {
-    reader: Reader,
-    /// What the reader has not got yet.
-    live: Vec<u8>,
-    live_events: usize,
-    /// What the store has not got yet.
-    pending: VecDeque<StoredEvent>,
-    pending_bytes: usize,
-    passing: Passing,
-    store: Store,
-    /// The number of the last event that was given a number.
-    told: u64,
-    /// The number of the last event that readers can know of.
-    passed_on: u64,
-    /// The answer that ends a stream whose events are not kept.
-    answer: Option<Answer>,
-    ended: Ended,
-    readers: u64,
-    waker: Option<Waker>,
-    writers: Vec<Waker>,
-}
-
-/// Who reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Reader {
-    #[default]
-    Nobody,
-    /// The one with this number.
-    Attached(u64),
-    /// The one with this number, until it has got what waits.
-    Leaving(u64),
-}
-
-/// Whether a task passes events on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Passing {
-    #[default]
-    Idle,
-    Busy,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Store {
-    #[default]
-    Sound,
-    /// It has failed: events are passed on all the same, and cannot be come back for.
-    Broken,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Ended {
-    #[default]
-    No,
-    /// The answer has been told, but has not reached the readers' side.
-    Told,
-    /// Nothing will follow.
-    Yes,
 }
 
 /// What a reader gets.
@@ -323,66 +262,6 @@ impl Stream {
         writers.into_iter().for_each(Waker::wake);
         read
     }
-
-    fn start(self: &Arc<Self>, start: Start) {
-        if let (Start::Yes, Some(kept)) = (start, &self.kept) {
-            kept.tasks.spawn(Arc::clone(self).pass_on());
-        }
-    }
-
-    /// Passes what waits through the store to the reader, in order, until nothing waits.
-    async fn pass_on(self: Arc<Self>) {
-        let Some(kept) = &self.kept else { return };
-        while let Some((event, store)) = self.next_pending() {
-            if store == Store::Sound {
-                let stored = patient(|| kept.store.append(&kept.key, event.clone())).await;
-                if stored.is_err() {
-                    lock(&self.state).store = Store::Broken;
-                }
-            }
-            std::future::poll_fn(|cx| self.poll_pass(cx, &event)).await;
-        }
-    }
-
-    fn next_pending(&self) -> Option<(StoredEvent, Store)> {
-        let mut state = lock(&self.state);
-        let next = state.pending.pop_front();
-        match &next {
-            Some(event) => state.pending_bytes -= event.data.len(),
-            None => state.passing = Passing::Idle,
-        }
-        let store = state.store;
-        let writers = std::mem::take(&mut state.writers);
-        drop(state);
-        writers.into_iter().for_each(Waker::wake);
-        next.map(|event| (event, store))
-    }
-
-    /// Waits for a slow reader, unless it is the last event; whoever does not read at all is cut elsewhere.
-    fn poll_pass(&self, cx: &mut Context<'_>, event: &StoredEvent) -> Poll<()> {
-        let Some(kept) = &self.kept else { return Poll::Ready(()) };
-        let mut state = lock(&self.state);
-        let attached = matches!(state.reader, Reader::Attached(_));
-        let is_last = event.kind == EventKind::Last;
-        if attached && !is_last && (state.live_events >= MAX_EVENTS || state.live.len() >= MAX_BYTES) {
-            state.writers.push(cx.waker().clone());
-            return Poll::Pending;
-        }
-        if attached {
-            let id = sse::EventId { stream: kept.key.stream, sequence: event.sequence };
-            let id = (state.store != Store::Broken).then_some(id);
-            sse::write(&mut state.live, id, &event.data);
-            state.live_events += 1;
-        }
-        state.passed_on = event.sequence;
-        if is_last {
-            state.ended = Ended::Yes;
-        }
-        let woken = state.waker.take();
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
-        Poll::Ready(())
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -397,38 +276,6 @@ enum Offer {
     Taken,
     Dropped,
     Full,
-}
-
-/// Whether a task is to pass events on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
-    No,
-    Yes,
-}
-
-impl State {
-    fn is_full(&self) -> bool {
-        self.live_events.max(self.pending.len()) >= MAX_EVENTS
-            || self.live.len().max(self.pending_bytes) >= MAX_BYTES
-    }
-
-    fn keep(&mut self, data: Bytes, kind: EventKind) -> Start {
-        self.told += 1;
-        self.pending_bytes += data.len();
-        self.pending.push_back(StoredEvent::new(self.told, data, kind));
-        match std::mem::replace(&mut self.passing, Passing::Busy) {
-            Passing::Idle => Start::Yes,
-            Passing::Busy => Start::No,
-        }
-    }
-
-    fn leave(&mut self) -> Vec<Waker> {
-        self.reader = Reader::Nobody;
-        self.live = Vec::new();
-        self.live_events = 0;
-        self.waker = None;
-        std::mem::take(&mut self.writers)
-    }
 }
 
 impl fmt::Debug for Stream {

@@ -38,6 +38,14 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self.join(other, Some(prefix.as_ref()))
     }
 
+    /// Describes a part of the server that must not replace a handler of anybody else: if it does, the build fails.
+    pub fn without_replacing(mut self, describe: impl FnOnce(Self) -> Self) -> Self {
+        let before = std::mem::replace(&mut self.rest.keeps, true);
+        let mut described = describe(self);
+        described.rest.keeps = before;
+        described
+    }
+
     fn join<T>(mut self, other: ServerBuilder<T>, prefix: Option<&str>) -> Self {
         if !other.middleware.is_empty() {
             self.rest.faults.push(BuildError::MergedMiddleware(other.info.name));
@@ -79,7 +87,7 @@ fn kind_of(part: &dyn Part) -> TypeId {
     part.type_id()
 }
 
-fn clash(what: &'static str, name: impl Into<String>) -> BuildError {
+pub(super) fn clash(what: &'static str, name: impl Into<String>) -> BuildError {
     BuildError::Clash { what, name: name.into() }
 }
 

@@ -32,8 +32,8 @@ pub enum BuildError {
     /// An extension was given twice.
     #[error("extension '{0}' is registered twice")]
     DuplicateExtension(String),
-    /// Two servers that are merged have something that there can be only one of.
-    #[error("a server and one merged into it both have the {what} '{name}': leave it to one of them")]
+    /// Two parts of a server, such as servers that are merged, have something that there can be only one of.
+    #[error("two parts of the server have the {what} '{name}': leave it to one of them")]
     Clash {
         /// What there would be two of.
         what: &'static str,

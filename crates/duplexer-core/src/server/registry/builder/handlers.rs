@@ -8,6 +8,7 @@ use duplexer_types::version::Window;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::compose::clash;
 use super::{BuildError, ServerBuilder};
 use crate::server::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
 use crate::server::lifecycle;
@@ -26,6 +27,9 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             self.rest.faults.push(BuildError::Reserved(M::METHOD.name()));
             return self;
         }
+        if self.handlers.spec(M::METHOD).is_some() {
+            self.taken("handler of", M::METHOD.name());
+        }
         let entry = Bound::<H, S, M::Params, Shape, Spec<M::Result>>::new(handler, self.slot());
         self.handlers.set(M::METHOD, Arc::new(entry));
         self
@@ -38,6 +42,9 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         H: Handler<S, N::Params, Shape, Output = ()>,
         Shape: 'static,
     {
+        if self.handlers.spec(N::METHOD).is_some() {
+            self.taken("handler of", N::METHOD.name());
+        }
         let entry = Bound::<H, S, N::Params, Shape, Nothing>::new(handler, self.slot());
         self.handlers.set(N::METHOD, Arc::new(entry));
         self
@@ -67,6 +74,9 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             self.rest.faults.push(BuildError::NoRevision(method.clone()));
         }
         if self.is_custom(&method) {
+            if self.handlers.custom(&method).is_some() {
+                self.taken("custom method", &method);
+            }
             let entry: Arc<dyn Entry> = Arc::new(Bound::<H, S, P, Shape, Custom>::new(handler, self.slot()));
             self.handlers.custom.insert(method, CustomEntry { entry, window });
         }
@@ -82,10 +92,20 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     {
         let method = method.into();
         if self.is_custom(&method) {
+            if self.handlers.custom_notification(&method).is_some() {
+                self.taken("custom notification", &method);
+            }
             let entry: Arc<dyn Entry> = Arc::new(Bound::<H, S, P, Shape, Nothing>::new(handler, self.slot()));
             self.handlers.custom_notifications.insert(method, entry);
         }
         self
+    }
+
+    /// Where nothing may be replaced, what is taken is a fault.
+    fn taken(&mut self, what: &'static str, name: &str) {
+        if self.rest.keeps {
+            self.rest.faults.push(clash(what, name));
+        }
     }
 
     fn is_custom(&mut self, method: &str) -> bool {

@@ -1,0 +1,87 @@
+//! Arguments of tools and prompts: `name=text` and `name:=json`.
+
+use duplexer::types::json::{Json, Members};
+
+use crate::failure::Failure;
+
+/// One argument.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) value: Json,
+}
+
+impl Argument {
+    pub(crate) fn parse(word: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::usage(format!(
+                "`{word}` is no argument; write name=text, or name:=json for anything else"
+            ))
+        };
+        let (name, text) = word.split_once('=').ok_or_else(wrong)?;
+        let (name, value) = match name.strip_suffix(':') {
+            None => (name, Json::from(text)),
+            Some(name) => (name, Json::parse(text).map_err(|error| not_json(word, name, text, &error))?),
+        };
+        if name.is_empty() { Err(wrong()) } else { Ok(Self { name: name.to_owned(), value }) }
+    }
+
+    /// The value as prompts take it: a text stays as it is, anything else is its JSON.
+    pub(crate) fn into_text(self) -> (String, String) {
+        let text = self.value.decode::<String>().unwrap_or_else(|_| self.value.as_str().to_owned());
+        (self.name, text)
+    }
+}
+
+fn not_json(word: &str, name: &str, text: &str, error: &serde_json::Error) -> Failure {
+    Failure::usage(format!("`{word}` has no JSON after `:=` ({error}); for a text write {name}={text}"))
+}
+
+/// The arguments of a tool: an object. Of equal names the last counts.
+pub(crate) fn arguments(words: &[String]) -> Result<Members, Failure> {
+    words.iter().map(|word| Argument::parse(word).map(|one| (one.name, one.value))).collect()
+}
+
+/// The arguments of a prompt, which are texts.
+pub(crate) fn texts(words: &[String]) -> Result<Members<String>, Failure> {
+    words.iter().map(|word| Argument::parse(word).map(Argument::into_text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_is_text_or_json() {
+        let check = |word: &str, name: &str, json: &str| {
+            let parsed = Argument::parse(word).unwrap();
+            assert_eq!((parsed.name.as_str(), parsed.value.as_str()), (name, json), "{word}");
+        };
+        check("a=b", "a", r#""b""#);
+        check("a=5", "a", r#""5""#);
+        check("a=", "a", r#""""#);
+        check("a=b:=c", "a", r#""b:=c""#);
+        check("a=say \"hi\"", "a", r#""say \"hi\"""#);
+        check("a:=5", "a", "5");
+        check("a:=-1.50", "a", "-1.50");
+        check(r#"a:={"b": [1, null]}"#, "a", r#"{"b": [1, null]}"#);
+        check(r#"a:="5""#, "a", r#""5""#);
+        for wrong in ["a", "=b", ":=5", "a:=", "a:=b", ""] {
+            assert!(Argument::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn prompts_take_texts() {
+        let words = ["a=b", "n:=5", r#"t:="x""#].map(str::to_owned);
+        let texts = texts(&words).unwrap();
+        let all: Vec<_> = texts.iter().map(|(name, text)| (name, text.as_str())).collect();
+        assert_eq!(all, [("a", "b"), ("n", "5"), ("t", "x")]);
+    }
+
+    #[test]
+    fn what_is_wrong_says_what_to_write() {
+        let said = Argument::parse("a:=b").unwrap_err().to_string();
+        assert!(said.ends_with("for a text write a=b"), "{said}");
+    }
+}

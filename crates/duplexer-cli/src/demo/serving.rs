@@ -1,0 +1,69 @@
+//! Where the demo is served. What stands between the socket and the server, such as a check of tokens, belongs into `service`.
+
+use std::io::{self, IsTerminal};
+use std::net::{IpAddr, SocketAddr};
+
+use duplexer::Server;
+use duplexer::prelude::run_stdio;
+use duplexer::transport::signal::ShutdownSignals;
+use duplexer_http::{ServeError, StreamableHttp};
+
+use super::welcome::welcome;
+use crate::arguments::DemoArguments;
+use crate::failure::{Exit, Failure, chain};
+use crate::terminal::Terminal;
+
+/// Serves the demo until the process is asked to end.
+pub(crate) fn serve(arguments: DemoArguments) -> Result<(), Failure> {
+    let server = super::server().map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))?;
+    if arguments.stdio {
+        on_stdio(&server)
+    } else {
+        on_http(server, SocketAddr::new(arguments.host, arguments.port))
+    }
+}
+
+fn on_stdio(server: &Server) -> Result<(), Failure> {
+    if io::stdin().is_terminal() {
+        Terminal::new()
+            .note("The demo server reads requests from this terminal, one per line. Ctrl-D ends it.");
+    }
+    run_stdio(server).map_err(|error| Failure::new(Exit::Connect, chain(&error)))
+}
+
+fn on_http(server: Server, address: SocketAddr) -> Result<(), Failure> {
+    let broken = |error: io::Error| Failure::new(Exit::Connect, error.to_string());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(broken)?;
+    runtime.block_on(async {
+        let bound = service(server, address.ip())?.bind(address).await;
+        let bound = bound.map_err(|error| not_listening(address, &error))?;
+        let mut signals = ShutdownSignals::listen().map_err(broken)?;
+        Terminal::new().note(&welcome(bound.local_addr().map_err(broken)?));
+        bound.run(async move { signals.next().await }).await;
+        Ok(())
+    })
+}
+
+/// The server as a service that can be reached under the address it listens on.
+fn service(server: Server, host: IpAddr) -> Result<StreamableHttp, Failure> {
+    let service = StreamableHttp::builder(server);
+    let service = match host {
+        host if host.is_loopback() => service,
+        // Under which names a machine is known, nobody here can tell.
+        host if host.is_unspecified() => service.allow_any_host(),
+        IpAddr::V4(host) => service.allow_host(&host.to_string()),
+        IpAddr::V6(host) => service.allow_host(&format!("[{host}]")),
+    };
+    service.build().map_err(|error| Failure::usage(chain(&error)))
+}
+
+fn not_listening(address: SocketAddr, error: &ServeError) -> Failure {
+    match error {
+        ServeError::Bind(cause) if cause.kind() == io::ErrorKind::AddrInUse => {
+            let other = address.port().checked_add(1).unwrap_or(0);
+            Failure::new(Exit::Connect, format!("{address} is taken by another program"))
+                .hint(&format!("try `duplexer demo --port {other}`, or 0 for any that is free"))
+        }
+        other => Failure::new(Exit::Connect, format!("cannot listen on {address}: {}", chain(other))),
+    }
+}

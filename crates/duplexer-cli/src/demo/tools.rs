@@ -1,0 +1,122 @@
+//! Tools: each shows one thing that a tool can do.
+
+use std::time::Duration;
+
+use duplexer::prelude::*;
+use duplexer::schemars::{self, JsonSchema};
+use duplexer::types::logging::LoggingLevel;
+use duplexer::{CatalogExt, Resource};
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use super::notebook::Notebook;
+use super::resources::RED_DOT;
+
+/// Where the protocol is at home.
+const HOME_PAGE: &str = "https://modelcontextprotocol.io";
+
+/// Says back what it is told.
+#[tool(read_only)]
+pub(super) async fn echo(text: String) -> String {
+    text
+}
+
+/// What two numbers add up to.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Sum {
+    sum: f64,
+}
+
+/// Adds two numbers. Programs get a value with a schema, models the same as text.
+#[tool(read_only)]
+pub(super) async fn add(a: f64, b: f64) -> Sum {
+    Sum { sum: a + b }
+}
+
+/// Divides one number by another, or tells the model why it cannot.
+#[tool(read_only)]
+pub(super) async fn divide(a: f64, b: f64) -> Result<f64, ToolError> {
+    if b == 0.0 {
+        return Err(ToolError::new("Nothing can be divided by zero; choose another b."));
+    }
+    Ok(a / b)
+}
+
+/// Counts up and reports how far it is. It stops when nobody waits for it any more.
+#[tool(read_only)]
+pub(super) async fn count(
+    cx: Context<Notebook>,
+    /// Where to stop.
+    to: u32,
+    /// Milliseconds between two steps.
+    #[default(100)]
+    pause: u64,
+) -> String {
+    for step in 1..=to {
+        cx.progress(f64::from(step), Some(f64::from(to)), Some("counting")).await;
+        sleep(Duration::from_millis(pause)).await;
+    }
+    format!("Counted to {to}.")
+}
+
+/// Shows a picture.
+#[tool(read_only)]
+pub(super) async fn picture() -> [Content; 2] {
+    [Content::text("One red pixel:"), Content::image(RED_DOT, "image/png")]
+}
+
+/// What the user fills in.
+#[derive(Deserialize, JsonSchema)]
+struct Table {
+    /// How many people?
+    #[schemars(range(min = 1, max = 12))]
+    guests: u8,
+    /// Where would you like to sit?
+    place: Place,
+    /// Anything else?
+    wish: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    Inside,
+    Garden,
+}
+
+/// Books a table. It asks the user what it needs to know, whatever revision the client speaks.
+#[tool]
+pub(super) async fn book(
+    cx: Context<Notebook>,
+    /// The day of the visit.
+    day: String,
+) -> Result<String, ToolError> {
+    let table: Table = cx.elicit("table", &format!("A table for {day}")).await?.accepted()?;
+    let place = match table.place {
+        Place::Inside => "inside",
+        Place::Garden => "in the garden",
+    };
+    let wish = table.wish.map(|wish| format!(" We noted: {wish}.")).unwrap_or_default();
+    Ok(format!("A table for {} {place}, {day}.{wish}", table.guests))
+}
+
+/// Asks the user to open a page, for what should not go through the client: secrets, payments, or just reading.
+#[tool]
+pub(super) async fn tour(cx: Context<Notebook>) -> Result<&'static str, ToolError> {
+    let answer = cx.elicit_url("tour", "Would you like to see what MCP is?", HOME_PAGE).await?;
+    Ok(match answer {
+        Answer::Accepted(()) => "The user has a look.",
+        Answer::Declined | Answer::Cancelled => "The user knows already.",
+    })
+}
+
+/// Takes a note. It becomes a resource, and whoever listens hears of it.
+#[tool]
+pub(super) async fn remember(cx: Context<Notebook>, text: String) -> Result<String, ToolError> {
+    let number = cx.state().next_note().ok_or_else(|| ToolError::new("The notebook is full."))?;
+    let uri = format!("note://{number}");
+    let note = Resource::text(uri.as_str(), text).name(format!("note {number}"));
+    cx.catalog()?.edit(|catalog| catalog.add_resource(note)).await?;
+    cx.log(LoggingLevel::Info, Some("notebook"), format!("{uri} was written").as_str()).await;
+    Ok(format!("Noted as {uri}."))
+}

@@ -1,0 +1,149 @@
+//! Questions of the server, asked in the terminal: forms field by field, and URLs to open.
+
+mod field;
+
+use std::io::{self, BufRead, IsTerminal};
+use std::sync::Arc;
+
+use duplexer::dispatch::CallClock;
+use duplexer::types::elicitation::{ElicitFormParams, ElicitParams, ElicitResult, ElicitUrlParams};
+use duplexer::types::json::Members;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use self::field::Field;
+use crate::arguments::Request;
+use crate::terminal::Terminal;
+
+/// Said instead of an answer.
+const DECLINE: &str = "/decline";
+const CANCEL: &str = "/cancel";
+
+/// Whoever answers.
+pub(crate) struct Questions {
+    answers: Answers,
+    terminal: Arc<Terminal>,
+    /// Stands still while a person thinks.
+    clock: CallClock,
+    /// Questions may come together; people answer one after the other.
+    turn: Semaphore,
+}
+
+/// Where answers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    Person,
+    /// Standard input, though it is no terminal.
+    Piped,
+    Nobody,
+}
+
+/// Why a form is not filled.
+enum Unfilled {
+    Declined,
+    Cancelled,
+}
+
+impl Questions {
+    pub(crate) fn new(request: &Request, terminal: Arc<Terminal>, clock: CallClock) -> Self {
+        let answers = if io::stdin().is_terminal() && io::stderr().is_terminal() {
+            Answers::Person
+        } else if request.interactive {
+            Answers::Piped
+        } else {
+            Answers::Nobody
+        };
+        Self { answers, terminal, clock, turn: Semaphore::new(1) }
+    }
+
+    /// The person's answer.
+    pub(crate) async fn answer(&self, asked: ElicitParams) -> ElicitResult {
+        let _paused = self.clock.pause();
+        // The semaphore is never closed.
+        let _turn = self.turn.acquire().await.ok();
+        self.terminal.clear();
+        match &asked {
+            ElicitParams::Form(form) if self.answers != Answers::Nobody => self.fill(form).await,
+            ElicitParams::Url(url) if self.answers != Answers::Nobody => self.visit(url).await,
+            ElicitParams::Form(ElicitFormParams { message, .. })
+            | ElicitParams::Url(ElicitUrlParams { message, .. }) => {
+                self.terminal.note(&format!("the server asks: {message}"));
+                self.terminal.note(
+                    "declined: nobody is here to answer (--interactive reads answers from standard input)",
+                );
+                ElicitResult::decline()
+            }
+            _ => {
+                self.terminal.note("declined: the server asks in a way that is not known here");
+                ElicitResult::decline()
+            }
+        }
+    }
+
+    async fn fill(&self, form: &ElicitFormParams) -> ElicitResult {
+        self.terminal.note(&format!("The server asks: {}", form.message));
+        self.terminal.note(&format!("({DECLINE} refuses, {CANCEL} leaves)"));
+        let required = form.requested_schema.required.as_deref().unwrap_or_default();
+        let mut content = Members::new();
+        for (name, schema) in form.requested_schema.properties.iter() {
+            let field = Field { name, schema, required: required.iter().any(|one| one == name) };
+            match self.one(&field).await {
+                Ok(Some(value)) => drop(content.insert(name, value)),
+                Ok(None) => {}
+                Err(Unfilled::Declined) => return ElicitResult::decline(),
+                Err(Unfilled::Cancelled) => return ElicitResult::cancel(),
+            }
+        }
+        ElicitResult::accept(content)
+    }
+
+    /// Asks for a field until the answer can be used.
+    async fn one(&self, field: &Field<'_>) -> Result<Option<duplexer::Json>, Unfilled> {
+        for line in field.choices() {
+            self.terminal.note(&format!("    {line}"));
+        }
+        loop {
+            let typed = self.line(&format!("  {}: ", field.label())).await?;
+            match field.read(&typed) {
+                Ok(value) => return Ok(value),
+                Err(reason) => self.terminal.note(&format!("    {reason}")),
+            }
+        }
+    }
+
+    async fn visit(&self, asked: &ElicitUrlParams) -> ElicitResult {
+        self.terminal.note(&format!("The server asks: {}", asked.message));
+        self.terminal.note(&format!("It wants you to open {}", asked.url));
+        loop {
+            match self.line("  Will you? (y/n): ").await {
+                Ok(typed) => match typed.to_lowercase().as_str() {
+                    "y" | "yes" => return ElicitResult::agree(),
+                    "n" | "no" => return ElicitResult::decline(),
+                    _ => self.terminal.note("    y or n"),
+                },
+                Err(Unfilled::Declined) => return ElicitResult::decline(),
+                Err(Unfilled::Cancelled) => return ElicitResult::cancel(),
+            }
+        }
+    }
+
+    /// The next line of standard input. Its end means that the person has left.
+    async fn line(&self, question: &str) -> Result<String, Unfilled> {
+        self.terminal.ask(question);
+        let read = spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin().lock().read_line(&mut line).map(|length| (length, line))
+        });
+        if self.answers == Answers::Piped {
+            self.terminal.note("");
+        }
+        match read.await {
+            Ok(Ok((1.., line))) => match line.trim() {
+                DECLINE => Err(Unfilled::Declined),
+                CANCEL => Err(Unfilled::Cancelled),
+                typed => Ok(typed.to_owned()),
+            },
+            _ => Err(Unfilled::Cancelled),
+        }
+    }
+}

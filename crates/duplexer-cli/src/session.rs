@@ -1,0 +1,216 @@
+//! A session with the server a command is about.
+
+mod diagnosis;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duplexer::client::{Call, Client, ClientError, ClientOptions, Mode, Pin, ServerNotification};
+use duplexer::dispatch::{CallClock, CallOptions};
+use duplexer::transport::child::{Child, Program};
+use duplexer::transport::{Passing, Tap, Transport};
+use duplexer::types::json::Json;
+use duplexer::types::lifecycle::Implementation;
+use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
+use duplexer::types::methods;
+use duplexer::types::version::{Era, ProtocolVersion};
+use duplexer_http_client::HttpTransport;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::arguments::{EraChoice, Request, SessionArguments};
+use crate::failure::{Exit, Failure};
+use crate::questions::Questions;
+use crate::target::Target;
+use crate::terminal::Terminal;
+
+/// How many changes may wait to be shown.
+const BACKLOG: usize = 1024;
+
+/// An open session.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) terminal: Arc<Terminal>,
+    /// What the server tells without being asked, for those who want to know.
+    pub(crate) told: mpsc::Receiver<ServerNotification>,
+    child: Option<Child>,
+    clock: CallClock,
+    timeout: Option<Duration>,
+}
+
+impl Session {
+    /// Opens a session with `target`.
+    pub(crate) async fn open(
+        target: &Target,
+        request: &Request,
+        terminal: &Arc<Terminal>,
+    ) -> Result<Self, Failure> {
+        let arguments = &request.session;
+        let clock = CallClock::new();
+        let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
+        let (tell, told) = mpsc::channel(BACKLOG);
+        let options = options(arguments, terminal, questions, tell)?;
+        let (client, child) = match target {
+            Target::Url(url) => (over_http(url, arguments, options, terminal).await?, None),
+            Target::Command(words) => {
+                let (client, child) = with_program(words, arguments, options, terminal).await?;
+                (client, Some(child))
+            }
+        };
+        let session =
+            Self { client, terminal: Arc::clone(terminal), told, child, clock, timeout: arguments.timeout };
+        session.set_log_level(arguments.log).await?;
+        Ok(session)
+    }
+
+    /// Makes a request and shows how far it is. The result is given out as it came.
+    pub(crate) async fn ask<M: methods::Request + 'static>(
+        &self,
+        call: Call<M>,
+    ) -> Result<Json, ClientError> {
+        let terminal = Arc::clone(&self.terminal);
+        let options = CallOptions::new().clock(self.clock.clone());
+        let mut options = options.on_progress(move |report| terminal.progress(&report));
+        options.timeout = self.timeout;
+        let answer = call.options(options).raw().await;
+        self.terminal.clear();
+        answer
+    }
+
+    /// In the handshake era a level is a request of its own, and one that not every server has.
+    async fn set_log_level(&self, level: Option<LoggingLevel>) -> Result<(), Failure> {
+        let has_levels = self.client.server_capabilities().logging.is_some();
+        if let Some(level) = level.filter(|_| has_levels && self.client.era() == Era::Handshake) {
+            self.ask(self.client.set_log_level(level)).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the session, and the program if there is one.
+    pub(crate) async fn close(self) {
+        self.terminal.clear();
+        // The answer is there; how the connection ends changes nothing about it.
+        let _ = self.client.close().await;
+        if let Some(child) = self.child {
+            let _ = child.shutdown().await;
+        }
+    }
+}
+
+fn options(
+    arguments: &SessionArguments,
+    terminal: &Arc<Terminal>,
+    questions: Questions,
+    tell: mpsc::Sender<ServerNotification>,
+) -> Result<ClientOptions, Failure> {
+    let mode = match arguments.era {
+        EraChoice::Auto => Mode::Auto,
+        EraChoice::Handshake => Mode::Handshake,
+        EraChoice::Envelope => {
+            let newest = Pin::new(ProtocolVersion::LATEST_ENVELOPE.as_str());
+            Mode::Pinned(newest.map_err(|error| Failure::usage(error.to_string()))?)
+        }
+    };
+    let questions = Arc::new(questions);
+    let log = Arc::clone(terminal);
+    let mut options = ClientOptions::new(Implementation::new("duplexer-cli", env!("CARGO_PKG_VERSION")))
+        .mode(mode)
+        .log_level(arguments.log.unwrap_or(LoggingLevel::Info))
+        .on_elicitation(move |asked| {
+            let questions = Arc::clone(&questions);
+            async move { Ok(questions.answer(asked).await) }
+        })
+        .on_log(move |message| log.note(&logged(&message)))
+        // Whoever does not read in time hears of the next change.
+        .on_notification(move |told| drop(tell.try_send(told)));
+    if let Some(limit) = arguments.timeout {
+        options = options.timeout(limit);
+    }
+    Ok(options)
+}
+
+fn logged(message: &LoggingMessageParams) -> String {
+    let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
+    match &message.logger {
+        Some(logger) => format!("[{}] {logger}: {text}", message.level.as_str()),
+        None => format!("[{}] {text}", message.level.as_str()),
+    }
+}
+
+async fn over_http(
+    url: &str,
+    arguments: &SessionArguments,
+    options: ClientOptions,
+    terminal: &Arc<Terminal>,
+) -> Result<Client, Failure> {
+    let usage = |error: duplexer_http_client::InvalidEndpoint| Failure::usage(error.to_string());
+    let mut transport = HttpTransport::new(url).map_err(usage)?;
+    for (name, value) in &arguments.headers {
+        transport = transport.header(name, value).map_err(usage)?;
+    }
+    match connect(transport, arguments, options, terminal).await {
+        Ok(client) => Ok(client),
+        Err(failure) => Err(diagnosis::of_http(url, &arguments.headers, failure).await),
+    }
+}
+
+async fn with_program(
+    words: &[OsString],
+    arguments: &SessionArguments,
+    options: ClientOptions,
+    terminal: &Arc<Terminal>,
+) -> Result<(Client, Child), Failure> {
+    if !arguments.headers.is_empty() {
+        return Err(Failure::usage("--header is for servers at a URL; a program gets --env"));
+    }
+    let Some((program, rest)) = words.split_first() else {
+        return Err(Failure::usage("there is no command behind `--`"));
+    };
+    let environment = &arguments.env;
+    let started = environment
+        .iter()
+        .fold(Program::new(program).args(rest), |started, (name, value)| started.env(name, value));
+    let (transport, child) = started.spawn().map_err(|error| {
+        Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
+    })?;
+    match connect(transport, arguments, options, terminal).await {
+        Ok(client) => Ok((client, child)),
+        Err(failure) => Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await),
+    }
+}
+
+/// Opens a session over a transport of either kind, in time, and shows what goes over it if it is to be traced.
+async fn connect(
+    transport: impl Transport,
+    arguments: &SessionArguments,
+    options: ClientOptions,
+    terminal: &Arc<Terminal>,
+) -> Result<Client, Failure> {
+    let trace = Arc::clone(terminal);
+    let opening = async {
+        if arguments.trace {
+            let shown = Tap::new(transport, move |passing, frame| {
+                let arrow = if passing == Passing::Out { "-->" } else { "<--" };
+                trace.note(&format!("{arrow} {frame}"));
+            });
+            Client::connect(shown, options).await
+        } else {
+            Client::connect(transport, options).await
+        }
+    };
+    let Ok(opened) = timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await else {
+        return Err(
+            Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
+        );
+    };
+    opened.map_err(|error| {
+        let failure = Failure::from(error);
+        match (failure.exit, arguments.era) {
+            (Exit::Protocol, EraChoice::Handshake | EraChoice::Envelope) => {
+                failure.hint("the server may not speak this era: try --era auto")
+            }
+            _ => failure,
+        }
+    })
+}

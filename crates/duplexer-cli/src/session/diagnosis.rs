@@ -1,0 +1,94 @@
+//! Why a session could not be opened, in words that help.
+//!
+//! A client only knows that there was no answer. A second look tells a closed port from a closed door.
+
+use std::error::Error;
+use std::time::Duration;
+
+use duplexer::transport::child::Child;
+use duplexer::types::methods::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::{Response, StatusCode, redirect};
+
+use crate::failure::{Exit, Failure};
+
+/// How long the second look may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much of a refusal is shown.
+const SHOWN: usize = 200;
+
+/// Looks at a URL with which no session could be opened. A failure that says all there is to say stays.
+pub(super) async fn of_http(url: &str, headers: &[(String, String)], failure: Failure) -> Failure {
+    if !matches!(failure.exit, Exit::Connect | Exit::Protocol) {
+        return failure;
+    }
+    match look(url, headers).await {
+        Ok(response) => of_response(url, response, failure).await,
+        Err(error) => Failure::new(Exit::Connect, format!("no connection to {url}: {}", root(&error)))
+            .hint("is the server running there?"),
+    }
+}
+
+/// A request that changes nothing, whatever the server is.
+async fn look(url: &str, headers: &[(String, String)]) -> Result<Response, reqwest::Error> {
+    let client = reqwest::Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE).build()?;
+    let mut request = client.post(url);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    request
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "application/json, text/event-stream")
+        .body(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, Method::Ping))
+        .send()
+        .await
+}
+
+async fn of_response(url: &str, response: Response, failure: Failure) -> Failure {
+    let status = response.status();
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            Failure::new(Exit::Auth, format!("{url} wants to know who is asking ({status})"))
+                .hint("give a token with --header 'Authorization: Bearer ...'")
+        }
+        StatusCode::FORBIDDEN => {
+            let said = response.text().await.unwrap_or_default();
+            let said: String = said.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+            Failure::new(Exit::Auth, format!("{url} does not let this request in ({status}): {said}"))
+        }
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            Failure::new(Exit::Connect, format!("there is no MCP server at {url} ({status})"))
+                .hint("is the path right? Most are at /mcp")
+        }
+        _ if status.is_redirection() => {
+            let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+            Failure::new(Exit::Connect, format!("{url} has moved to {to} ({status})")).hint("use that URL")
+        }
+        _ if status.is_server_error() => {
+            Failure::new(Exit::Connect, format!("the server at {url} is in trouble ({status})"))
+                .hint("try again later, or look at its log")
+        }
+        _ => failure,
+    }
+}
+
+/// The innermost cause, which is the one that says something.
+fn root(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// Looks at a program with which no session could be opened, and ends it.
+pub(super) async fn of_program(program: &str, child: Child, failure: Failure) -> Failure {
+    let status = child.shutdown().await;
+    match (failure.exit, status) {
+        (Exit::Connect, Ok(status)) => {
+            Failure::new(Exit::Connect, format!("`{program}` ended before the session was open ({status})"))
+                .hint("does it speak MCP over standard input and output?")
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,140 @@
+//! What can be asked of a server, one file per family of verbs.
+//!
+//! A [`Job`] is understood before anybody is spoken to, so that a wrong word costs nothing.
+
+mod call;
+mod list;
+mod listen;
+mod ping;
+mod prompt;
+mod read;
+
+use std::sync::Arc;
+
+use duplexer::client::ClientError;
+use duplexer::error::CallError;
+use duplexer::transport::signal::ShutdownSignals;
+use duplexer::types::error::ErrorCode;
+
+use crate::arguments::Request;
+use crate::failure::{Exit, Failure};
+use crate::session::Session;
+use crate::target::Target;
+use crate::terminal::Terminal;
+
+pub(crate) use list::Kind;
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// Exactly as the server said them.
+    Json,
+}
+
+/// Which verb it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    List,
+    Call,
+    Read,
+    Prompt,
+    Complete,
+    Listen,
+    Ping,
+}
+
+/// What is to be done.
+enum Job {
+    List(list::List),
+    Call(call::Call),
+    Read(read::Read),
+    Prompt(prompt::Prompt),
+    Complete(prompt::Complete),
+    Listen(listen::Listen),
+    Ping,
+}
+
+impl Job {
+    fn parse(word: Word, words: &[String]) -> Result<Self, Failure> {
+        Ok(match word {
+            Word::List => Self::List(list::List::parse(words)?),
+            Word::Call => Self::Call(call::Call::parse(words)?),
+            Word::Read => Self::Read(read::Read::parse(words)?),
+            Word::Prompt => Self::Prompt(prompt::Prompt::parse(words)?),
+            Word::Complete => Self::Complete(prompt::Complete::parse(words)?),
+            Word::Listen => Self::Listen(listen::Listen::parse(words)),
+            Word::Ping => {
+                no_more(words)?;
+                Self::Ping
+            }
+        })
+    }
+
+    async fn run(&self, session: &mut Session, output: Output) -> Result<(), Failure> {
+        match self {
+            Self::List(job) => job.run(session, output).await,
+            Self::Call(job) => job.run(session, output).await,
+            Self::Read(job) => job.run(session, output).await,
+            Self::Prompt(job) => job.run(session, output).await,
+            Self::Complete(job) => job.run(session, output).await,
+            Self::Listen(job) => job.run(session, output).await,
+            Self::Ping => ping::run(session, output).await,
+        }
+    }
+
+    /// What Ctrl-C means: the end of listening, and giving up on everything else.
+    fn interrupted(&self) -> Result<(), Failure> {
+        match self {
+            Self::Listen(_) => Ok(()),
+            _ => Err(Failure::silent(Exit::Interrupted)),
+        }
+    }
+}
+
+/// Does what a verb says, from the first connection to the last.
+pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
+    let (target, words) = Target::of(request)?;
+    let job = Job::parse(word, words)?;
+    let output = if request.json { Output::Json } else { Output::Text };
+    let signals = ShutdownSignals::listen();
+    let mut signals = signals.map_err(|error| Failure::new(Exit::Connect, error.to_string()))?;
+    let terminal = Arc::new(Terminal::new());
+    // Given up, an opening session takes its program with it.
+    let mut session = tokio::select! {
+        session = Session::open(&target, request, &terminal) => session?,
+        () = signals.next() => return job.interrupted(),
+    };
+    let done = tokio::select! {
+        done = job.run(&mut session, output) => done,
+        () = signals.next() => job.interrupted(),
+    };
+    session.close().await;
+    done
+}
+
+/// A verb that takes no more words got some.
+fn no_more(words: &[String]) -> Result<(), Failure> {
+    match words.first() {
+        Some(word) => Err(Failure::usage(format!("what is `{word}` for? This verb takes nothing like it"))),
+        None => Ok(()),
+    }
+}
+
+/// Where to look for what a server does not know.
+fn unknown(error: ClientError, kind: Kind) -> Failure {
+    let is_unknown = matches!(&error, ClientError::Call(CallError::Peer(refusal))
+        if matches!(refusal.code, ErrorCode::INVALID_PARAMS | ErrorCode::RESOURCE_NOT_FOUND));
+    let failure = Failure::from(error);
+    if is_unknown {
+        failure.hint(&format!("`duplexer list` shows which {} there are", kind.plural()))
+    } else {
+        failure
+    }
+}
+
+/// The answer is not what the method promises.
+fn unreadable(error: serde_json::Error) -> Failure {
+    CallError::Unexpected(error).into()
+}

@@ -1,0 +1,76 @@
+//! `duplexer call`: have a tool do its work.
+
+use duplexer::Json;
+use duplexer::types::json::Members;
+use duplexer::types::tool::{CallToolParams, CallToolResult};
+
+use super::{Kind, Output, unknown, unreadable};
+use crate::arguments::arguments;
+use crate::failure::{Exit, Failure};
+use crate::session::Session;
+use crate::show;
+use crate::terminal::print;
+
+/// A tool and what it is given.
+pub(super) struct Call {
+    tool: String,
+    arguments: Members,
+}
+
+impl Call {
+    pub(super) fn parse(words: &[String]) -> Result<Self, Failure> {
+        let (tool, rest) = words.split_first().ok_or_else(|| {
+            Failure::usage("which tool? Name it behind the server; `duplexer list` shows which there are")
+        })?;
+        Ok(Self { tool: tool.clone(), arguments: arguments(rest)? })
+    }
+
+    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
+        let params = CallToolParams::new(&self.tool).arguments(Json::from(self.arguments.clone()));
+        let asked = session.ask(session.client.call_tool(params)).await;
+        let raw = asked.map_err(|error| unknown(error, Kind::Tools))?;
+        let result: CallToolResult = raw.decode().map_err(unreadable)?;
+        match output {
+            Output::Json => print(raw.as_str()),
+            Output::Text => print(&show::tool_result(&result)),
+        }
+        if result.is_error == Some(true) { Err(self.failed()) } else { Ok(()) }
+    }
+
+    /// The tool has said why; a common reason can be guessed.
+    fn failed(&self) -> Failure {
+        let failure = Failure::new(Exit::Tool, format!("the tool `{}` failed", self.tool));
+        match self.arguments.iter().find_map(|(name, value)| Some((name, meant(value)?))) {
+            Some((name, value)) => {
+                failure.hint(&format!("{name} was sent as text, {name}:={value} sends it as JSON"))
+            }
+            None => failure,
+        }
+    }
+}
+
+/// A text that may have been meant as something else.
+fn meant(value: &Json) -> Option<String> {
+    let text: String = value.decode().ok()?;
+    let value = Json::parse(&text).ok()?;
+    (!value.as_str().starts_with('"')).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_was_sent_as_text_is_pointed_out() {
+        let failed = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Call::parse(&words).unwrap().failed().to_string()
+        };
+        assert_eq!(failed(&["add", "a:=1"]), "the tool `add` failed");
+        assert_eq!(failed(&["add", "a=x"]), "the tool `add` failed");
+        assert_eq!(
+            failed(&["add", "a=1"]),
+            "the tool `add` failed; a was sent as text, a:=1 sends it as JSON"
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! `duplexer listen`: what changes at a server.
+
+use duplexer::client::{Change, ServerNotification};
+use duplexer::types::json::Members;
+use duplexer::types::subscription::SubscriptionFilter;
+use duplexer::types::version::Era;
+
+use super::{Kind, Output, unknown};
+use crate::failure::{Exit, Failure, chain};
+use crate::session::Session;
+use crate::terminal::print;
+
+/// Changes of lists, and of these resources.
+pub(super) struct Listen(Vec<String>);
+
+impl Listen {
+    pub(super) fn parse(words: &[String]) -> Self {
+        Self(words.to_vec())
+    }
+
+    pub(super) async fn run(&self, session: &mut Session, output: Output) -> Result<(), Failure> {
+        match session.client.era() {
+            Era::Envelope => self.on_a_stream(session, output).await,
+            Era::Handshake => self.on_the_connection(session, output).await,
+        }
+    }
+
+    async fn on_a_stream(&self, session: &Session, output: Output) -> Result<(), Failure> {
+        let mut filter = SubscriptionFilter::new()
+            .tools_list_changed(true)
+            .prompts_list_changed(true)
+            .resources_list_changed(true);
+        if !self.0.is_empty() {
+            filter = filter.resource_subscriptions(self.0.clone());
+        }
+        let mut changes = session.client.listen(filter).await?;
+        session.terminal.note(&format!("listening to {}; Ctrl-C ends it", heard(changes.honoured())));
+        while let Some(change) = changes.next().await {
+            let change = change.map_err(|lost| Failure::new(Exit::Connect, chain(&lost)))?;
+            show(&change, output);
+        }
+        session.terminal.note("the server has ended the stream");
+        Ok(())
+    }
+
+    async fn on_the_connection(&self, session: &mut Session, output: Output) -> Result<(), Failure> {
+        for uri in &self.0 {
+            let asked = session.ask(session.client.subscribe(uri.as_str())).await;
+            asked.map_err(|error| unknown(error, Kind::Resources))?;
+        }
+        let all = SubscriptionFilter::new()
+            .tools_list_changed(true)
+            .prompts_list_changed(true)
+            .resources_list_changed(true)
+            .resource_subscriptions(self.0.clone());
+        session.terminal.note(&format!("listening to {}; Ctrl-C ends it", heard(&all)));
+        loop {
+            let told = tokio::select! {
+                told = session.told.recv() => told,
+                () = session.client.closed() => None,
+            };
+            match told {
+                Some(told) => change(told).iter().for_each(|change| show(change, output)),
+                None => return Err(Failure::new(Exit::Connect, "the server has gone away")),
+            }
+        }
+    }
+}
+
+/// What the server will tell of.
+fn heard(filter: &SubscriptionFilter) -> String {
+    let lists = [
+        (filter.tools_list_changed, "tools"),
+        (filter.prompts_list_changed, "prompts"),
+        (filter.resources_list_changed, "resources"),
+    ];
+    let mut all: Vec<&str> =
+        lists.iter().filter(|(told, _)| *told == Some(true)).map(|(_, name)| *name).collect();
+    all.extend(filter.resource_subscriptions.iter().flatten().map(String::as_str));
+    if all.is_empty() { "nothing, as the server has it".to_owned() } else { all.join(", ") }
+}
+
+/// What has changed, if that is what was told.
+fn change(told: ServerNotification) -> Option<Change> {
+    match told {
+        ServerNotification::ToolsListChanged => Some(Change::Tools),
+        ServerNotification::PromptsListChanged => Some(Change::Prompts),
+        ServerNotification::ResourcesListChanged => Some(Change::Resources),
+        ServerNotification::ResourceUpdated(params) => Some(Change::Resource(params.uri)),
+        _ => None,
+    }
+}
+
+fn show(change: &Change, output: Output) {
+    let (what, uri) = match change {
+        Change::Tools => ("tools", None),
+        Change::Prompts => ("prompts", None),
+        Change::Resources => ("resources", None),
+        Change::Resource(uri) => ("resource", Some(uri)),
+        _ => ("something", None),
+    };
+    match output {
+        Output::Text => print(&uri.map_or_else(|| format!("{what} changed"), |uri| format!("{uri} changed"))),
+        Output::Json => {
+            let mut line = Members::<duplexer::Json>::new().with("changed", what);
+            if let Some(uri) = uri {
+                line = line.with("uri", uri.as_str());
+            }
+            print(duplexer::Json::from(line).as_str());
+        }
+    }
+}

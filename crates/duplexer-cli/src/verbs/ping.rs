@@ -1,0 +1,31 @@
+//! `duplexer ping`: whether a server is there, and what it speaks.
+
+use duplexer::types::version::Era;
+use tokio::time::Instant;
+
+use super::Output;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::terminal::print;
+
+/// Each era has a question of its own that costs nothing.
+pub(super) async fn run(session: &Session, output: Output) -> Result<(), Failure> {
+    let client = &session.client;
+    let asked = Instant::now();
+    let (raw, era) = match client.era() {
+        Era::Handshake => (session.ask(client.ping()).await?, "handshake"),
+        Era::Envelope => (session.ask(client.discover()).await?, "envelope"),
+    };
+    let taken = asked.elapsed();
+    if output == Output::Json {
+        print(raw.as_str());
+        return Ok(());
+    }
+    let who = match client.server_info() {
+        Some(info) => format!("{} {}", info.title.as_ref().unwrap_or(&info.name), info.version),
+        None => "A server without a name".to_owned(),
+    };
+    let milliseconds = taken.as_secs_f64() * 1000.0;
+    print(&format!("{who} answers in {milliseconds:.1} ms and speaks {} ({era})", client.protocol_version()));
+    Ok(())
+}

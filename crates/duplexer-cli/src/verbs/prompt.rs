@@ -1,0 +1,91 @@
+//! `duplexer prompt` and `duplexer complete`: filling prompts, and what to fill them with.
+
+use duplexer::types::completion::{
+    CompleteParams, CompleteResult, CompletionArgument, CompletionContext, CompletionReference,
+    PromptReference, ResourceTemplateReference,
+};
+use duplexer::types::json::Members;
+use duplexer::types::prompt::{GetPromptParams, GetPromptResult};
+
+use super::{Kind, Output, unknown, unreadable};
+use crate::arguments::{Argument, texts};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show;
+use crate::terminal::print;
+
+/// A prompt and what it is filled with.
+pub(super) struct Prompt {
+    name: String,
+    arguments: Members<String>,
+}
+
+impl Prompt {
+    pub(super) fn parse(words: &[String]) -> Result<Self, Failure> {
+        let (name, rest) = words.split_first().ok_or_else(|| {
+            Failure::usage("which prompt? Name it behind the server; `duplexer list` shows which there are")
+        })?;
+        Ok(Self { name: name.clone(), arguments: texts(rest)? })
+    }
+
+    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
+        let params = GetPromptParams::new(&self.name).arguments(self.arguments.clone());
+        let asked = session.ask(session.client.get_prompt(params)).await;
+        let raw = asked.map_err(|error| unknown(error, Kind::Prompts))?;
+        match output {
+            Output::Json => print(raw.as_str()),
+            Output::Text => print(&show::messages(&raw.decode::<GetPromptResult>().map_err(unreadable)?)),
+        }
+        Ok(())
+    }
+}
+
+/// An argument that is being typed.
+pub(super) struct Complete {
+    /// The prompt, or the template.
+    of: String,
+    name: String,
+    typed: String,
+    known: Members<String>,
+}
+
+impl Complete {
+    pub(super) fn parse(words: &[String]) -> Result<Self, Failure> {
+        let [of, argument, known @ ..] = words else {
+            return Err(Failure::usage(
+                "what is to be completed? Name a prompt or a template behind the server, then NAME=BEGINNING",
+            ));
+        };
+        let (name, typed) = Argument::parse(argument)?.into_text();
+        Ok(Self { of: of.clone(), name, typed, known: texts(known)? })
+    }
+
+    /// Templates are URIs, and have a colon; names of prompts have none.
+    fn is_template(&self) -> bool {
+        self.of.contains(':')
+    }
+
+    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
+        let (reference, kind) = if self.is_template() {
+            (CompletionReference::Resource(ResourceTemplateReference::new(&self.of)), Kind::Templates)
+        } else {
+            (CompletionReference::Prompt(PromptReference::new(&self.of)), Kind::Prompts)
+        };
+        let mut params = CompleteParams::new(reference, CompletionArgument::new(&self.name, &self.typed));
+        if !self.known.is_empty() {
+            params = params.context(CompletionContext::new().arguments(self.known.clone()));
+        }
+        let asked = session.ask(session.client.complete(params)).await;
+        let raw = asked.map_err(|error| unknown(error, kind))?;
+        if output == Output::Json {
+            print(raw.as_str());
+            return Ok(());
+        }
+        let result: CompleteResult = raw.decode().map_err(unreadable)?;
+        result.completion.values.iter().for_each(|value| print(value));
+        if result.completion.has_more == Some(true) {
+            session.terminal.note("(there are more)");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! The real program, run as a person or a script would run it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "cli/asking.rs"]
+mod asking;
+#[path = "cli/demo.rs"]
+mod demo;
+#[path = "cli/failing.rs"]
+mod failing;
+#[path = "cli/listening.rs"]
+mod listening;
+#[path = "cli/support.rs"]
+mod support;
+#[path = "cli/verbs.rs"]
+mod verbs;

@@ -1,0 +1,57 @@
+//! The demo server, by the front door: what it prints is true.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::support::{Demo, PROGRAM, run, run_with};
+
+#[test]
+fn the_welcome_says_where_it_listens_and_what_it_speaks() {
+    let demo = Demo::start();
+    assert!(demo.url.starts_with("http://127.0.0.1:") && demo.url.ends_with("/mcp"));
+    let welcome = demo.welcome.join("\n");
+    for revision in ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] {
+        assert!(welcome.contains(revision), "{revision}");
+    }
+    assert_eq!(demo.running.interrupt(), Some(0));
+}
+
+/// The three things to try, as they are printed.
+#[test]
+fn what_the_welcome_suggests_works() {
+    let demo = Demo::start();
+    let line = |begin: &str| demo.welcome.iter().find(|line| line.trim_start().starts_with(begin)).unwrap();
+    let answer = curl(&demo.url, &demo.welcome.join(" "));
+    assert_eq!(answer["result"]["structuredContent"], json!({"sum": 5.0}));
+    let own: Vec<&str> = line(PROGRAM).split_whitespace().skip(1).collect();
+    assert_eq!(run(&own).ok(), "Counted to 20.\n");
+    assert!(line("npx ").contains(&format!("--cli {} --transport http --method tools/list", demo.url)));
+}
+
+/// Sends what the printed command line would.
+fn curl(url: &str, line: &str) -> Value {
+    let quoted = |flag: &str| -> Vec<String> {
+        let begin = format!("{flag} '");
+        line.split(&begin).skip(1).map(|text| text.split_once('\'').unwrap().0.to_owned()).collect()
+    };
+    let (headers, body) = (quoted("-H").join("\r\n"), quoted("-d").concat());
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\n{headers}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+#[test]
+fn without_a_verb_it_serves_standard_input_and_prints_nothing_else() {
+    let ran = run_with(&["--stdio"], "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    assert_eq!(ran.json(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+}

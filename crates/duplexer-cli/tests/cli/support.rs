@@ -1,0 +1,217 @@
+//! Running the program, and a demo server to run it against.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_duplexer");
+
+/// A port at which nobody listens: one that is never given out, and whose service died out long ago.
+pub(crate) const NOWHERE: &str = "http://127.0.0.1:1/mcp";
+
+/// How a run of the program ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// The result, if all went well.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.stdout
+    }
+
+    /// The result as JSON, if all went well: one line and nothing else.
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        let text = self.ok();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// That it ended with `code`, said `line` last, and gave no result.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32, line: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        let last = self.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("duplexer: ") && last.contains(line), "{line:?} is not in {last:?}");
+    }
+}
+
+/// Runs the program to its end, with nothing to read.
+pub(crate) fn run<W: AsRef<str>>(words: &[W]) -> Ran {
+    run_with(words, "")
+}
+
+/// Runs the program to its end, with `input` to read.
+pub(crate) fn run_with<W: AsRef<str>>(words: &[W], input: &str) -> Ran {
+    let mut child = spawn(words, Stdio::piped());
+    let mut stdin = child.stdin.take().unwrap();
+    // A program that needs no answers may be gone before it has read any.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn spawn<W: AsRef<str>>(words: &[W], stdin: Stdio) -> Child {
+    let words = words.iter().map(AsRef::as_ref);
+    Command::new(PROGRAM)
+        .args(words)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The program while it runs. What is left of it when the test ends is killed.
+pub(crate) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Running {
+    pub(crate) fn start<W: AsRef<str>>(words: &[W]) -> Self {
+        let mut child = spawn(words, Stdio::null());
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stdout, stderr }
+    }
+
+    /// The next line of its results.
+    pub(crate) fn result(&mut self) -> String {
+        line_of(&mut self.stdout)
+    }
+
+    /// The next line of what else it says.
+    pub(crate) fn note(&mut self) -> String {
+        line_of(&mut self.stderr)
+    }
+
+    /// Has it end as by Ctrl-C, and gives out its exit code.
+    pub(crate) fn interrupt(mut self) -> Option<i32> {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        // What nobody reads any more must not hold it up.
+        let mut rest = String::new();
+        let _ = self.stdout.read_to_string(&mut rest);
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn line_of(stream: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+/// The demo server over HTTP, on a port of its own.
+pub(crate) struct Demo {
+    pub(crate) url: String,
+    pub(crate) welcome: Vec<String>,
+    pub(crate) running: Running,
+}
+
+impl Demo {
+    pub(crate) fn start() -> Self {
+        let mut running = Running::start(&["demo", "--port", "0"]);
+        let mut welcome = vec![running.note()];
+        while !welcome.last().unwrap().contains("inspector") {
+            welcome.push(running.note());
+        }
+        let words = welcome[0].split_whitespace();
+        let url = words.into_iter().find(|word| word.starts_with("http://")).unwrap().to_owned();
+        Self { url, welcome, running }
+    }
+}
+
+/// A server and how to speak to it.
+pub(crate) struct Place {
+    url: Option<String>,
+    era: &'static str,
+}
+
+impl Place {
+    /// The demo as a program, in the era.
+    pub(crate) fn stdio(era: &'static str) -> Self {
+        Self { url: None, era }
+    }
+
+    /// The demo over HTTP, in the era.
+    pub(crate) fn http(demo: &Demo, era: &'static str) -> Self {
+        Self { url: Some(demo.url.clone()), era }
+    }
+
+    /// Every place there is.
+    pub(crate) fn all(demo: &Demo) -> [Self; 4] {
+        let (handshake, envelope) = ("handshake", "envelope");
+        [
+            Self::stdio(handshake),
+            Self::http(demo, handshake),
+            Self::stdio(envelope),
+            Self::http(demo, envelope),
+        ]
+    }
+
+    /// The command line for `words`, the verb first, at this place.
+    pub(crate) fn line(&self, words: &[&str]) -> Vec<String> {
+        let (verb, rest) = words.split_first().unwrap();
+        let mut line = vec![(*verb).to_owned()];
+        line.extend(self.url.clone());
+        line.extend(rest.iter().map(|word| (*word).to_owned()));
+        line.extend(["--era".to_owned(), self.era.to_owned()]);
+        if self.url.is_none() {
+            line.extend(["--", PROGRAM, "demo", "--stdio"].map(str::to_owned));
+        }
+        line
+    }
+
+    /// Runs `words` here.
+    pub(crate) fn run(&self, words: &[&str]) -> Ran {
+        run(&self.line(words))
+    }
+}
+
+/// A server that gives every request the same answer: its status line and headers.
+pub(crate) fn answering(head: &'static str) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut length = 0;
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            loop {
+                let line = line_of(&mut reader).to_ascii_lowercase();
+                if let Some(value) = line.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                if line.is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; length];
+            let _ = reader.read_exact(&mut body);
+            let _ = write!(stream, "HTTP/1.1 {head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    url
+}

@@ -1,0 +1,94 @@
+//! A transport that shows what passes it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::{FrameReader, FrameWriter, Frames, Incoming, Transport, TransportError};
+
+/// Which way a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// To the peer.
+    Out,
+    /// From the peer.
+    In,
+}
+
+type Show = dyn Fn(Passing, &str) + Send + Sync;
+
+/// A transport whose frames are shown to a function as they pass: wire logs, transcripts.
+#[derive(Clone)]
+pub struct Tap<T> {
+    transport: T,
+    show: Arc<Show>,
+}
+
+impl<T: Transport> Tap<T> {
+    /// Shows `show` what passes `transport`: a frame to the peer once it is written, one from the peer once it is
+    /// read. Called on the connection's own task: it must not block for long.
+    pub fn new(transport: T, show: impl Fn(Passing, &str) + Send + Sync + 'static) -> Self {
+        Self { transport, show: Arc::new(show) }
+    }
+}
+
+impl<T: Transport> Transport for Tap<T> {
+    fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
+        let (reader, writer) = self.transport.split();
+        let incoming = TappedReader { reader, show: Arc::clone(&self.show) };
+        let outgoing = TappedWriter { writer, show: self.show, partial: Vec::new() };
+        (Box::new(incoming), Box::new(outgoing))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Tap<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tap").field(&self.transport).finish()
+    }
+}
+
+struct TappedReader {
+    reader: Box<dyn FrameReader>,
+    show: Arc<Show>,
+}
+
+impl FrameReader for TappedReader {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Incoming, TransportError>>> {
+        let next = self.reader.poll_next(cx);
+        if let Poll::Ready(Some(Ok(incoming))) = &next {
+            match incoming {
+                Incoming::Message(message) => (self.show)(Passing::In, &message.text),
+                Incoming::Unreadable(reason) => (self.show)(Passing::In, reason),
+            }
+        }
+        next
+    }
+}
+
+struct TappedWriter {
+    writer: Box<dyn FrameWriter>,
+    show: Arc<Show>,
+    /// The written beginning of a frame whose end is still to come.
+    partial: Vec<u8>,
+}
+
+impl FrameWriter for TappedWriter {
+    fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
+        let before = frames.bytes().to_vec();
+        let result = self.writer.poll_write(cx, frames);
+        let written = before.len().saturating_sub(frames.len());
+        for byte in before.into_iter().take(written) {
+            if byte == b'\n' {
+                let frame = std::mem::take(&mut self.partial);
+                (self.show)(Passing::Out, &String::from_utf8_lossy(&frame));
+            } else {
+                self.partial.push(byte);
+            }
+        }
+        result
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        self.writer.poll_close(cx)
+    }
+}

@@ -1,0 +1,8 @@
+use duplexer::prelude::*;
+
+#[tool(blocking)]
+async fn digest(text: String) -> String {
+    text
+}
+
+fn main() {}

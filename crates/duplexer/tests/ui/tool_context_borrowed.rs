@@ -1,0 +1,8 @@
+use duplexer::prelude::*;
+
+#[tool]
+async fn method(cx: &Context) -> String {
+    cx.method().to_owned()
+}
+
+fn main() {}

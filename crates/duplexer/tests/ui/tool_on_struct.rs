@@ -1,0 +1,8 @@
+use duplexer::prelude::*;
+
+#[tool]
+struct Add {
+    a: i64,
+}
+
+fn main() {}

@@ -1,0 +1,86 @@
+//! The server that the suite's attacks are aimed at, written as a user would write it.
+//!
+//! `attacked stdio`, or `attacked http`, which listens on a free port of this machine and prints its address.
+
+use std::process::ExitCode;
+
+use duplexer_author::{AskExt, BoxError, Context, Resource, Server, ServerExt, Tool, ToolError};
+use duplexer_core::transport::signal::ShutdownSignals;
+use duplexer_http::{Handshake, StreamableHttp};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Echo {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Add {
+    a: i64,
+    b: i64,
+}
+
+fn server() -> Result<Server, BoxError> {
+    let server = Server::builder("attacked")
+        .version("1")
+        .dynamic()
+        .tool(Tool::new("echo").handler(|Echo { text }| async move { text }))
+        .tool(Tool::new("add").handler(|Add { a, b }| async move { a + b }))
+        .tool(Tool::new("fail").handler(|| async { Err::<String, _>(ToolError::new("it always fails")) }))
+        .tool(Tool::new("panic").handler(panics))
+        .tool(Tool::new("wait").handler(|cx: Context| async move {
+            cx.progress(1.0, None, None).await;
+            std::future::pending::<()>().await;
+        }))
+        .tool(Tool::new("finish").handler(|cx: Context| async move {
+            cx.progress(1.0, None, None).await;
+            cx.closing().raised().await;
+            "finished"
+        }))
+        .tool(Tool::new("ask").handler(|cx: Context, Echo { text }| async move {
+            let who: Echo = cx.elicit("who", "Who are you?").await?.accepted()?;
+            Ok::<_, ToolError>(format!("{text} {}", who.text))
+        }))
+        .resource(Resource::text("test://one", "one"))
+        .resource(Resource::template("test://files/{name}").handler(|File { name }| async move { name }))
+        .build()?;
+    Ok(server)
+}
+
+async fn panics() -> String {
+    panic!("secret-internal-detail")
+}
+
+fn run(transport: Option<&str>) -> Result<(), BoxError> {
+    match transport {
+        Some("stdio") => Ok(duplexer_core::server::run_stdio(&server()?)?),
+        Some("http") => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let service = StreamableHttp::builder(server()?).handshake(Handshake::Stateless).build()?;
+                let bound = service.bind("127.0.0.1:0").await?;
+                println!("{}", bound.local_addr()?);
+                let mut signals = ShutdownSignals::listen()?;
+                bound.run(async move { signals.next().await }).await;
+                Ok(())
+            })
+        }
+        _ => Err("usage: attacked stdio|http".into()),
+    }
+}
+
+fn main() -> ExitCode {
+    match run(std::env::args().nth(1).as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
