@@ -1,7 +1,7 @@
 """Drives the server with the official Python client and fails on the first surprise.
 
 Usage: drive.py SERVER   a program, over its standard streams, in both eras
-       drive.py URL      over HTTP, in the envelope era
+       drive.py URL      over HTTP in the envelope era, and over the HTTP+SSE beside it in both
 """
 
 import sys
@@ -10,6 +10,7 @@ import warnings
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 
 warnings.simplefilter("ignore")
 
@@ -183,6 +184,9 @@ async def main():
     server = sys.argv[1]
     if server.startswith("http"):
         await envelope(server)
+        old = server.removesuffix("/mcp") + "/sse"
+        await handshake(sse_client(old))
+        await envelope(sse_client(old))
         print(f"python client over HTTP: {CHECKS} checks passed")
         return
     server = StdioServerParameters(command=server)

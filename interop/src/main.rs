@@ -1,5 +1,6 @@
 //! A server with one of everything for the official clients to drive: on standard input and output, or with the
-//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of output says which.
+//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp` and, for old clients, `/sse`. Port 0
+//! takes any that is free; the first line of output says which.
 //!
 //! Written against the registry directly: what the authoring layer adds has tests of its own.
 
@@ -56,7 +57,8 @@ fn serve(arguments: &[String]) -> Result<(), BoxError> {
 
 #[tokio::main]
 async fn serve_http(port: u16) -> Result<(), BoxError> {
-    let service = StreamableHttp::new(build()?).bind(("127.0.0.1", port)).await?;
+    let service = StreamableHttp::builder(build()?).http_sse("/sse", "/messages/").build()?;
+    let service = service.bind(("127.0.0.1", port)).await?;
     let mut signals = ShutdownSignals::listen()?;
     #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
     {

@@ -19,7 +19,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// The official Python client drives the server over its standard streams, in both eras, and over HTTP.
+/// The official Python client drives the server over its standard streams, HTTP+SSE and streamable HTTP.
 pub(crate) fn python() -> Result<(), String> {
     let suite = root().join("interop").join("python");
     let environment = installed(&suite.join("requirements.txt"))?;

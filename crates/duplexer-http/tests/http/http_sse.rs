@@ -458,6 +458,14 @@ async fn a_stream_belongs_to_its_principal() {
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with(&format!("{scope} in ")), "{text}");
     }
+    let mut stream = ask(&service, &get("/sse"), own.as_ref()).await.into_body();
+    let second = data(&mut stream).await.unwrap();
+    let who = request(1, "tools/call", &json!({"name": "who", "_meta": meta()})).to_string();
+    let other = principal("a", Some("x"), "other");
+    assert_eq!(ask(&service, &Post::body(who).path(&second), other.as_ref()).await.status(), 202);
+    let answer = message(&mut stream).await;
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("other in ") && second.ends_with(&text[9..]), "in the other era too: {text}");
     let others = [
         None,
         principal("a", None, "first"),
