@@ -1,7 +1,7 @@
 """Drives the server with the official Python client and fails on the first surprise.
 
 Usage: drive.py SERVER            a program, over its standard streams, in both eras
-       drive.py URL [resumable]   over HTTP, in both eras at once, the handshake with a session
+       drive.py URL [resumable]   over HTTP, in both eras at once, the handshake with a session, and over the HTTP+SSE beside it
 """
 
 import sys
@@ -12,6 +12,7 @@ import anyio
 import httpx2
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 warnings.simplefilter("ignore")
@@ -263,6 +264,10 @@ async def main():
         async with anyio.create_task_group() as both:
             both.start_soon(session, server, rest == ["resumable"])
             both.start_soon(envelope, server)
+        if not rest:
+            old = server.removesuffix("/mcp") + "/sse"
+            await handshake(sse_client(old))
+            await envelope(sse_client(old))
         print(f"python client over HTTP: {CHECKS} checks passed")
         return
     server = StdioServerParameters(command=server)

@@ -1,6 +1,7 @@
 //! A server with one of everything for the official clients to drive: on standard input and output, or with the
-//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of output says which.
-//! With `resumable` behind them streams can be taken up again, with `guarded` the way in takes a token.
+//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp` and, for old clients, `/sse`. Port 0 takes any that is free; the
+//! first line of output says which. With `resumable` behind them streams can be taken up again, with `guarded` the way in
+//! takes a token.
 //!
 //! Written against the registry directly: what the authoring layer adds has tests of its own.
 
@@ -84,7 +85,10 @@ async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     let server = Server::builder("interop");
     let service = match kind {
-        Kind::Plain => StreamableHttp::new(build(server)?).on(listener),
+        Kind::Plain => {
+            let service = StreamableHttp::builder(build(server)?).http_sse("/sse", "/messages/");
+            service.build()?.on(listener)
+        }
         Kind::Resumable => {
             let service = StreamableHttp::builder(build(server)?).event_store(MemoryEvents::new());
             service.retry(Duration::from_millis(50)).build()?.on(listener)

@@ -21,7 +21,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// The official Python client drives the server over its standard streams and over HTTP, in both eras, and through OAuth.
+/// The official Python client drives the server over its standard streams, HTTP and HTTP+SSE, in both eras, and through OAuth.
 pub(crate) fn python() -> Result<(), String> {
     let server = interop_server()?;
     run(python_client("drive.py")?.arg(&server))?;

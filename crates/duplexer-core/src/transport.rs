@@ -20,6 +20,7 @@ mod tap;
 #[cfg(test)]
 mod testing;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -118,19 +119,21 @@ pub struct TransportContext {
     pub request_stream: RequestStream,
     /// The headers the message came with. Empty where the transport has none.
     pub headers: Headers,
+    /// Who sent this very message, where that is established for each. The server says what it is; transports only carry it.
+    pub sender: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
         let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
-        Self { kind, back_channel, request_stream, headers: Headers::default() }
+        Self { kind, back_channel, request_stream, headers: Headers::default(), sender: None }
     }
 
     /// A context of an exchange in which the peer cannot be asked anything.
     pub fn exchange(kind: &'static str, headers: Headers) -> Self {
         let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
-        Self { kind, back_channel, request_stream, headers }
+        Self { kind, back_channel, request_stream, headers, sender: None }
     }
 
     /// The values of a header, by its name in any case.

@@ -163,4 +163,13 @@ impl PrincipalKey {
     pub fn is(&self, principal: &Principal) -> bool {
         (self.client.as_str(), self.issuer.as_deref(), self.subject.as_deref()) == principal.identity()
     }
+
+    /// Whether what belongs to `own`, or to nobody, may be used by `other`.
+    pub(crate) fn admits(own: Option<&Self>, other: Option<&Principal>) -> bool {
+        match (own, other) {
+            (None, None) => true,
+            (Some(own), Some(other)) => own.is(other),
+            _ => false,
+        }
+    }
 }

@@ -15,6 +15,8 @@ mod hand_over;
 mod handshake;
 #[path = "http/hostile.rs"]
 mod hostile;
+#[path = "http/http_sse.rs"]
+mod http_sse;
 #[path = "http/life.rs"]
 mod life;
 #[path = "http/mounted.rs"]

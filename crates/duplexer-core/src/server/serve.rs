@@ -10,7 +10,7 @@ use std::time::Duration;
 use duplexer_types::version::ProtocolVersion;
 
 use self::router::{EraRouter, HandshakeInbound};
-use super::connection::{CLOSE_BUDGET, Connection};
+use super::connection::{CLOSE_BUDGET, Caller, Connection};
 use super::envelope::{self, HeaderLookup};
 use super::principal::Principal;
 use super::registry::Running;
@@ -36,15 +36,23 @@ pub async fn serve(running: &Running, transport: impl Transport) -> Result<(), R
 #[derive(Debug)]
 pub struct StreamServer {
     dispatcher: JsonRpcDispatcher,
-    router: Arc<EraRouter>,
+    router: EraRouter,
 }
 
 impl StreamServer {
     /// The stream, and the way to its peer.
     pub fn new(running: &Running, transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options);
-        let router = Arc::new(EraRouter::new(running.clone(), Arc::new(peer.clone())));
+        let router = EraRouter::new(running.clone(), Arc::new(peer.clone()));
         (Self { dispatcher, router }, peer)
+    }
+
+    /// The same stream with what its transport knows of the client. A message whose context names a
+    /// [`Principal`] as its sender is handled on behalf of that one.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Caller) -> Self {
+        self.router = self.router.with_caller(caller);
+        self
     }
 
     /// Serves it to its end, then runs what the connection has left to do.
@@ -54,7 +62,7 @@ impl StreamServer {
 
     /// How long the connection's hooks may take is asked when their time has come.
     async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
-        run(self.dispatcher, self.router, budget).await
+        run(self.dispatcher, Arc::new(self.router), budget).await
     }
 }
 

@@ -12,6 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use self::events::Events;
 use super::exchange::{Answer, Exchange};
+use super::http_sse::Telling;
 use super::serve::UnderWay;
 use super::session::Tail;
 
@@ -30,6 +31,8 @@ enum Kind {
     Events(Box<Events>),
     /// A stream of a session.
     Tail(Box<Tail>),
+    /// The stream of an old client.
+    Told(Box<Telling>),
 }
 
 /// A stream was cut because nobody read it.
@@ -55,6 +58,11 @@ impl ResponseBody {
     /// What is told on a stream of a session.
     pub(super) fn tail(tail: Tail) -> Self {
         Self::new(Kind::Tail(Box::new(tail)))
+    }
+
+    /// What is told on the stream of an old client.
+    pub(super) fn told(telling: Telling) -> Self {
+        Self::new(Kind::Told(Box::new(telling)))
     }
 
     fn new(kind: Kind) -> Self {
@@ -87,6 +95,7 @@ impl Body for ResponseBody {
             Kind::Text(text) => Some(Ok(std::mem::take(text))),
             Kind::Events(events) => ready!(events.poll(cx)),
             Kind::Tail(tail) => ready!(tail.poll(cx)),
+            Kind::Told(telling) => ready!(telling.poll(cx)),
         };
         Poll::Ready(data.map(|data| data.map(Frame::data)))
     }
@@ -98,7 +107,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Kind::Events(_) | Kind::Tail(_) => SizeHint::default(),
+            Kind::Events(_) | Kind::Tail(_) | Kind::Told(_) => SizeHint::default(),
         }
     }
 }
@@ -109,6 +118,7 @@ impl fmt::Debug for ResponseBody {
             Kind::Text(text) => return f.debug_tuple("ResponseBody").field(text).finish(),
             Kind::Events(_) => "events",
             Kind::Tail(_) => "tail",
+            Kind::Told(_) => "told",
         };
         f.debug_tuple("ResponseBody").field(&kind).finish()
     }

@@ -1,5 +1,7 @@
 //! Settings: what is served, how much of it, and how long things may take. Checked when the service is built.
 
+mod error;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +10,13 @@ use duplexer_core::dispatch::OutboundHook;
 use duplexer_core::server::Server;
 
 use super::StreamableHttp;
+use super::http_sse::{self, InvalidPath};
 use super::hub::Hub;
 use super::security::{Allowed, InvalidName};
+use super::serve::placed::PATH;
 use crate::session::{EventStore, SessionStore};
+
+pub use error::ConfigError;
 
 /// How a request that wants an answer gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,38 +51,11 @@ pub enum Cors {
     AllowedOrigins,
 }
 
-/// Why a service cannot be built; the text says what to change.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// Neither a host nor an origin.
-    #[error(transparent)]
-    Name(#[from] InvalidName),
-    /// A path that no request can have.
-    #[error("'{0}' is not a path: it begins with a slash and has no query")]
-    Path(String),
-    /// A limit of nothing.
-    #[error("{0} must be at least 1")]
-    Zero(&'static str),
-    /// A time of nothing.
-    #[error("{0} must be longer than zero")]
-    Instant(&'static str),
-    /// A stream would count as unread between two of its own keep-alive comments.
-    #[error(
-        "the time after which a stream counts as unread ({unread:?}) must be longer than the keep-alive ({ping:?})"
-    )]
-    Unread {
-        /// The time after which a stream counts as unread.
-        unread: Duration,
-        /// The time between two keep-alive comments.
-        ping: Duration,
-    },
-}
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct Config {
     /// Without a trailing slash. `None`: whoever mounts the service has looked at the path.
     pub(super) path: Option<String>,
+    pub(super) http_sse: http_sse::Paths,
     pub(super) responses: Responses,
     pub(super) handshake: Handshake,
     pub(super) allowed: Allowed,
@@ -193,6 +172,20 @@ impl Builder {
             self.fault(ConfigError::Path(path));
         }
         self
+    }
+
+    /// Also serves the transport of 2024-11-05, for old clients: events at `stream`, and at `messages` what the client
+    /// says. A router must lead both paths here. Its streams count as sessions and as requests under way.
+    pub fn http_sse(mut self, stream: &str, messages: &str) -> Self {
+        let set = self.config.http_sse.set(stream, messages);
+        self.note_path(set)
+    }
+
+    /// What a router takes away from the beginning of a path before it calls the service. Old clients are told where to
+    /// post to, and need it.
+    pub fn root_path(mut self, root: &str) -> Self {
+        let set = self.config.http_sse.set_root(root);
+        self.note_path(set)
     }
 
     /// How requests get their answers.
@@ -335,6 +328,13 @@ impl Builder {
         self
     }
 
+    fn note_path(mut self, set: Result<(), InvalidPath>) -> Self {
+        if let Err(InvalidPath(path)) = set {
+            self.fault(ConfigError::Endpoint(path));
+        }
+        self
+    }
+
     fn fault(&mut self, fault: ConfigError) {
         self.fault.get_or_insert(fault);
     }
@@ -344,7 +344,10 @@ impl Builder {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let Config { limits, timing, sessions, .. } = &self.config;
+        let Config { limits, timing, sessions, path, http_sse, .. } = &self.config;
+        if let Some(path) = http_sse.clash(path.as_deref().unwrap_or(PATH)) {
+            return Err(ConfigError::SamePath(path.to_owned()));
+        }
         let limits = [
             ("the largest body", limits.body),
             ("the number of requests", limits.requests),

@@ -20,7 +20,7 @@ use super::header_bag::{self, HeaderBag};
 use super::hub::{Admitted, Hub, StartFailed};
 use super::inlet::{self, Accepts};
 use super::reply::{self, Refusal, Reply};
-use super::{cors, envelope, handshake};
+use super::{cors, envelope, handshake, http_sse};
 
 /// A request that has been let in, apart from its message.
 pub(super) struct Visit {
@@ -99,6 +99,9 @@ where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
+    if let Some(end) = hub.config.http_sse.end(parts.uri.path()) {
+        return http_sse::serve(hub, end, parts, body).await;
+    }
     if let Some(path) = &hub.config.path
         && parts.uri.path().strip_suffix('/').unwrap_or(parts.uri.path()) != path
     {
@@ -136,11 +139,11 @@ where
     }
 }
 
-fn admit(hub: &Arc<Hub>) -> Result<Admitted, Refusal> {
+pub(super) fn admit(hub: &Arc<Hub>) -> Result<Admitted, Refusal> {
     hub.admit().ok_or_else(|| reply::unavailable(None, "Too many requests in flight").into())
 }
 
-async fn visit(admitted: Admitted, mut parts: Parts, accepts: Accepts) -> Result<Visit, Refusal> {
+pub(super) async fn visit(admitted: Admitted, mut parts: Parts, accepts: Accepts) -> Result<Visit, Refusal> {
     let running = match admitted.hub().running().await {
         Ok(running) => running.clone(),
         Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use self::lifespan::Lifespan;
 use super::config::Config;
+use super::http_sse::Links;
 use super::session::Sessions;
 
 pub(super) use lifespan::StartFailed;
@@ -30,6 +31,7 @@ pub(super) struct Hub {
     pub(super) config: Config,
     pub(super) streams: Streams,
     pub(super) sessions: Sessions,
+    pub(super) links: Links,
     /// What runs although nobody waits for it: requests of sessions, and what is left to do at their end.
     pub(super) tasks: TaskTracker,
     /// Raised when the service is about to end: what stands for long concludes.
@@ -60,6 +62,7 @@ impl Hub {
         Self {
             streams: Streams::new(config.timing.unread),
             sessions: Sessions::default(),
+            links: Links::default(),
             tasks: TaskTracker::new(),
             config,
             closing: Cancellation::new(),

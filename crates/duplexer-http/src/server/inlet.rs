@@ -101,6 +101,16 @@ where
     B: Body,
     B::Error: Into<BoxError>,
 {
+    let bytes = read_bytes(body, config).await?;
+    ByteString::try_from(bytes).map_err(|_| super::door::parse_error().into())
+}
+
+/// Reads the whole body.
+pub(super) async fn read_bytes<B>(body: B, config: &Config) -> Result<Bytes, Refusal>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
     let limit = config.limits.body;
     // From the announced length alone, before anything is read.
     if body.size_hint().lower() > limit as u64 {
@@ -110,7 +120,7 @@ where
         let text = "the body of the request took too long";
         return Err(reply::closing(reply::refused(StatusCode::REQUEST_TIMEOUT, text)).into());
     };
-    ByteString::try_from(bytes?).map_err(|_| super::door::parse_error().into())
+    bytes
 }
 
 fn too_large() -> Refusal {

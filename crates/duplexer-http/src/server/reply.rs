@@ -15,6 +15,7 @@ pub(super) type Reply = Response<ResponseBody>;
 pub(super) type Refusal = Box<Reply>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_TRANSFORM: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 const KEEP_ALIVE: HeaderValue = HeaderValue::from_static("keep-alive");
@@ -47,6 +48,13 @@ pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
     if let Ok(challenge) = HeaderValue::try_from(challenge) {
         reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
+    reply
+}
+
+/// A few words for a person.
+pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
+    let mut reply = with_status(status, ResponseBody::full(Bytes::from_static(text.as_bytes())));
+    reply.headers_mut().insert(CONTENT_TYPE, TEXT);
     reply
 }
 

@@ -2,7 +2,7 @@
 
 mod io;
 mod listener;
-mod placed;
+pub(super) mod placed;
 
 use std::convert::Infallible;
 use std::fmt;

@@ -36,7 +36,7 @@ pub(super) use hand_over::find;
 pub(super) use notify::notification;
 pub(super) use open::open;
 pub(super) use resume::{read, take_up};
-pub(super) use table::{Ending, Sessions};
+pub(super) use table::{Ending, Place, Sessions};
 pub(super) use tail::Tail;
 
 pub(super) struct Session {
@@ -95,11 +95,7 @@ impl Session {
 
     /// Whether a request of this principal may use the session.
     fn belongs_to(&self, principal: Option<&Arc<Principal>>) -> bool {
-        match (&self.principal, principal) {
-            (None, None) => true,
-            (Some(own), Some(other)) => own.is(other),
-            _ => false,
-        }
+        PrincipalKey::admits(self.principal.as_ref(), principal.map(|principal| &**principal))
     }
 
     /// Says which session an answer belongs to.
@@ -165,7 +161,7 @@ impl Session {
 }
 
 /// Random bits; `None` if the system has none, which has been logged.
-fn random() -> Option<u128> {
+pub(super) fn random() -> Option<u128> {
     let mut bits = [0; 16];
     match getrandom::fill(&mut bits) {
         Ok(()) => Some(u128::from_ne_bytes(bits)),
@@ -183,7 +179,7 @@ fn no_connection() -> Arc<Connection> {
     ))
 }
 
-fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller {
+pub(super) fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller {
     let mut caller = Caller::default();
     caller.session_id = Some(Arc::clone(id));
     caller.principal = principal;

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::session::StreamId;
 
 const START: &[u8] = b"event: message\r\ndata: ";
@@ -34,14 +36,19 @@ impl FromStr for EventId {
 
     fn from_str(text: &str) -> Result<Self, NotAnEventId> {
         let (stream, sequence) = text.split_once('-').ok_or(NotAnEventId)?;
-        let is_hex = stream.len() == 32 && stream.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_number = !sequence.is_empty() && sequence.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_hex || !is_number {
+        if !is_number {
             return Err(NotAnEventId);
         }
-        let stream = u128::from_str_radix(stream, 16).map_err(|_| NotAnEventId)?;
-        Ok(Self { stream: StreamId(stream), sequence: sequence.parse().map_err(|_| NotAnEventId)? })
+        let stream = StreamId(bits(stream).ok_or(NotAnEventId)?);
+        Ok(Self { stream, sequence: sequence.parse().map_err(|_| NotAnEventId)? })
     }
+}
+
+/// What 32 hexadecimal digits stand for.
+pub(super) fn bits(text: &str) -> Option<u128> {
+    let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
 /// Appends a message. Line breaks in JSON text are white space, and would end the data in a stream.
@@ -64,6 +71,11 @@ pub(super) fn write_opening(out: &mut Vec<u8>, id: EventId, retry: Duration) {
     write_id(out, Some(id));
     // Writing into memory cannot fail.
     let _ = write!(out, "retry: {}\r\ndata: \r\n\r\n", retry.as_millis());
+}
+
+/// The event that tells an old client where to post to.
+pub(super) fn endpoint(uri: &str) -> Bytes {
+    format!("event: endpoint\r\ndata: {uri}\r\n\r\n").into()
 }
 
 fn write_id(out: &mut Vec<u8>, id: Option<EventId>) {

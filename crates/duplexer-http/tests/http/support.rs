@@ -149,6 +149,11 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 Err(error) => error.to_string(),
             }));
         }
+        "who" => {
+            let scopes = cx.principal().map(|principal| principal.scopes.join(" "));
+            let session = cx.connection().session_id().unwrap_or("none");
+            return Ok(CallToolResult::text(format!("{} in {session}", scopes.unwrap_or_default())));
+        }
         "announce" => cx.connection().tools_changed().await,
         "let go" => {
             cx.progress(1.0, None, None).await;
@@ -434,6 +439,7 @@ impl<'a> Client<'a> {
 pub(crate) struct SentEvent {
     pub(crate) id: Option<String>,
     pub(crate) retry: Option<String>,
+    pub(crate) name: String,
     pub(crate) data: String,
 }
 
@@ -609,6 +615,7 @@ impl Wire {
                 match name {
                     "id" => event.id = Some(value.into()),
                     "retry" => event.retry = Some(value.into()),
+                    "event" => event.name = value.into(),
                     "data" => event.data = value.into(),
                     _ => {}
                 }

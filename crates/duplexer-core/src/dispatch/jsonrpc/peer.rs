@@ -74,26 +74,28 @@ impl Core {
         related: Option<&RequestId>,
     ) -> Sending {
         let hints = related.map(|id| Hints { related: Some(id.clone()), ..Hints::default() });
-        let waiting = with_scratch(|frame| {
+        let told = with_scratch(|frame| {
             if let Err(error) = jsonrpc::write_notification(frame, method, params) {
                 tracing::error!(method, %error, "a notification could not be written and is dropped");
-                return None;
+                return Told::Done;
             }
             match self.outbox.offer(frame, hints.clone(), Admission::Ordinary) {
                 Offer::Taken(_) => {
                     self.outbox.nudge();
-                    None
+                    Told::Done
                 }
-                Offer::Full => Some(frame.clone()),
+                Offer::Full => Told::Later(frame.clone()),
                 Offer::Closed => {
                     tracing::debug!(method, "a notification to a closed peer is dropped");
-                    None
+                    Told::Nobody
                 }
             }
         });
-        match waiting {
-            None => Sending::done(),
-            Some(frame) => {
+        match told {
+            Told::Done => Sending::done(),
+            // A handler that does nothing but tell would never wait again, and could not be interrupted.
+            Told::Nobody => Sending::waiting(tokio::task::yield_now()),
+            Told::Later(frame) => {
                 let core = Arc::clone(self);
                 Sending::waiting(async move {
                     core.outbox.send(&frame, hints).await;
@@ -102,6 +104,13 @@ impl Core {
             }
         }
     }
+}
+
+/// What became of a notification.
+enum Told {
+    Done,
+    Later(Vec<u8>),
+    Nobody,
 }
 
 /// Routing beside the frame: the related request wins over where to resume.

@@ -15,8 +15,9 @@ use tokio::sync::OnceCell;
 use super::{CloseOnDrop, EnvelopeStream, serve_one};
 use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, Outbound, lock};
 use crate::error::McpError;
-use crate::server::connection::{Connection, contained};
+use crate::server::connection::{Caller, Connection, contained};
 use crate::server::envelope;
+use crate::server::principal::Principal;
 use crate::server::registry::Running;
 use crate::server::runner::{ServerRunner, Shaped};
 use crate::transport::{BackChannel, TransportContext};
@@ -33,6 +34,7 @@ pub(super) struct EraRouter {
     /// Set when those have been handled; whatever comes after them waits for it.
     replayed: OnceCell<()>,
     peer: Arc<dyn Outbound>,
+    caller: Caller,
     /// The transport's context without its back-channel, made once for a stream.
     one_way: Mutex<Option<OneWay>>,
 }
@@ -55,8 +57,13 @@ impl EraRouter {
             early: Mutex::default(),
             replayed: OnceCell::new(),
             peer,
+            caller: Caller::default(),
             one_way: Mutex::default(),
         }
+    }
+
+    pub(super) fn with_caller(self, caller: Caller) -> Self {
+        Self { caller, ..self }
     }
 
     /// The first request decides; `initialize` is a handshake even in an envelope.
@@ -73,7 +80,16 @@ impl EraRouter {
 
     fn handshake(&self) -> ServerRunner {
         let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::clone(&self.peer));
-        ServerRunner::new(self.running.clone(), Arc::new(connection))
+        ServerRunner::new(self.running.clone(), Arc::new(connection.with_caller(self.caller.clone())))
+    }
+
+    /// Who speaks in this message: the stream's caller, unless the message brings credentials of its own.
+    fn caller(&self, transport: &TransportContext) -> Caller {
+        let mut caller = self.caller.clone();
+        if let Some(principal) = sender(transport) {
+            caller.principal = Some(principal);
+        }
+        caller
     }
 
     async fn serve(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
@@ -82,7 +98,10 @@ impl EraRouter {
         match decided {
             Decided::Handshake(runner) => {
                 refuse_envelope(&call)?;
-                runner.request(cx, call).await
+                match sender(&cx.transport) {
+                    None => runner.request(cx, call).await,
+                    sender => runner.clone().on_behalf_of(sender).request(cx, call).await,
+                }
             }
             Decided::Envelope(way) => self.envelope(way, cx, call).await,
         }
@@ -128,7 +147,8 @@ impl EraRouter {
     ) -> Result<Shaped, McpError> {
         refuse_handshake(&call)?;
         let call = Arc::new(call);
-        let connection = envelope::open(&call, None, Arc::clone(way))?;
+        let connection =
+            envelope::open(&call, None, Arc::clone(way))?.with_caller(self.caller(&cx.transport));
         cx.transport = self.one_way(&cx.transport);
         serve_one(&self.running, Arc::new(connection), cx, call).await
     }
@@ -150,11 +170,15 @@ impl EraRouter {
     async fn tell(&self, mut cx: CallContext, call: Invocation) {
         match self.era.get() {
             None => {}
-            Some(Decided::Handshake(runner)) => runner.notification(cx, call).await,
+            Some(Decided::Handshake(runner)) => match sender(&cx.transport) {
+                None => runner.notification(cx, call).await,
+                sender => runner.clone().on_behalf_of(sender).notification(cx, call).await,
+            },
             Some(Decided::Envelope(way)) => {
                 // A notification has no envelope: it is nobody's in particular, in the newest revision.
                 let version = ProtocolVersion::LATEST_ENVELOPE;
-                let connection = Arc::new(Connection::anonymous(version, Arc::clone(way)));
+                let connection = Connection::anonymous(version, Arc::clone(way));
+                let connection = Arc::new(connection.with_caller(self.caller(&cx.transport)));
                 let closing = CloseOnDrop(&self.running, Arc::clone(&connection));
                 cx.transport = self.one_way(&cx.transport);
                 ServerRunner::new(self.running.clone(), Arc::clone(&connection)).notification(cx, call).await;
@@ -170,6 +194,10 @@ impl EraRouter {
             runner.connection().close_within(budget).await;
         }
     }
+}
+
+fn sender(transport: &TransportContext) -> Option<Arc<Principal>> {
+    Arc::clone(transport.sender.as_ref()?).downcast().ok()
 }
 
 /// A handshake connection does not take requests of the other era.

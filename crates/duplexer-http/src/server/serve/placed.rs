@@ -12,7 +12,7 @@ use crate::server::body::ResponseBody;
 use crate::server::{ResponseFuture, StreamableHttp, reply};
 
 /// The path of a service that has none of its own.
-const PATH: &str = "/mcp";
+pub(in crate::server) const PATH: &str = "/mcp";
 
 /// A [`StreamableHttp`] that is found at its path and nowhere else: at `/mcp` unless it was told another one.
 #[derive(Clone, Debug)]
@@ -40,7 +40,10 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
         let path = request.uri().path();
-        let is_here = self.0.0.config.path.is_some() || path.strip_suffix('/').unwrap_or(path) == PATH;
+        let config = &self.0.0.config;
+        let is_here = config.path.is_some()
+            || config.http_sse.end(path).is_some()
+            || path.strip_suffix('/').unwrap_or(path) == PATH;
         if is_here {
             self.0.call(request)
         } else {

@@ -25,8 +25,8 @@ pub(in crate::server) struct Sessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<Arc<str>, Arc<Session>>,
-    /// Those whose handshake is under way.
-    opening: usize,
+    /// Places of those that are not in the table: their handshake is under way, or they are no sessions of this kind.
+    reserved: usize,
     sweeping: Sweeping,
 }
 
@@ -46,23 +46,23 @@ pub(in crate::server) enum Ending {
     HandedOver,
 }
 
-/// A place among the sessions for one whose handshake is under way.
-pub(super) struct Place(Arc<Hub>);
+/// A place among the sessions for one that is not in the table.
+pub(in crate::server) struct Place(Arc<Hub>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        lock(&self.0.sessions.table).opening -= 1;
+        lock(&self.0.sessions.table).reserved -= 1;
     }
 }
 
 impl Sessions {
     /// A place for one more, if there is one.
-    pub(super) fn reserve(hub: &Arc<Hub>) -> Option<Place> {
+    pub(in crate::server) fn reserve(hub: &Arc<Hub>) -> Option<Place> {
         let mut table = lock(&hub.sessions.table);
-        if table.open.len() + table.opening >= hub.config.sessions.max {
+        if table.open.len() + table.reserved >= hub.config.sessions.max {
             return None;
         }
-        table.opening += 1;
+        table.reserved += 1;
         Some(Place(Arc::clone(hub)))
     }
 

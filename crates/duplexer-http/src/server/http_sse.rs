@@ -1,0 +1,110 @@
+//! The transport of 2024-11-05 for old clients: a stream of events, and a second path for what the client says.
+//!
+//! The two make one duplex stream (`wire`), which core serves like any other, in either era; `link` is such a stream
+//! from its beginning to its end. Nothing here knows what the messages mean.
+
+mod link;
+mod paths;
+mod wire;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use duplexer_core::error::BoxError;
+use duplexer_core::transport::{HeaderSource, Headers, Incoming, IncomingMessage, TransportContext};
+use duplexer_types::jsonrpc;
+use http::request::Parts;
+use http::{Method, StatusCode};
+use http_body::Body;
+
+use super::door::{self, Visit};
+use super::header_bag::HeaderBag;
+use super::hub::{Admitted, Hub};
+use super::inlet::{self, Accepts};
+use super::reply::{self, Refusal, Reply};
+use super::sse;
+
+pub(super) use link::Links;
+pub(super) use paths::{End, InvalidPath, Paths};
+pub(super) use wire::Telling;
+
+/// Serves one request to one of the two paths.
+pub(super) async fn serve<B>(hub: Arc<Hub>, end: End, parts: Parts, body: B) -> Result<Reply, Refusal>
+where
+    B: Body + Send,
+    B::Error: Into<BoxError>,
+{
+    match (end, &parts.method) {
+        (End::Stream, &Method::GET) => {
+            link::open(door::visit(door::admit(&hub)?, parts, Accepts::default()).await?)
+        }
+        (End::Stream, _) => Err(reply::method_not_allowed("GET").into()),
+        (End::Messages, &Method::POST) => post(hub, parts, body).await,
+        (End::Messages, _) => Err(reply::method_not_allowed("POST").into()),
+    }
+}
+
+/// Takes a message in. What it leads to is told on the stream.
+async fn post<B>(hub: Arc<Hub>, parts: Parts, body: B) -> Result<Reply, Refusal>
+where
+    B: Body + Send,
+    B::Error: Into<BoxError>,
+{
+    inlet::check_framing(&parts)?;
+    inlet::check_media_type(&parts.headers)?;
+    let admitted = door::admit(&hub)?;
+    let body = inlet::read_bytes(body, &hub.config).await?;
+    let id = session_id(parts.uri.query())?;
+    let visit = door::visit(admitted, parts, Accepts::default()).await?;
+    let link = Links::find(&hub, id, visit.caller.principal.as_deref()).ok_or_else(unknown_session)?;
+    let (incoming, reply) = understand(visit, &body);
+    link.deliver(&hub, incoming).await?;
+    Ok(reply)
+}
+
+/// Even what is no message is passed on: the stream's own rules say what becomes of it.
+fn understand(visit: Visit, body: &Bytes) -> (Incoming, Reply) {
+    let garbled = || reply::text(StatusCode::BAD_REQUEST, "Could not parse message");
+    let Ok(text) = std::str::from_utf8(body) else {
+        return (Incoming::Unreadable("not UTF-8"), garbled());
+    };
+    let reply = match jsonrpc::read(text) {
+        Ok(_) => reply::text(StatusCode::ACCEPTED, "Accepted"),
+        Err(_) => garbled(),
+    };
+    let mut context = TransportContext::stream("http+sse");
+    context.sender = visit.caller.principal.map(|principal| principal as _);
+    context.headers = Headers::of(Arc::new(Posted { headers: visit.headers, _admitted: visit.admitted }));
+    // A copy: a small message may be a part of a large read.
+    (Incoming::Message(IncomingMessage::new(ByteString::from(text), Arc::new(context))), reply)
+}
+
+/// A message that was posted. It is under way as long as anybody handles it, not only until its response.
+struct Posted {
+    headers: Arc<HeaderBag>,
+    _admitted: Admitted,
+}
+
+impl HeaderSource for Posted {
+    fn values<'a>(&'a self, name: &str, each: &mut dyn FnMut(&'a str)) {
+        self.headers.values(name, each);
+    }
+}
+
+/// The name of the stream that a message belongs to.
+fn session_id(query: Option<&str>) -> Result<u128, Refusal> {
+    let pairs = query.unwrap_or_default().split('&');
+    let mut named = pairs.filter_map(|pair| pair.strip_prefix("session_id="));
+    let refused = |text| Refusal::new(reply::text(StatusCode::BAD_REQUEST, text));
+    match (named.next(), named.next()) {
+        (None | Some(""), _) => Err(refused("session_id is required")),
+        (Some(id), None) => sse::bits(id).ok_or_else(|| refused("Invalid session ID")),
+        (Some(_), Some(_)) => Err(refused("Invalid session ID")),
+    }
+}
+
+/// The same whether there is none or it is somebody else's.
+fn unknown_session() -> Refusal {
+    reply::text(StatusCode::NOT_FOUND, "Could not find session").into()
+}
