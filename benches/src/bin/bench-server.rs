@@ -160,6 +160,8 @@ async fn serve_protected(
     let here = format!("http://{}/mcp", listener.local_addr()?);
     let tokens = duplexer_bench::tokens::read(&std::fs::read_to_string(file)?)?;
     let auth = Auth::static_tokens(tokens, &here).require(required).build()?;
+    // Whoever started it may have left the port to us.
+    eprintln!("{here}");
     let mut signals = ShutdownSignals::listen()?;
     service.build()?.on(listener).layer(auth).run(async move { signals.next().await }).await;
     Ok(())

@@ -19,6 +19,7 @@
 //! - [`Context`] is what a handler gets beside its arguments.
 //! - [`run_stdio`] serves it; [`testing`] tests it without a process; [`client`] is the other side.
 //! - [`types`] are the messages of the protocol.
+//! - `auth`, with the feature of that name, protects a server over HTTP with OAuth 2.1.
 //!
 //! This crate contains nothing of its own: it is one name for `duplexer-types`, `-core`, `-author` and `-macros`.
 

@@ -102,11 +102,17 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "schemars",
             "jsonschema",
             "opentelemetry",
+            "jsonwebtoken",
             "duplexer-author",
+            "duplexer-auth",
             "duplexer-http",
         ],
     ),
-    ("duplexer-author", &["http", "http-body", "hyper", "hyper-util", "reqwest", "duplexer-http"]),
+    (
+        "duplexer-author",
+        &["http", "http-body", "hyper", "hyper-util", "reqwest", "duplexer-auth", "duplexer-http"],
+    ),
+    ("duplexer-auth", &["hyper", "hyper-util", "duplexer-author", "duplexer-http"]),
     (
         "duplexer-http",
         &["reqwest", "schemars", "jsonschema", "jsonwebtoken", "duplexer-author", "duplexer-auth"],
