@@ -61,9 +61,10 @@ pub(super) async fn get(visit: Visit) -> Result<Reply, Refusal> {
     let session = find(&visit).await?;
     let hub = Arc::clone(visit.admitted.hub());
     let busy = session.busy(visit.admitted);
+    let principal = visit.caller.principal.as_deref();
     match visit.headers.look_up(headers::LAST_EVENT_ID.lower) {
-        Values::Absent => session::read(&hub, &session, busy).await,
-        Values::One(last) => session::take_up(&hub, &session, busy, last).await,
+        Values::Absent => session::read(&hub, &session, busy, principal).await,
+        Values::One(last) => session::take_up(&hub, &session, busy, principal, last).await,
         Values::Several => {
             Err(reply::refused(StatusCode::BAD_REQUEST, "Bad Request: several Last-Event-ID headers").into())
         }

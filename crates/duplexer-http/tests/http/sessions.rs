@@ -410,6 +410,27 @@ async fn a_session_belongs_to_its_principal() {
     assert_eq!(ask(&service, &echo(&anonymous), None).await.status(), StatusCode::OK);
 }
 
+/// P-AUS-15: the stream beside the requests ends with the token it was opened with; the session does not.
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_its_token() {
+    let (service, _) = mounted(|builder| builder);
+    let mut principal = Principal::new("a");
+    principal.expires_at = Some(std::time::SystemTime::now() + Duration::from_secs(100));
+    let principal = Some(Arc::new(principal));
+    let session = open(&service, principal.as_ref()).await;
+    let mut listen = echo(&session).method("GET");
+    listen.body.clear();
+    let start = tokio::time::Instant::now();
+    let mut body = ask(&service, &listen, principal.as_ref()).await.into_body();
+    let next = |body: &mut duplexer_http::ResponseBody, cx: &mut std::task::Context<'_>| {
+        http_body::Body::poll_frame(std::pin::Pin::new(body), cx)
+    };
+    while std::future::poll_fn(|cx| next(&mut body, cx)).await.is_some() {}
+    assert!((90..=101).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    let renewed = Some(Arc::new(Principal::new("a")));
+    assert_eq!(ask(&service, &echo(&session), renewed.as_ref()).await.status(), StatusCode::OK);
+}
+
 /// HTTPL-23: the time counts from the end of the last exchange; a running call and an open stream are exchanges.
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_ends() {

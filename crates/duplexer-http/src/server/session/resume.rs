@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use duplexer_core::server::Principal;
 use duplexer_types::version::feature;
 use http::StatusCode;
 
@@ -20,6 +21,7 @@ pub(in crate::server) async fn read(
     hub: &Hub,
     session: &Arc<Session>,
     busy: Arc<Busy>,
+    principal: Option<&Principal>,
 ) -> Result<Reply, Refusal> {
     let text = "Conflict: Only one SSE stream is allowed per session";
     let conflict = || Refusal::new(reply::refused(StatusCode::CONFLICT, text));
@@ -44,7 +46,8 @@ pub(in crate::server) async fn read(
         session.close_standalone();
     }
     let before = opening(hub, session, reading.stream());
-    Ok(session.stamp(reply::events(ResponseBody::tail(Tail::new(hub, reading, before, busy)))))
+    let tail = Tail::new(hub, reading, before, busy).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::tail(tail))))
 }
 
 /// What a client has missed on a stream since an event, and what follows.
@@ -52,6 +55,7 @@ pub(in crate::server) async fn take_up(
     hub: &Hub,
     session: &Arc<Session>,
     busy: Arc<Busy>,
+    principal: Option<&Principal>,
     last: &[u8],
 ) -> Result<Reply, Refusal> {
     let Some(store) = &hub.config.sessions.events else {
@@ -81,7 +85,8 @@ pub(in crate::server) async fn take_up(
         sse::write_opening(&mut before, last, hub.config.sessions.retry);
     }
     before.extend(write(last, &missed));
-    Ok(session.stamp(reply::events(ResponseBody::tail(Tail::new(hub, reading, before, busy)))))
+    let tail = Tail::new(hub, reading, before, busy).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::tail(tail))))
 }
 
 fn write(last: EventId, events: &[StoredEvent]) -> Vec<u8> {

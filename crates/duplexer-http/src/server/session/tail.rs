@@ -1,11 +1,14 @@
 //! The body of whoever reads a stream of a session.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use bytes::Bytes;
-use tokio::time::Instant;
+use duplexer_core::server::Principal;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::Busy;
 use super::stream::{Read, Stream};
@@ -19,6 +22,8 @@ pub(in crate::server) struct Tail {
     /// What comes before the stream: where to come back to, and what was missed.
     before: Vec<u8>,
     heartbeat: Heartbeat,
+    /// When the reader's rights end, and the stream with them.
+    expiry: Option<Pin<Box<Sleep>>>,
     _listed: Listed,
     _busy: Arc<Busy>,
 }
@@ -68,8 +73,17 @@ impl Tail {
             reading,
             before,
             heartbeat: Heartbeat::new(hub.config.timing.ping),
+            expiry: None,
             _busy: busy,
         }
+    }
+
+    /// The same, until the rights of this reader end.
+    pub(super) fn until_expiry(mut self, principal: Option<&Principal>) -> Self {
+        let end = principal.and_then(|principal| principal.expires_at);
+        let left = end.map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());
+        self.expiry = left.map(|left| Box::pin(sleep(left)));
+        self
     }
 
     pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamCut>>> {
@@ -78,6 +92,9 @@ impl Tail {
         touched.touch(now);
         if cut.load(Ordering::Acquire) {
             return Poll::Ready(Some(Err(StreamCut)));
+        }
+        if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(None);
         }
         if !self.before.is_empty() {
             self.heartbeat.spoke(now);
