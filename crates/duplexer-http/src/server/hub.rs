@@ -78,6 +78,16 @@ impl Hub {
         self.lifespan.running().await
     }
 
+    /// Runs something to its end although nobody waits for it; the end of the service does.
+    pub(super) fn see_to(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // What is dropped with a runtime has none to go on in.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.tasks.spawn_on(work, &runtime);
+        } else {
+            tracing::warn!("outside of a runtime nothing can go on");
+        }
+    }
+
     /// A place among the requests under way, if there is one.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Admitted> {
         let admitted = Admitted { hub: Arc::clone(self), subscription: Subscription::No };

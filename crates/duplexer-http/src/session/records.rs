@@ -15,8 +15,14 @@ use super::{Saved, SessionRecord, SessionStore};
 /// Keeps sessions in this process, so that one service can take over from another: for tests, and as a pattern for
 /// stores that reach further.
 pub struct MemorySessions {
-    sessions: Mutex<HashMap<String, Kept>>,
+    sessions: Mutex<Sessions>,
     idle: Duration,
+}
+
+struct Sessions {
+    kept: HashMap<String, Kept>,
+    /// When those that are over were last looked for.
+    swept: Instant,
 }
 
 struct Kept {
@@ -27,13 +33,20 @@ struct Kept {
 impl MemorySessions {
     /// Forgets a session that nobody has claimed or saved for `idle`.
     pub fn new(idle: Duration) -> Self {
-        Self { sessions: Mutex::default(), idle }
+        let sessions = Sessions { kept: HashMap::new(), swept: Instant::now() };
+        Self { sessions: Mutex::new(sessions), idle }
     }
 
-    /// The sessions that are not over.
-    fn living(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+    /// The sessions, without this one if it is over; the others are looked at now and then.
+    fn living(&self, id: &str) -> MutexGuard<'_, Sessions> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|_, kept| kept.touched.elapsed() < self.idle);
+        let is_over = |kept: &Kept| kept.touched.elapsed() >= self.idle;
+        if sessions.swept.elapsed() >= self.idle / 8 {
+            sessions.swept = Instant::now();
+            sessions.kept.retain(|_, kept| !is_over(kept));
+        } else if sessions.kept.get(id).is_some_and(is_over) {
+            sessions.kept.remove(id);
+        }
         sessions
     }
 }
@@ -46,11 +59,11 @@ impl fmt::Debug for MemorySessions {
 
 impl SessionStore for MemorySessions {
     fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
-        let mut sessions = self.living();
-        let saved = match sessions.get(id) {
+        let mut sessions = self.living(id);
+        let saved = match sessions.kept.get(id) {
             Some(kept) if kept.record.epoch > record.epoch => Saved::Superseded,
             _ => {
-                sessions.insert(id.to_owned(), Kept { record, touched: Instant::now() });
+                sessions.kept.insert(id.to_owned(), Kept { record, touched: Instant::now() });
                 Saved::Yes
             }
         };
@@ -58,8 +71,8 @@ impl SessionStore for MemorySessions {
     }
 
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
-        let mut sessions = self.living();
-        let claimed = sessions.get_mut(id).map(|kept| {
+        let mut sessions = self.living(id);
+        let claimed = sessions.kept.get_mut(id).map(|kept| {
             kept.touched = Instant::now();
             if kept.record.owner != node {
                 node.clone_into(&mut kept.record.owner);
@@ -71,9 +84,9 @@ impl SessionStore for MemorySessions {
     }
 
     fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>> {
-        let mut sessions = self.living();
-        if sessions.get(id).is_some_and(|kept| kept.record.epoch <= epoch) {
-            sessions.remove(id);
+        let mut sessions = self.living(id);
+        if sessions.kept.get(id).is_some_and(|kept| kept.record.epoch <= epoch) {
+            sessions.kept.remove(id);
         }
         Box::pin(ready(Ok(())))
     }

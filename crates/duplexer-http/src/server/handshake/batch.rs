@@ -49,7 +49,7 @@ pub(super) async fn serve(host: Host, visit: Visit, text: &ByteString) -> Result
             let (told, answers) = oneshot::channel();
             let Visit { admitted, .. } = visit;
             let hub = Arc::clone(admitted.hub());
-            hub.tasks.spawn(async move {
+            hub.see_to(async move {
                 // The client may have gone.
                 let _ = told.send(all.await);
                 drop(admitted);

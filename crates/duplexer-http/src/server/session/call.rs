@@ -232,7 +232,7 @@ impl Driven {
 impl Drop for Driven {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            self.hub.tasks.spawn(work);
+            self.hub.see_to(work);
         }
     }
 }

@@ -46,6 +46,6 @@ pub(in crate::server) async fn notification(session: &Arc<Session>, visit: Visit
     });
     let first = poll_fn(|cx| Poll::Ready(handled.as_mut().poll(cx))).await;
     if first.is_pending() {
-        hub.tasks.spawn(handled);
+        hub.see_to(handled);
     }
 }

@@ -89,7 +89,7 @@ impl Drop for Opening {
     fn drop(&mut self) {
         if self.outcome == Outcome::Unknown {
             let connection = self.session.end();
-            self.hub.tasks.spawn(async move { connection.close().await });
+            self.hub.see_to(async move { connection.close().await });
         }
     }
 }

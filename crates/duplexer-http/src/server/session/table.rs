@@ -90,7 +90,7 @@ impl Sessions {
     pub(in crate::server) fn end(hub: &Arc<Hub>, session: &Arc<Session>, ending: Ending) {
         if lock(&hub.sessions.table).take(session) {
             let connection = session.end();
-            hub.tasks.spawn(conclude(Arc::clone(hub), Arc::clone(session), connection, ending));
+            hub.see_to(conclude(Arc::clone(hub), Arc::clone(session), connection, ending));
         }
     }
 
