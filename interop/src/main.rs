@@ -1,6 +1,6 @@
 //! A server with one of everything for the official clients to drive: on standard input and output, or with the
-//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp` and, for old clients, `/sse`. Port 0
-//! takes any that is free; the first line of output says which.
+//! arguments `http PORT [--auth]` at `http://127.0.0.1:PORT/mcp` and, for old clients, `/sse`. Port 0 takes any that is
+//! free; the first line of output says which.
 //!
 //! Written against the registry directly: what the authoring layer adds has tests of its own.
 
@@ -9,8 +9,9 @@ mod tools;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicUsize;
 
+use duplexer_auth::{Auth, Authority, ConfigError, Development};
 use duplexer_core::error::{BoxError, McpError};
-use duplexer_core::server::{MemoryBus, RequestState, Server, run_stdio};
+use duplexer_core::server::{MemoryBus, RequestState, Server, ServerBuilder, run_stdio};
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::StreamableHttp;
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
@@ -49,16 +50,44 @@ fn main() -> ExitCode {
 
 fn serve(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
-        [] => Ok(run_stdio(&build()?)?),
-        [http, port] if http == "http" => serve_http(port.parse()?),
-        _ => Err("usage: interop-server [http PORT]".into()),
+        [] => Ok(run_stdio(&build(Server::builder("interop"))?)?),
+        [http, port] if http == "http" => serve_http(port.parse()?, Door::Open),
+        [http, port, auth] if http == "http" && auth == "--auth" => serve_http(port.parse()?, Door::Guarded),
+        _ => Err("usage: interop-server [http PORT [--auth]]".into()),
     }
 }
 
+/// Who may come in.
+#[derive(Clone, Copy)]
+enum Door {
+    Open,
+    /// Whoever has a token of the authorization server beside.
+    Guarded,
+}
+
+/// Every call takes the scope `mcp`; one that changes something takes `write` too.
+fn auth(base: &str) -> Result<Auth, ConfigError> {
+    let resource = format!("{base}/mcp");
+    let authority = Authority::builder(base, Development::new("ada"));
+    let authority = authority.resource(&resource).scopes(["mcp", "write"]).build()?;
+    Auth::authority(authority, &resource).require(["mcp"]).build()
+}
+
 #[tokio::main]
-async fn serve_http(port: u16) -> Result<(), BoxError> {
-    let service = StreamableHttp::builder(build()?).http_sse("/sse", "/messages/").build()?;
-    let service = service.bind(("127.0.0.1", port)).await?;
+async fn serve_http(port: u16, door: Door) -> Result<(), BoxError> {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    let server = Server::builder("interop");
+    let service = match door {
+        Door::Open => {
+            let service = StreamableHttp::builder(build(server)?).http_sse("/sse", "/messages/");
+            service.build()?.on(listener)
+        }
+        Door::Guarded => {
+            let auth = auth(&format!("http://{}", listener.local_addr()?))?;
+            let server = server.middleware(auth.guard().tool("change", ["write"])?);
+            StreamableHttp::new(build(server)?).on(listener).layer(auth)
+        }
+    };
     let mut signals = ShutdownSignals::listen()?;
     #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
     {
@@ -68,8 +97,8 @@ async fn serve_http(port: u16) -> Result<(), BoxError> {
     Ok(())
 }
 
-fn build() -> Result<Server, duplexer_core::server::BuildError> {
-    Server::builder("interop")
+fn build(server: ServerBuilder<()>) -> Result<Server, duplexer_core::server::BuildError> {
+    server
         .version("1.0.0")
         .instructions("One of everything.")
         .request_state(RequestState::ephemeral())

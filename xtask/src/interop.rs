@@ -19,19 +19,22 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// The official Python client drives the server over its standard streams, HTTP+SSE and streamable HTTP.
+/// The official Python client drives the server over its standard streams, over HTTP, also as old clients do, and through
+/// OAuth.
 pub(crate) fn python() -> Result<(), String> {
     let suite = root().join("interop").join("python");
     let environment = installed(&suite.join("requirements.txt"))?;
     let server = built("duplexer-interop", "interop-server")?;
-    let python = || {
+    let python = |script: &str| {
         let mut command = Command::new(environment.join("bin").join("python"));
-        command.arg(suite.join("drive.py"));
+        command.arg(suite.join(script));
         command
     };
-    run(python().arg(&server))?;
+    run(python("drive.py").arg(&server))?;
     let listening = Server::start(&server, &["http", "0"])?;
-    run(python().arg(listening.url()))
+    run(python("drive.py").arg(listening.url()))?;
+    let guarded = Server::start(&server, &["http", "0", "--auth"])?;
+    run(python("oauth.py").arg(guarded.url()))
 }
 
 /// The official TypeScript client drives the server over HTTP.

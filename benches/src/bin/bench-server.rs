@@ -1,14 +1,16 @@
 //! The server that load generators measure, written as a user would write it.
 //!
-//! Usage: `bench-server stdio`, `bench-server http PORT [--stateless] [--session-idle SECONDS]`. It offers what comparable
-//! servers of other SDKs offer: a few small tools, fifty that only make the list long, and a resource of any size.
+//! Usage: `bench-server stdio`, `bench-server http PORT [--stateless] [--session-idle SECONDS] [--static-tokens FILE
+//! [SCOPE]...]`. It offers what comparable servers of other SDKs offer: a few small tools, fifty that only make the list
+//! long, and a resource of any size.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use duplexer::prelude::*;
-use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::{Builder, Handshake, ServeError, StreamableHttp};
+use duplexer::transport::signal::ShutdownSignals;
+use duplexer_auth::Auth;
+use duplexer_http::{Builder, Handshake, StreamableHttp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -112,19 +114,20 @@ fn run(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
         [transport] if transport == "stdio" => Ok(run_stdio(&build()?)?),
         [transport, port, options @ ..] if transport == "http" => {
-            let address = ("127.0.0.1", port.parse::<u16>()?);
-            let service = configure(StreamableHttp::builder(build()?), options)?.build()?;
+            let port = port.parse()?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            Ok(runtime.block_on(serve(service, address))?)
+            runtime.block_on(serve(port, options))
         }
         _ => Err(USAGE.into()),
     }
 }
 
-const USAGE: &str =
-    "usage: bench-server stdio | bench-server http PORT [--stateless] [--session-idle SECONDS]";
+const USAGE: &str = "usage: bench-server stdio | bench-server http PORT [--stateless] [--session-idle SECONDS] \
+                     [--static-tokens FILE [SCOPE]...]";
 
-fn configure(mut service: Builder, options: &[String]) -> Result<Builder, BoxError> {
+async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
+    // Room for what is measured with many idle streams.
+    let mut service = StreamableHttp::builder(build()?).max_requests(16_384);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         service = match option.as_str() {
@@ -133,17 +136,32 @@ fn configure(mut service: Builder, options: &[String]) -> Result<Builder, BoxErr
                 let seconds = options.next().ok_or(USAGE)?.parse()?;
                 service.session_idle(Duration::from_secs(seconds))
             }
+            "--static-tokens" => {
+                let file = options.next().ok_or(USAGE)?;
+                return serve_protected(service, port, file, options.as_slice()).await;
+            }
             _ => return Err(USAGE.into()),
         };
     }
-    // Room for what is measured with many idle streams.
-    Ok(service.max_requests(16_384))
+    let mut signals = ShutdownSignals::listen()?;
+    let bound = service.build()?.bind(("127.0.0.1", port)).await?.max_connections(16_384);
+    bound.run(async move { signals.next().await }).await;
+    Ok(())
 }
 
-async fn serve(service: StreamableHttp, address: (&str, u16)) -> Result<(), ServeError> {
-    let mut signals = ShutdownSignals::listen().map_err(ServeError::Signals)?;
-    let bound = service.bind(address).await?.max_connections(16_384);
-    bound.run(async move { signals.next().await }).await;
+/// Only for those who show a token from the file; every request needs the `required` scopes.
+async fn serve_protected(
+    service: Builder,
+    port: u16,
+    file: &str,
+    required: &[String],
+) -> Result<(), BoxError> {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    let here = format!("http://{}/mcp", listener.local_addr()?);
+    let tokens = duplexer_bench::tokens::read(&std::fs::read_to_string(file)?)?;
+    let auth = Auth::static_tokens(tokens, &here).require(required).build()?;
+    let mut signals = ShutdownSignals::listen()?;
+    service.build()?.on(listener).layer(auth).run(async move { signals.next().await }).await;
     Ok(())
 }
 

@@ -82,6 +82,16 @@ pub(crate) struct DemoArguments {
     /// Listen on this port; 0 takes any that is free
     #[arg(long, default_value_t = 8000)]
     pub(crate) port: u16,
+    /// Ask for tokens: `dev` serves an authorization server beside the demo, whose one user is `ada`
+    #[arg(long, value_enum, conflicts_with = "stdio")]
+    pub(crate) auth: Option<AuthChoice>,
+}
+
+/// Who gives out tokens for the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuthChoice {
+    /// The demo itself
+    Dev,
 }
 
 /// Something to ask of a server.

@@ -22,12 +22,39 @@ pub enum McpError {
     /// The params do not fit the method. What exactly did not fit is for the log.
     #[error("invalid request parameters")]
     InvalidParams(#[source] BoxError),
+    /// The caller may not do this with the rights it has shown; the challenge says which ones it takes.
+    #[error("{}", .0.error)]
+    Forbidden(Box<Challenge>),
     /// The handler failed. The source is logged in full and never shown to the peer.
     #[error("internal error")]
     Internal(#[source] BoxError),
     /// The handler panicked with this message, which is logged and never shown to the peer.
     #[error("the handler panicked: {0}")]
     Panicked(Cow<'static, str>),
+}
+
+/// What a caller lacks, and how it is told: in the error for the one who asked, and where the transport has a place
+/// for it (`WWW-Authenticate` of HTTP, with status 403) as a challenge to come back with a better token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Challenge {
+    /// What the peer sees.
+    pub error: ErrorObject,
+    /// The challenge, in the syntax of HTTP's `WWW-Authenticate`.
+    pub header: String,
+}
+
+impl Challenge {
+    /// An error and the challenge that goes with it.
+    pub fn new(error: ErrorObject, header: impl Into<String>) -> Self {
+        Self { error, header: header.into() }
+    }
+}
+
+impl From<Challenge> for McpError {
+    fn from(challenge: Challenge) -> Self {
+        Self::Forbidden(Box::new(challenge))
+    }
 }
 
 impl McpError {
@@ -55,7 +82,7 @@ impl McpError {
 
     /// Whether the peer sees the failure as its author meant it.
     pub(crate) fn is_deliberate(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::InvalidParams(_))
+        matches!(self, Self::Refused(_) | Self::InvalidParams(_) | Self::Forbidden(_))
     }
 
     /// The one place where a failure becomes what the peer sees; what it must not see is logged here.
@@ -71,6 +98,7 @@ impl McpError {
     fn described(&self, method: &str) -> ErrorObject {
         match self {
             Self::Refused(error) => error.clone(),
+            Self::Forbidden(challenge) => challenge.error.clone(),
             Self::InvalidParams(cause) => {
                 tracing::debug!(method, cause = %Chain(&**cause), "invalid request parameters");
                 ErrorObject::invalid_params()

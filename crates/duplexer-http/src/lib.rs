@@ -14,8 +14,8 @@ mod server;
 mod session;
 
 pub use server::{
-    Bound, Builder, ConfigError, Cors, Handle, Handshake, InvalidName, Listener, Probes, ResponseBody,
-    ResponseFuture, Responses, ServeError, StreamCut, StreamableHttp,
+    Bound, Builder, ConfigError, Cors, Handle, Handshake, InvalidName, Listener, Placed, Probes,
+    ResponseBody, ResponseFuture, Responses, ServeError, StreamCut, StreamableHttp,
 };
 pub use session::{
     EventKind, EventStore, MemoryEvents, MemorySessions, PrincipalKey, Saved, SessionRecord, SessionStore,

@@ -39,7 +39,7 @@ pub use body::{ResponseBody, StreamCut};
 pub use config::{Builder, ConfigError, Cors, Handshake, Responses};
 pub use hub::Handle;
 pub use security::InvalidName;
-pub use serve::{Bound, Listener, Probes, ServeError};
+pub use serve::{Bound, Listener, Placed, Probes, ServeError};
 
 /// A server as an HTTP service. Clones share everything.
 ///

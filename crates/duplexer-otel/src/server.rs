@@ -106,6 +106,7 @@ fn conclude(ending: &Ending, method: Option<Method>, outcome: &Result<Outcome, M
         }
         Ok(_) => {}
         Err(McpError::Refused(error)) => ending.refused(error, Answered::Yes),
+        Err(McpError::Forbidden(challenge)) => ending.refused(&challenge.error, Answered::Yes),
         Err(McpError::InvalidParams(_)) => ending.refused(&ErrorObject::invalid_params(), Answered::Yes),
         Err(McpError::Internal(cause)) => ending.broke(&**cause, "internal error".to_owned()),
         Err(error) => ending.broke(error, error.to_string()),

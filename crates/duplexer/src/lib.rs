@@ -22,6 +22,8 @@
 //!
 //! This crate contains nothing of its own: it is one name for `duplexer-types`, `-core`, `-author` and `-macros`.
 
+#[cfg(feature = "auth")]
+pub use duplexer_auth as auth;
 pub use duplexer_author::*;
 pub use duplexer_core::server::{
     Middleware, Next, Outcome, Principal, Reply, Running, States, run_stdio, serve, serve_stdio,

@@ -4,12 +4,13 @@ use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 
 use duplexer::Server;
+use duplexer::auth::{Auth, dev};
 use duplexer::prelude::run_stdio;
 use duplexer::transport::signal::ShutdownSignals;
 use duplexer_http::{ServeError, StreamableHttp};
 
-use super::welcome::welcome;
-use crate::arguments::DemoArguments;
+use super::welcome::{USER, welcome};
+use crate::arguments::{AuthChoice, DemoArguments};
 use crate::failure::{Exit, Failure, chain};
 use crate::terminal::Terminal;
 
@@ -19,7 +20,7 @@ pub(crate) fn serve(arguments: DemoArguments) -> Result<(), Failure> {
     if arguments.stdio {
         on_stdio(&server)
     } else {
-        on_http(server, SocketAddr::new(arguments.host, arguments.port))
+        on_http(server, SocketAddr::new(arguments.host, arguments.port), arguments.auth)
     }
 }
 
@@ -31,16 +32,28 @@ fn on_stdio(server: &Server) -> Result<(), Failure> {
     run_stdio(server).map_err(|error| Failure::new(Exit::Connect, chain(&error)))
 }
 
-fn on_http(server: Server, address: SocketAddr) -> Result<(), Failure> {
+fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Result<(), Failure> {
     let broken = |error: io::Error| Failure::new(Exit::Connect, error.to_string());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(broken)?;
     runtime.block_on(async {
         let bound = service(server, address.ip())?.bind(address).await;
         let bound = bound.map_err(|error| not_listening(address, &error))?;
         let mut signals = ShutdownSignals::listen().map_err(broken)?;
-        Terminal::new().note(&welcome(bound.local_addr().map_err(broken)?));
+        let address = bound.local_addr().map_err(broken)?;
+        let bound = match auth {
+            None => bound,
+            Some(AuthChoice::Dev) => bound.layer(protection(address)?),
+        };
+        Terminal::new().note(&welcome(address, auth));
         bound.run(async move { signals.next().await }).await;
         Ok(())
+    })
+}
+
+/// An authorization server beside the demo: anybody who sits at this machine is its user.
+fn protection(address: SocketAddr) -> Result<Auth, Failure> {
+    dev::authority(&format!("http://{address}"), USER).map_err(|error| {
+        Failure::usage(error.to_string()).hint("`--auth dev` is for this machine: leave out `--host`")
     })
 }
 

@@ -10,13 +10,21 @@ use duplexer::types::methods::Method;
 use duplexer::types::version::ProtocolVersion;
 use serde_json::json;
 
+use crate::arguments::AuthChoice;
+
+/// The one user of the demo's authorization server.
+pub(super) const USER: &str = "ada";
+
 /// A few lines for whoever has started it.
-pub(super) fn welcome(address: SocketAddr) -> String {
+pub(super) fn welcome(address: SocketAddr, auth: Option<AuthChoice>) -> String {
     let url = format!("http://{address}/mcp");
     let names = |versions: &[ProtocolVersion]| {
         versions.iter().rev().map(|version| version.as_str()).collect::<Vec<_>>().join(", ")
     };
     let open = if address.ip().is_loopback() { "" } else { " (anybody who reaches this machine can use it)" };
+    if auth.is_some() {
+        return protected(&url, address);
+    }
     format!(
         "\
 The demo server listens at {url}{open}
@@ -31,6 +39,21 @@ Try it:
         curl(&url),
         program(),
         Method::ToolsList,
+    )
+}
+
+/// The same where every request takes a token.
+fn protected(url: &str, address: SocketAddr) -> String {
+    format!(
+        "\
+The demo server listens at {url} and asks for tokens. Ctrl-C ends it.
+Tokens come from http://{address}, where everybody is `{USER}`: clients find that by themselves and show you a page.
+
+Watch the flow:
+  curl -si {url} -X POST                                                 (401, and where to go)
+  curl -s http://{address}/.well-known/oauth-protected-resource/mcp       (who gives out tokens)
+  curl -s http://{address}/.well-known/oauth-authorization-server         (how)
+  npx @modelcontextprotocol/inspector                                     (connect to {url})"
     )
 }
 

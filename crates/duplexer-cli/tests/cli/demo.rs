@@ -30,6 +30,28 @@ fn what_the_welcome_suggests_works() {
     assert!(line("npx ").contains(&format!("--cli {} --transport http --method tools/list", demo.url)));
 }
 
+/// With `--auth dev` nobody comes in without a token, and the welcome says where they come from.
+#[test]
+fn a_protected_demo_says_where_tokens_come_from() {
+    let demo = Demo::with(&["--auth", "dev"]);
+    let refused = run(&["ping", &demo.url]);
+    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+    let welcome = demo.welcome.join("\n");
+    let address = demo.url.trim_start_matches("http://").trim_end_matches("/mcp");
+    for place in ["oauth-protected-resource/mcp", "oauth-authorization-server"] {
+        assert!(welcome.contains(place), "{welcome}");
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /.well-known/{place} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let document: Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        assert_eq!(document["scopes_supported"], json!(["mcp"]));
+    }
+    let elsewhere = run(&["demo", "--auth", "dev", "--host", "0.0.0.0", "--port", "0"]);
+    assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);
+}
+
 /// Sends what the printed command line would.
 fn curl(url: &str, line: &str) -> Value {
     let quoted = |flag: &str| -> Vec<String> {

@@ -132,7 +132,11 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn start() -> Self {
-        let mut running = Running::start(&["demo", "--port", "0"]);
+        Self::with(&[])
+    }
+
+    pub(crate) fn with(more: &[&str]) -> Self {
+        let mut running = Running::start(&[&["demo", "--port", "0"], more].concat());
         let mut welcome = vec![running.note()];
         while !welcome.last().unwrap().contains("inspector") {
             welcome.push(running.note());

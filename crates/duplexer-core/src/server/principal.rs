@@ -1,5 +1,7 @@
 //! On whose behalf a request is made.
 
+use std::time::SystemTime;
+
 use duplexer_types::json::Members;
 
 /// Who a request is made for, as an authorization layer has established it.
@@ -16,6 +18,8 @@ pub struct Principal {
     pub subject: Option<String>,
     /// What the token allows.
     pub scopes: Vec<String>,
+    /// When the token ends; what stands for long should not outlive it.
+    pub expires_at: Option<SystemTime>,
     /// Everything else the token says.
     pub claims: Members,
 }
@@ -28,8 +32,14 @@ impl Principal {
             issuer: None,
             subject: None,
             scopes: Vec::new(),
+            expires_at: None,
             claims: Members::new(),
         }
+    }
+
+    /// Whether the token allows `scope`.
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.scopes.iter().any(|granted| granted == scope)
     }
 
     /// What makes two principals the same: client, issuer and subject.

@@ -75,6 +75,13 @@ impl ResponseBody {
     }
 }
 
+/// A text, for layers that answer in the place of the service.
+impl From<Bytes> for ResponseBody {
+    fn from(text: Bytes) -> Self {
+        Self::full(text)
+    }
+}
+
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = StreamCut;

@@ -41,6 +41,8 @@ pub(super) struct Answer {
     text: Vec<u8>,
     status: StatusCode,
     failed: bool,
+    /// What the caller lacks, for the head of the response.
+    challenge: Option<String>,
 }
 
 impl Answer {
@@ -55,7 +57,15 @@ impl Answer {
 
     /// The answer as a body of its own.
     pub(super) fn into_reply(self) -> Reply {
-        reply::json(self.status, self.text)
+        match self.challenge {
+            None => reply::json(self.status, self.text),
+            Some(challenge) => reply::challenged(self.text, &challenge),
+        }
+    }
+
+    /// Whether it is a challenge to come back with more rights, which belongs into the head of a response.
+    pub(super) fn is_challenge(&self) -> bool {
+        self.challenge.is_some()
     }
 
     /// Whether it is an error.
@@ -66,7 +76,7 @@ impl Answer {
     pub(super) fn failure(id: &RequestId, error: &ErrorObject, status: StatusCode) -> Self {
         let mut text = Vec::with_capacity(128);
         jsonrpc::write_failure(&mut text, Some(id), error);
-        Self { text, status, failed: true }
+        Self { text, status, failed: true, challenge: None }
     }
 }
 
@@ -88,8 +98,12 @@ pub(super) struct Failing {
 
 impl Failing {
     pub(super) fn answer(&self, error: &McpError) -> Answer {
-        let error = error.to_wire(self.message.method());
-        self.failure(&error, (self.status_of)(&error))
+        let told = error.to_wire(self.message.method());
+        let mut answer = self.failure(&told, (self.status_of)(&told));
+        if let McpError::Forbidden(challenge) = error {
+            answer.challenge = Some(challenge.header.clone());
+        }
+        answer
     }
 
     pub(super) fn failure(&self, error: &ErrorObject, status: StatusCode) -> Answer {
@@ -102,7 +116,7 @@ impl Failing {
             Ok(shaped) => {
                 let mut text = Vec::with_capacity(512);
                 match jsonrpc::write_success(&mut text, &self.id, &shaped) {
-                    Ok(()) => return Answer { text, status: StatusCode::OK, failed: false },
+                    Ok(()) => return Answer { text, status: StatusCode::OK, failed: false, challenge: None },
                     Err(error) => McpError::internal(error),
                 }
             }

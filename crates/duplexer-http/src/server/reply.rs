@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, RequestId};
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{Response, StatusCode};
 
 use super::body::ResponseBody;
@@ -44,6 +46,15 @@ pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Reply {
 pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
     let mut reply = with_status(status, ResponseBody::full(Bytes::from_static(text.as_bytes())));
     reply.headers_mut().insert(CONTENT_TYPE, TEXT);
+    reply
+}
+
+/// A refusal of what the caller's rights do not reach, and the challenge to come back with better ones.
+pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
+    let mut reply = json(StatusCode::FORBIDDEN, text);
+    if let Ok(challenge) = HeaderValue::try_from(challenge) {
+        reply.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
     reply
 }
 

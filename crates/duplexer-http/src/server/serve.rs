@@ -2,6 +2,7 @@
 
 mod io;
 mod listener;
+mod placed;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,15 +21,18 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
+use tower_layer::Layer;
 use tower_service::Service;
 
 use self::io::{Patience, TimedIo, Traffic};
 use super::body::ResponseBody;
 use super::hub::{Hub, StartFailed};
-use super::{StreamableHttp, reply};
+use super::{ResponseFuture, StreamableHttp};
 
 pub(super) use io::UnderWay;
 pub use listener::Listener;
+pub(super) use placed::PATH;
+pub use placed::Placed;
 
 /// How long a peer may take to send the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,8 +46,6 @@ const MAX_HEAD: usize = 64 * 1024;
 const MAX_STREAMS: u32 = 256;
 /// How many connections there may be, if not set otherwise.
 const MAX_CONNECTIONS: usize = 8192;
-/// The path of a service that has none of its own.
-pub(super) const PATH: &str = "/mcp";
 /// What the connections get beyond the service's own end to be gone.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
@@ -92,7 +94,9 @@ impl StreamableHttp {
 
     /// The service on a listener of any kind. The server starts with the first request.
     pub fn on<L: Listener>(self, listener: L) -> Bound<L> {
-        Bound { service: self, listener, probes: Probes::Off, connections: MAX_CONNECTIONS }
+        let placed = Placed::new(self.clone());
+        let outermost: Outermost = Arc::new(move |request| placed.clone().call(request));
+        Bound { service: self, outermost, listener, probes: Probes::Off, connections: MAX_CONNECTIONS }
     }
 }
 
@@ -100,6 +104,7 @@ impl StreamableHttp {
 #[must_use = "nothing is served until it runs"]
 pub struct Bound<L> {
     service: StreamableHttp,
+    outermost: Outermost,
     listener: L,
     probes: Probes,
     connections: usize,
@@ -118,9 +123,25 @@ impl<L: Listener> Bound<L> {
         self
     }
 
+    /// Puts a layer around the service: authorization, a limit, routes of its own. It sees every path but the probes'.
+    /// There is one: several are stacked before they are given.
+    pub fn layer<Y>(mut self, layer: Y) -> Self
+    where
+        Y: Layer<Placed>,
+        Y::Service: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <Y::Service as Service<Request<Incoming>>>::Future: Send + 'static,
+    {
+        self.outermost = outermost(layer.layer(Placed::new(self.service.clone())));
+        self
+    }
+
     /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
     pub async fn run(self, end: impl Future<Output = ()>) {
-        let Self { service, mut listener, probes, connections } = self;
+        let Self { service, outermost, mut listener, probes, connections } = self;
         let hub = Arc::clone(&service.0);
         let room = Arc::new(Semaphore::new(connections));
         let mut open = JoinSet::new();
@@ -136,7 +157,8 @@ impl<L: Listener> Bound<L> {
                 Some(_) = open.join_next() => {}
                 (io, place) = accepted => {
                     let traffic = Arc::default();
-                    let connection = connection(io, Front { service: service.clone(), probes, traffic });
+                    let outermost = Arc::clone(&outermost);
+                    let connection = connection(io, Front { hub: Arc::clone(&hub), outermost, probes, traffic });
                     open.spawn(async move {
                         connection.await;
                         drop(place);
@@ -168,7 +190,7 @@ impl<L> fmt::Debug for Bound<L> {
 
 /// Serves one connection to its end, which the end of the service brings about.
 async fn connection<I: listener::Io>(io: I, front: Front) {
-    let hub = Arc::clone(front.hub());
+    let hub = Arc::clone(&front.hub);
     let patience = Patience { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: hub.config.timing.unread };
     let io = TokioIo::new(TimedIo::new(io, patience, Arc::clone(&front.traffic)));
     let builder = builder();
@@ -212,38 +234,46 @@ fn builder() -> auto::Builder<Beside> {
     builder
 }
 
+/// The service and what was put around it.
+type Outermost = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
+
+fn outermost<S>(service: S) -> Outermost
+where
+    S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    Arc::new(move |request| {
+        let mut service = service.clone();
+        Box::pin(async move {
+            std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+            service.call(request).await
+        })
+    })
+}
+
 /// The service behind the probes, for one connection.
 struct Front {
-    service: StreamableHttp,
+    hub: Arc<Hub>,
+    outermost: Outermost,
     probes: Probes,
     traffic: Arc<Traffic>,
 }
 
 impl Front {
-    fn hub(&self) -> &Arc<Hub> {
-        &self.service.0
-    }
-
-    /// A service without a path of its own has one here, where no router stands before it.
-    fn elsewhere(&self, request: &Request<Incoming>) -> Option<Response<ResponseBody>> {
-        let path = request.uri().path();
-        let config = &self.hub().config;
-        let is_here = config.path.is_some()
-            || config.http_sse.end(path).is_some()
-            || path.strip_suffix('/').unwrap_or(path) == PATH;
-        (!is_here).then(|| reply::empty(StatusCode::NOT_FOUND))
-    }
-
     fn probe(&self, request: &Request<Incoming>) -> Option<Response<ResponseBody>> {
         if self.probes == Probes::Off {
             return None;
         }
         let status = match request.uri().path() {
-            "/readyz" if self.hub().closing.is_raised() => StatusCode::SERVICE_UNAVAILABLE,
+            "/readyz" if self.hub.closing.is_raised() => StatusCode::SERVICE_UNAVAILABLE,
             "/livez" | "/readyz" => StatusCode::OK,
             _ => return None,
         };
-        Some(reply::empty(status))
+        Some(super::reply::empty(status))
     }
 }
 
@@ -253,10 +283,9 @@ impl hyper::service::Service<Request<Incoming>> for Front {
     type Future = Responding;
 
     fn call(&self, request: Request<Incoming>) -> Responding {
-        let answer = self.probe(&request).or_else(|| self.elsewhere(&request));
-        let response = match answer {
+        let response = match self.probe(&request) {
             Some(reply) => Box::pin(std::future::ready(Ok(reply))),
-            None => self.service.clone().call(request),
+            None => (self.outermost)(request),
         };
         Responding { response, under_way: Some(UnderWay::begin(&self.traffic)) }
     }
@@ -264,7 +293,7 @@ impl hyper::service::Service<Request<Incoming>> for Front {
 
 /// A response that tells the connection when its last byte is gone.
 struct Responding {
-    response: super::ResponseFuture,
+    response: ResponseFuture,
     under_way: Option<UnderWay>,
 }
 

@@ -178,7 +178,10 @@ impl Serving {
             () = accepted.cancellation().raised() => Run::CalledOff,
             () = self.hub.cut.raised() => Run::Cut,
         };
-        hand_over::remember(&self.hub, session).await;
+        // Who was challenged has changed nothing, and must not wait to be told.
+        if !matches!(&run, Run::Ended(answer) if answer.is_challenge()) {
+            hand_over::remember(&self.hub, session).await;
+        }
         let owed = session.correlation.finish(accepted);
         self.stream.finish(match (run, owed) {
             (_, Owed::Nothing) => failing.failure(&cancelled(), StatusCode::OK),
@@ -237,18 +240,18 @@ impl Drop for Driven {
 async fn respond(hub: Arc<Hub>, work: Work, reading: Reading, form: Form) -> Reply {
     let Work { future, busy } = work;
     let mut driven = Driven { hub: Arc::clone(&hub), work: Some(future) };
-    if form != Form::Stream {
-        let first = poll_fn(|cx| {
-            driven.poll(cx);
-            Poll::Ready(reading.stream().turn())
-        });
-        let turn = match first.await {
-            Some(turn) => turn,
-            None => wait(&hub, &mut driven, &reading, form).await,
-        };
-        if let Turn::Answer(answer) = turn {
-            return answer.into_reply();
-        }
+    let first = poll_fn(|cx| {
+        driven.poll(cx);
+        Poll::Ready(reading.stream().turn())
+    });
+    let turn = match (first.await, form) {
+        (Some(turn), _) => turn,
+        // Even what is kept as a stream does not begin before rights have been looked at.
+        (None, Form::Stream) => Turn::Stream,
+        (None, Form::Json | Form::Either) => wait(&hub, &mut driven, &reading, form).await,
+    };
+    if let Turn::Answer(answer) = turn {
+        return answer.into_reply();
     }
     drop(driven);
     let before = opening(&hub, &busy.session, reading.stream());

@@ -175,7 +175,14 @@ impl Stream {
             }
             if self.kept.is_some() {
                 state.ended = Ended::Told;
-                (None, state.keep(answer.into_text(), EventKind::Last))
+                let text = if answer.is_challenge() && state.told == 0 {
+                    let text = Bytes::copy_from_slice(answer.text());
+                    state.challenge = Some(answer);
+                    text
+                } else {
+                    answer.into_text()
+                };
+                (None, state.keep(text, EventKind::Last))
             } else {
                 state.ended = Ended::Yes;
                 state.answer = Some(answer);
@@ -218,6 +225,9 @@ impl Stream {
     /// What has become of the answer, for a response that has not begun.
     pub(super) fn turn(&self) -> Option<Turn> {
         let mut state = lock(&self.state);
+        if let Some(challenge) = state.challenge.take() {
+            return Some(Turn::Answer(challenge));
+        }
         if state.live_events > 0 {
             return Some(Turn::Stream);
         }

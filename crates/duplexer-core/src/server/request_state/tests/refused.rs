@@ -91,7 +91,7 @@ async fn a_state_holds_for_its_request_its_principal_its_server_and_its_time() {
     }
 }
 
-/// RST-06, RST-07: a principal's state is for nobody else, and nobody's state is for no principal.
+/// RST-06, RST-07, P-AUS-14: a principal's state is for nobody else, and nobody's state is for no principal.
 #[tokio::test]
 async fn a_state_belongs_to_its_principal() {
     fn user(client: &str, issuer: Option<&str>, subject: Option<&str>) -> Arc<Connection> {

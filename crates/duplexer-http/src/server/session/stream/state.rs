@@ -31,6 +31,8 @@ pub(super) struct State {
     pub(super) passed_on: u64,
     /// The answer that ends a stream whose events are not kept.
     pub(super) answer: Option<Answer>,
+    /// A challenge before anything else was told; a response that has not begun can still be it.
+    pub(super) challenge: Option<Answer>,
     pub(super) ended: Ended,
     pub(super) readers: u64,
     pub(super) waker: Option<Waker>,

@@ -1,0 +1,142 @@
+//! URLs from configuration, kept as they were written: issuers and resources are compared as text.
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+use crate::error::ConfigError;
+
+/// An issuer: https (or this machine), without query and fragment.
+pub(crate) fn issuer(text: &str) -> Result<Url, ConfigError> {
+    let wrong = |reason| ConfigError::Issuer { url: text.to_owned(), reason };
+    let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
+    if !is_protected(&url) {
+        return Err(wrong("it must be https, except on this machine"));
+    }
+    check_parts(&url).map_err(wrong)?;
+    Ok(url)
+}
+
+/// The canonical URL of a protected server. Plain http is for this machine and for tests.
+pub(crate) fn resource(text: &str) -> Result<Url, ConfigError> {
+    let wrong = |reason| ConfigError::Resource { url: text.to_owned(), reason };
+    let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
+    if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {
+        return Err(wrong("it must be an http(s) URL"));
+    }
+    check_parts(&url).map_err(wrong)?;
+    Ok(url)
+}
+
+/// An endpoint that secrets are sent to.
+pub(crate) fn endpoint(text: &str) -> Result<Url, ConfigError> {
+    let wrong = |reason| ConfigError::Endpoint { url: text.to_owned(), reason };
+    let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
+    if is_protected(&url) { Ok(url) } else { Err(wrong("it must be https, except on this machine")) }
+}
+
+fn check_parts(url: &Url) -> Result<(), &'static str> {
+    if url.fragment().is_some() {
+        Err("it must not have a fragment")
+    } else if url.query().is_some() {
+        Err("it must not have a query")
+    } else if !url.username().is_empty() || url.password().is_some() {
+        Err("it must not name a user")
+    } else {
+        Ok(())
+    }
+}
+
+/// https, or http that does not leave this machine.
+pub(crate) fn is_protected(url: &Url) -> bool {
+    match url.scheme() {
+        "https" => url.host().is_some(),
+        "http" => url.host().is_some_and(|host| is_loopback(&host)),
+        _ => false,
+    }
+}
+
+pub(crate) fn is_loopback(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost",
+        Host::Ipv4(address) => IpAddr::from(*address).is_loopback(),
+        Host::Ipv6(address) => IpAddr::from(*address).is_loopback(),
+    }
+}
+
+/// Whether two URLs of protected servers are the same, a trailing slash aside.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    fn canonical(text: &str) -> String {
+        let url = Url::parse(text).map_or_else(|_| text.to_owned(), String::from);
+        url.strip_suffix('/').map(str::to_owned).unwrap_or(url)
+    }
+    one == other || canonical(one) == canonical(other)
+}
+
+/// Where the well-known document of a URL is: between its authority and its path.
+pub(crate) fn well_known(name: &str, url: &Url) -> String {
+    let path = url.path().strip_suffix('/').unwrap_or(url.path());
+    format!("/.well-known/{name}{path}")
+}
+
+/// Scheme, host and port, as a browser writes an origin.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// A scope's name as RFC 6749 spells it.
+pub(crate) fn check_scope(scope: &str) -> Result<(), ConfigError> {
+    let is_fine = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    if scope.is_empty() || !scope.bytes().all(is_fine) {
+        return Err(ConfigError::Scope(scope.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AS-01
+    #[test]
+    fn an_issuer_is_https_or_this_machine_and_nothing_more() {
+        for fine in [
+            "https://auth.example.com",
+            "https://auth.example.com/tenant",
+            "http://localhost:8000",
+            "http://127.0.0.1:8000",
+            "http://[::1]:8000",
+        ] {
+            assert!(issuer(fine).is_ok(), "{fine}");
+        }
+        for wrong in [
+            "auth.example.com",
+            "http://auth.example.com",
+            "http://localhost.example.com",
+            "https://auth.example.com?x=1",
+            "https://auth.example.com#x",
+            "https://me@auth.example.com",
+            "ftp://auth.example.com",
+        ] {
+            assert!(issuer(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// AUTH-06, AUTH-07: the path of the server follows the name; an empty path stays empty.
+    #[test]
+    fn a_well_known_document_stands_between_authority_and_path() {
+        let check = |url: &str, expected: &str| {
+            assert_eq!(well_known("x", &resource(url).unwrap()), expected, "{url}");
+        };
+        check("https://h", "/.well-known/x");
+        check("https://h/", "/.well-known/x");
+        check("https://h/mcp", "/.well-known/x/mcp");
+        check("https://h/a/b/", "/.well-known/x/a/b");
+        assert!(is_same("https://H/mcp", "https://h:443/mcp/"));
+        assert!(is_same("https://h", "https://h/") && !is_same("https://h/mcp", "https://h/mc"));
+        assert!(check_scope("files:read").is_ok());
+        for wrong in ["", "a b", "a\"b", "a\\b", "a\n"] {
+            assert!(check_scope(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

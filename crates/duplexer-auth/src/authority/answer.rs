@@ -1,0 +1,117 @@
+//! From a request to the endpoint it is meant for, and from what that says to a response.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use duplexer_core::error::BoxError;
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{BodyExt, Full, Limited};
+use tower_service::Service;
+
+use super::{Authority, Registration};
+use crate::error::OAuthError;
+use crate::reply::{self, Reply};
+
+/// The largest body that is read.
+const MAX_BODY: usize = 64 * 1024;
+const POST: &str = "POST, OPTIONS";
+
+impl Authority {
+    /// Whether a path is one of its own.
+    pub(crate) fn serves(&self, path: &str) -> bool {
+        path == self.0.issuer.metadata_path || self.endpoint(path).is_some()
+    }
+
+    fn endpoint<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let name = path.strip_prefix(&*self.0.issuer.path)?.strip_prefix('/')?;
+        let known = match name {
+            "authorize" | "authorize/consent" | "token" | "revoke" => true,
+            "register" => self.0.settings.registration == Registration::Open,
+            _ => false,
+        };
+        known.then_some(name)
+    }
+
+    pub(crate) async fn answer<B>(&self, request: Request<B>) -> Reply
+    where
+        B: Body + Send,
+        B::Error: Into<BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        if parts.uri.path() == self.0.issuer.metadata_path {
+            return reply::public(&parts.method, &self.metadata());
+        }
+        let Some(endpoint) = self.endpoint(parts.uri.path()) else {
+            return reply::empty(StatusCode::NOT_FOUND);
+        };
+        let (is_page, is_post) = (endpoint.starts_with("authorize"), parts.method == Method::POST);
+        match parts.method {
+            Method::OPTIONS if !is_page => return reply::preflight(POST),
+            Method::GET if endpoint == "authorize" => {}
+            _ if !is_post && endpoint == "authorize" => return reply::not_allowed("GET, POST"),
+            _ if !is_post => return reply::not_allowed(POST),
+            _ => {}
+        }
+        let body = match Limited::new(Box::pin(body), MAX_BODY).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(_) => return reply::refused(&too_large()),
+        };
+        match endpoint {
+            "authorize" => self.authorize(&parts, &body).await,
+            "authorize/consent" => self.decide(&parts, &body).await,
+            _ => {
+                let answer = self.programs(endpoint, &parts, &body).await;
+                let answer = answer.unwrap_or_else(|error| refused(&parts, &error));
+                reply::open_to_scripts(reply::unkept(answer))
+            }
+        }
+    }
+
+    /// The endpoints that programs call.
+    async fn programs(&self, endpoint: &str, parts: &Parts, body: &[u8]) -> Result<Reply, OAuthError> {
+        match endpoint {
+            "token" => self.token(&parts.headers, body).await,
+            "register" => self.register(body).await,
+            _ => self.revoke(&parts.headers, body).await,
+        }
+    }
+}
+
+fn too_large() -> OAuthError {
+    OAuthError::invalid_request("the body is too large").with_status(StatusCode::PAYLOAD_TOO_LARGE)
+}
+
+/// Who tried the `Authorization` header is told which scheme it takes (RFC 6749, section 5.2).
+fn refused(parts: &Parts, error: &OAuthError) -> Reply {
+    let mut reply = reply::refused(error);
+    if error.status == StatusCode::UNAUTHORIZED && parts.headers.contains_key(AUTHORIZATION) {
+        reply::with_header(&mut reply, WWW_AUTHENTICATE, "Basic realm=\"oauth\"");
+    }
+    reply
+}
+
+impl<B> Service<Request<B>> for Authority
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let authority = self.clone();
+        Box::pin(async move { Ok(authority.answer(request).await.map(Full::new)) })
+    }
+}

@@ -1,0 +1,88 @@
+//! Statements of another issuer about its users (ID-JAG): an enterprise's sign-in instead of a page.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::Authority;
+use super::client::{AuthMethod, Client};
+use super::form::Form;
+use super::provider::{Assertion, Grant};
+use super::records::{Renewal, Tokens};
+use super::store::Kind;
+use crate::error::OAuthError;
+use crate::token::jwt::Jwt;
+use crate::token::seconds;
+use crate::{clock, secret};
+
+/// What `typ` says of such a statement.
+pub(super) const KINDS: &[&str] = &["oauth-id-jag+jwt"];
+
+impl Authority {
+    pub(super) async fn assert(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
+        if client.metadata.token_endpoint_auth_method == AuthMethod::None {
+            let text = "identity assertions are for clients that can keep a secret";
+            return Err(OAuthError::new("unauthorized_client", text));
+        }
+        let Some(verifier) = &self.0.assertions else { return Err(OAuthError::server_error()) };
+        let claims = self.claims(verifier, client, form.required("assertion")?).await?;
+        let assertion = self.read(claims, form)?;
+        self.spend(&assertion, verifier.skew).await?;
+        let provider = &self.0.records.0;
+        let user = provider.assertion(client, &assertion).await?;
+        let Assertion { scopes, resource, .. } = assertion;
+        let grant = Grant { client_id: client.id().to_owned(), user, scopes, resource };
+        provider.approve(client, &grant).await?;
+        // It is renewed with another statement, so that the issuer keeps the last word.
+        let id = secret::random_hex::<16>()?;
+        self.issue(&id, &grant, grant.scopes.clone(), Renewal::Refused).await
+    }
+
+    /// The claims of a genuine statement that is meant for us and this client.
+    async fn claims(
+        &self,
+        verifier: &Jwt,
+        client: &Client,
+        assertion: &str,
+    ) -> Result<Map<String, Value>, OAuthError> {
+        let wrong = || OAuthError::invalid_grant("the assertion is not valid");
+        let claims = verifier
+            .claims(assertion)
+            .await
+            .map_err(|error| OAuthError::hidden("the keys of the trusted issuer")(error.into()))?;
+        let claims = claims.ok_or_else(wrong)?;
+        let text = |name: &str| claims.get(name).and_then(Value::as_str);
+        let is_complete = ["sub", "jti", "resource"].iter().all(|name| text(name).is_some())
+            && claims.get("iat").and_then(seconds).is_some();
+        let is_ours = text("aud") == Some(self.issuer()) && text("client_id") == Some(client.id());
+        if is_complete && is_ours { Ok(claims) } else { Err(wrong()) }
+    }
+
+    fn read(&self, claims: Map<String, Value>, form: &Form) -> Result<Assertion, OAuthError> {
+        let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let resource = self.resource(Some(&text("resource")))?;
+        if form.get("resource").is_some_and(|named| !crate::address::is_same(named, &resource)) {
+            return Err(OAuthError::invalid_target());
+        }
+        let stated: Vec<String> = text("scope").split_ascii_whitespace().map(Into::into).collect();
+        let scopes = form.scopes().unwrap_or_else(|| stated.clone());
+        let is_fine = |scope: &&String| stated.contains(scope) && self.0.settings.scopes.contains(scope);
+        if let Some(wider) = scopes.iter().find(|scope| !is_fine(scope)) {
+            return Err(OAuthError::invalid_scope(wider));
+        }
+        Ok(Assertion { issuer: text("iss"), subject: text("sub"), scopes, resource, claims })
+    }
+
+    /// A statement counts once.
+    async fn spend(&self, assertion: &Assertion, skew: Duration) -> Result<(), OAuthError> {
+        let claim = |name: &str| assertion.claims.get(name);
+        let id = claim("jti").and_then(Value::as_str).unwrap_or_default();
+        let until = clock::at(claim("exp").and_then(seconds).unwrap_or_default()).checked_add(skew);
+        let until = until.unwrap_or_else(|| self.0.clock.now());
+        let key = secret::digest(&format!("{} {id}", assertion.issuer));
+        match self.0.records.put(Kind::Assertion, key, &Value::Null, until).await? {
+            None => Ok(()),
+            Some(_) => Err(OAuthError::invalid_grant("the assertion has been used")),
+        }
+    }
+}

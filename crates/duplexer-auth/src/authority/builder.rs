@@ -1,0 +1,170 @@
+//! Settings of an authorization server, checked when it is built.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::documents::Documents;
+use super::provider::Provider;
+use super::records::Records;
+use super::{
+    Authority, Client, Hosts, Inner, Issuer, Lifetimes, Registration, Settings, assertion, redirect,
+};
+use crate::address;
+use crate::clock::Clock;
+use crate::error::ConfigError;
+use crate::token::jwt::Jwt;
+
+impl Authority {
+    /// An authorization server known as `issuer`, for these users.
+    pub fn builder(issuer: &str, provider: impl Provider) -> AuthorityBuilder {
+        AuthorityBuilder {
+            issuer: issuer.to_owned(),
+            provider: Box::new(provider),
+            settings: Settings {
+                scopes: Vec::new(),
+                resources: Vec::new(),
+                registration: Registration::Open,
+                hosts: Hosts::Issuer,
+                lifetimes: Lifetimes::default(),
+            },
+            clients: Vec::new(),
+            documents: Some(Documents::new()),
+            assertions: None,
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// An authorization server being described.
+#[must_use = "nothing is served until it is built"]
+pub struct AuthorityBuilder {
+    issuer: String,
+    provider: Box<dyn Provider>,
+    settings: Settings,
+    clients: Vec<Client>,
+    documents: Option<Result<Documents, ConfigError>>,
+    assertions: Option<Jwt>,
+    clock: Clock,
+}
+
+impl AuthorityBuilder {
+    /// Issues tokens for this server, by its URL.
+    pub fn resource(mut self, url: impl Into<String>) -> Self {
+        self.settings.resources.push(url.into());
+        self
+    }
+
+    /// The scopes there are.
+    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.scopes.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// A client that need not register.
+    pub fn client(mut self, client: Client) -> Self {
+        self.clients.push(client);
+        self
+    }
+
+    /// Nobody may register a client.
+    pub fn without_registration(mut self) -> Self {
+        self.settings.registration = Registration::Closed;
+        self
+    }
+
+    /// Clients may not describe themselves under their own URL; nothing is fetched for them.
+    pub fn without_client_documents(mut self) -> Self {
+        self.documents = None;
+        self
+    }
+
+    /// Believes what this issuer says about its users (ID-JAG); what becomes of it is up to
+    /// [`Provider::assertion`].
+    pub fn trust(mut self, mut issuer: Jwt) -> Self {
+        issuer.kinds = assertion::KINDS;
+        self.assertions = Some(issuer);
+        self
+    }
+
+    /// Serves the page for people under any name. Only behind a proxy that checks names.
+    pub fn any_host(mut self) -> Self {
+        self.settings.hosts = Hosts::Any;
+        self
+    }
+
+    /// How long a code counts. A minute if not given.
+    pub fn code_lifetime(mut self, time: Duration) -> Self {
+        self.settings.lifetimes.code = time;
+        self
+    }
+
+    /// How long an access token counts. An hour if not given.
+    pub fn access_lifetime(mut self, time: Duration) -> Self {
+        self.settings.lifetimes.access = time;
+        self
+    }
+
+    /// How long a grant can be renewed after its last renewal. Thirty days if not given.
+    pub fn refresh_lifetime(mut self, time: Duration) -> Self {
+        self.settings.lifetimes.refresh = time;
+        self
+    }
+
+    /// Where the time comes from. For tests.
+    pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(now);
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn documents(mut self, documents: Documents) -> Self {
+        self.documents = Some(Ok(documents));
+        self
+    }
+
+    /// Checks everything.
+    pub fn build(self) -> Result<Authority, ConfigError> {
+        let url = address::issuer(&self.issuer)?;
+        if self.settings.resources.is_empty() {
+            return Err(ConfigError::NoResource);
+        }
+        self.settings.resources.iter().try_for_each(|resource| address::resource(resource).map(drop))?;
+        self.settings.scopes.iter().try_for_each(|scope| address::check_scope(scope))?;
+        let mut clients = HashMap::new();
+        for client in self.clients {
+            check_client(&client)?;
+            clients.insert(client.id().to_owned(), client);
+        }
+        let issuer = Issuer {
+            path: url.path().strip_suffix('/').unwrap_or(url.path()).to_owned(),
+            metadata_path: address::well_known("oauth-authorization-server", &url),
+            text: self.issuer,
+            url,
+        };
+        Ok(Authority(Arc::new(Inner {
+            issuer,
+            records: Records(self.provider),
+            settings: self.settings,
+            clients,
+            documents: self.documents.transpose()?,
+            assertions: self.assertions,
+            clock: self.clock,
+        })))
+    }
+}
+
+fn check_client(client: &Client) -> Result<(), ConfigError> {
+    client
+        .metadata()
+        .redirect_uris
+        .iter()
+        .try_for_each(|uri| redirect::check(uri))
+        .map_err(|error| ConfigError::Client { id: client.id().to_owned(), reason: error.error_description })
+}
+
+impl std::fmt::Debug for AuthorityBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AuthorityBuilder").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}

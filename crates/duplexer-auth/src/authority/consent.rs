@@ -1,0 +1,233 @@
+//! The user's consent: one page, one decision, for one client at a time.
+//!
+//! The page carries a handle that is good for one decision, and the browser a cookie that the handle is bound to.
+//! A page elsewhere has neither; a frame is not shown; nothing of what a client says about itself is markup.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{
+    CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::request::Parts;
+use http::{HeaderName, StatusCode};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::Authority;
+use super::authorize::{Wanted, refusal_pairs};
+use super::client::Client;
+use super::form::Form;
+use super::provider::{Grant, User};
+use super::records::{Code, Use};
+use super::store::Kind;
+use crate::error::OAuthError;
+use crate::reply::{self, Reply};
+use crate::secret::{self, Secret};
+use crate::{address, clock};
+
+/// How long a page may stay open.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a code is remembered after its end, to notice a second use.
+const MEMORY: Duration = Duration::from_secs(600);
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// A question that waits for its answer.
+#[derive(Serialize, Deserialize)]
+struct Open {
+    wanted: Wanted,
+    subject: String,
+    /// The digest of the browser's cookie.
+    browser: String,
+}
+
+impl Authority {
+    /// Shows the page.
+    pub(super) async fn ask(
+        &self,
+        parts: &Parts,
+        client: &Client,
+        user: &User,
+        wanted: Wanted,
+    ) -> Result<Reply, OAuthError> {
+        let (handle, browser) =
+            (Secret::random()?, self.browser(&parts.headers).map_or_else(Secret::random, Ok)?);
+        let page = self.page(client, user, &wanted, &handle);
+        let policy = policy(&wanted.redirect);
+        let open = Open { wanted, subject: user.subject.clone(), browser: browser.digest() };
+        self.0.records.put(Kind::Request, handle.digest(), &open, self.after(PATIENCE)).await?;
+        let mut reply = reply::with_body(StatusCode::OK, HTML, page);
+        reply::with_header(&mut reply, CONTENT_SECURITY_POLICY, &policy);
+        reply::with_header(&mut reply, X_FRAME_OPTIONS, "DENY");
+        reply::with_header(&mut reply, X_CONTENT_TYPE_OPTIONS, "nosniff");
+        reply::with_header(&mut reply, REFERRER_POLICY, "no-referrer");
+        reply::with_header(&mut reply, SET_COOKIE, &self.cookie(&browser));
+        Ok(reply)
+    }
+
+    /// Takes the decision.
+    pub(super) async fn decide(&self, parts: &Parts, body: &[u8]) -> Reply {
+        reply::unkept(self.decided(parts, body).await.unwrap_or_else(|refusal| refusal))
+    }
+
+    async fn decided(&self, parts: &Parts, body: &[u8]) -> Result<Reply, Reply> {
+        let here = |error: OAuthError| reply::refused(&error);
+        self.check_host(parts).map_err(here)?;
+        self.check_sender(&parts.headers).map_err(here)?;
+        let form = Form::posted(&parts.headers, body).map_err(here)?;
+        let handle = form.required("request").map_err(here)?;
+        let user = self.0.records.0.user(parts).await?;
+        let open: Open = self
+            .0
+            .records
+            .take(Kind::Request, secret::digest(handle))
+            .await
+            .map_err(here)?
+            .ok_or_else(|| here(OAuthError::invalid_request("this page has been used or is too old")))?;
+        let is_same_browser = self
+            .browser(&parts.headers)
+            .is_some_and(|cookie| secret::matches(cookie.reveal(), &open.browser));
+        if !is_same_browser || user.subject != open.subject {
+            return Err(here(OAuthError::invalid_request("this page was shown to another browser or user")));
+        }
+        let Open { wanted, .. } = open;
+        let (redirect, state) = (wanted.redirect.clone(), wanted.state.clone());
+        let back = |pairs: &[(&str, &str)]| self.redirected(&redirect, state.as_deref(), pairs);
+        if form.get("decision") != Some("allow") {
+            return Ok(back(&[("error", "access_denied"), ("error_description", "the user has declined")]));
+        }
+        match self.code(wanted, user).await {
+            Ok(code) => Ok(back(&[("code", code.reveal())])),
+            Err(error) => Err(back(&refusal_pairs(&error))),
+        }
+    }
+
+    /// Browsers say where a form was sent from.
+    fn check_sender(&self, headers: &HeaderMap) -> Result<(), OAuthError> {
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let is_ours = text(ORIGIN).is_none_or(|origin| {
+            // A page without a referrer has an opaque origin; the cookie and the handle are what counts then.
+            origin == address::origin(&self.0.issuer.url) || origin == "null"
+        });
+        let is_same_site = text(FETCH_SITE).is_none_or(|site| matches!(site, "same-origin" | "none"));
+        if is_ours && is_same_site {
+            return Ok(());
+        }
+        Err(OAuthError::invalid_request("this form was sent from elsewhere")
+            .with_status(StatusCode::FORBIDDEN))
+    }
+
+    async fn code(&self, wanted: Wanted, user: User) -> Result<Secret, OAuthError> {
+        let (grant_id, code) = (secret::random_hex::<16>()?, Secret::random()?);
+        let lifetime = self.0.settings.lifetimes.code;
+        let grant =
+            Grant { client_id: wanted.client_id, user, scopes: wanted.scopes, resource: wanted.resource };
+        let until = self.after(lifetime.saturating_add(MEMORY));
+        self.0.records.put(Kind::Grant, &*grant_id, &grant, until).await?;
+        let record = Code {
+            grant: grant_id,
+            redirect_uri: wanted.redirect_given,
+            challenge: wanted.challenge,
+            expires_at: clock::seconds(self.after(lifetime)),
+            state: Use::Open,
+        };
+        self.0.records.put(Kind::Code, code.digest(), &record, until).await?;
+        Ok(code)
+    }
+
+    /// Where cookies cannot be forged for us, their name says so.
+    fn cookie_name(&self) -> &'static str {
+        match self.0.issuer.url.scheme() {
+            "https" => "__Host-duplexer-consent",
+            _ => "duplexer-consent",
+        }
+    }
+
+    fn cookie(&self, browser: &Secret) -> String {
+        let secure = if self.0.issuer.url.scheme() == "https" { "; Secure" } else { "" };
+        let (name, age) = (self.cookie_name(), PATIENCE.as_secs());
+        format!("{name}={}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}", browser.reveal())
+    }
+
+    /// The cookie of the browser, if it is one of ours.
+    fn browser(&self, headers: &HeaderMap) -> Option<Secret> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs =
+            cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        let (_, value) = pairs.find(|(name, _)| *name == self.cookie_name())?;
+        let is_ours = value.len() == 43
+            && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        is_ours.then(|| Secret::new(value))
+    }
+
+    fn page(&self, client: &Client, user: &User, wanted: &Wanted, handle: &Secret) -> String {
+        let name = client.metadata().client_name.as_deref().unwrap_or(client.id());
+        let items: Vec<String> = wanted.scopes.iter().map(|scope| escaped(scope)).collect();
+        let scopes =
+            if items.is_empty() { "nothing in particular".to_owned() } else { items.join("</li><li>") };
+        let vouched = if client.is_documented() {
+            format!("It is described at <b>{}</b>.", escaped(client.id()))
+        } else {
+            "Nobody has checked that it is what it says.".to_owned()
+        };
+        format!(
+            include_str!("consent.html"),
+            name = escaped(name),
+            vouched = vouched,
+            resource = escaped(&wanted.resource),
+            user = escaped(&user.subject),
+            scopes = scopes,
+            target = escaped(&target(&wanted.redirect)),
+            action = escaped(&self.0.issuer.at("authorize/consent")),
+            handle = escaped(handle.reveal()),
+        )
+    }
+}
+
+/// Where the browser goes afterwards, as far as people look at it.
+fn target(redirect: &str) -> String {
+    Url::parse(redirect).map(|url| address::origin(&url)).unwrap_or_default()
+}
+
+/// No scripts, no pictures, no frames; the form goes here, and from here to the client.
+fn policy(redirect: &str) -> String {
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' {}",
+        target(redirect)
+    )
+}
+
+/// Text that cannot become markup, in element content as in quoted attributes.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // What would change the direction or the lines of the text around it.
+            character if character.is_control() || is_formatting(character) => safe.push('\u{fffd}'),
+            character => safe.push(character),
+        }
+    }
+    safe
+}
+
+fn is_formatting(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_never_becomes_markup() {
+        let text = escaped("<a href=\"x\" onclick='y'>&\u{202e}\n");
+        assert_eq!(text, "&lt;a href=&quot;x&quot; onclick=&#39;y&#39;&gt;&amp;\u{fffd}\u{fffd}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Clients that describe themselves under their own URL (client id metadata documents).
+//!
+//! The URL comes from a stranger: it must be https, lead to the public network, answer at once, with little, and
+//! without sending us elsewhere. What was found counts for five minutes.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use url::{Host, Url};
+
+use super::Authority;
+use super::client::{Client, ClientMetadata};
+use super::register::is_secretive;
+use super::store::Kind;
+use crate::error::{ConfigError, OAuthError};
+use crate::fetch::{FetchError, Fetcher, is_public};
+
+const MAX_URL: usize = 512;
+const MAX_DOCUMENT: usize = 16 * 1024;
+const FRESH: Duration = Duration::from_secs(300);
+/// Fetches that may be under way at once; further ones are refused.
+const MAX_FETCHES: usize = 8;
+
+pub(super) struct Documents {
+    fetcher: Fetcher,
+    /// Which addresses may stand in a URL itself.
+    may_call: fn(IpAddr) -> bool,
+    fetches: Semaphore,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    client_id: String,
+    #[serde(flatten)]
+    metadata: ClientMetadata,
+}
+
+impl Documents {
+    pub(super) fn new() -> Result<Self, ConfigError> {
+        Ok(Self::with(Fetcher::guarded()?, is_public))
+    }
+
+    pub(super) fn with(fetcher: Fetcher, may_call: fn(IpAddr) -> bool) -> Self {
+        Self { fetcher, may_call, fetches: Semaphore::new(MAX_FETCHES) }
+    }
+
+    pub(super) async fn client(&self, authority: &Authority, id: &str) -> Result<Option<Client>, OAuthError> {
+        let records = &authority.0.records;
+        if let Some(known) = records.get(Kind::Document, id).await? {
+            return Ok(Some(known));
+        }
+        self.check(id)?;
+        let _place = self.fetches.try_acquire().map_err(|_| OAuthError::unavailable())?;
+        let fetched = self.fetch(id).await;
+        let document = fetched.map_err(|error| {
+            tracing::debug!(%error, "a client's document could not be used");
+            unusable("it cannot be fetched")
+        })?;
+        if document.client_id != id {
+            return Err(unusable("it names another client_id"));
+        }
+        let mut metadata = document.metadata;
+        if is_secretive(&metadata) {
+            return Err(unusable("it must not hold a secret"));
+        }
+        metadata.others.clear();
+        authority.check(&metadata)?;
+        let client = Client::documented(id, metadata);
+        records.put(Kind::Document, id, &client, authority.after(FRESH)).await?;
+        Ok(Some(client))
+    }
+
+    async fn fetch(&self, url: &str) -> Result<Document, FetchError> {
+        let mut value: serde_json::Value = self.fetcher.json(url, MAX_DOCUMENT).await?;
+        // Without a word about it such a client has no secret.
+        if let Some(members) = value.as_object_mut() {
+            members.entry("token_endpoint_auth_method").or_insert_with(|| "none".into());
+        }
+        serde_json::from_value(value).map_err(FetchError::Malformed)
+    }
+
+    /// A URL that may be called at all. Names are looked at when they are resolved.
+    fn check(&self, id: &str) -> Result<(), OAuthError> {
+        let url = Url::parse(id).map_err(|_| unusable("its URL cannot be read"))?;
+        let is_plain = url.as_str() == id && url.fragment().is_none() && url.username().is_empty();
+        if id.len() > MAX_URL || url.scheme() != "https" || !is_plain || url.path() == "/" {
+            return Err(unusable("its URL must be https, with a path, without user and fragment"));
+        }
+        let may_call = match url.host() {
+            Some(Host::Ipv4(address)) => (self.may_call)(address.into()),
+            Some(Host::Ipv6(address)) => (self.may_call)(address.into()),
+            Some(Host::Domain(_)) => true,
+            None => false,
+        };
+        if may_call { Ok(()) } else { Err(unusable("its URL is not on the public network")) }
+    }
+}
+
+fn unusable(reason: &'static str) -> OAuthError {
+    OAuthError::new("invalid_client", format!("the client's document is of no use: {reason}"))
+}

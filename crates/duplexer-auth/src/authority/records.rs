@@ -1,0 +1,203 @@
+//! What is kept, in types: the one place that reads and writes the store.
+
+use std::time::{Duration, SystemTime};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::provider::{Grant, Provider, User};
+use super::store::{Entry, Key, Kind, StoreError};
+use super::{Authority, Client};
+use crate::clock;
+use crate::error::OAuthError;
+use crate::secret::{self, Secret};
+use crate::token::AccessToken;
+
+/// The provider, seen through its store.
+pub(super) struct Records(pub(super) Box<dyn Provider>);
+
+/// A code that was given to a client. It stays for a while after its use, so that a second one is noticed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Code {
+    pub(super) grant: String,
+    /// As the client gave it, if it did.
+    pub(super) redirect_uri: Option<String>,
+    pub(super) challenge: String,
+    pub(super) expires_at: u64,
+    pub(super) state: Use,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Refresh {
+    pub(super) grant: String,
+    pub(super) expires_at: u64,
+    pub(super) state: Use,
+}
+
+/// Whether something that is good for one use has had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Use {
+    Open,
+    Spent,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Access {
+    grant: String,
+    scopes: Vec<String>,
+    expires_at: u64,
+}
+
+impl Records {
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        id: impl Into<String>,
+    ) -> Result<Option<T>, OAuthError> {
+        let found = self.0.store().get(&Key::new(kind, id)).await.map_err(failed)?;
+        found.map(|text| read(&text)).transpose()
+    }
+
+    /// Returns what was there.
+    pub(super) async fn put<T: Serialize + DeserializeOwned>(
+        &self,
+        kind: Kind,
+        id: impl Into<String>,
+        record: &T,
+        until: SystemTime,
+    ) -> Result<Option<T>, OAuthError> {
+        let text = serde_json::to_string(record).map_err(|error| failed(StoreError::Failed(error.into())))?;
+        let entry = Some(Entry::new(text, until));
+        let before = self.0.store().swap(&Key::new(kind, id), entry).await.map_err(failed)?;
+        before.map(|text| read(&text)).transpose()
+    }
+
+    pub(super) async fn take<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        id: impl Into<String>,
+    ) -> Result<Option<T>, OAuthError> {
+        let found = self.0.store().swap(&Key::new(kind, id), None).await.map_err(failed)?;
+        found.map(|text| read(&text)).transpose()
+    }
+
+    /// None of the grant's tokens counts any more.
+    pub(super) async fn revoke(&self, grant: &str) -> Result<(), OAuthError> {
+        self.take::<Grant>(Kind::Grant, grant).await.map(drop)
+    }
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, OAuthError> {
+    serde_json::from_str(text).map_err(|error| failed(StoreError::Failed(error.into())))
+}
+
+fn failed(error: StoreError) -> OAuthError {
+    match error {
+        StoreError::Full => {
+            tracing::warn!("the store of the authorization server is full");
+            OAuthError::unavailable()
+        }
+        StoreError::Failed(error) => OAuthError::hidden("its store")(error),
+    }
+}
+
+/// What a client gets for a grant.
+#[derive(Debug, Serialize)]
+pub(super) struct Tokens {
+    access_token: String,
+    token_type: &'static str,
+    expires_in: u64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    scope: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<String>,
+}
+
+/// Whether a grant can be renewed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewal {
+    Allowed,
+    Refused,
+}
+
+impl Authority {
+    pub(super) fn after(&self, time: Duration) -> SystemTime {
+        let now = self.0.clock.now();
+        now.checked_add(time).unwrap_or(now)
+    }
+
+    /// Tokens for a grant, with as many of its scopes as asked for.
+    pub(super) async fn issue(
+        &self,
+        id: &str,
+        grant: &Grant,
+        scopes: Vec<String>,
+        renewal: Renewal,
+    ) -> Result<Tokens, OAuthError> {
+        let (records, lifetimes) = (&self.0.records, self.0.settings.lifetimes);
+        let longest = if renewal == Renewal::Allowed { lifetimes.refresh } else { lifetimes.access };
+        records.put(Kind::Grant, id, grant, self.after(longest.max(lifetimes.access))).await?;
+        let access = Secret::random()?;
+        let until = self.after(lifetimes.access);
+        let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at: clock::seconds(until) };
+        records.put(Kind::AccessToken, access.digest(), &record, until).await?;
+        let refresh_token = match renewal {
+            Renewal::Allowed => Some(self.refresh_token(id).await?),
+            Renewal::Refused => None,
+        };
+        Ok(Tokens {
+            access_token: access.reveal().to_owned(),
+            token_type: "Bearer",
+            expires_in: lifetimes.access.as_secs(),
+            scope: scopes.join(" "),
+            refresh_token,
+        })
+    }
+
+    async fn refresh_token(&self, grant: &str) -> Result<String, OAuthError> {
+        let (refresh, until) = (Secret::random()?, self.after(self.0.settings.lifetimes.refresh));
+        let record = Refresh { grant: grant.into(), expires_at: clock::seconds(until), state: Use::Open };
+        self.0.records.put(Kind::RefreshToken, refresh.digest(), &record, until).await?;
+        Ok(refresh.reveal().to_owned())
+    }
+
+    /// What one of our access tokens stands for, while it and its grant count.
+    pub(crate) async fn access_token(&self, token: &str) -> Result<Option<AccessToken>, OAuthError> {
+        let Some(access) = self.0.records.get::<Access>(Kind::AccessToken, secret::digest(token)).await?
+        else {
+            return Ok(None);
+        };
+        let grant = self.0.records.get::<Grant>(Kind::Grant, &*access.grant).await?;
+        let is_current = access.expires_at > self.0.clock.seconds();
+        Ok(grant.filter(|_| is_current).map(|grant| self.described(&access, grant)))
+    }
+
+    fn described(&self, access: &Access, grant: Grant) -> AccessToken {
+        let User { subject, mut claims } = grant.user;
+        claims.insert("iss".into(), self.issuer().into());
+        claims.insert("sub".into(), subject.into());
+        claims.insert("client_id".into(), grant.client_id.into());
+        claims.insert("aud".into(), grant.resource.into());
+        claims.insert("scope".into(), access.scopes.join(" ").into());
+        claims.insert("exp".into(), access.expires_at.into());
+        AccessToken::from_claims(&claims)
+    }
+
+    /// The grant of an access or refresh token, whichever it is.
+    pub(super) async fn grant_of(&self, token: &str, kind: Kind) -> Result<Option<String>, OAuthError> {
+        let digest = secret::digest(token);
+        Ok(match kind {
+            Kind::AccessToken => self.0.records.get::<Access>(kind, digest).await?.map(|found| found.grant),
+            _ => self.0.records.get::<Refresh>(kind, digest).await?.map(|found| found.grant),
+        })
+    }
+
+    /// A client that is in use is kept.
+    pub(super) async fn keep(&self, client: &Client) -> Result<(), OAuthError> {
+        if client.is_registered() {
+            let until = self.after(self.0.settings.lifetimes.refresh.saturating_mul(2));
+            self.0.records.put(Kind::Client, client.id(), client, until).await?;
+        }
+        Ok(())
+    }
+}

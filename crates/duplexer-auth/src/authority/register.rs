@@ -1,0 +1,125 @@
+//! Clients that register themselves (RFC 7591).
+
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::client::{AUTHORIZATION_CODE, AuthMethod, Client, ClientMetadata, JWT_BEARER};
+use super::store::Kind;
+use super::{Authority, redirect};
+use crate::error::OAuthError;
+use crate::reply::{self, Reply};
+use crate::secret;
+
+const MAX_REDIRECTS: usize = 16;
+/// The longest name that people are shown.
+const MAX_NAME: usize = 200;
+
+/// What a client is told: all it has said, and what it has become.
+#[derive(Serialize)]
+struct Registered<'a> {
+    client_id: &'a str,
+    client_id_issued_at: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_secret: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_secret_expires_at: Option<u64>,
+    #[serde(flatten)]
+    metadata: &'a ClientMetadata,
+}
+
+impl Authority {
+    pub(super) async fn register(&self, body: &[u8]) -> Result<Reply, OAuthError> {
+        let metadata =
+            read(body).map_err(|error| invalid(format!("the metadata cannot be read: {error}")))?;
+        self.check(&metadata)?;
+        let secret = match metadata.token_endpoint_auth_method {
+            AuthMethod::None => None,
+            AuthMethod::ClientSecretPost | AuthMethod::ClientSecretBasic => Some(secret::random_hex::<32>()?),
+        };
+        let client = Client::registered(uuid()?, secret.as_deref(), metadata);
+        let until = self.after(self.0.settings.lifetimes.client);
+        self.0.records.put(Kind::Client, client.id(), &client, until).await?;
+        let registered = Registered {
+            client_id: client.id(),
+            client_id_issued_at: self.0.clock.seconds(),
+            client_secret_expires_at: secret.is_some().then_some(0),
+            client_secret: secret.as_deref(),
+            metadata: client.metadata(),
+        };
+        Ok(reply::json(StatusCode::CREATED, &registered))
+    }
+
+    /// What every client must say, however it becomes known.
+    pub(super) fn check(&self, metadata: &ClientMetadata) -> Result<(), OAuthError> {
+        check_metadata(metadata)?;
+        let scopes = metadata.scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
+        for scope in scopes {
+            if !self.0.settings.scopes.iter().any(|known| known == scope) {
+                return Err(invalid(format!("scope '{}' does not exist here", scope.escape_debug())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A member that is null says nothing.
+fn read(body: &[u8]) -> Result<ClientMetadata, serde_json::Error> {
+    let mut members: serde_json::Map<String, Value> = serde_json::from_slice(body)?;
+    members.retain(|_, value| !value.is_null());
+    serde_json::from_value(Value::Object(members))
+}
+
+fn check_metadata(metadata: &ClientMetadata) -> Result<(), OAuthError> {
+    let has = |list: &[String], name: &str| list.iter().any(|entry| entry == name);
+    if metadata.redirect_uris.is_empty() || metadata.redirect_uris.len() > MAX_REDIRECTS {
+        return Err(invalid("between 1 and 16 redirect_uris are needed"));
+    }
+    metadata.redirect_uris.iter().try_for_each(|uri| redirect::check(uri))?;
+    if !has(&metadata.grant_types, AUTHORIZATION_CODE) {
+        return Err(invalid("grant_types must include authorization_code"));
+    }
+    if has(&metadata.grant_types, JWT_BEARER) {
+        return Err(invalid(
+            "grant_types must not include jwt-bearer: such clients are configured, not registered",
+        ));
+    }
+    if !has(&metadata.response_types, "code") {
+        return Err(invalid("response_types must include code"));
+    }
+    if metadata.client_name.as_ref().is_some_and(|name| name.chars().count() > MAX_NAME) {
+        return Err(invalid("client_name is too long"));
+    }
+    // What we assign is not for clients to say; it would be told twice.
+    let assigned = ["client_id", "client_secret", "client_id_issued_at", "client_secret_expires_at"];
+    if let Some(name) = assigned.into_iter().find(|name| metadata.others.contains_key(*name)) {
+        return Err(invalid(format!("{name} is assigned by the server")));
+    }
+    Ok(())
+}
+
+pub(super) fn invalid(description: impl Into<std::borrow::Cow<'static, str>>) -> OAuthError {
+    OAuthError::new("invalid_client_metadata", description)
+}
+
+/// A random UUID (RFC 9562, version 4).
+fn uuid() -> Result<String, OAuthError> {
+    let mut bytes = secret::random::<16>()?;
+    if let Some(byte) = bytes.get_mut(6) {
+        *byte = *byte & 0x0f | 0x40;
+    }
+    if let Some(byte) = bytes.get_mut(8) {
+        *byte = *byte & 0x3f | 0x80;
+    }
+    let number = u128::from_be_bytes(bytes);
+    let text = format!("{number:032x}");
+    let parts =
+        [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| text.get(range).unwrap_or_default().to_owned());
+    Ok(parts.join("-"))
+}
+
+/// Members that a document may not have.
+pub(super) fn is_secretive(metadata: &ClientMetadata) -> bool {
+    let has = |name: &str| metadata.others.get(name).is_some_and(|value| *value != Value::Null);
+    has("client_secret") || has("client_secret_expires_at")
+}

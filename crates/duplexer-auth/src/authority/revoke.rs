@@ -1,0 +1,32 @@
+//! Tokens given back (RFC 7009). Whoever asks about a token that is not its own learns nothing.
+
+use http::{HeaderMap, StatusCode};
+
+use super::Authority;
+use super::form::Form;
+use super::provider::Grant;
+use super::store::Kind;
+use crate::error::OAuthError;
+use crate::reply::{self, Reply};
+
+impl Authority {
+    /// Either token ends the whole grant.
+    pub(super) async fn revoke(&self, headers: &HeaderMap, body: &[u8]) -> Result<Reply, OAuthError> {
+        let form = Form::posted(headers, body)?;
+        let client = self.authenticate(headers, &form, "unauthorized_client").await?;
+        let token = form.required("token")?;
+        let mut kinds = [Kind::AccessToken, Kind::RefreshToken];
+        if form.get("token_type_hint") == Some("refresh_token") {
+            kinds.reverse();
+        }
+        for kind in kinds {
+            let Some(id) = self.grant_of(token, kind).await? else { continue };
+            let grant: Option<Grant> = self.0.records.get(Kind::Grant, &*id).await?;
+            if grant.is_some_and(|grant| grant.client_id == client.id()) {
+                self.0.records.revoke(&id).await?;
+            }
+            break;
+        }
+        Ok(reply::json(StatusCode::OK, &serde_json::Map::new()))
+    }
+}

@@ -1,0 +1,197 @@
+//! Clients that describe themselves under their own URL, fetched over TLS from a socket of this machine.
+//!
+//! The name `client.example` leads here and its certificate is trusted; everything else is as it is in earnest.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use super::documents::Documents;
+use super::{Authority, Development};
+use crate::fetch::{self, Fetcher, is_public};
+
+const REDIRECT: &str = "https://client.example/cb";
+
+/// A web server that answers by path.
+struct Web {
+    port: u16,
+    certificate: Vec<u8>,
+    asked: Arc<AtomicUsize>,
+    /// Told when somebody hangs up on the slow document.
+    left: Arc<Notify>,
+    _serving: JoinSet<()>,
+}
+
+async fn web() -> Web {
+    let made = rcgen::generate_simple_self_signed(["client.example".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (asked, left) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (count, leaving) = (Arc::clone(&asked), Arc::clone(&left));
+    let mut serving = JoinSet::new();
+    serving.spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut head = vec![0; 4096];
+            let read = stream.read(&mut head).await.unwrap();
+            count.fetch_add(1, Ordering::SeqCst);
+            let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+            for part in answer(&path, port) {
+                if stream.write_all(part.as_bytes()).await.is_err() {
+                    break;
+                }
+            }
+            if path == "/slow" {
+                // Nothing more comes; whoever waits must give up by itself.
+                let _ = stream.read(&mut [0; 1]).await;
+                leaving.notify_one();
+            }
+            let _ = stream.shutdown().await;
+        }
+    });
+    Web { port, certificate: made.cert.der().to_vec(), asked, left, _serving: serving }
+}
+
+fn answer(path: &str, port: u16) -> Vec<String> {
+    let mut document = json!({
+        "client_id": format!("https://client.example:{port}{path}"),
+        "client_name": "Self-made", "redirect_uris": [REDIRECT],
+    });
+    match path {
+        "/redirect" => {
+            return vec!["HTTP/1.1 302 Found\r\nlocation: /fine\r\ncontent-length: 0\r\n\r\n".into()];
+        }
+        "/absent" => return vec!["HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into()],
+        "/slow" => return vec!["HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".into()],
+        "/large" => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-length: 10485760\r\n\r\n".to_owned();
+            return [head].into_iter().chain((0..160).map(|_| " ".repeat(65_536))).collect();
+        }
+        "/foreign" => document["client_id"] = "https://other.example/x".into(),
+        "/secret" => document["client_secret"] = "x".into(),
+        "/signed" => document["token_endpoint_auth_method"] = "private_key_jwt".into(),
+        "/script" => document["redirect_uris"] = json!(["javascript:alert(1)"]),
+        _ => {}
+    }
+    let text = if path == "/text" { "<html>".to_owned() } else { document.to_string() };
+    vec![format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len())]
+}
+
+/// With as much patience as there is in earnest.
+fn authority(web: &Web) -> Authority {
+    patient(web, Duration::from_secs(5))
+}
+
+fn patient(web: &Web, patience: Duration) -> Authority {
+    let there = SocketAddr::from(([127, 0, 0, 1], web.port));
+    let certificate = reqwest::Certificate::from_der(&web.certificate).unwrap();
+    let builder = fetch::builder().timeout(patience).tls_certs_only([certificate]).https_only(true);
+    let fetcher = Fetcher::build(builder.resolve("client.example", there)).unwrap();
+    Authority::builder("https://auth.example", Development::new("ada"))
+        .resource("https://auth.example/mcp")
+        .documents(Documents::with(fetcher, is_public))
+        .build()
+        .unwrap()
+}
+
+async fn ask(authority: &Authority, client_id: &str) -> (u16, String) {
+    let query = url::form_urlencoded::Serializer::new(String::new())
+        .append_pair("client_id", client_id)
+        .append_pair("response_type", "code")
+        .append_pair("code_challenge", &"x".repeat(43))
+        .finish();
+    let request = http::Request::get(format!("/authorize?{query}")).header("host", "auth.example");
+    let reply = authority.answer(request.body(Full::<bytes::Bytes>::default()).unwrap()).await;
+    let body = Full::new(reply.body().clone()).collect().await.unwrap().to_bytes();
+    (reply.status().as_u16(), String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// A document is fetched once, shown with the URL that vouches for it, and used for a while.
+#[tokio::test]
+async fn a_client_is_what_its_document_says() {
+    let web = web().await;
+    let authority = authority(&web);
+    let id = format!("https://client.example:{}/fine", web.port);
+    for _ in 0..2 {
+        let (status, page) = ask(&authority, &id).await;
+        assert_eq!(status, 200, "{page}");
+        assert!(page.contains("Self-made") && page.contains(&id), "{page}");
+    }
+    assert_eq!(web.asked.load(Ordering::SeqCst), 1);
+}
+
+/// O15: a redirect, ten megabytes, what is not there, not JSON, another's, or holds a secret, makes no client.
+#[tokio::test]
+async fn a_document_that_is_not_one_makes_no_client() {
+    let web = web().await;
+    let authority = authority(&web);
+    for path in ["redirect", "large", "absent", "text", "foreign", "secret", "signed", "script"] {
+        let id = format!("https://client.example:{}/{path}", web.port);
+        let (status, text) = ask(&authority, &id).await;
+        assert_eq!(status, 400, "{path}: {text}");
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert!(answer["error"].as_str().unwrap().starts_with("invalid_"), "{answer}");
+    }
+    assert_eq!(web.asked.load(Ordering::SeqCst), 8, "the redirect was not followed");
+}
+
+/// O15: a document that does not come is given up, and others are served meanwhile.
+#[tokio::test]
+async fn a_slow_document_is_given_up() {
+    let web = web().await;
+    let authority = patient(&web, Duration::from_millis(200));
+    let id = format!("https://client.example:{}/slow", web.port);
+    let (status, _) = ask(&authority, &id).await;
+    assert_eq!(status, 400);
+    web.left.notified().await;
+}
+
+/// O15: addresses of this machine, its network and its cloud are not called, whether they are written as numbers or as
+/// names; nor is anything but https.
+#[tokio::test]
+async fn private_addresses_are_not_called() {
+    let web = web().await;
+    let authority = Authority::builder("https://auth.example", Development::new("ada"));
+    let authority = authority.resource("https://auth.example/mcp").build().unwrap();
+    for host in [
+        "127.0.0.1",
+        "[::1]",
+        "localhost",
+        "10.0.0.1",
+        "169.254.169.254",
+        "[::ffff:127.0.0.1]",
+        "0x7f.1",
+        "2130706433",
+    ] {
+        let (status, text) = ask(&authority, &format!("https://{host}:{}/fine", web.port)).await;
+        assert_eq!(status, 400, "{host}: {text}");
+    }
+    for wrong in
+        ["https://client.example", "https://client.example/", "https://a@client.example/x", "https:///x"]
+    {
+        assert_eq!(ask(&authority, wrong).await.0, 400, "{wrong}");
+    }
+    for wrong in ["http://client.example/x", "ftp://client.example/x"] {
+        assert!(ask(&authority, wrong).await.1.contains("not found"), "{wrong}");
+    }
+    assert_eq!(web.asked.load(Ordering::SeqCst), 0);
+}

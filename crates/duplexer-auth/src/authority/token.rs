@@ -1,0 +1,131 @@
+//! Tokens for grants: a code, a refresh token, or a statement of another issuer.
+
+use http::{HeaderMap, StatusCode};
+
+use super::Authority;
+use super::client::{AUTHORIZATION_CODE, Client, JWT_BEARER, REFRESH_TOKEN};
+use super::form::Form;
+use super::provider::Grant;
+use super::records::{Code, Refresh, Renewal, Tokens, Use};
+use super::store::Kind;
+use crate::error::OAuthError;
+use crate::reply::{self, Reply};
+use crate::{address, clock, secret};
+
+const NO_CODE: &str = "authorization code does not exist";
+const NO_REFRESH: &str = "refresh token does not exist";
+
+impl Authority {
+    pub(super) async fn token(&self, headers: &HeaderMap, body: &[u8]) -> Result<Reply, OAuthError> {
+        let form = Form::posted(headers, body)?;
+        let client = self.authenticate(headers, &form, "invalid_client").await?;
+        let grant_type = form.required("grant_type")?;
+        let is_known = match grant_type {
+            AUTHORIZATION_CODE | REFRESH_TOKEN => true,
+            JWT_BEARER => self.0.assertions.is_some(),
+            _ => false,
+        };
+        if !is_known || !client.allows(grant_type) {
+            let text = format!("grant type '{}' is not available to this client", grant_type.escape_debug());
+            return Err(OAuthError::new("unsupported_grant_type", text));
+        }
+        let tokens = match grant_type {
+            AUTHORIZATION_CODE => self.redeem(&client, &form).await?,
+            REFRESH_TOKEN => self.refresh(&client, &form).await?,
+            _ => self.assert(&client, &form).await?,
+        };
+        self.keep(&client).await?;
+        Ok(reply::json(StatusCode::OK, &tokens))
+    }
+
+    async fn redeem(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
+        let digest = secret::digest(form.required("code")?);
+        let verifier = form.required("code_verifier")?;
+        let absent = || OAuthError::invalid_grant(NO_CODE);
+        let code: Code = self.0.records.get(Kind::Code, &*digest).await?.ok_or_else(absent)?;
+        let grant = self.grant(&code.grant, client).await?.ok_or_else(absent)?;
+        if code.state == Use::Spent {
+            return Err(self.reused(&code.grant, NO_CODE).await);
+        }
+        if code.expires_at <= self.0.clock.seconds() {
+            return Err(OAuthError::invalid_grant("authorization code has expired"));
+        }
+        if code.redirect_uri.as_deref() != form.get("redirect_uri") {
+            let text = "redirect_uri did not match the one used when creating auth code";
+            return Err(OAuthError::invalid_request(text));
+        }
+        if !secret::matches(verifier, &code.challenge) {
+            return Err(OAuthError::invalid_grant("incorrect code_verifier"));
+        }
+        check_resource(&grant, form)?;
+        let spent = Code { state: Use::Spent, ..code.clone() };
+        let until = clock::at(code.expires_at).checked_add(self.0.settings.lifetimes.access);
+        let until = until.unwrap_or_else(|| self.0.clock.now());
+        let before = self.0.records.put(Kind::Code, digest, &spent, until).await?;
+        // Somebody else was faster: one of the two has stolen it.
+        if before.is_none_or(|before| before.state == Use::Spent) {
+            return Err(self.reused(&code.grant, NO_CODE).await);
+        }
+        self.granted(client, &code.grant, &grant, grant.scopes.clone()).await
+    }
+
+    async fn refresh(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
+        let digest = secret::digest(form.required("refresh_token")?);
+        let absent = || OAuthError::invalid_grant(NO_REFRESH);
+        let refresh: Refresh = self.0.records.get(Kind::RefreshToken, &*digest).await?.ok_or_else(absent)?;
+        let grant = self.grant(&refresh.grant, client).await?.ok_or_else(absent)?;
+        if refresh.state == Use::Spent {
+            return Err(self.reused(&refresh.grant, NO_REFRESH).await);
+        }
+        if refresh.expires_at <= self.0.clock.seconds() {
+            return Err(OAuthError::invalid_grant("refresh token has expired"));
+        }
+        let scopes = form.scopes().unwrap_or_else(|| grant.scopes.clone());
+        if let Some(wider) = scopes.iter().find(|scope| !grant.scopes.contains(scope)) {
+            return Err(OAuthError::invalid_scope(wider));
+        }
+        check_resource(&grant, form)?;
+        let spent = Refresh { state: Use::Spent, ..refresh.clone() };
+        let until = clock::at(refresh.expires_at);
+        let before = self.0.records.put(Kind::RefreshToken, digest, &spent, until).await?;
+        if before.is_none_or(|before| before.state == Use::Spent) {
+            return Err(self.reused(&refresh.grant, NO_REFRESH).await);
+        }
+        self.granted(client, &refresh.grant, &grant, scopes).await
+    }
+
+    /// The grant, if it is this client's.
+    async fn grant(&self, id: &str, client: &Client) -> Result<Option<Grant>, OAuthError> {
+        let grant: Option<Grant> = self.0.records.get(Kind::Grant, id).await?;
+        Ok(grant.filter(|grant| grant.client_id == client.id()))
+    }
+
+    pub(super) async fn granted(
+        &self,
+        client: &Client,
+        id: &str,
+        grant: &Grant,
+        scopes: Vec<String>,
+    ) -> Result<Tokens, OAuthError> {
+        self.0.records.0.approve(client, grant).await?;
+        let renewal = if client.allows(REFRESH_TOKEN) { Renewal::Allowed } else { Renewal::Refused };
+        self.issue(id, grant, scopes, renewal).await
+    }
+
+    /// What is good for one use was used again: the one or the other has been stolen, so nothing of it counts.
+    async fn reused(&self, grant: &str, text: &'static str) -> OAuthError {
+        tracing::warn!("a code or refresh token was used twice; all tokens of its grant are revoked");
+        match self.0.records.revoke(grant).await {
+            Ok(()) => OAuthError::invalid_grant(text),
+            Err(error) => error,
+        }
+    }
+}
+
+/// Tokens are for the server that the user has agreed to.
+fn check_resource(grant: &Grant, form: &Form) -> Result<(), OAuthError> {
+    match form.get("resource") {
+        Some(named) if !address::is_same(named, &grant.resource) => Err(OAuthError::invalid_target()),
+        _ => Ok(()),
+    }
+}

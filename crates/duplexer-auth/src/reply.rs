@@ -1,0 +1,107 @@
+//! Responses of ours. They are whole from the start; whoever sends them chooses the type of their body.
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, PRAGMA,
+    WWW_AUTHENTICATE,
+};
+use http::{Method, Response, StatusCode};
+use serde::Serialize;
+
+use crate::error::OAuthError;
+
+pub(crate) type Reply = Response<Bytes>;
+
+pub(crate) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const AN_HOUR: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+const ANYBODY: HeaderValue = HeaderValue::from_static("*");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+/// What a script may send to these endpoints: the MCP clients in browsers name their revision.
+const SENT: HeaderValue = HeaderValue::from_static("mcp-protocol-version, authorization, content-type");
+
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(Bytes::new());
+    *reply.status_mut() = status;
+    reply
+}
+
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Reply {
+    match serde_json::to_vec(value) {
+        Ok(text) => with_body(status, JSON, text),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            empty(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    }
+}
+
+pub(crate) fn with_body(status: StatusCode, kind: HeaderValue, text: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(text.into());
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}
+
+/// A refusal with its own status; nothing of it is kept anywhere.
+pub(crate) fn refused(error: &OAuthError) -> Reply {
+    unkept(json(error.status, error))
+}
+
+/// No cache may keep this.
+pub(crate) fn unkept(mut reply: Reply) -> Reply {
+    reply.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    reply.headers_mut().insert(PRAGMA, NO_CACHE);
+    reply
+}
+
+/// A document that everybody may read, keep for an hour and fetch from a web page.
+pub(crate) fn public(method: &Method, document: &impl Serialize) -> Reply {
+    match *method {
+        Method::GET | Method::HEAD => {
+            let mut reply = json(StatusCode::OK, document);
+            reply.headers_mut().insert(CACHE_CONTROL, AN_HOUR);
+            open_to_scripts(reply)
+        }
+        Method::OPTIONS => preflight("GET, OPTIONS"),
+        _ => not_allowed("GET, OPTIONS"),
+    }
+}
+
+/// Lets scripts of any page read this: it tells nothing that is not public.
+pub(crate) fn open_to_scripts(mut reply: Reply) -> Reply {
+    let headers = reply.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANYBODY);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("WWW-Authenticate"));
+    reply
+}
+
+/// The answer to a browser that asks before it sends.
+pub(crate) fn preflight(methods: &'static str) -> Reply {
+    let mut reply = open_to_scripts(empty(StatusCode::NO_CONTENT));
+    let headers = reply.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, SENT);
+    reply
+}
+
+pub(crate) fn not_allowed(methods: &'static str) -> Reply {
+    let mut reply = empty(StatusCode::METHOD_NOT_ALLOWED);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
+    reply
+}
+
+/// A refusal that says how to come back.
+pub(crate) fn challenged(error: &OAuthError, challenge: &str) -> Reply {
+    let mut reply = refused(error);
+    with_header(&mut reply, WWW_AUTHENTICATE, challenge);
+    reply
+}
+
+/// A value that cannot stand in a header is left out.
+pub(crate) fn with_header(reply: &mut Reply, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        reply.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,110 @@
+//! Whether a request may come in, and as whom.
+
+use std::sync::Arc;
+
+use duplexer_core::server::Principal;
+use http::{HeaderMap, StatusCode};
+
+use super::Auth;
+use super::bearer::{Presented, presented};
+use super::challenge::{insufficient, unauthenticated};
+use crate::address;
+use crate::error::OAuthError;
+use crate::reply::{self, Reply};
+use crate::token::AccessToken;
+
+impl Auth {
+    /// The principal of a request, or what its sender is told.
+    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Reply> {
+        let token = match presented(headers) {
+            Presented::Token(token) => token,
+            Presented::Nothing => return Err(self.unauthenticated("no token")),
+            Presented::Ambiguous => {
+                let error = OAuthError::invalid_request("more than one Authorization header");
+                return Err(reply::challenged(&error, &self.challenge(&error, &self.needed(&[]))));
+            }
+        };
+        let token = match self.0.verifier.verify(token).await {
+            Ok(Some(token)) => token,
+            Ok(None) => return Err(self.unauthenticated("the token is not valid")),
+            Err(error) => {
+                tracing::error!(error = %Chain(&*error), "a token could not be verified");
+                return Err(reply::refused(&unverifiable()));
+            }
+        };
+        if token.principal.expires_at.is_some_and(|end| end <= self.0.clock.now()) {
+            return Err(self.unauthenticated("the token has expired"));
+        }
+        if !self.is_meant_by(&token) {
+            return Err(self.unauthenticated("the token is meant for another server"));
+        }
+        let principal = self.with_implied(token.principal);
+        match self.missing(&principal, &[]) {
+            None => Ok(Arc::new(principal)),
+            Some(error) => Err(reply::challenged(&error, &self.challenge(&error, &self.needed(&[])))),
+        }
+    }
+
+    fn unauthenticated(&self, reason: &'static str) -> Reply {
+        tracing::debug!(reason, "a request is refused");
+        let error = unauthenticated();
+        reply::challenged(&error, &self.challenge(&error, &self.needed(&[])))
+    }
+
+    /// Whether a token names this server.
+    fn is_meant_by(&self, token: &AccessToken) -> bool {
+        let is_ours =
+            |name: &String| address::is_same(name, &self.0.site.resource) || self.0.audiences.contains(name);
+        token.audience.iter().any(is_ours)
+    }
+
+    /// All scopes of an operation: those of every request, and its own.
+    pub(super) fn needed<'a>(&'a self, own: &'a [String]) -> Vec<&'a str> {
+        let mut needed: Vec<&str> = self.0.required.iter().map(String::as_str).collect();
+        for scope in own {
+            if !needed.contains(&scope.as_str()) {
+                needed.push(scope);
+            }
+        }
+        needed
+    }
+
+    /// The refusal of a principal that lacks one of these scopes.
+    pub(super) fn missing(&self, principal: &Principal, own: &[String]) -> Option<OAuthError> {
+        self.needed(own).into_iter().find(|scope| !principal.has_scope(scope)).map(insufficient)
+    }
+
+    /// With all scopes that the given ones contain. Each is looked at once, so circles end.
+    fn with_implied(&self, mut principal: Principal) -> Principal {
+        let mut at = 0;
+        while let Some(scope) = principal.scopes.get(at) {
+            for other in self.0.implied.get(scope).into_iter().flatten() {
+                if !principal.has_scope(other) {
+                    principal.scopes.push(other.clone());
+                }
+            }
+            at += 1;
+        }
+        principal
+    }
+}
+
+fn unverifiable() -> OAuthError {
+    OAuthError::new("temporarily_unavailable", "the token cannot be verified at the moment")
+        .with_status(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// An error with its causes, on one line.
+struct Chain<'a>(&'a (dyn std::error::Error + 'static));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! The layer: every request shows a token, except for the documents that say how to get one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use duplexer_core::error::BoxError;
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, ORIGIN};
+use http::{Method, Request, Response};
+use http_body::Body;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::Auth;
+use crate::reply;
+
+impl<S> Layer<S> for Auth {
+    type Service = Protected<S>;
+
+    fn layer(&self, inner: S) -> Protected<S> {
+        Protected { auth: self.clone(), inner }
+    }
+}
+
+/// A service that only lets those in who show a token for it.
+///
+/// Requests that come in carry their `Arc<Principal>` as an extension, and no longer the token: what a handler does
+/// not have it cannot pass on.
+#[derive(Clone, Debug)]
+pub struct Protected<S> {
+    auth: Auth,
+    inner: S,
+}
+
+impl<S, B, R> Service<Request<B>> for Protected<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+    R: From<Bytes> + 'static,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<R>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let fresh = self.inner.clone();
+        // The one that was asked whether it is ready is the one to be called.
+        let mut inner = std::mem::replace(&mut self.inner, fresh);
+        let auth = self.auth.clone();
+        Box::pin(async move {
+            let path = request.uri().path();
+            if let Some(authority) = auth.0.authority.as_ref().filter(|authority| authority.serves(path)) {
+                return Ok(authority.answer(request).await.map(R::from));
+            }
+            if auth.0.site.paths.iter().any(|known| known == path) {
+                return Ok(reply::public(request.method(), &auth.0.site.metadata).map(R::from));
+            }
+            if !is_preflight(&request) {
+                match auth.admit(request.headers()).await {
+                    Ok(principal) => drop(request.extensions_mut().insert(principal)),
+                    Err(refusal) => return Ok(reply::open_to_scripts(refusal).map(R::from)),
+                }
+            }
+            request.headers_mut().remove(AUTHORIZATION);
+            inner.call(request).await
+        })
+    }
+}
+
+/// A browser's question before a request; it never carries a token.
+fn is_preflight<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    request.method() == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}

@@ -1,0 +1,29 @@
+//! Authorization over a real socket: what a client sees of a protected server and of the one that gives out tokens.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "auth/assertions.rs"]
+mod assertions;
+#[path = "auth/authorize.rs"]
+mod authorize;
+#[path = "auth/bearer.rs"]
+mod bearer;
+#[path = "auth/introspection.rs"]
+mod introspection;
+#[path = "auth/issuer.rs"]
+mod issuer;
+#[path = "auth/jwt.rs"]
+mod jwt;
+#[path = "auth/logs.rs"]
+mod logs;
+#[path = "auth/register.rs"]
+mod register;
+#[path = "auth/revoke.rs"]
+mod revoke;
+#[path = "auth/routes.rs"]
+mod routes;
+#[path = "auth/scopes.rs"]
+mod scopes;
+#[path = "auth/support.rs"]
+mod support;
+#[path = "auth/tokens.rs"]
+mod tokens;

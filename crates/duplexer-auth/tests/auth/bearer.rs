@@ -1,0 +1,177 @@
+//! Who is let in, and what the others are told.
+
+use std::time::Duration;
+
+use duplexer_auth::{Auth, StaticToken};
+use serde_json::json;
+
+use crate::support::{Site, Time, header, json_of, refusal};
+
+async fn site(time: &Time) -> Site {
+    let end = time.now() + Duration::from_secs(100);
+    Site::new(|base| {
+        let here = format!("{base}/mcp");
+        let tokens = [
+            StaticToken::new("good", "ada", &here).scopes(["read", "write"]).expires_at(end),
+            StaticToken::new("slash", "ada", format!("{here}/")).scopes(["read"]),
+            StaticToken::new("weak", "bob", &here).scopes(["other"]),
+            StaticToken::new("broad", "eve", &here).scopes(["all"]),
+            StaticToken::new("foreign", "ada", "https://other.example/mcp").scopes(["read"]),
+        ];
+        let auth = Auth::static_tokens(tokens, &here).require(["read"]).implies("all", ["read", "write"]);
+        auth.implies("write", ["all"]).clock(time.clock()).build().unwrap()
+    })
+    .await
+}
+
+/// AUTH-01, AUTH-02, AUTH-03, P-AUS-2, P-AUS-4, P-AUS-5, P-AUS-6, P-AUS-10, P-AUS-11: no token, a wrong one, one that has ended, one
+/// for another server, one in the query: 401, with where to go.
+#[tokio::test]
+async fn whoever_shows_no_token_for_this_server_is_told_where_to_get_one() {
+    let time = Time::new();
+    let site = site(&time).await;
+    assert!(site.whoami("good").await.is_some() && site.whoami("slash").await.is_some());
+    time.pass(100);
+    let in_query = site.url("/mcp?access_token=slash");
+    let requests = [
+        site.tool("whoami", None),
+        site.tool("whoami", Some("unknown")),
+        site.tool("whoami", Some("good")),
+        site.tool("whoami", Some("foreign")),
+        site.tool("whoami", None).header("authorization", "Basic Z29vZDpnb29k"),
+        site.http.post(in_query).header("content-type", "application/json").body("{}"),
+        site.http.get(site.url("/mcp")),
+        site.http.delete(site.url("/mcp")),
+        site.http.get(site.url("/anything/else")),
+    ];
+    let expected = format!(
+        "Bearer error=\"invalid_token\", error_description=\"Authentication required\", \
+         resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", scope=\"read\"",
+        site.base
+    );
+    for request in requests {
+        let response = request.send().await.unwrap();
+        assert_eq!(header(&response, "www-authenticate"), expected);
+        assert_eq!(header(&response, "cache-control"), "no-store");
+        assert_eq!(header(&response, "access-control-allow-origin"), "*");
+        let told = refusal(response).await;
+        assert_eq!(told, (401, "invalid_token".into(), "Authentication required".into()));
+    }
+}
+
+/// AUTH-04, P-AUS-6: a token that allows too little is 403, with all that is needed.
+#[tokio::test]
+async fn a_token_without_the_required_scope_is_not_enough() {
+    let site = site(&Time::new()).await;
+    let response = site.tool("whoami", Some("weak")).send().await.unwrap();
+    let challenge = header(&response, "www-authenticate").to_owned();
+    assert_eq!(
+        challenge,
+        format!(
+            "Bearer error=\"insufficient_scope\", error_description=\"Required scope: read\", \
+             resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", scope=\"read\"",
+            site.base
+        )
+    );
+    assert_eq!(refusal(response).await, (403, "insufficient_scope".into(), "Required scope: read".into()));
+}
+
+/// P-AUS-8: a scope that contains others counts for them, also in a circle.
+#[tokio::test]
+async fn a_broad_scope_contains_the_narrow_ones() {
+    let site = site(&Time::new()).await;
+    let who = site.whoami("broad").await.unwrap();
+    assert_eq!(who["scopes"], json!(["all", "read", "write"]));
+}
+
+/// AUTH-05, AUTH-09, P-AUS-9: handlers see who calls, request by request, and not the token.
+#[tokio::test]
+async fn handlers_see_who_calls_and_not_the_token() {
+    let site = site(&Time::new()).await;
+    for (token, subject) in [("good", "ada"), ("broad", "eve"), ("good", "ada")] {
+        let who = site.whoami(token).await.unwrap();
+        assert_eq!((&who["client"], &who["subject"]), (&json!(subject), &json!(subject)));
+        assert_eq!(who["authorization"], json!([]));
+    }
+    assert_eq!(site.whoami("good").await.unwrap()["expires"], true);
+}
+
+/// Two headers leave open which one counts: that is neither of them.
+#[tokio::test]
+async fn two_authorization_headers_are_a_malformed_request() {
+    let site = site(&Time::new()).await;
+    let request = site.tool("whoami", Some("good")).header("authorization", "Bearer weak");
+    let response = request.send().await.unwrap();
+    assert!(header(&response, "www-authenticate").contains("error=\"invalid_request\""));
+    assert_eq!(refusal(response).await.0, 400);
+}
+
+/// AUTH-06, P-AUS-1, P-AUS-3, P-AUS-12, P-AUS-17: the metadata, at the path of the server and at the root, for everybody.
+#[tokio::test]
+async fn the_metadata_says_what_is_protected_and_by_whom() {
+    let site = Site::new(|base| {
+        Auth::jwt("https://issuer.example", &format!("{base}/mcp")).require(["read"]).build().unwrap()
+    })
+    .await;
+    for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
+        // The name under which it is asked does not matter: what it says comes from its settings.
+        let request = site.http.get(site.url(path)).header("host", "evil.example");
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(header(&response, "cache-control"), "public, max-age=3600");
+        assert_eq!(header(&response, "access-control-allow-origin"), "*");
+        assert_eq!(
+            json_of(response).await,
+            json!({
+                "resource": format!("{}/mcp", site.base),
+                "authorization_servers": ["https://issuer.example"],
+                "scopes_supported": ["read"],
+                "bearer_methods_supported": ["header"],
+            })
+        );
+        let asked = site.http.request(reqwest::Method::OPTIONS, site.url(path)).send().await.unwrap();
+        assert_eq!(asked.status(), 204);
+        assert!(header(&asked, "access-control-allow-headers").contains("mcp-protocol-version"));
+        assert_eq!(site.form(path, &[]).await.status(), 405);
+    }
+    let challenge = site.tool("x", None).header("host", "evil.example").send().await.unwrap();
+    assert!(header(&challenge, "www-authenticate").contains(&site.base));
+}
+
+/// AUTH-07: URLs are kept as they are written, and what cannot work is found when it is built.
+#[tokio::test]
+async fn settings_are_checked_when_they_are_built() {
+    let wrong = |auth: duplexer_auth::AuthBuilder| auth.build().unwrap_err().to_string();
+    assert!(wrong(Auth::jwt("http://issuer.example", "https://x.example")).contains("must be https"));
+    assert!(wrong(Auth::jwt("https://i.example", "x.example")).contains("not a URL"));
+    assert!(wrong(Auth::jwt("https://i.example", "https://x.example#a")).contains("fragment"));
+    let scoped = |scope: &str| Auth::static_tokens([], "https://x.example").require([scope]);
+    assert!(wrong(scoped("a b")).contains("'a b' is not a scope"));
+    assert!(wrong(scoped("offline_access")).contains("no server requires it"));
+    assert!(Auth::static_tokens([], "https://x.example").build().is_ok());
+    let site = Site::new(|base| Auth::jwt(base, base).build().unwrap()).await;
+    let metadata = json_of(site.get("/.well-known/oauth-protected-resource").await).await;
+    assert_eq!(metadata["resource"], *site.base);
+    assert_eq!(metadata["authorization_servers"], json!([site.base]));
+}
+
+/// A verifier that fails is not the caller's fault: it need not sign in again.
+#[tokio::test]
+async fn where_tokens_cannot_be_verified_callers_are_asked_to_come_back() {
+    struct Broken;
+    impl duplexer_auth::TokenVerifier for Broken {
+        fn verify<'a>(
+            &'a self,
+            _: &'a str,
+        ) -> duplexer_core::dispatch::BoxFuture<
+            'a,
+            Result<Option<duplexer_auth::AccessToken>, duplexer_core::error::BoxError>,
+        > {
+            Box::pin(async { Err("the password is wrong".into()) })
+        }
+    }
+    let site = Site::new(|base| Auth::verifier("https://i.example", base, Broken).build().unwrap()).await;
+    let (status, error, text) = refusal(site.tool("x", Some("t")).send().await.unwrap()).await;
+    assert_eq!((status, &*error), (503, "temporarily_unavailable"));
+    assert!(!text.contains("password"));
+}

@@ -1,0 +1,82 @@
+//! Tokens whose issuer is asked about each of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use duplexer_auth::{Auth, Introspection};
+use serde_json::json;
+
+use crate::support::Site;
+
+/// Knows the token `good`, for a server at `here`; fails for `broken`.
+async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
+    let asked = Arc::clone(asked);
+    let answer = move |headers: HeaderMap, body: String| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        async move {
+            // `rs` and `p:w d`, each form-encoded before they were put together.
+            assert_eq!(headers["authorization"], "Basic cnM6cCUzQXcrZA==");
+            let token = body.split('&').find_map(|pair| pair.strip_prefix("token=")).unwrap().to_owned();
+            let (name, here) = token.split_once("%7E").unwrap_or((&token, ""));
+            let aud = format!("http://127.0.0.1:{here}");
+            match name {
+                "good" => json!({"active": true, "aud": aud, "sub": "ada", "scope": "read"}).to_string(),
+                "homeless" => json!({"active": true, "sub": "ada"}).to_string(),
+                "broken" => "<html>".to_owned(),
+                _ => json!({"active": false, "aud": aud}).to_string(),
+            }
+        }
+    };
+    Site::routes(|_| Router::new().route("/introspect", post(answer))).await
+}
+
+async fn site(issuer: &Site, keep: Duration) -> Site {
+    let introspection = Introspection::new(&issuer.url("/introspect"), "rs", "p:w d".into()).unwrap();
+    Site::new(|base| Auth::introspection(&issuer.base, base, introspection.keep(keep)).build().unwrap()).await
+}
+
+fn port(site: &Site) -> &str {
+    site.base.rsplit(':').next().unwrap()
+}
+
+/// AUTH-02: active and for this server, or nothing. A server that is not named is not meant.
+#[tokio::test]
+async fn the_issuer_says_what_a_token_is_worth() {
+    let asked = Arc::default();
+    let issuer = issuer(&asked).await;
+    let site = site(&issuer, Duration::ZERO).await;
+    let good = format!("good~{}", port(&site));
+    let who = site.whoami(&good).await.unwrap();
+    assert_eq!((&who["subject"], &who["scopes"]), (&json!("ada"), &json!(["read"])));
+    for token in [format!("bad~{}", port(&site)), "good~1".into(), "homeless".into()] {
+        assert_eq!(site.whoami(&token).await, None, "{token}");
+    }
+    let broken = site.tool("whoami", Some("broken")).send().await.unwrap();
+    assert_eq!(broken.status(), 503);
+    assert!(site.whoami(&good).await.is_some());
+    assert_eq!(asked.load(Ordering::SeqCst), 6, "nothing is kept unless told");
+}
+
+/// An answer may be kept for a while; a refusal never is.
+#[tokio::test]
+async fn answers_are_kept_as_long_as_told() {
+    let asked = Arc::default();
+    let issuer = issuer(&asked).await;
+    let site = site(&issuer, Duration::from_secs(60)).await;
+    let good = format!("good~{}", port(&site));
+    for _ in 0..3 {
+        assert!(site.whoami(&good).await.is_some());
+        assert_eq!(site.whoami("bad").await, None);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+}
+
+/// Credentials are not sent in the clear.
+#[test]
+fn an_endpoint_in_the_clear_is_refused() {
+    assert!(Introspection::new("http://issuer.example/introspect", "rs", "x".into()).is_err());
+}

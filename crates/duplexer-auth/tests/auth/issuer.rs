@@ -1,0 +1,86 @@
+//! An issuer of signed tokens that counts how often it is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use axum::Router;
+use axum::routing::get;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use serde_json::{Value, json};
+
+use crate::support::Site;
+
+/// A key pair and its name.
+#[derive(Clone)]
+pub(crate) struct Signer {
+    pub(crate) id: String,
+    pub(crate) public: Vec<u8>,
+    key: EncodingKey,
+}
+
+impl Signer {
+    pub(crate) fn new(id: &str) -> Self {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        let der = pair.to_pkcs8v1().unwrap();
+        Self {
+            id: id.into(),
+            public: pair.public_key().as_ref().to_vec(),
+            key: EncodingKey::from_ec_der(der.as_ref()),
+        }
+    }
+
+    pub(crate) fn jwk(&self) -> Value {
+        let part = |range| URL_SAFE_NO_PAD.encode(&self.public[range]);
+        json!({"kty": "EC", "crv": "P-256", "kid": self.id, "use": "sig", "x": part(1..33), "y": part(33..65)})
+    }
+
+    pub(crate) fn sign(&self, kind: &str, claims: &Value) -> String {
+        let mut header = Header::new(Algorithm::ES256);
+        header.typ = Some(kind.into());
+        header.kid = Some(self.id.clone());
+        jsonwebtoken::encode(&header, claims, &self.key).unwrap()
+    }
+}
+
+/// What an issuer publishes.
+pub(crate) struct Published {
+    pub(crate) keys: Mutex<Vec<Value>>,
+    pub(crate) asked: AtomicUsize,
+}
+
+impl Published {
+    pub(crate) fn publish(&self, jwk: Value) {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).push(jwk);
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+/// An issuer on a socket. `claims` are what it says in its metadata instead of its own URL.
+pub(crate) async fn issuer(named: Option<&str>) -> (Site, Arc<Published>) {
+    let published = Arc::new(Published { keys: Mutex::default(), asked: AtomicUsize::new(0) });
+    let shared = Arc::clone(&published);
+    let site = Site::routes(|base| {
+        let metadata =
+            json!({"issuer": named.unwrap_or(base), "jwks_uri": format!("{base}/keys")}).to_string();
+        let keys = move || {
+            let shared = Arc::clone(&shared);
+            async move {
+                shared.asked.fetch_add(1, Ordering::SeqCst);
+                let keys = shared.keys.lock().unwrap_or_else(PoisonError::into_inner);
+                json!({ "keys": *keys }).to_string()
+            }
+        };
+        // Only the second place is there: whoever looks goes on from the first.
+        Router::new()
+            .route("/.well-known/openid-configuration", get(|| async { metadata }))
+            .route("/keys", get(keys))
+    });
+    (site.await, published)
+}

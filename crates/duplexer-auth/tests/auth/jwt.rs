@@ -1,0 +1,230 @@
+//! Signed tokens: what is checked, and how often the issuer is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use duplexer_auth::{Auth, Jwt};
+use serde_json::{Value, json};
+
+use crate::issuer::{Published, Signer, issuer};
+use crate::support::{Site, Time};
+
+struct Stage {
+    site: Site,
+    issuer: Site,
+    published: Arc<Published>,
+    signer: Signer,
+    time: Time,
+}
+
+async fn stage() -> Stage {
+    let (issuer, published) = issuer(None).await;
+    let signer = Signer::new("first");
+    published.publish(json!({"kty": "unheard-of", "kid": "first"}));
+    published.publish(signer.jwk());
+    let time = Time::new();
+    let site = Site::new(|base| {
+        let jwt = Jwt::new(&issuer.base).unwrap().clock(time.clock()).skew(Duration::from_secs(30));
+        Auth::verifier(&issuer.base, base, jwt).accept_audience("api").clock(time.clock()).build().unwrap()
+    });
+    let site = site.await;
+    Stage { site, issuer, published, signer, time }
+}
+
+impl Stage {
+    fn claims(&self) -> Value {
+        json!({
+            "iss": self.issuer.base,
+            "aud": self.site.base,
+            "sub": "ada",
+            "client_id": "app",
+            "scope": "read write",
+            "name": "Ada",
+            "exp": self.time.seconds() + 100,
+            "nbf": self.time.seconds() - 100,
+        })
+    }
+
+    fn token(&self, change: impl FnOnce(&mut Value)) -> String {
+        let mut claims = self.claims();
+        change(&mut claims);
+        self.signer.sign("at+jwt", &claims)
+    }
+}
+
+/// AUTH-05, AUTH-09: a good token is who it says, with all its claims.
+#[tokio::test]
+async fn a_signed_token_says_who_calls() {
+    let stage = stage().await;
+    let who = stage.site.whoami(&stage.token(|_| ())).await.unwrap();
+    assert_eq!(
+        who,
+        json!({
+            "client": "app", "issuer": stage.issuer.base, "subject": "ada", "scopes": ["read", "write"],
+            "expires": true, "name": "\"Ada\"", "authorization": [],
+        })
+    );
+    for audience in [json!([stage.site.base, "x"]), json!("api"), json!(["api"])] {
+        assert!(stage.site.whoami(&stage.token(|claims| claims["aud"] = audience)).await.is_some());
+    }
+    let kinds = ["JWT", "application/at+jwt"].map(|kind| stage.signer.sign(kind, &stage.claims()));
+    for token in kinds {
+        assert!(stage.site.whoami(&token).await.is_some());
+    }
+    assert_eq!(stage.published.asked(), 1, "the keys are fetched once");
+}
+
+/// AUTH-02, P-AUS-5: issuer, audience, beginning and end are always checked.
+#[tokio::test]
+async fn every_claim_is_checked() {
+    let stage = stage().await;
+    let now = stage.time.seconds();
+    let changes: [(&str, Value); 14] = [
+        ("iss", json!("https://other.example")),
+        ("iss", json!([stage.issuer.base])),
+        ("iss", Value::Null),
+        ("aud", json!("https://other.example")),
+        ("aud", json!([])),
+        ("aud", Value::Null),
+        ("exp", json!(now - 30)),
+        ("exp", Value::Null),
+        ("exp", json!("tomorrow")),
+        ("exp", json!(-1)),
+        ("nbf", json!(now + 31)),
+        ("nbf", json!("yesterday")),
+        ("nbf", json!(f64::from(u32::MAX))),
+        ("aud", json!({"x": 1})),
+    ];
+    for (name, value) in changes {
+        let token = stage.token(|claims| claims[name] = value.clone());
+        assert_eq!(stage.site.whoami(&token).await, None, "{name}: {value}");
+    }
+    // Clocks may be half a minute apart.
+    for (name, value) in [("exp", now - 29), ("nbf", now + 30)] {
+        assert!(
+            stage.site.whoami(&stage.token(|claims| claims[name] = value.into())).await.is_some(),
+            "{name}"
+        );
+    }
+    let token = stage.token(|_| ());
+    stage.time.pass(130);
+    assert_eq!(stage.site.whoami(&token).await, None, "it has ended meanwhile");
+}
+
+fn encoded(value: &Value) -> String {
+    URL_SAFE_NO_PAD.encode(value.to_string())
+}
+
+/// No `none`, no shared secret made of a public key, no other key, no unknown critical header, no other kind of token.
+#[tokio::test]
+async fn only_signatures_of_the_issuers_keys_count() {
+    let stage = stage().await;
+    let claims = stage.claims();
+    let unsigned = format!("{}.{}.", encoded(&json!({"alg": "none"})), encoded(&claims));
+    let confused = {
+        let mut header = jsonwebtoken::Header::new(jsonwebtoken::Algorithm::HS256);
+        header.kid = Some("first".into());
+        let key = jsonwebtoken::EncodingKey::from_secret(&stage.signer.public);
+        jsonwebtoken::encode(&header, &claims, &key).unwrap()
+    };
+    let forged = Signer::new("first").sign("at+jwt", &claims);
+    let good = stage.token(|_| ());
+    let (head, rest) = good.split_once('.').unwrap();
+    let (body, signature) = rest.split_once('.').unwrap();
+    let critical = format!(
+        "{}.{body}.{signature}",
+        encoded(&json!({"alg": "ES256", "kid": "first", "crit": ["b64"], "b64": false}))
+    );
+    let mut better = claims.clone();
+    better["sub"] = "root".into();
+    let tampered = format!("{head}.{}.{signature}", encoded(&better));
+    let other_kind = stage.signer.sign("oauth-id-jag+jwt", &claims);
+    let huge = "x".repeat(20_000);
+    for token in
+        [unsigned, confused, forged, critical, tampered, other_kind, huge, "a.b.c".into(), "..".into()]
+    {
+        assert_eq!(stage.site.whoami(&token).await, None, "{token}");
+    }
+    assert!(stage.site.whoami(&good).await.is_some());
+}
+
+/// An algorithm of shared secrets cannot even be configured.
+#[test]
+fn only_algorithms_of_public_keys_can_be_allowed() {
+    let jwt = || Jwt::new("https://issuer.example").unwrap();
+    for name in ["HS256", "none", "es256", ""] {
+        assert!(jwt().algorithms(&[name]).unwrap_err().to_string().contains("public keys"), "{name}");
+    }
+    assert!(jwt().algorithms(&["ES256", "EdDSA"]).is_ok());
+    assert!(jwt().jwks_uri("http://keys.example").is_err());
+}
+
+/// What is not on the list does not count, though its signature is good.
+#[tokio::test]
+async fn the_list_of_algorithms_is_kept() {
+    let stage = stage().await;
+    let site = Site::new(|base| {
+        let jwt = Jwt::new(&stage.issuer.base).unwrap().clock(stage.time.clock());
+        let jwt = jwt.algorithms(&["RS256"]).unwrap().jwks_uri(&stage.issuer.url("/keys")).unwrap();
+        Auth::verifier(&stage.issuer.base, base, jwt).clock(stage.time.clock()).build().unwrap()
+    });
+    let site = site.await;
+    let token = stage.token(|claims| claims["aud"] = site.base.clone().into());
+    assert_eq!(site.whoami(&token).await, None);
+}
+
+/// However many ask at once, the issuer is asked once; invented key ids do not make it two; a new key is found.
+#[tokio::test]
+async fn the_issuer_is_asked_no_more_than_needed() {
+    let stage = stage().await;
+    let token = stage.token(|_| ());
+    let calls = (0..20).map(|_| stage.site.tool("whoami", Some(&token)).send());
+    let mut waiting = tokio::task::JoinSet::new();
+    for call in calls {
+        waiting.spawn(call);
+    }
+    while let Some(response) = waiting.join_next().await {
+        assert_eq!(response.unwrap().unwrap().status(), 200);
+    }
+    for number in 0..20 {
+        let invented = Signer::new(&format!("invented {number}"));
+        assert_eq!(stage.site.whoami(&invented.sign("at+jwt", &stage.claims())).await, None);
+    }
+    assert_eq!(stage.published.asked(), 1);
+}
+
+/// A key that appears later is found by the first token that names it.
+#[tokio::test(start_paused = true)]
+async fn a_new_key_is_found_after_a_while() {
+    let (issuer, published) = issuer(None).await;
+    let (first, second) = (Signer::new("first"), Signer::new("second"));
+    published.publish(first.jwk());
+    let time = Time::new();
+    let jwt = Jwt::new(&issuer.base).unwrap().clock(time.clock());
+    let claims = json!({"iss": issuer.base, "aud": "x", "sub": "ada", "exp": time.seconds() + 9});
+    let verify = async |signer: &Signer| {
+        use duplexer_auth::TokenVerifier;
+        jwt.verify(&signer.sign("JWT", &claims)).await.unwrap().is_some()
+    };
+    assert!(verify(&first).await && !verify(&second).await);
+    published.publish(second.jwk());
+    assert!(!verify(&second).await, "it was asked just now");
+    assert_eq!(published.asked(), 1);
+    tokio::time::advance(Duration::from_secs(30)).await;
+    assert!(verify(&second).await && verify(&first).await);
+    assert_eq!(published.asked(), 2);
+}
+
+/// An issuer that is away, or says it is another, leaves nobody in and nobody signed out.
+#[tokio::test]
+async fn an_issuer_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
+    let (mistaken, _) = issuer(Some("https://other.example")).await;
+    for base in [mistaken.base.clone(), "http://127.0.0.1:1".to_owned()] {
+        let site = Site::new(|here| Auth::jwt(&base, here).build().unwrap()).await;
+        let token = Signer::new("x").sign("JWT", &json!({}));
+        let response = site.tool("whoami", Some(&token)).send().await.unwrap();
+        assert_eq!(response.status(), 503, "{base}");
+    }
+}

@@ -1,0 +1,69 @@
+//! A protected server among the routes of an application.
+
+use axum::Router;
+use axum::routing::get;
+use duplexer_auth::{Auth, Authority, ConfigError, Development};
+use duplexer_http::StreamableHttp;
+use tower_layer::Layer;
+
+use crate::support::{Site, header, json_of, server};
+
+fn authority(base: &str) -> Authority {
+    let provider = Development::new("ada");
+    Authority::builder(&format!("{base}/auth"), provider).resource(format!("{base}/mcp")).build().unwrap()
+}
+
+/// SRV-11: the authorization server, the protected endpoint, its metadata, and routes of the application, which are its own.
+#[tokio::test]
+async fn a_router_holds_all_of_it() {
+    let site = Site::routes(|base| {
+        let authority = authority(base);
+        let auth = Auth::authority(authority.clone(), &format!("{base}/mcp")).build().unwrap();
+        let protected = auth.layer(StreamableHttp::new(server(&auth, |guard| guard)));
+        let mut router = Router::new();
+        for path in authority.paths() {
+            router = router.route_service(&path, authority.clone());
+        }
+        router = router.route_service("/mcp", protected.clone());
+        for path in auth.metadata_paths() {
+            router = router.route_service(path, protected.clone());
+        }
+        router.route("/about", get(|| async { "ours" }))
+    });
+    let site = site.await;
+    let metadata = json_of(site.get("/.well-known/oauth-authorization-server/auth").await).await;
+    assert_eq!(metadata["token_endpoint"], site.url("/auth/token"));
+    assert_eq!(site.form("/auth/token", &[]).await.status(), 401);
+    let refused = site.tool("x", None).send().await.unwrap();
+    assert_eq!(refused.status(), 401);
+    let (_, place) = header(&refused, "www-authenticate").split_once("resource_metadata=\"").unwrap();
+    let place = place.split('"').next().unwrap().to_owned();
+    let found = json_of(site.http.get(place).send().await.unwrap()).await;
+    assert_eq!(found["authorization_servers"][0], site.url("/auth"));
+    assert_eq!(site.get("/about").await.text().await.unwrap(), "ours");
+}
+
+/// A browser that asks before it sends has no token yet; what it asks for is answered by the service itself.
+#[tokio::test]
+async fn a_preflight_needs_no_token() {
+    let site = Site::new(|base| Auth::static_tokens([], base).build().unwrap()).await;
+    let asks = site.http.request(reqwest::Method::OPTIONS, site.url("/mcp"));
+    let asked = asks.header("origin", "http://localhost").header("access-control-request-method", "POST");
+    assert_eq!(asked.send().await.unwrap().status(), 405, "cross-origin requests are off here");
+    let bare = site.http.request(reqwest::Method::OPTIONS, site.url("/mcp"));
+    assert_eq!(bare.send().await.unwrap().status(), 401);
+}
+
+/// AUTH-08: a server takes the tokens of exactly one party, and of an authority only those meant for it.
+#[test]
+fn an_authority_protects_the_servers_it_knows() {
+    let authority = authority("http://localhost:1");
+    assert!(Auth::authority(authority.clone(), "http://localhost:1/mcp").build().is_ok());
+    let unknown = Auth::authority(authority, "http://localhost:1/other").build();
+    assert_eq!(unknown.unwrap_err(), ConfigError::UnknownResource("http://localhost:1/other".into()));
+    let nothing = Authority::builder("http://localhost:1", Development::new("ada")).build();
+    assert_eq!(nothing.unwrap_err(), ConfigError::NoResource);
+    let clear =
+        Authority::builder("http://auth.example", Development::new("ada")).resource("https://x.example");
+    assert!(clear.build().is_err());
+}

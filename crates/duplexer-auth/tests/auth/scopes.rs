@@ -1,0 +1,167 @@
+//! Scopes of single tools and methods: step-up.
+
+use std::time::Duration;
+
+use duplexer_auth::{Auth, Guard, StaticToken};
+use duplexer_core::server::{Server, serve};
+use duplexer_core::transport::{TransportContext, lines};
+use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
+use duplexer_types::methods::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{Site, Time, header, json_of};
+
+fn protected(base: &str, time: &Time) -> Auth {
+    let here = format!("{base}/mcp");
+    let soon = time.now() + Duration::from_millis(1);
+    let tokens = [
+        StaticToken::new("reader", "ada", &here).scopes(["read"]),
+        StaticToken::new("writer", "ada", &here).scopes(["read", "write", "files"]),
+        StaticToken::new("stranger", "bob", &here).scopes(["read"]),
+        StaticToken::new("short", "ada", &here).scopes(["read"]).expires_at(soon),
+    ];
+    Auth::static_tokens(tokens, &here).require(["read"]).clock(time.clock()).build().unwrap()
+}
+
+fn guarded(guard: Guard) -> Guard {
+    let guard = guard.tool("delete", ["write", "files"]).unwrap();
+    guard.method(Method::ResourcesList, ["files"]).unwrap()
+}
+
+async fn site(time: &Time) -> Site {
+    Site::guarded(|base| protected(base, time), guarded).await
+}
+
+/// P-AUS-7: in both eras, before any stream, with everything the call takes in one challenge.
+#[tokio::test]
+async fn a_tool_may_need_more_than_the_door() {
+    let site = site(&Time::new()).await;
+    for call in [Site::tool, Site::old_tool] {
+        let fine = call(&site, "list", Some("reader")).send().await.unwrap();
+        assert_eq!(json_of(fine).await["result"]["content"][0]["text"], "list");
+        let response = call(&site, "delete", Some("reader")).send().await.unwrap();
+        assert_eq!(response.status(), 403);
+        assert_eq!(header(&response, "content-type"), "application/json");
+        assert_eq!(
+            header(&response, "www-authenticate"),
+            format!(
+                "Bearer error=\"insufficient_scope\", error_description=\"Required scope: write\", \
+                 resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", scope=\"read write files\"",
+                site.base
+            )
+        );
+        let body = json_of(response).await;
+        assert_eq!((&body["id"], &body["error"]["code"]), (&json!(7), &json!(-32600)));
+        let fine = call(&site, "delete", Some("writer")).send().await.unwrap();
+        assert_eq!(json_of(fine).await["result"]["content"][0]["text"], "delete");
+    }
+}
+
+/// MGR-07, P-AUS-13, P-LEG-25: on a session each request is judged by its own token, also where streams are kept; another principal finds no
+/// session.
+#[tokio::test]
+async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
+    let passing = |server: Server| StreamableHttp::builder(server).handshake(Handshake::Sessions);
+    let kept = |server: Server| StreamableHttp::builder(server).event_store(MemoryEvents::new());
+    for build in [passing as fn(Server) -> duplexer_http::Builder, kept] {
+        let time = Time::new();
+        let site = Site::built(|base| protected(base, &time), guarded, build).await;
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        });
+        let opened = site.message("initialize", &hello, Some("reader")).send().await.unwrap();
+        assert_eq!(opened.status(), 200);
+        let session = header(&opened, "mcp-session-id").to_owned();
+        assert!(!session.is_empty());
+        let call = async |name: &str, token: &str| {
+            let request = site.old_tool(name, Some(token)).header("mcp-session-id", &session);
+            request.send().await.unwrap()
+        };
+        let who = call("whoami", "reader").await.text().await.unwrap();
+        assert!(who.contains(r#"\"scopes\":[\"read\"]"#), "{who}");
+        let refused = call("delete", "reader").await;
+        assert_eq!((refused.status().as_u16(), header(&refused, "content-type")), (403, "application/json"));
+        assert!(header(&refused, "www-authenticate").contains("scope=\"read write files\""));
+        assert_eq!(json_of(refused).await["id"], 7);
+        assert_eq!(call("delete", "writer").await.status(), 200, "the same principal with a better token");
+        let who = call("whoami", "writer").await.text().await.unwrap();
+        assert!(who.contains("files"), "{who}");
+        assert_eq!(call("whoami", "stranger").await.status(), 404);
+        assert_eq!(call("whoami", "nobody").await.status(), 401);
+    }
+}
+
+/// A rule for a method holds whether or not there is a handler.
+#[tokio::test]
+async fn a_method_may_need_more_than_the_door() {
+    let site = site(&Time::new()).await;
+    let list = |token| {
+        site.message("resources/list", &json!({}), Some(token)).header("MCP-Protocol-Version", "2025-11-25")
+    };
+    assert_eq!(list("reader").send().await.unwrap().status(), 403);
+    assert_eq!(json_of(list("writer").send().await.unwrap()).await["error"]["code"], -32601);
+}
+
+/// The guard and the handler read the same name, or neither does.
+#[tokio::test]
+async fn a_name_given_twice_does_not_pass_the_guard() {
+    let site = site(&Time::new()).await;
+    for params in [r#"{"name":"list","name":"delete"}"#, r#"{"name":"list","\u006eame":"delete"}"#] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let request = site.message("x", &json!({}), Some("reader")).body(body);
+        let answer = json_of(request.send().await.unwrap()).await;
+        assert!(answer["error"]["code"].is_number(), "{answer}");
+    }
+}
+
+/// Scopes that cannot stand in a challenge are found when the guard is made.
+#[test]
+fn scopes_of_a_guard_are_checked() {
+    let auth = Auth::static_tokens([], "https://x.example").build().unwrap();
+    assert!(auth.guard().tool("x", ["a\"b"]).is_err());
+    assert!(auth.guard().method(Method::ToolsCall, ["offline_access"]).is_err());
+}
+
+/// P-AUS-15: what stands for long ends with its token: a millisecond after a clock that stands still for the rest.
+#[tokio::test]
+async fn a_subscription_ends_with_its_token() {
+    let site = site(&Time::new()).await;
+    let params = json!({"notifications": {"toolsListChanged": true}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let request = site
+        .message("subscriptions/listen", &params, Some("short"))
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", "subscriptions/listen");
+    let stream = request.send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    assert!(stream.text().await.unwrap().contains("The access token has expired"));
+}
+
+/// P-AUS-16: whoever has started the process needs no token; anybody else without one is refused.
+#[tokio::test]
+async fn standard_streams_need_no_token() {
+    let auth = protected("http://localhost:1", &Time::new());
+    let running = crate::support::server(&auth, guarded).start().await.unwrap();
+    for (kind, refused) in [("stdio", false), ("somewhere", true)] {
+        let (near, far) = tokio::io::duplex(4096);
+        let (reader, writer) = tokio::io::split(far);
+        let transport = lines::over(reader, writer, TransportContext::stream(kind), 4096);
+        let talk = async {
+            let (mut from, mut to) = tokio::io::split(near);
+            let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete","_meta":{
+                "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+            to.write_all(format!("{}\n", call.replace('\n', "")).as_bytes()).await.unwrap();
+            to.shutdown().await.unwrap();
+            let mut answer = String::new();
+            from.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let (served, answer) = tokio::join!(serve(&running, transport), talk);
+        served.unwrap();
+        assert_eq!(answer.contains("invalid_token"), refused, "{kind}: {answer}");
+        assert_eq!(answer.contains("\"delete\""), !refused, "{kind}: {answer}");
+    }
+}
