@@ -15,13 +15,40 @@
 //! }
 //! ```
 //!
-//! - [`Server::builder`] begins a server; [`ServerExt`] is what can be offered: tools, resources, prompts.
-//! - [`Context`] is what a handler gets beside its arguments.
-//! - [`run_stdio`] serves it; [`testing`] tests it without a process; [`client`] is the other side.
-//! - [`types`] are the messages of the protocol.
-//! - `auth`, with the feature of that name, protects a server over HTTP with OAuth 2.1.
+//! That is a whole program. The description comes from the doc comment, the schemas from the types. It speaks all five
+//! revisions of the protocol, in both eras; which one is decided by the client's first message.
 //!
-//! This crate contains nothing of its own: it is one name for `duplexer-types`, `-core`, `-author` and `-macros`.
+//! # Where to begin
+//!
+//! - [`Server::builder`] begins a server; [`ServerExt`] is what can be offered: tools, resources, prompts.
+//! - [`Context`] is what a handler gets beside its arguments; [`AskExt`] asks the user.
+//! - [`run_stdio`] serves it; [`testing`] tests it without a process; [`client`] is the other side.
+//! - [`server`] has what lies below: handlers of single methods, middleware, subscriptions, sealed states.
+//! - [`types`] are the messages of the protocol.
+//! - [`guide`] shows one task after the other, and [explains errors](guide::troubleshooting) by their texts.
+//!
+//! # Features
+//!
+//! Features select crates and never change behaviour. No protocol revision is a feature.
+//!
+//! | Feature | Module | Brings |
+//! |---|---|---|
+//! | `macros` (default) | | `#[tool]`, `#[prompt]`, `#[resource]` |
+//! | `http` | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
+//! | `http-client` | `http_client` | its client side |
+//! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
+//! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
+//!
+//! # What is always so
+//!
+//! A panic in a handler is one failed call, unless the profile says `panic = "abort"`. Whatever a peer sends is limited:
+//! lines, bodies, nesting, requests, sessions. A cancelled request is dropped at its next `await`. Shutdown takes five
+//! seconds at most. Logs go through `tracing` and hold no payloads above `TRACE`.
+//!
+//! This crate contains nothing of its own: it is one name for the `duplexer-*` crates.
+
+#[cfg(any(doc, doctest))]
+pub mod guide;
 
 #[cfg(feature = "auth")]
 pub use duplexer_auth as auth;
@@ -30,8 +57,14 @@ pub use duplexer_core::server::{
     Middleware, Next, Outcome, Principal, Reply, Running, States, run_stdio, serve, serve_stdio,
 };
 pub use duplexer_core::{client, dispatch, error, server, testing, transport};
+#[cfg(feature = "http")]
+pub use duplexer_http as http;
+#[cfg(feature = "http-client")]
+pub use duplexer_http_client as http_client;
 #[cfg(feature = "macros")]
 pub use duplexer_macros::{prompt, resource, tool};
+#[cfg(feature = "otel")]
+pub use duplexer_otel as otel;
 pub use duplexer_types as types;
 
 /// What most servers need: `use duplexer::prelude::*;`.

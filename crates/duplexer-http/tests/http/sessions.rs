@@ -318,6 +318,17 @@ async fn leaving_does_not_cancel() {
     }
 }
 
+/// A handler that only tells, to a client that has gone, can still be cancelled.
+#[tokio::test]
+async fn a_handler_that_tells_nobody_can_be_cancelled() {
+    let site = Site::new().await;
+    let client = Client::open(&site).await;
+    drop(client.stream(1, "tell for ever").await);
+    site.stage.until(&site.stage.told, 1000).await;
+    client.tell("notifications/cancelled", &json!({"requestId": 1})).await;
+    site.stage.until(&site.stage.ended, 1).await;
+}
+
 /// HTTPL-24: one stream that is not read holds up nobody else.
 #[tokio::test]
 async fn a_slow_reader_blocks_nobody() {

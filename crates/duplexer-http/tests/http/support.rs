@@ -119,6 +119,14 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 stage.count(&stage.told);
             }
         }
+        "tell for ever" => {
+            let mut step = 0.0;
+            loop {
+                step += 1.0;
+                cx.progress(step, None, None).await;
+                stage.count(&stage.told);
+            }
+        }
         "panic" => panic!("a tool that fails badly"),
         "panic later" => {
             tokio::task::yield_now().await;

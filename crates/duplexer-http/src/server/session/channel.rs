@@ -139,7 +139,8 @@ fn ask(
 
 fn tell(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
     if !stream.is_of_use() {
-        return Sending::done();
+        // A handler that does nothing but tell must come to a place where it can be cancelled.
+        return Sending::waiting(tokio::task::yield_now());
     }
     let mut json = Vec::with_capacity(256);
     if let Err(error) = jsonrpc::write_notification(&mut json, method, params) {
