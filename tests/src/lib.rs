@@ -27,7 +27,11 @@ use serde_json::{Value, json};
 
 /// What the fixture's lifespan makes.
 #[derive(Debug)]
-struct Greeting(&'static str);
+struct Greeting {
+    word: &'static str,
+    /// How many calls of `wait` have begun.
+    waiting: AtomicU32,
+}
 
 /// How often a tool was called on one connection.
 #[derive(Debug, Default)]
@@ -43,7 +47,7 @@ pub fn server() -> Server {
         .instructions("Call the tools.")
         .cache_hint("tools/list", Freshness { ttl_ms: Some(1000), scope: None })
         .cache_hint("prompts/list", Freshness { ttl_ms: Some(9), scope: Some(CacheScope::Public) })
-        .lifespan(|| async { Ok::<_, McpError>(Greeting("hello")) })
+        .lifespan(|| async { Ok::<_, McpError>(Greeting { word: "hello", waiting: AtomicU32::new(0) }) })
         .on_shutdown(|_| async { eprintln!("the fixture has ended") })
         .on(methods::ToolsList, |_: PaginatedParams| async {
             Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
@@ -79,7 +83,11 @@ async fn call(cx: Context<Greeting>, params: CallToolParams) -> Answer {
         "refuse" => {
             Err(McpError::from(ErrorObject::new(ErrorCode(7), "told").with_data(json!({ "why": 1 }))))
         }
-        "wait" => std::future::pending().await,
+        "wait" => {
+            cx.state().waiting.fetch_add(1, Ordering::Relaxed);
+            std::future::pending().await
+        }
+        "waiting" => Ok(text(cx.state().waiting.load(Ordering::Relaxed).to_string())),
         "linger" => linger(&cx).await,
         "block" => block(),
         "print" => Ok(print()),
@@ -102,7 +110,7 @@ fn text(text: impl Into<String>) -> Reply<CallToolResult> {
 fn facts(cx: &Context<Greeting>) -> Reply<CallToolResult> {
     let client = cx.connection().client();
     let facts = json!({
-        "state": cx.state().0,
+        "state": cx.state().word,
         "method": cx.method(),
         "id": cx.request_id(),
         "version": cx.protocol_version().as_str(),

@@ -10,6 +10,7 @@ mod garbage;
 mod heads;
 mod lines;
 mod load;
+mod sessions;
 mod site;
 
 use serde_json::{Value, json};

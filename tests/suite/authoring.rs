@@ -15,7 +15,7 @@ async fn connect(link: Link) -> Wire {
     }
 }
 
-/// Runs a behaviour over memory, pipes, the standard streams of a process, and in the envelope era also HTTP.
+/// Runs a behaviour over memory, pipes, the standard streams of a process, and HTTP with and without sessions.
 async fn everywhere<F: Future<Output = ()>>(behaviour: impl Fn(Wire) -> F) {
     for revision in [HANDSHAKE, ENVELOPE] {
         for link in Link::of(revision, Needs::Answers) {
@@ -185,7 +185,7 @@ const FORM: &str = "What is your name?";
 /// MRTR-01, MRTR-08: one way to ask. In the handshake era it is a request to the client.
 #[tokio::test]
 async fn a_tool_asks_a_handshake_client() {
-    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+    for link in Link::of(HANDSHAKE, Needs::Dialogue) {
         let mut wire = connect(link).await;
         wire.open_as(HANDSHAKE, json!({ "elicitation": {} })).await;
         for (answer, expected) in [

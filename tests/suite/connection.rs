@@ -32,12 +32,15 @@ async fn a_context_knows_its_request() {
         let meta = json!({ "traceparent": "00-a", "com.example/x": 1 });
         let told = facts(&mut wire, meta).await;
         let id = told["id"].as_i64();
+        // Without sessions nobody remembers who has shaken hands.
+        let client = (wire.is_enveloped() || wire.is_remembered()).then_some("wire");
         let expected = json!({
-            "state": "hello", "method": "tools/call", "id": id, "version": wire.revision(), "client": "wire",
-            "capabilities": true, "trace": "00-a", "meta": true, "params": true,
-            "initialized": !wire.is_enveloped(), "session": null,
+            "state": "hello", "method": "tools/call", "id": id, "version": wire.revision(), "client": client,
+            "capabilities": client.is_some(), "trace": "00-a", "meta": true, "params": true,
+            "initialized": wire.is_remembered(), "session": told["session"],
         });
         assert_eq!(told, expected);
+        assert_eq!(told["session"].is_string(), wire.link().is_http() && wire.is_remembered());
     })
     .await;
 }
@@ -45,7 +48,7 @@ async fn a_context_knows_its_request() {
 /// RUN-01, P-META-13: in the handshake era a malformed `_meta` is none.
 #[tokio::test]
 async fn a_malformed_meta_says_nothing() {
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         for meta in [json!(7), json!([]), json!({ "traceparent": 5, "progressToken": [] })] {
             assert_eq!(facts(&mut wire, meta).await["trace"], Value::Null);
         }
@@ -53,7 +56,7 @@ async fn a_malformed_meta_says_nothing() {
     .await;
 }
 
-/// CONN-04, P-STATE-1, P-STDIO-10: state stays with its connection, and a connection of the envelope era is one request.
+/// CONN-04, P-STATE-1, P-STDIO-10: state stays with its connection or session; where there is neither, it is one request's.
 #[tokio::test]
 async fn state_lives_as_long_as_its_connection() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -61,7 +64,7 @@ async fn state_lives_as_long_as_its_connection() {
         for _ in 0..3 {
             counts.push(wire.tool_text("count", json!({})).await);
         }
-        let expected = if wire.is_enveloped() { ["1", "1", "1"] } else { ["1", "2", "3"] };
+        let expected = if wire.is_remembered() { ["1", "2", "3"] } else { ["1", "1", "1"] };
         assert_eq!(counts, expected);
     })
     .await;
@@ -112,7 +115,7 @@ fn hooking() -> (Server, mpsc::Receiver<String>) {
 /// CONN-05: on a handshake connection the hooks wait for its end, and run backwards.
 #[tokio::test]
 async fn hooks_run_when_a_handshake_connection_ends() {
-    for link in Link::in_process(HANDSHAKE, Needs::Handshake) {
+    for link in Link::in_process(HANDSHAKE, Needs::Session) {
         let (server, mut heard) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(HANDSHAKE).await;

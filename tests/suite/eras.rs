@@ -40,7 +40,7 @@ async fn the_first_request_decides() {
 /// ERA-04, P-ERA-9: refused without data, and the connection goes on.
 #[tokio::test]
 async fn a_handshake_connection_refuses_envelopes() {
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Connection, async |mut wire| {
         for meta in [envelope(ENVELOPE), envelope("1900-01-01")] {
             let refused = wire.error("tools/list", json!({ "_meta": meta })).await;
             assert_eq!(refused, (-32600, LOCKED.to_owned(), Value::Null));
@@ -185,17 +185,17 @@ async fn an_end_before_any_request_ends_the_server() {
     }
 }
 
-/// ERA-08, P-STDIO-5, P-CAN-1: a cancelled request stays unanswered, also when it is named by its id's twin.
+/// ERA-08, P-STDIO-5, P-CAN-1, HTTPL-13: a cancelled request has no answer of its own, also when it is named by its id's twin.
 #[tokio::test]
 async fn a_cancelled_request_is_never_answered() {
     everywhere(Needs::Cancelling, async |mut wire| {
         let first = wire.request("tools/call", json!({ "name": "wait" })).await;
         let second = wire.request("tools/call", json!({ "name": "wait" })).await;
+        wire.until_waiting(2).await;
         wire.notify("notifications/cancelled", json!({ "requestId": first })).await;
         wire.notify("notifications/cancelled", json!({ "requestId": second.to_string() })).await;
         assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
-        let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        wire.end_with_cancelled(&[first, second]).await;
     })
     .await;
 }

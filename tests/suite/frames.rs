@@ -80,7 +80,7 @@ async fn an_id_can_be_used_again_after_its_answer() {
 /// P-RPC-7: the server never uses an id of its own twice in a session.
 #[tokio::test]
 async fn the_server_s_own_ids_are_used_once() {
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Session, async |mut wire| {
         let mut used = BTreeSet::new();
         for _ in 0..50 {
             let call = wire.request("tools/call", json!({ "name": "ping" })).await;
@@ -96,7 +96,7 @@ async fn the_server_s_own_ids_are_used_once() {
 /// P-RPC-12, P-RPC-2: what cannot be read is told so, by kind, and the next request is served.
 #[tokio::test]
 async fn what_cannot_be_read_is_answered_and_serving_goes_on() {
-    everywhere(Needs::BodyAlone, async |mut wire| {
+    everywhere(Needs::Answers, async |mut wire| {
         for (line, code) in [
             ("{bad", -32700),
             ("nonsense", -32700),
@@ -117,7 +117,7 @@ async fn what_cannot_be_read_is_answered_and_serving_goes_on() {
 #[tokio::test]
 async fn the_envelope_era_has_few_codes() {
     const KNOWN: [i64; 8] = [-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022];
-    over_every_link(ENVELOPE, Needs::BodyAlone, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let mut codes = BTreeSet::new();
         for tool in ["fail", "panic", "unsayable", "extension", "input", "url-required", "nobody", "elicit"] {
             codes.insert(error_of(&wire.tool(tool).await).0);
@@ -173,11 +173,11 @@ async fn a_waiting_tool_holds_up_nothing() {
             waiting.push(wire.request("tools/call", json!({ "name": "wait" })).await);
         }
         assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
-        for id in waiting {
+        wire.until_waiting(waiting.len()).await;
+        for id in &waiting {
             wire.notify("notifications/cancelled", json!({ "requestId": id })).await;
         }
-        let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        wire.end_with_cancelled(&waiting).await;
     })
     .await;
 }
@@ -191,7 +191,7 @@ async fn a_wish_for_a_task_is_ignored() {
         assert_eq!((result.get("task"), result.get("taskId")), (None, None));
     })
     .await;
-    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+    for link in Link::of(HANDSHAKE, Needs::Answers) {
         let mut wire = Wire::fixture(link).await;
         let opened = wire.result("initialize", crate::wire::initialize(HANDSHAKE, json!({}))).await;
         assert_eq!(opened["capabilities"].get("tasks"), None);

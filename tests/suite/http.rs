@@ -1,6 +1,7 @@
 //! Frames over HTTP: each line is a POST on a connection of its own, and the frames of its response come back as lines.
 //!
-//! Only HTTP itself is taken off here. What the frames say is the behaviours' business, as over any other link.
+//! A handshake that opens a session is followed by the session's own stream, whose frames come back too; the end of the lines
+//! ends the session. Only HTTP itself is taken off here. What the frames say is the behaviours' business, as over any other link.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use duplexer_types::headers;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Request, Response, StatusCode};
+use hyper::http::request::Builder;
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -34,74 +36,206 @@ pub async fn carry(
     let (end, ended) = oneshot::channel::<()>();
     let mut serving = JoinSet::new();
     serving.spawn(bound.run(async { drop(ended.await) }));
-    let (mut lines, to) = (BufReader::new(from).lines(), Arc::new(Mutex::new(to)));
-    let mut posts = JoinSet::new();
+    let mut carrier =
+        Carrier { address, form, to: Arc::new(Mutex::new(to)), agreed: None, under_way: JoinSet::new() };
+    let mut lines = BufReader::new(from).lines();
     loop {
         tokio::select! {
             // Looked at while there are lines too, so that whatever went wrong is known at once.
-            Some(posted) = posts.join_next() => posted.unwrap(),
+            Some(done) = carrier.under_way.join_next() => done.unwrap(),
             line = lines.next_line() => match line.unwrap() {
-                Some(line) => drop(posts.spawn(post(address, form, line, Arc::clone(&to)))),
+                Some(line) => carrier.take(line).await,
                 None => break,
             },
         }
     }
-    while let Some(posted) = posts.join_next().await {
-        posted.unwrap();
-    }
+    carrier.finish().await;
     drop(end);
     serving.join_next().await.unwrap().unwrap();
     Ok(())
 }
 
-async fn post(address: SocketAddr, form: Responses, line: String, to: Arc<Mutex<Writer>>) {
-    let frame: Value = serde_json::from_str(&line).unwrap();
-    let stream = TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let response = sender.send_request(request(address, &frame, line)).await.unwrap();
-    if frame.get("id").is_none() {
-        assert_eq!(response.status(), StatusCode::ACCEPTED, "{frame}");
-        return;
-    }
-    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).map(str::to_owned);
-    match kind.as_deref() {
-        Some("application/json") => {
-            let body = response.into_body().collect().await.unwrap().to_bytes();
-            tell(&to, &body).await;
+/// What a handshake has brought.
+#[derive(Clone)]
+struct Agreed {
+    version: String,
+    session: Option<String>,
+}
+
+struct Carrier {
+    address: SocketAddr,
+    form: Responses,
+    to: Arc<Mutex<Writer>>,
+    agreed: Option<Agreed>,
+    under_way: JoinSet<()>,
+}
+
+impl Carrier {
+    /// Posts a line. Requests run side by side; whatever has an effect on those behind it is waited for.
+    async fn take(&mut self, line: String) {
+        let frame: Value = serde_json::from_str(&line).unwrap_or_default();
+        let request = self.request(&frame, line);
+        if is_handshake(&frame) {
+            return self.shake_hands(request).await;
         }
-        Some("text/event-stream") if form == Responses::Streaming => events(response, &to).await,
-        other => panic!("{other:?} in answer to {frame}"),
+        if waits_for_nothing(&frame) {
+            let response = exchange(self.address, request).await;
+            assert_eq!(response.status(), StatusCode::ACCEPTED, "{frame}");
+            return;
+        }
+        let (address, form, to) = (self.address, self.form, Arc::clone(&self.to));
+        // A subscription is a stream whatever the form.
+        let form = if frame["method"] == "subscriptions/listen" { Responses::Streaming } else { form };
+        self.under_way.spawn(async move { pass_on(exchange(address, request).await, form, &to).await });
+    }
+
+    /// Opens the session's own stream before anything else is said in it.
+    async fn shake_hands(&mut self, request: Request<Full<Bytes>>) {
+        let response = exchange(self.address, request).await;
+        let session = response.headers().get(headers::SESSION_ID.lower);
+        let session = session.map(|id| id.to_str().unwrap().to_owned());
+        let body = response.into_body().collect().await;
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        if let Some(version) = answer["result"]["protocolVersion"].as_str() {
+            self.agreed = Some(Agreed { version: version.to_owned(), session });
+            if self.has_session() {
+                let response = exchange(self.address, self.empty(Method::GET)).await;
+                assert_eq!(response.status(), StatusCode::OK);
+                let to = Arc::clone(&self.to);
+                self.under_way.spawn(async move { events(response, &to).await });
+            }
+        }
+        tell(&self.to, &body).await;
+    }
+
+    fn has_session(&self) -> bool {
+        self.agreed.as_ref().is_some_and(|agreed| agreed.session.is_some())
+    }
+
+    /// Waits for the answers, and ends the session, which ends its stream.
+    async fn finish(&mut self) {
+        let streams = usize::from(self.has_session());
+        while self.under_way.len() > streams {
+            self.under_way.join_next().await.unwrap().unwrap();
+        }
+        if self.has_session() {
+            let response = exchange(self.address, self.empty(Method::DELETE)).await;
+            assert_eq!(response.status(), StatusCode::OK);
+            self.under_way.join_next().await.unwrap().unwrap();
+        }
+    }
+
+    fn head(&self, method: Method) -> Builder {
+        let mut head = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", self.address.to_string())
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = self.agreed.as_ref().and_then(|agreed| agreed.session.as_ref()) {
+            head = head.header(headers::SESSION_ID.lower, session);
+        }
+        head
+    }
+
+    /// A request about the session itself.
+    fn empty(&self, method: Method) -> Request<Full<Bytes>> {
+        let version = &self.agreed.as_ref().unwrap().version;
+        let head = self.head(method).header(headers::PROTOCOL_VERSION.lower, version);
+        head.body(Full::default()).unwrap()
+    }
+
+    /// With the headers that say what the body does.
+    fn request(&self, frame: &Value, line: String) -> Request<Full<Bytes>> {
+        let head = self.head(Method::POST).header("content-type", "application/json");
+        let head = match &self.agreed {
+            Some(agreed) if !is_enveloped(frame) => {
+                head.header(headers::PROTOCOL_VERSION.lower, &agreed.version)
+            }
+            None if is_handshake(frame) => head,
+            _ => enveloped(head, frame),
+        };
+        head.body(Full::from(line)).unwrap()
     }
 }
 
-/// With the headers that say what the body does.
-fn request(address: SocketAddr, frame: &Value, line: String) -> Request<Full<Bytes>> {
-    let (method, params) = (frame["method"].as_str().unwrap(), &frame["params"]);
+fn is_handshake(frame: &Value) -> bool {
+    frame["method"] == "initialize" && frame.get("id").is_some() && !is_enveloped(frame)
+}
+
+fn is_enveloped(frame: &Value) -> bool {
+    frame["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_some()
+}
+
+/// A notification, or a response of the client's.
+fn waits_for_nothing(frame: &Value) -> bool {
+    let is_notification = frame["method"].is_string() && frame.get("id").is_none();
+    let is_response = frame.get("result").is_some() || frame.get("error").is_some();
+    frame["jsonrpc"] == "2.0" && (is_notification || is_response)
+}
+
+fn enveloped(head: Builder, frame: &Value) -> Builder {
+    let params = &frame["params"];
     let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str().unwrap_or(ENVELOPE);
-    let request = Request::post("/mcp")
-        .header("host", address.to_string())
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header(headers::PROTOCOL_VERSION.lower, version)
-        .header(headers::METHOD.lower, method);
+    let head = head.header(headers::PROTOCOL_VERSION.lower, version);
+    let Some(method) = frame["method"].as_str() else { return head };
+    let head = head.header(headers::METHOD.lower, method);
     let named = match method {
         "tools/call" | "prompts/get" => params["name"].as_str(),
         "resources/read" => params["uri"].as_str(),
         _ => None,
     };
-    let request = match named {
-        Some(name) => request.header(headers::NAME.lower, &*headers::encode(name)),
-        None => request,
-    };
-    request.body(Full::from(line)).unwrap()
+    match named {
+        Some(name) => head.header(headers::NAME.lower, &*headers::encode(name)),
+        None => head,
+    }
+}
+
+/// Sends a request on a connection of its own, which lives as long as the response is read.
+async fn exchange(address: SocketAddr, request: Request<Full<Bytes>>) -> Response<Driven> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let mut driver = JoinSet::new();
+    driver.spawn(async { drop(connection.await) });
+    let response = sender.send_request(request).await.unwrap();
+    response.map(|body| Driven { body, _driver: driver })
+}
+
+/// A body, and the task that reads its connection.
+struct Driven {
+    body: Incoming,
+    _driver: JoinSet<()>,
+}
+
+impl Driven {
+    async fn collect(self) -> Bytes {
+        self.body.collect().await.unwrap().to_bytes()
+    }
+}
+
+async fn pass_on(response: Response<Driven>, form: Responses, to: &Mutex<Writer>) {
+    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).map(str::to_owned);
+    match kind.as_deref() {
+        Some("application/json") => {
+            let body = response.into_body().collect().await;
+            // The answers to a batch are one array.
+            match serde_json::from_slice(&body).unwrap() {
+                Value::Array(frames) => {
+                    for frame in frames {
+                        tell(to, frame.to_string().as_bytes()).await;
+                    }
+                }
+                _ => tell(to, &body).await,
+            }
+        }
+        Some("text/event-stream") if form == Responses::Streaming => events(response, to).await,
+        other => panic!("{other:?} with status {}", response.status()),
+    }
 }
 
 /// Passes on every event as soon as it is whole.
-async fn events(response: Response<Incoming>, to: &Mutex<Writer>) {
+async fn events(response: Response<Driven>, to: &Mutex<Writer>) {
     let (mut body, mut text) = (response.into_body(), Vec::new());
-    while let Some(piece) = body.frame().await {
+    while let Some(piece) = body.body.frame().await {
         text.extend_from_slice(piece.unwrap().data_ref().map_or(&[], |data| data));
         while let Some(end) = text.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             let event: Vec<_> = text.drain(..end + 4).collect();

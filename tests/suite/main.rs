@@ -5,6 +5,7 @@
 mod asking;
 mod attack;
 mod authoring;
+mod client;
 mod connection;
 mod coverage;
 mod eras;

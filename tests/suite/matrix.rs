@@ -13,10 +13,12 @@ pub enum Link {
     Pipe,
     /// The standard streams of a server process.
     Child,
-    /// A socket, where every response is one JSON body.
+    /// A socket, where every response is one JSON body. Handshakes open sessions.
     HttpJson,
-    /// A socket, where a response with notifications is a stream of events.
+    /// A socket, where a response with notifications is a stream of events. Handshakes open sessions.
     HttpStream,
+    /// The same without sessions.
+    HttpStateless,
 }
 
 /// What a behaviour needs that not every link has.
@@ -26,29 +28,49 @@ pub enum Needs {
     Answers,
     /// To hear notifications on behalf of its requests: a single JSON body has no place for them.
     Telling,
-    /// A connection that outlasts its requests, to be of one era or to end: over HTTP every POST stands for itself.
-    Connection,
-    /// That a notification cancels: over HTTP it is the end of the response that does, and notifications are dropped.
+    /// A server that remembers its client and reaches it beside its requests: over HTTP that takes a session, which the
+    /// envelope era does not have, nor a server without sessions.
+    Session,
+    /// To be asked on behalf of its requests, by a server that remembers it: a session whose responses are streams.
+    Dialogue,
+    /// That a notification cancels. Over HTTP it does in a session; elsewhere the end of the response cancels.
     Cancelling,
-    /// The handshake era, or to begin before there is any: over HTTP this suite speaks the envelope era alone.
-    Handshake,
-    /// That nothing but the body is looked at: over HTTP the headers must agree with it first.
+    /// A connection that is there before its handshake, is of one era, and ends: over HTTP every POST stands for itself,
+    /// and `initialize` opens a session whatever was said before.
+    Connection,
+    /// That nothing but the body is looked at: over HTTP the headers of the envelope era must agree with it first.
     BodyAlone,
-    /// Arrays of messages: over HTTP a body is one message.
-    Batches,
 }
 
 impl Link {
-    const ALL: [Self; 5] = [Self::Memory, Self::Pipe, Self::Child, Self::HttpJson, Self::HttpStream];
+    const ALL: [Self; 6] =
+        [Self::Memory, Self::Pipe, Self::Child, Self::HttpJson, Self::HttpStream, Self::HttpStateless];
+
+    /// Whether every message is a request of its own.
+    pub fn is_http(self) -> bool {
+        !matches!(self, Self::Memory | Self::Pipe | Self::Child)
+    }
+
+    /// Whether the server remembers a client of this revision from one request to the next.
+    pub fn remembers(self, revision: &str) -> bool {
+        revision != ENVELOPE && self != Self::HttpStateless
+    }
+
+    fn has(self, revision: &str, needs: Needs) -> bool {
+        match needs {
+            _ if !self.is_http() => true,
+            Needs::Answers => true,
+            Needs::Telling => self != Self::HttpJson,
+            Needs::Session | Needs::Cancelling => self.remembers(revision),
+            Needs::Dialogue => self.remembers(revision) && self != Self::HttpJson,
+            Needs::Connection => false,
+            Needs::BodyAlone => revision != ENVELOPE,
+        }
+    }
 
     /// Those a behaviour of a revision can be shown over.
     pub fn of(revision: &str, needs: Needs) -> impl Iterator<Item = Self> {
-        let http = revision == ENVELOPE;
-        Self::ALL.into_iter().filter(move |link| match (link, needs) {
-            (Self::Memory | Self::Pipe | Self::Child, _) => true,
-            (Self::HttpJson, Needs::Answers) | (Self::HttpStream, Needs::Answers | Needs::Telling) => http,
-            (Self::HttpJson | Self::HttpStream, _) => false,
-        })
+        Self::ALL.into_iter().filter(move |link| link.has(revision, needs))
     }
 
     /// Those of them that reach a server made by the test itself.

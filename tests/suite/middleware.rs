@@ -13,7 +13,7 @@ use duplexer_types::subscription::{SubscriptionsListenParams, SubscriptionsListe
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::matrix::{Link, in_both_eras};
+use crate::matrix::{Link, Needs, in_both_eras};
 use crate::wire::{Wire, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
@@ -128,14 +128,17 @@ async fn a_handshake_agrees_on_what_its_client_is_told() {
             Ok::<_, McpError>(json!({ "version": cx.protocol_version().as_str(), "client": client }))
         },
     );
-    let mut wire = Wire::connect(Link::Memory, server.build().unwrap()).await;
-    let result = wire.result("initialize", initialize(HANDSHAKE, json!({}))).await;
-    assert_eq!(
-        (&result["protocolVersion"], &result["serverInfo"]["name"]),
-        (&json!("2025-06-18"), &json!("guard"))
-    );
-    let facts = wire.result("x/facts", json!({})).await;
-    assert_eq!(facts, json!({ "version": "2025-06-18", "client": "wire" }));
+    let server = server.build().unwrap();
+    for link in Link::in_process(HANDSHAKE, Needs::Session) {
+        let mut wire = Wire::connect(link, server.clone()).await;
+        let result = wire.result("initialize", initialize(HANDSHAKE, json!({}))).await;
+        assert_eq!(
+            (&result["protocolVersion"], &result["serverInfo"]["name"]),
+            (&json!("2025-06-18"), &json!("guard"))
+        );
+        let facts = wire.result("x/facts", json!({})).await;
+        assert_eq!(facts, json!({ "version": "2025-06-18", "client": "wire" }));
+    }
 }
 
 /// A server with a method that lasts until it is told to end, and a subscription that lasts.

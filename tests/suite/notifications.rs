@@ -58,23 +58,26 @@ async fn hears(heard: &mut Heard, expected: &[&str]) {
 /// RUN-18, SRV-04: the flag is up before the handler of `initialized` runs; a handler's failure reaches middleware, nobody else.
 #[tokio::test]
 async fn handlers_hear_what_their_revision_has() {
-    let (server, mut heard) = listening();
-    let mut wire = Wire::connect(Link::Memory, server).await;
-    wire.open(HANDSHAKE).await;
-    hears(&mut heard, &["initialize passed", "initialized true", "notifications/initialized passed"]).await;
-    wire.notify("notifications/roots/list_changed", json!({})).await;
-    hears(&mut heard, &["roots", "notifications/roots/list_changed passed"]).await;
-    wire.notify("notifications/mark", json!({ "n": 13 })).await;
-    hears(&mut heard, &["mark 13 2025-11-25 known=true", "notifications/mark failed"]).await;
-    // Unknown, malformed, and not of this direction: passed over, and middleware has seen them.
-    wire.notify("notifications/nobody", json!({})).await;
-    hears(&mut heard, &["notifications/nobody passed"]).await;
-    wire.notify("notifications/progress", json!({ "progress": "much" })).await;
-    hears(&mut heard, &["notifications/progress passed"]).await;
-    wire.notify("notifications/message", json!({ "level": "info", "data": 1 })).await;
-    hears(&mut heard, &["notifications/message passed"]).await;
-    let (rest, ended) = wire.finish().await;
-    assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+    for link in Link::in_process(HANDSHAKE, Needs::Session) {
+        let (server, mut heard) = listening();
+        let mut wire = Wire::connect(link, server).await;
+        wire.open(HANDSHAKE).await;
+        hears(&mut heard, &["initialize passed", "initialized true", "notifications/initialized passed"])
+            .await;
+        wire.notify("notifications/roots/list_changed", json!({})).await;
+        hears(&mut heard, &["roots", "notifications/roots/list_changed passed"]).await;
+        wire.notify("notifications/mark", json!({ "n": 13 })).await;
+        hears(&mut heard, &["mark 13 2025-11-25 known=true", "notifications/mark failed"]).await;
+        // Unknown, malformed, and not of this direction: passed over, and middleware has seen them.
+        wire.notify("notifications/nobody", json!({})).await;
+        hears(&mut heard, &["notifications/nobody passed"]).await;
+        wire.notify("notifications/progress", json!({ "progress": "much" })).await;
+        hears(&mut heard, &["notifications/progress passed"]).await;
+        wire.notify("notifications/message", json!({ "level": "info", "data": 1 })).await;
+        hears(&mut heard, &["notifications/message passed"]).await;
+        let (rest, ended) = wire.finish().await;
+        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+    }
 }
 
 /// RUN-18: before the opening only `initialized` is heard.

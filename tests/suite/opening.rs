@@ -22,7 +22,7 @@ async fn a_handshake_echoes_the_revision_it_can_speak() {
         (ENVELOPE, newest),
         ("1999-01-01", newest),
     ] {
-        for link in Link::of(HANDSHAKE, Needs::Handshake) {
+        for link in Link::of(HANDSHAKE, Needs::Answers) {
             let mut wire = Wire::fixture(link).await;
             let result = wire.result("initialize", initialize(asked, json!({}))).await;
             assert_eq!(result["protocolVersion"], told, "{asked}");
@@ -55,10 +55,12 @@ async fn a_server_introduces_itself_as_its_client_s_revision_can_say_it() {
         ("2025-06-18", json!({ "name": "s", "version": "1", "title": "S" })),
         ("2025-03-26", json!({ "name": "s", "version": "1" })),
     ] {
-        let mut wire = Wire::connect(Link::Memory, fully_described()).await;
-        let result = wire.result("initialize", initialize(revision, json!({}))).await;
-        let expected = json!({ "protocolVersion": revision, "capabilities": {}, "serverInfo": info });
-        assert_eq!(result, expected);
+        for link in Link::in_process(revision, Needs::Answers) {
+            let mut wire = Wire::connect(link, fully_described()).await;
+            let result = wire.result("initialize", initialize(revision, json!({}))).await;
+            let expected = json!({ "protocolVersion": revision, "capabilities": {}, "serverInfo": info });
+            assert_eq!(result, expected);
+        }
     }
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let mut wire = Wire::connect(link, fully_described()).await;
@@ -99,16 +101,19 @@ async fn discovery_can_be_replaced() {
             DiscoverResult::new(["x".to_owned()], capabilities).ttl_ms(7_u64),
         )
     });
-    let mut wire = Wire::connect(Link::Memory, server.build().unwrap()).await;
-    wire.open(ENVELOPE).await;
-    let result = wire.result("server/discover", json!({})).await;
-    assert_eq!((&result["supportedVersions"], &result["ttlMs"]), (&json!(["x"]), &json!(7)));
+    let server = server.build().unwrap();
+    for link in Link::in_process(ENVELOPE, Needs::Answers) {
+        let mut wire = Wire::connect(link, server.clone()).await;
+        wire.open(ENVELOPE).await;
+        let result = wire.result("server/discover", json!({})).await;
+        assert_eq!((&result["supportedVersions"], &result["ttlMs"]), (&json!(["x"]), &json!(7)));
+    }
 }
 
 /// RUN-07, CONN-01, SRV-02, P-LEG-6: before the handshake only `ping` is served.
 #[tokio::test]
 async fn before_the_handshake_only_ping_is_served() {
-    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+    for link in Link::of(HANDSHAKE, Needs::Connection) {
         let mut wire = Wire::fixture(link).await;
         assert_eq!(wire.result("ping", json!({})).await, json!({}));
         let refused = (-32602, "Invalid request parameters".to_owned(), json!(""));
@@ -122,7 +127,7 @@ async fn before_the_handshake_only_ping_is_served() {
 /// CONN-02: a client that never shook hands but says it is ready is served.
 #[tokio::test]
 async fn a_bare_initialized_opens_the_connection() {
-    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+    for link in Link::of(HANDSHAKE, Needs::Connection) {
         let mut wire = Wire::fixture(link).await;
         wire.notify("notifications/initialized", json!({})).await;
         assert_eq!(wire.result("tools/list", json!({})).await["tools"][0]["name"], "echo");
@@ -134,7 +139,7 @@ async fn a_bare_initialized_opens_the_connection() {
 /// DISP-21: whoever pipelines finds the connection open.
 #[tokio::test]
 async fn a_request_right_behind_the_handshake_is_served() {
-    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+    for link in Link::of(HANDSHAKE, Needs::Connection) {
         let mut wire = Wire::fixture(link).await;
         let opening = wire.request("initialize", initialize(HANDSHAKE, json!({}))).await;
         let pipelined = wire.request("tools/list", json!({})).await;
@@ -146,7 +151,7 @@ async fn a_request_right_behind_the_handshake_is_served() {
 /// RUN-11: the facts of a connection are written once; asking again changes nothing.
 #[tokio::test]
 async fn a_second_handshake_is_refused_and_changes_nothing() {
-    for link in Link::of(HANDSHAKE, Needs::Handshake) {
+    for link in Link::of(HANDSHAKE, Needs::Connection) {
         let mut wire = Wire::fixture(link).await;
         wire.open("2025-03-26").await;
         let (code, ..) = wire.error("initialize", initialize(HANDSHAKE, json!({}))).await;
@@ -185,7 +190,7 @@ async fn a_run_can_say_something_else_in_its_handshake() {
 /// P-RPC-9, P-RPC-10, P-RPC-11, STDIO-02: arrays are frames in the one revision that has them.
 #[tokio::test]
 async fn batches_are_taken_where_they_were_negotiated() {
-    for link in Link::of(ENVELOPE, Needs::Batches) {
+    for link in Link::of("2025-03-26", Needs::Answers) {
         let mut wire = Wire::fixture(link).await;
         wire.open("2025-03-26").await;
         let list = |id: i64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" });

@@ -17,7 +17,7 @@ fn invalid() -> (i64, String, Value) {
 /// RUN-04, P-RPC-19, P-TASK-14: what a revision does not have is not found in it, whoever would handle it.
 #[tokio::test]
 async fn a_method_of_another_revision_is_not_found() {
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         for method in ["server/discover", "subscriptions/listen", "tasks/update"] {
             assert_eq!(wire.error(method, json!({})).await, not_found(method));
         }
@@ -77,7 +77,7 @@ async fn a_notification_with_an_id_is_a_method_nobody_has() {
 /// RUN-08, TYP-01: without params they are an empty object.
 #[tokio::test]
 async fn absent_params_are_an_empty_object() {
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         for params in ["", r#","params":null"#, r#","params":{}"#] {
             wire.line(&format!(r#"{{"jsonrpc":"2.0","id":"a","method":"tools/list"{params}}}"#)).await;
             assert_eq!(wire.answer_to("a").await["result"]["tools"][0]["name"], "echo");
@@ -139,7 +139,7 @@ async fn a_custom_method_is_served_in_its_revisions_only() {
         assert_eq!(wire.error("test/early", json!({})).await, not_found("test/early"));
     })
     .await;
-    over_every_link("2025-03-26", Needs::Handshake, async |mut wire| {
+    over_every_link("2025-03-26", Needs::Answers, async |mut wire| {
         assert_eq!(wire.result("test/early", json!({})).await, json!({}));
     })
     .await;

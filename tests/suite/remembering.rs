@@ -56,7 +56,7 @@ async fn changed(wire: &mut Wire) {
 /// SUB-01, SUB-02, SUB-04, P-SUB-1, P-SUB-3, P-SUB-4, P-SUB-7: acknowledged first, then what was asked for, tagged.
 #[tokio::test]
 async fn a_listener_hears_what_it_asked_for() {
-    for link in Link::in_process(ENVELOPE, Needs::Connection) {
+    for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let mut wire = Wire::connect(link, server()).await;
         wire.open(ENVELOPE).await;
         let filter = json!({ "toolsListChanged": true, "promptsListChanged": true,
@@ -85,7 +85,7 @@ async fn a_listener_hears_what_it_asked_for() {
 /// SUB-11 (deviation), P-RSC-5: in the handshake era a session hears of the resources it has subscribed to.
 #[tokio::test]
 async fn a_session_hears_of_its_resources() {
-    for link in Link::in_process(HANDSHAKE, Needs::Handshake) {
+    for link in Link::in_process(HANDSHAKE, Needs::Session) {
         let mut wire = Wire::connect(link, server()).await;
         wire.open(HANDSHAKE).await;
         assert_eq!(wire.result("resources/subscribe", json!({ "uri": "test://one" })).await, json!({}));

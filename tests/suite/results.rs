@@ -29,7 +29,7 @@ async fn every_result_of_the_envelope_era_is_stamped() {
         assert_eq!(wire.tool("refuse").await["error"].get("_meta"), None);
     })
     .await;
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         assert_eq!(wire.result("test/nothing", json!({})).await, json!({}));
         let result = wire.tool("echo").await["result"].clone();
         assert_eq!(result, json!({ "content": [{ "type": "text", "text": "nothing" }] }));
@@ -62,7 +62,7 @@ async fn unset_freshness_takes_the_hint() {
         assert_eq!(fresh(call), (Value::Null, Value::Null));
     })
     .await;
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         let tools = wire.result("tools/list", json!({})).await;
         assert_eq!(tools.as_object().unwrap().len(), 1);
     })
@@ -85,7 +85,7 @@ async fn input_is_asked_for_in_the_envelope_era_only() {
         assert_eq!((&prompt["requestState"], prompt.get("ttlMs")), (&json!("later"), None));
     })
     .await;
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         let text = "Handler returned an invalid result".to_owned();
         let refused = wire.error("tools/call", json!({ "name": "input" })).await;
         assert_eq!(refused, (-32603, text, Value::Null));
@@ -102,7 +102,7 @@ async fn input_is_not_asked_for_by_other_methods() {
         assert_eq!(wire.error("test/echo", asks).await, (-32603, text, Value::Null));
     })
     .await;
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         let data = json!({ "resultType": "input_required" });
         assert_eq!(wire.result("test/echo", data.clone()).await, data);
     })
@@ -128,7 +128,7 @@ async fn an_extension_s_kind_of_result_passes_in_the_envelope_era() {
         assert_eq!(wire.tool("odd").await["result"], expected);
     })
     .await;
-    over_every_link(HANDSHAKE, Needs::Handshake, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         let (code, text, _) = wire.error("tools/call", json!({ "name": "odd" })).await;
         assert_eq!((code, &*text), (-32603, "Handler returned an invalid result"));
     })

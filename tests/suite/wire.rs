@@ -7,7 +7,7 @@ use std::time::Duration;
 use duplexer_core::dispatch::{DispatchOptions, RunError};
 use duplexer_core::server::{Running, Server, StreamServer};
 use duplexer_core::transport::{TransportContext, lines};
-use duplexer_http::{Responses, StreamableHttp};
+use duplexer_http::{Builder, Handshake, Responses, StreamableHttp};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe;
@@ -26,6 +26,7 @@ pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A connection in raw frames. Whatever went over it is printed when its test fails.
 pub struct Wire {
+    link: Link,
     lines: Lines<BufReader<Reader>>,
     writer: Option<Writer>,
     served: Served,
@@ -68,12 +69,17 @@ impl Wire {
     /// A server within this process; nobody ends its lifespans.
     pub async fn connect(link: Link, server: Server) -> Self {
         match link {
-            Link::HttpJson => return Self::post(server, Responses::JsonOnly),
-            Link::HttpStream => return Self::post(server, Responses::Streaming),
-            Link::Memory | Link::Pipe | Link::Child => {}
+            Link::HttpJson => Self::post(link, StreamableHttp::builder(server), Responses::JsonOnly),
+            Link::HttpStream => Self::post(link, StreamableHttp::builder(server), Responses::Streaming),
+            Link::HttpStateless => {
+                let stateless = StreamableHttp::builder(server).handshake(Handshake::Stateless);
+                Self::post(link, stateless, Responses::Streaming)
+            }
+            Link::Memory | Link::Pipe | Link::Child => {
+                let running = server.start().await.unwrap();
+                Self::connect_to(link, &running, DispatchOptions::default())
+            }
         }
-        let running = server.start().await.unwrap();
-        Self::connect_to(link, &running, DispatchOptions::default())
     }
 
     pub fn connect_to(link: Link, running: &Running, options: DispatchOptions) -> Self {
@@ -82,15 +88,15 @@ impl Wire {
         let transport = lines::over(there, back, context, lines::DEFAULT_LIMIT);
         let mut runs = JoinSet::new();
         runs.spawn(StreamServer::new(running, transport, options).0.run());
-        Self::new(forth, here, Served::Here(runs))
+        Self::new(link, forth, here, Served::Here(runs))
     }
 
-    fn post(server: Server, form: Responses) -> Self {
+    fn post(link: Link, service: Builder, form: Responses) -> Self {
         let ((there, here), (forth, back)) = (directed(Link::Memory), directed(Link::Memory));
-        let service = StreamableHttp::builder(server).responses(form).build().unwrap();
+        let service = service.responses(form).build().unwrap();
         let mut runs = JoinSet::new();
         runs.spawn(http::carry(service, form, there, back));
-        Self::new(forth, here, Served::Here(runs))
+        Self::new(link, forth, here, Served::Here(runs))
     }
 
     pub fn spawn(stderr: Stdio) -> Self {
@@ -114,11 +120,12 @@ impl Wire {
             .spawn()
             .unwrap();
         let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-        Self::new(Box::new(reader), Box::new(writer), Served::Child(Box::new(child)))
+        Self::new(Link::Child, Box::new(reader), Box::new(writer), Served::Child(Box::new(child)))
     }
 
-    fn new(reader: Reader, writer: Writer, served: Served) -> Self {
+    fn new(link: Link, reader: Reader, writer: Writer, served: Served) -> Self {
         Self {
+            link,
             lines: BufReader::new(reader).lines(),
             writer: Some(writer),
             served,
@@ -135,6 +142,15 @@ impl Wire {
 
     pub fn is_enveloped(&self) -> bool {
         self.revision == ENVELOPE
+    }
+
+    pub fn link(&self) -> Link {
+        self.link
+    }
+
+    /// Whether the server remembers this client from one request to the next.
+    pub fn is_remembered(&self) -> bool {
+        self.link.remembers(&self.revision)
     }
 
     /// Speaks this revision from now on; shakes hands first where it has that.
@@ -230,6 +246,11 @@ impl Wire {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
+    /// Until so many calls of the fixture's `wait` have begun: over HTTP requests overtake each other.
+    pub async fn until_waiting(&mut self, count: usize) {
+        while self.tool_text("waiting", json!({})).await != count.to_string() {}
+    }
+
     /// The next frame, of those put aside first.
     pub async fn next(&mut self) -> Value {
         if let Some(frame) = self.aside.pop_front() {
@@ -241,6 +262,28 @@ impl Wire {
     /// What came before an answer that has been waited for.
     pub fn taken_aside(&mut self) -> Vec<Value> {
         self.aside.drain(..).collect()
+    }
+
+    /// So many frames that came before an answer or still come: over HTTP what is told beside a request has a stream of its
+    /// own and keeps no order with the others.
+    pub async fn told(&mut self, count: usize) -> Vec<Value> {
+        let mut told = self.taken_aside();
+        while told.len() < count {
+            told.push(self.next().await);
+        }
+        told
+    }
+
+    /// Ends the input after these requests have been cancelled. A stream is silent about them; over HTTP a response can only
+    /// end with an answer, which says so.
+    pub async fn end_with_cancelled(&mut self, ids: &[i64]) {
+        let (rest, ended) = self.finish().await;
+        assert!(ended.in_order(), "{ended:?}");
+        let mut answered: Vec<_> =
+            rest.iter().map(|frame| (frame["id"].as_i64(), error_of(frame).0)).collect();
+        answered.sort_unstable();
+        let expected: Vec<_> = ids.iter().map(|id| (Some(*id), -32800)).collect();
+        assert_eq!(answered, if self.link.is_http() { expected } else { Vec::new() });
     }
 
     async fn read(&mut self) -> Option<Value> {
@@ -300,7 +343,7 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}\n{}", self.revision, self.transcript());
+            eprintln!("{:?} {}\n{}", self.link, self.revision, self.transcript());
         }
     }
 }
@@ -315,9 +358,7 @@ fn directed(link: Link) -> (Reader, Writer) {
             let (writer, reader) = pipe::pipe().unwrap();
             (Box::new(reader), Box::new(writer))
         }
-        Link::Child | Link::HttpJson | Link::HttpStream => {
-            panic!("{link:?} is no stream within this process")
-        }
+        _ => panic!("{link:?} is no stream within this process"),
     }
 }
 

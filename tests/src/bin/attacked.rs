@@ -1,12 +1,13 @@
 //! The server that the suite's attacks are aimed at, written as a user would write it.
 //!
-//! `attacked stdio`, or `attacked http`, which listens on a free port of this machine and prints its address.
+//! `attacked stdio`, or `attacked http` or `attacked sessions`, which listen on a free port of this machine and print its
+//! address; without sessions, or with sessions whose events are kept.
 
 use std::process::ExitCode;
 
 use duplexer_author::{AskExt, BoxError, Context, Resource, Server, ServerExt, Tool, ToolError};
 use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::{Handshake, StreamableHttp};
+use duplexer_http::{Builder, Handshake, MemoryEvents, StreamableHttp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -60,19 +61,21 @@ async fn panics() -> String {
 fn run(transport: Option<&str>) -> Result<(), BoxError> {
     match transport {
         Some("stdio") => Ok(duplexer_core::server::run_stdio(&server()?)?),
-        Some("http") => {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(async {
-                let service = StreamableHttp::builder(server()?).handshake(Handshake::Stateless).build()?;
-                let bound = service.bind("127.0.0.1:0").await?;
-                println!("{}", bound.local_addr()?);
-                let mut signals = ShutdownSignals::listen()?;
-                bound.run(async move { signals.next().await }).await;
-                Ok(())
-            })
-        }
-        _ => Err("usage: attacked stdio|http".into()),
+        Some("http") => listen(StreamableHttp::builder(server()?).handshake(Handshake::Stateless)),
+        Some("sessions") => listen(StreamableHttp::builder(server()?).event_store(MemoryEvents::new())),
+        _ => Err("usage: attacked stdio|http|sessions".into()),
     }
+}
+
+fn listen(service: Builder) -> Result<(), BoxError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let bound = service.build()?.bind("127.0.0.1:0").await?;
+        println!("{}", bound.local_addr()?);
+        let mut signals = ShutdownSignals::listen()?;
+        bound.run(async move { signals.next().await }).await;
+        Ok(())
+    })
 }
 
 fn main() -> ExitCode {

@@ -25,7 +25,7 @@ pub fn ask_to_end(child: &Child) {
 
 /// The most memory a process has ever held, in bytes.
 #[cfg(target_os = "linux")]
-fn peak(pid: u32) -> usize {
+pub fn peak(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024

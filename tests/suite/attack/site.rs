@@ -23,9 +23,18 @@ pub struct Site {
 }
 
 impl Site {
+    /// A server without sessions.
     pub async fn open() -> Self {
+        Self::start("http").await
+    }
+
+    pub async fn with_sessions() -> Self {
+        Self::start("sessions").await
+    }
+
+    async fn start(transport: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_attacked"))
-            .arg("http")
+            .arg(transport)
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -145,7 +154,8 @@ impl Reply {
     /// The frames of the response, one or a stream of them.
     pub fn frames(&self) -> Vec<Value> {
         let lines = self.body.lines();
-        let data: Vec<_> = lines.filter_map(|line| line.strip_prefix("data: ")).collect();
+        let data = lines.filter_map(|line| line.strip_prefix("data: "));
+        let data: Vec<_> = data.filter(|data| !data.is_empty()).collect();
         let texts = if data.is_empty() { vec![&*self.body] } else { data };
         let read = |text| serde_json::from_str(text).unwrap_or_else(|_| panic!("{:?}", self.body));
         let frames: Vec<Value> = texts.into_iter().map(read).collect();

@@ -67,7 +67,7 @@ async fn older_revisions_have_no_opening_event() {
     }
 }
 
-/// HTTPL-10, HTTPL-20, P-LEG-16: who lost the connection gets the rest, once, and then the answer.
+/// HTTPL-10, HTTPL-20, P-LEG-16, P-CAN-6: who lost the connection gets the rest, once, and then the answer.
 #[tokio::test]
 async fn a_lost_stream_is_taken_up_where_it_broke() {
     let site = site().await;

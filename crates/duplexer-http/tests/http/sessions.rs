@@ -160,7 +160,8 @@ async fn the_end_of_a_session_answers_what_is_in_flight() {
     site.stage.until(&site.stage.ended, 2).await;
 }
 
-/// HTTPL-09, HTTPL-17: what a request has to say comes on its own stream, before its answer.
+/// HTTPL-09, HTTPL-17, P-LEG-13, P-LEG-14, P-LEG-15: what a request has to say comes on its own stream, before its answer;
+/// everything else on the one beside them, and nothing on both.
 #[tokio::test]
 async fn notifications_of_a_request_come_on_its_stream() {
     let site = Site::new().await;
@@ -174,9 +175,14 @@ async fn notifications_of_a_request_come_on_its_stream() {
     }
     assert_eq!(stream.event().await.unwrap().json()["id"], "a");
     assert_eq!(stream.event().await, None);
-    client.call(3, "announce").await;
-    let event = listening.event().await.unwrap().json();
-    assert_eq!(event["method"], "notifications/tools/list_changed", "P-LEG-14, P-LEG-15: and only that");
+    let reply = client.call(3, "announce").await;
+    assert_eq!(reply.header("content-type"), Some("application/json"), "nothing comes before its answer");
+    site.post(&client.delete()).await;
+    let mut heard = Vec::new();
+    while let Some(event) = listening.event().await {
+        heard.push(event.json()["method"].clone());
+    }
+    assert_eq!(heard, ["notifications/tools/list_changed"]);
 }
 
 /// HTTPL-08, P-LEG-22: a request to the client travels on the stream of the request it is for, or beside all of them, and
@@ -532,7 +538,7 @@ async fn the_end_of_the_service_ends_its_sessions() {
     assert_eq!((stage.closed.load(Ordering::SeqCst), stage.torn_down.load(Ordering::SeqCst)), (1, 1));
 }
 
-/// MGR-02, MGR-11: one service, one lifespan, whatever it is asked and by how many.
+/// MGR-02 (deviation), MGR-11: one service, one lifespan, whatever it is asked and by how many.
 #[tokio::test]
 async fn sessions_share_one_lifespan() {
     let mut site = Site::new().await;
@@ -571,4 +577,33 @@ async fn both_eras_share_an_endpoint() {
     let get = client.get().without("mcp-protocol-version").header("mcp-protocol-version", "2026-07-28");
     let reply = site.post(&get).await;
     assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
+}
+
+/// MGR-08, robustness 3.1: whichever way sessions end, nothing of them is left: not with the client, nor with its streams.
+#[tokio::test]
+async fn ended_sessions_leave_no_state_behind() {
+    const SESSIONS: usize = 2000;
+    let (service, stage) = mounted(|builder| builder.event_store(duplexer_http::MemoryEvents::new()));
+    for number in 0..SESSIONS {
+        let session = open(&service, None).await;
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "keep"}});
+        let keep = Post::body(body.to_string()).header("mcp-session-id", &session);
+        let answer = ask(&service, &keep, None).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        // Some clients read what they are sent, some leave while something is under way.
+        let mut left = None;
+        if number % 2 == 0 {
+            drop(answer);
+            let body = body.to_string().replace("keep", "wait");
+            let wait = Post::body(body.replace("\"id\":1", "\"id\":2")).header("mcp-session-id", &session);
+            left = Some(ask(&service, &wait, None).await);
+        }
+        let mut end = echo(&session).method("DELETE");
+        end.body.clear();
+        stage.until(&stage.kept, number + 1).await;
+        assert_eq!(ask(&service, &end, None).await.status(), StatusCode::OK);
+        drop(left);
+    }
+    stage.until(&stage.forgotten, SESSIONS).await;
+    assert_eq!(stage.kept.load(Ordering::SeqCst), SESSIONS);
 }

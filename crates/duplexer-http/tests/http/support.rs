@@ -46,6 +46,9 @@ pub(crate) struct Stage {
     pub(crate) torn_down: AtomicUsize,
     /// How many connections have run their hooks.
     pub(crate) closed: AtomicUsize,
+    /// How many connections have been given something to keep, and how many have let go of it.
+    pub(crate) kept: AtomicUsize,
+    pub(crate) forgotten: AtomicUsize,
 }
 
 impl Stage {
@@ -80,6 +83,15 @@ struct Guard(Arc<Stage>);
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.count(&self.0.ended);
+    }
+}
+
+/// What a connection keeps until it is forgotten.
+struct Kept(Arc<Stage>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.count(&self.0.forgotten);
     }
 }
 
@@ -170,6 +182,10 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
             stage.go.notified().await;
             cx.progress(2.0, None, None).await;
             return Ok(CallToolResult::text(format!("{closing:?}")));
+        }
+        "keep" => {
+            stage.count(&stage.kept);
+            cx.connection().set_state(Kept(Arc::clone(&stage)));
         }
         "hook" => {
             let closed = Arc::clone(&stage);
