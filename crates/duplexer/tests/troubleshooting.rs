@@ -1,5 +1,7 @@
 //! The headings of the troubleshooting page are texts that our sources still say.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
 use std::fs;
 use std::path::Path;
 
