@@ -55,6 +55,16 @@ impl Failure {
         self
     }
 
+    /// A refusal that better credentials would turn.
+    pub(crate) fn for_want_of_rights(self) -> Self {
+        match self.exit {
+            Exit::Protocol => {
+                Self { exit: Exit::Auth, ..self }.hint("the token given with --header does not reach so far")
+            }
+            _ => self,
+        }
+    }
+
     pub(crate) fn line(&self) -> Option<&str> {
         self.line.as_deref()
     }

@@ -4,6 +4,7 @@ mod diagnosis;
 
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use duplexer::client::{Call, Client, ClientError, ClientOptions, Mode, Pin, ServerNotification};
@@ -37,6 +38,8 @@ pub(crate) struct Session {
     child: Option<Child>,
     clock: CallClock,
     timeout: Option<Duration>,
+    /// Raised when a request was refused for want of rights.
+    challenged: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -51,15 +54,20 @@ impl Session {
         let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
         let (tell, told) = mpsc::channel(BACKLOG);
         let options = options(arguments, terminal, questions, tell)?;
+        let challenged = Arc::new(AtomicBool::new(false));
         let (client, child) = match target {
-            Target::Url(url) => (over_http(url, arguments, options, terminal).await?, None),
+            Target::Url(url) => {
+                (over_http(url, arguments, options, terminal, Arc::clone(&challenged)).await?, None)
+            }
             Target::Command(words) => {
                 let (client, child) = with_program(words, arguments, options, terminal).await?;
                 (client, Some(child))
             }
         };
-        let session =
-            Self { client, terminal: Arc::clone(terminal), told, child, clock, timeout: arguments.timeout };
+        // What was refused on the way to an open session does not matter any more.
+        challenged.store(false, Ordering::Release);
+        let (terminal, timeout) = (Arc::clone(terminal), arguments.timeout);
+        let session = Self { client, terminal, told, child, clock, timeout, challenged };
         session.set_log_level(arguments.log).await?;
         Ok(session)
     }
@@ -76,6 +84,11 @@ impl Session {
         let answer = call.options(options).raw().await;
         self.terminal.clear();
         answer
+    }
+
+    /// The same failure, for what it was to those who watch the HTTP.
+    pub(crate) fn judge(&self, failure: Failure) -> Failure {
+        if self.challenged.load(Ordering::Acquire) { failure.for_want_of_rights() } else { failure }
     }
 
     /// In the handshake era a level is a request of its own, and one that not every server has.
@@ -143,12 +156,14 @@ async fn over_http(
     arguments: &SessionArguments,
     options: ClientOptions,
     terminal: &Arc<Terminal>,
+    challenged: Arc<AtomicBool>,
 ) -> Result<Client, Failure> {
     let usage = |error: duplexer_http_client::InvalidEndpoint| Failure::usage(error.to_string());
     let mut transport = HttpTransport::new(url).map_err(usage)?;
     for (name, value) in &arguments.headers {
         transport = transport.header(name, value).map_err(usage)?;
     }
+    let transport = transport.on_challenge(move |_, _| challenged.store(true, Ordering::Release));
     match connect(transport, arguments, options, terminal).await {
         Ok(client) => Ok(client),
         Err(failure) => Err(diagnosis::of_http(url, &arguments.headers, failure).await),

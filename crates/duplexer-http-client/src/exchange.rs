@@ -111,6 +111,7 @@ impl Exchange<'_> {
             return Err(Unanswered::new(ErrorCode::INVALID_REQUEST, message));
         }
         if !status.is_success() {
+            self.link.endpoint.note(&response);
             return Err(self.refusal(response).await);
         }
         if self.standing == Standing::Opening && self.link.session.open(response.headers()).is_err() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use duplexer_core::transport::{Hints, Incoming, IncomingMessage, TransportContext};
 use duplexer_types::headers::LAST_EVENT_ID;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio::sync::mpsc;
 
@@ -23,6 +23,29 @@ pub(crate) struct Endpoint {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) limit: usize,
+    pub(crate) on_challenge: Option<OnChallenge>,
+}
+
+/// Who wants to hear that rights do not suffice.
+#[derive(Clone)]
+pub(crate) struct OnChallenge(pub(crate) Arc<dyn Fn(u16, Option<&str>) + Send + Sync>);
+
+impl std::fmt::Debug for OnChallenge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnChallenge")
+    }
+}
+
+impl Endpoint {
+    /// Takes note of a refusal for want of rights.
+    pub(crate) fn note(&self, response: &Response) {
+        let status = response.status();
+        if let (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(OnChallenge(told))) =
+            (status, &self.on_challenge)
+        {
+            told(status.as_u16(), response.headers().get(WWW_AUTHENTICATE).and_then(|it| it.to_str().ok()));
+        }
+    }
 }
 
 /// A server, and the session with it.

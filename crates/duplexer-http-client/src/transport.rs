@@ -11,7 +11,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use tokio::sync::mpsc;
 
-use crate::link::{Endpoint, Link};
+use crate::link::{Endpoint, Link, OnChallenge};
 use crate::session::Session;
 use crate::writer::Writer;
 
@@ -61,7 +61,13 @@ impl HttpTransport {
     pub fn with_client(url: &str, client: Client) -> Result<Self, InvalidEndpoint> {
         let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let parsed = parsed.ok_or_else(|| InvalidEndpoint::Url(url.to_owned()))?;
-        Ok(Self(Endpoint { client, url: parsed, headers: HeaderMap::new(), limit: DEFAULT_LIMIT }))
+        Ok(Self(Endpoint {
+            client,
+            url: parsed,
+            headers: HeaderMap::new(),
+            limit: DEFAULT_LIMIT,
+            on_challenge: None,
+        }))
     }
 
     /// A header that every request has.
@@ -70,6 +76,14 @@ impl HttpTransport {
         let value = HeaderValue::try_from(value).map_err(|_| invalid())?;
         self.0.headers.insert(HeaderName::try_from(name).map_err(|_| invalid())?, value);
         Ok(self)
+    }
+
+    /// Hears of every request that is refused for want of rights: its status (401 or 403), and the challenge that came with
+    /// it (`WWW-Authenticate`).
+    #[must_use]
+    pub fn on_challenge(mut self, told: impl Fn(u16, Option<&str>) + Send + Sync + 'static) -> Self {
+        self.0.on_challenge = Some(OnChallenge(Arc::new(told)));
+        self
     }
 
     /// The largest message that is read, in bytes.

@@ -2,11 +2,6 @@
 
 use crate::support::{Demo, Place, Ran, run_with};
 
-/// Where a server can ask: everywhere, except without a session in the handshake era.
-fn places(demo: &Demo) -> [Place; 3] {
-    [Place::stdio("handshake"), Place::stdio("envelope"), Place::http(demo, "envelope")]
-}
-
 fn book(place: &Place, answers: &str) -> Ran {
     run_with(&place.line(&["call", "book", "day=Friday", "--interactive"]), answers)
 }
@@ -14,7 +9,7 @@ fn book(place: &Place, answers: &str) -> Ran {
 #[test]
 fn a_form_is_filled_field_by_field() {
     let demo = Demo::start();
-    for place in places(&demo) {
+    for place in Place::all(&demo) {
         let booked = book(&place, "4\ngarden\nA quiet corner\n");
         for said in
             ["A table for Friday", "How many people? (whole number, 1 to 12)", "1) inside", "[nothing]"]
@@ -28,7 +23,7 @@ fn a_form_is_filled_field_by_field() {
 #[test]
 fn a_wrong_answer_is_asked_for_again() {
     let demo = Demo::start();
-    for place in places(&demo) {
+    for place in Place::all(&demo) {
         let booked = book(&place, "many\n13\n\n2\nroof\n1\n\n");
         for said in
             ["`many` is not a whole number", "at most 12", "an answer is needed", "`roof` is not among"]
@@ -42,7 +37,7 @@ fn a_wrong_answer_is_asked_for_again() {
 #[test]
 fn a_question_can_be_refused_or_left() {
     let demo = Demo::start();
-    for place in places(&demo) {
+    for place in Place::all(&demo) {
         let check = |answers: &str, said: &str| {
             let ran = book(&place, answers);
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), said), "{ran:?}");
@@ -56,7 +51,7 @@ fn a_question_can_be_refused_or_left() {
 #[test]
 fn a_page_is_opened_only_if_the_person_agrees() {
     let demo = Demo::start();
-    for place in places(&demo) {
+    for place in Place::all(&demo) {
         let check = |answers: &str, said: &str| {
             let ran = run_with(&place.line(&["call", "tour", "--interactive"]), answers);
             assert!(ran.stderr.contains("It wants you to open https://modelcontextprotocol.io"), "{ran:?}");
@@ -72,7 +67,7 @@ fn a_page_is_opened_only_if_the_person_agrees() {
 #[test]
 fn without_a_person_a_question_is_declined_and_that_is_said() {
     let demo = Demo::start();
-    for place in places(&demo) {
+    for place in Place::all(&demo) {
         let ran = run_with(&place.line(&["call", "book", "day=Friday"]), "4\n1\n\n");
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "The user declined to answer.\n"));
         assert!(ran.stderr.contains("declined: nobody is here to answer (--interactive reads"), "{ran:?}");

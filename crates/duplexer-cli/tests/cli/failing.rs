@@ -1,6 +1,6 @@
 //! Every exit code, each with the one line that says what to do.
 
-use crate::support::{Demo, NOWHERE, PROGRAM, Place, Running, answering, run};
+use crate::support::{Demo, NOWHERE, PROGRAM, Place, Running, answering, guarded, run};
 
 #[test]
 fn a_tool_that_fails_is_1_and_its_words_are_the_result() {
@@ -76,6 +76,13 @@ fn a_closed_door_is_4() {
     };
     check("401 Unauthorized", "who is asking (401 Unauthorized); give a token with --header");
     check("403 Forbidden", "does not let this request in (403 Forbidden)");
+}
+
+/// Also when the door was open and only this tool is guarded.
+#[test]
+fn a_guarded_tool_is_4() {
+    run(&["call", &guarded(), "echo", "text=x"])
+        .failed(4, "Required scope: write (-32600); the token given with --header does not reach so far");
 }
 
 /// What the server checks, a header can bring.

@@ -2,15 +2,10 @@
 
 use crate::support::{Demo, Place, Running};
 
-/// Where changes are told: everywhere, except without a session in the handshake era.
-fn places(demo: &Demo) -> [Place; 3] {
-    [Place::stdio("handshake"), Place::stdio("envelope"), Place::http(demo, "envelope")]
-}
-
 #[test]
 fn a_resource_that_changes_is_told_until_the_end() {
     let demo = Demo::start();
-    for place in places(&demo) {
+    for place in Place::all(&demo) {
         let mut listening = Running::start(&place.line(&["listen", "demo://clock"]));
         assert_eq!(listening.note(), "listening to tools, prompts, resources, demo://clock; Ctrl-C ends it");
         for _ in 0..2 {

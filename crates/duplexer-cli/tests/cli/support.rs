@@ -196,6 +196,11 @@ impl Place {
 
 /// A server that gives every request the same answer: its status line and headers.
 pub(crate) fn answering(head: &'static str) -> String {
+    serving(move |_| (head, String::new()))
+}
+
+/// A server that answers each body as it is told to.
+fn serving(answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -214,8 +219,31 @@ pub(crate) fn answering(head: &'static str) -> String {
             }
             let mut body = vec![0; length];
             let _ = reader.read_exact(&mut body);
-            let _ = write!(stream, "HTTP/1.1 {head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let (head, body) = answer(&String::from_utf8(body).unwrap());
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {head}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            );
         }
     });
     url
+}
+
+/// A server that says what it is and refuses everything else for want of rights.
+pub(crate) fn guarded() -> String {
+    serving(|body| {
+        let request: Value = serde_json::from_str(body).unwrap();
+        let id = &request["id"];
+        if request["method"] == "server/discover" {
+            let result = serde_json::json!({
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
+                "capabilities": {"tools": {}}, "_meta": {},
+            });
+            ("200 OK", serde_json::json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
+        } else {
+            let error = serde_json::json!({"code": -32600, "message": "Required scope: write"});
+            ("403 Forbidden", serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string())
+        }
+    })
 }
