@@ -26,9 +26,12 @@ pub(crate) struct Endpoint {
     pub(crate) on_challenge: Option<OnChallenge>,
 }
 
+/// Is told the status of a refusal, and the challenge in it.
+type Told = dyn Fn(u16, Option<&str>) + Send + Sync;
+
 /// Who wants to hear that rights do not suffice.
 #[derive(Clone)]
-pub(crate) struct OnChallenge(pub(crate) Arc<dyn Fn(u16, Option<&str>) + Send + Sync>);
+pub(crate) struct OnChallenge(pub(crate) Arc<Told>);
 
 impl std::fmt::Debug for OnChallenge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

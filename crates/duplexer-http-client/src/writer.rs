@@ -237,7 +237,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn more_messages_than_may_be_under_way_all_leave() {
         let url = Url::parse("http://127.0.0.1:1/").unwrap();
-        let endpoint = Endpoint { client: Client::new(), url, headers: HeaderMap::new(), limit: 1 };
+        let client = Client::new();
+        let endpoint = Endpoint { client, url, headers: HeaderMap::new(), limit: 1, on_challenge: None };
         let (inbox, mut answers) = mpsc::channel(1);
         let context = Arc::new(TransportContext::stream("http"));
         let mut writer = Writer::new(Link { endpoint, session: Session::default(), inbox, context });

@@ -236,3 +236,18 @@ async fn the_endpoint_takes_one_question_at_a_time() {
     let wrong_kind = site.http.post(site.url("/authorize")).body("client_id=app").send().await.unwrap();
     assert_eq!(wrong_kind.status(), 400);
 }
+
+/// O15: whoever asks over the wire cannot make the server call its own machine.
+#[tokio::test]
+async fn a_client_s_document_is_not_fetched_from_this_machine() {
+    let site = site().await;
+    let own = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = own.local_addr().unwrap().port();
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433"] {
+        let id = format!("https://{host}:{port}/client.json");
+        let (status, ..) = refusal(site.authorize(&question(&[("client_id", &id)])).await).await;
+        assert_eq!(status, 400, "{host}");
+    }
+    let called = std::future::poll_fn(|cx| std::task::Poll::Ready(own.poll_accept(cx).is_ready())).await;
+    assert!(!called, "nobody has called");
+}

@@ -1,6 +1,7 @@
 //! Sessions of the handshake era: how they open, what belongs to them, how they end.
 
 use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
 
 use duplexer_core::client::{Client, ConnectError, Mode};
 use duplexer_core::transport::{Frames, Incoming, Transport};
@@ -370,4 +371,25 @@ async fn an_answer_may_come_in_a_batch_where_there_are_batches() {
     };
     assert_eq!(heard("2025-03-26").await, (Ok("hello".to_owned()), Some("1".to_owned())));
     assert_eq!(heard(NEWEST).await, (Err((-32000, "Connection closed".to_owned())), None));
+}
+
+/// Who wants to get better rights hears what the server asks for; other refusals are none of its business.
+#[tokio::test]
+async fn a_challenge_is_told() {
+    let mut script = Script::start().await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    for status in [401, 403, 400] {
+        let heard = Arc::clone(&told);
+        let note = move |status, challenge: Option<&str>| {
+            heard.lock().unwrap().push((status, challenge.map(str::to_owned)));
+        };
+        let transport = HttpTransport::new(&script.url).unwrap().on_challenge(note);
+        let (client, ()) = tokio::join!(Client::connect(transport, options().mode(Mode::Handshake)), async {
+            let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
+            script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
+        });
+        assert!(client.is_err());
+    }
+    let challenge = Some("Bearer scope=\"x\"".to_owned());
+    assert_eq!(*told.lock().unwrap(), [(401, challenge.clone()), (403, challenge)]);
 }
