@@ -194,8 +194,9 @@ fn no_back_channel(method: &str) -> String {
     )
 }
 
-/// An error with all its causes on one line.
-pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
+/// An error with all its causes on one line, for logs.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

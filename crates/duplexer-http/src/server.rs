@@ -35,6 +35,8 @@ use tower_service::Service;
 
 use self::hub::Hub;
 
+pub(crate) use hub::lock;
+
 pub use body::{ResponseBody, StreamCut};
 pub use config::{Builder, ConfigError, Cors, Handshake, Responses};
 pub use hub::Handle;

@@ -112,6 +112,11 @@ impl ErrorObject {
         Self::new(ErrorCode::CONNECTION_CLOSED, "Connection closed")
     }
 
+    /// -32600: a request has the id of another one that has no answer yet.
+    pub fn id_in_flight(id: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST, format!("Invalid request: id {id} is already in flight"))
+    }
+
     /// -32022, with what is served and what was asked for.
     pub fn unsupported_version(supported: &[&str], requested: &str) -> Self {
         let data = serde_json::json!({ "supported": supported, "requested": requested });

@@ -57,7 +57,7 @@ async fn an_endless_line_is_not_held() {
 /// Section 3.1, pipelined requests: none is lost, none is answered twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pipelined_requests_are_answered_once_each() {
-    const REQUESTS: i64 = 10_000;
+    const REQUESTS: i64 = 100_000;
     for revision in ERAS {
         let mut wire = spawn();
         wire.open(revision).await;

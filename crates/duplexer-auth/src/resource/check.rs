@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use duplexer_core::error::Chain;
 use duplexer_core::server::Principal;
 use http::{HeaderMap, StatusCode};
 
@@ -92,19 +93,4 @@ impl Auth {
 fn unverifiable() -> OAuthError {
     OAuthError::new("temporarily_unavailable", "the token cannot be verified at the moment")
         .with_status(StatusCode::SERVICE_UNAVAILABLE)
-}
-
-/// An error with its causes, on one line.
-struct Chain<'a>(&'a (dyn std::error::Error + 'static));
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
 }

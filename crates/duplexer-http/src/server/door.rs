@@ -140,7 +140,7 @@ where
 }
 
 pub(super) fn admit(hub: &Arc<Hub>) -> Result<Admitted, Refusal> {
-    hub.admit().ok_or_else(|| reply::unavailable(None, "Too many requests in flight").into())
+    hub.admit().ok_or_else(|| reply::busy().into())
 }
 
 pub(super) async fn visit(admitted: Admitted, mut parts: Parts, accepts: Accepts) -> Result<Visit, Refusal> {

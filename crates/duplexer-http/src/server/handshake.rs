@@ -14,7 +14,7 @@ use http::StatusCode;
 use super::config::Handshake;
 use super::door::{self, Message, Visit};
 use super::reply::{self, Refusal, Reply};
-use super::session::{self, Ending, Session, Sessions};
+use super::session::{self, Ending, Session, Sessions, Unavailable};
 
 /// Serves a message.
 pub(super) async fn post(visit: Visit, message: Message) -> Result<Reply, Refusal> {
@@ -89,8 +89,11 @@ async fn find(visit: &Visit) -> Result<Arc<Session>, Refusal> {
     let principal = visit.caller.principal.as_ref();
     match session::find(visit.admitted.hub(), &visit.running, named, principal).await {
         Ok(Some(session)) => Ok(session),
-        Ok(None) => Err(refused(StatusCode::NOT_FOUND, "Session not found")),
-        Err(_) => Err(reply::unavailable(None, "Sessions cannot be looked up at the moment").into()),
+        Ok(None) => Err(refused(StatusCode::NOT_FOUND, session::NOT_FOUND)),
+        Err(Unavailable::Full) => Err(reply::too_many_sessions(None).into()),
+        Err(Unavailable::Store) => {
+            Err(reply::unavailable(None, "Sessions cannot be looked up at the moment").into())
+        }
     }
 }
 

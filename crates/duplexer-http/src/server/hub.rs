@@ -3,9 +3,12 @@
 mod lifespan;
 pub(super) mod streams;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
@@ -195,7 +198,21 @@ impl fmt::Debug for Hub {
     }
 }
 
+/// Has a task woken with the others that wait, once however often it asks.
+pub(super) fn enlist(waiting: &mut Vec<Waker>, waker: &Waker) {
+    if !waiting.iter().any(|known| known.will_wake(waker)) {
+        waiting.push(waker.clone());
+    }
+}
+
+/// The table of a service that was busy once does not keep its size for ever.
+pub(super) fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+    if table.capacity() > 64 && table.len() < table.capacity() / 4 {
+        table.shrink_to(table.len() * 2);
+    }
+}
+
 /// A panic while a lock is held cannot leave the data behind it inconsistent: every change is one step.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

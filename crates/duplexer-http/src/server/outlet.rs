@@ -10,7 +10,7 @@ use duplexer_core::dispatch::{BoxFuture, Cancellation, Channel, Outbound, Outbou
 use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::{self, Body};
 
-use super::hub::{Hub, lock};
+use super::hub::{Hub, enlist, lock};
 use super::sse;
 
 /// Events that wait, at most; then their senders wait.
@@ -119,7 +119,7 @@ impl Outlet {
         if self.offer(json) == Offer::Taken {
             return Poll::Ready(());
         }
-        lock(&self.queue).writers.push(cx.waker().clone());
+        enlist(&mut lock(&self.queue).writers, cx.waker());
         // Room may have come between the two locks.
         if self.offer(json) == Offer::Taken { Poll::Ready(()) } else { Poll::Pending }
     }

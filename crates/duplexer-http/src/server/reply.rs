@@ -106,6 +106,16 @@ pub(super) fn unavailable(id: Option<&RequestId>, message: &'static str) -> Repl
     reply
 }
 
+/// As many requests are under way as may be.
+pub(super) fn busy() -> Reply {
+    unavailable(None, "Too many requests in flight")
+}
+
+/// As many sessions are open as may be.
+pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
+    unavailable(id, "Too many open sessions")
+}
+
 /// The connection must not be used any further: what follows on it cannot be told apart from this request.
 pub(super) fn closing(mut reply: Reply) -> Reply {
     reply.headers_mut().insert(CONNECTION, CLOSE);

@@ -16,7 +16,7 @@ mod tail;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use duplexer_core::dispatch::Correlation;
 use duplexer_core::server::{Caller, Connection, Principal};
@@ -32,12 +32,15 @@ use super::reply::Reply;
 use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
 
 pub(super) use call::{answer, request};
-pub(super) use hand_over::find;
+pub(super) use hand_over::{Unavailable, find};
 pub(super) use notify::notification;
 pub(super) use open::open;
 pub(super) use resume::{read, take_up};
 pub(super) use table::{Ending, Place, Sessions};
 pub(super) use tail::Tail;
+
+/// What is said of a session that is not there, or is somebody else's.
+pub(super) const NOT_FOUND: &str = "Session not found";
 
 pub(super) struct Session {
     id: Arc<str>,
@@ -75,22 +78,18 @@ impl Session {
         connection: impl FnOnce(Arc<ConnectionChannel>) -> Option<Arc<Connection>>,
     ) -> Option<Arc<Self>> {
         let header = HeaderValue::try_from(&*id).ok()?;
-        let mut fits = None;
-        let session = Arc::new_cyclic(|me: &Weak<Self>| {
-            let channel = Arc::new(ConnectionChannel::new(Weak::clone(me)));
-            fits = connection(channel);
-            let connection = fits.clone().unwrap_or_else(no_connection);
-            Self {
-                id,
-                header,
-                connection,
-                correlation: Correlation::new(hub.config.sessions.hook.clone()),
-                principal,
-                streams: Mutex::default(),
-                standing: Mutex::new(Standing { busy: 0, idle_since: Instant::now(), record: None }),
-            }
+        let channel = Arc::new(ConnectionChannel::default());
+        let session = Arc::new(Self {
+            id,
+            header,
+            connection: connection(Arc::clone(&channel))?,
+            correlation: Correlation::new(hub.config.sessions.hook.clone()),
+            principal,
+            streams: Mutex::default(),
+            standing: Mutex::new(Standing { busy: 0, idle_since: Instant::now(), record: None }),
         });
-        fits.map(|_| session)
+        channel.belongs_to(&session);
+        Some(session)
     }
 
     /// Whether a request of this principal may use the session.
@@ -124,13 +123,10 @@ impl Session {
 
     /// A fresh stream: one that can be found again, where events are kept.
     fn new_stream(&self, hub: &Hub) -> Arc<Stream> {
-        match (&hub.config.sessions.events, random()) {
-            (Some(store), Some(bits)) => {
-                let key = StreamKey::new(Arc::clone(&self.id), StreamId(bits));
-                Stream::keeping(key, Arc::clone(store), hub.tasks.clone())
-            }
-            _ => Stream::passing(),
-        }
+        let kept = hub.config.sessions.events.as_ref().and_then(|store| Some((store, random()?)));
+        let Some((store, bits)) = kept else { return Stream::passing() };
+        let key = StreamKey::new(Arc::clone(&self.id), StreamId(bits));
+        Stream::keeping(key, Arc::clone(store), hub.tasks.clone())
     }
 
     /// Lets a stream be found again until it is over.
@@ -170,13 +166,6 @@ pub(super) fn random() -> Option<u128> {
             None
         }
     }
-}
-
-fn no_connection() -> Arc<Connection> {
-    Arc::new(Connection::ready(
-        ProtocolVersion::LATEST_HANDSHAKE,
-        duplexer_core::server::ClientFacts::UNKNOWN,
-    ))
 }
 
 pub(super) fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller {

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::ready;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 
 use super::{EventStore, StoredEvent, StreamId, StreamKey};
+use crate::server::lock;
 
 /// What an event costs beside its message.
 const OVERHEAD: usize = 128;
@@ -72,7 +73,7 @@ impl MemoryEvents {
     }
 
     fn keep(&self, key: &StreamKey, event: StoredEvent) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         let kept = &mut *kept;
         let added = size(&event);
         let session = kept.sessions.entry(Arc::clone(&key.session)).or_default();
@@ -147,7 +148,7 @@ impl EventStore for MemoryEvents {
         stream: &StreamKey,
         after: u64,
     ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock(&self.kept);
         let events =
             kept.sessions.get(&stream.session).and_then(|session| session.streams.get(&stream.stream));
         let later =
@@ -157,7 +158,7 @@ impl EventStore for MemoryEvents {
     }
 
     fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if let Some(gone) = kept.sessions.remove(session) {
             kept.bytes -= gone.bytes;
             kept.events -= gone.order.len();

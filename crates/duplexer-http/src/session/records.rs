@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::ready;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
@@ -11,6 +11,7 @@ use duplexer_core::error::BoxError;
 use tokio::time::Instant;
 
 use super::{Saved, SessionRecord, SessionStore};
+use crate::server::lock;
 
 /// Keeps sessions in this process, so that one service can take over from another: for tests, and as a pattern for
 /// stores that reach further.
@@ -39,7 +40,7 @@ impl MemorySessions {
 
     /// The sessions, without this one if it is over; the others are looked at now and then.
     fn living(&self, id: &str) -> MutexGuard<'_, Sessions> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = lock(&self.sessions);
         let is_over = |kept: &Kept| kept.touched.elapsed() >= self.idle;
         if sessions.swept.elapsed() >= self.idle / 8 {
             sessions.swept = Instant::now();

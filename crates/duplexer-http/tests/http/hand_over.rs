@@ -8,6 +8,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use duplexer_http::{MemorySessions, Saved, SessionRecord, SessionStore};
 use serde_json::json;
+use tokio::sync::Barrier;
 
 use crate::support::{Client, Site};
 
@@ -76,10 +77,70 @@ async fn sessions_outlive_their_service() {
         let one = Client::open(&a).await;
         (one.id, one.version)
     };
-    let _ = a.end.take().unwrap().send(());
-    a.run.take().unwrap().await.unwrap();
+    a.finish().await;
     let two = Client { site: &b, id, version };
     assert_eq!(two.call(1, "echo").await.status, 200);
+}
+
+/// Has two claims end at the same moment.
+struct Together {
+    store: Arc<MemorySessions>,
+    both: Barrier,
+}
+
+impl SessionStore for Together {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+        self.store.save(id, record)
+    }
+
+    fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        let claimed = self.store.claim(id, node);
+        Box::pin(async move {
+            self.both.wait().await;
+            claimed.await
+        })
+    }
+
+    fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>> {
+        self.store.remove(id, epoch)
+    }
+}
+
+/// Two requests that come to a new node at once find one session: what the one says is heard by the other.
+#[tokio::test]
+async fn requests_at_once_take_a_session_over_once() {
+    let store = store();
+    let a = node(&store, "a").await;
+    let one = Client::open(&a).await;
+    let together = Arc::new(Together { store: Arc::clone(&store), both: Barrier::new(2) });
+    let b = Site::with(|builder| builder.session_store(together, "b")).await;
+    let two = at(&one, &b);
+    let calls = async { tokio::join!(two.stream(1, "tell then wait"), two.stream(2, "tell then wait")) };
+    let (mut first, mut second) = calls.await;
+    first.event().await.unwrap();
+    second.event().await.unwrap();
+    tokio::join!(cancel(&two, 1), cancel(&two, 2));
+    for stream in [&mut first, &mut second] {
+        assert_eq!(stream.event().await.unwrap().json()["error"]["code"], -32800);
+    }
+}
+
+async fn cancel(client: &Client<'_>, id: i64) {
+    assert_eq!(client.tell("notifications/cancelled", &json!({"requestId": id})).await.status, 202);
+}
+
+/// MGR-04: what is taken over takes a place too, and whoever finds none comes again.
+#[tokio::test]
+async fn a_full_node_takes_nothing_over() {
+    let store = store();
+    let a = node(&store, "a").await;
+    let one = Client::open(&a).await;
+    let shared = Arc::clone(&store);
+    let b = Site::with(|builder| builder.session_store(shared, "b").max_sessions(1)).await;
+    Client::open(&b).await;
+    let reply = at(&one, &b).call(1, "echo").await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert_eq!(one.call(2, "echo").await.status, 200, "it goes on where there is room");
 }
 
 struct Broken;

@@ -343,13 +343,6 @@ async fn streams_and_their_messages_are_limited() {
     timeout(Duration::from_secs(20), room).await.expect("room again");
 }
 
-async fn end(site: &mut Site) -> Duration {
-    let start = Instant::now();
-    let _ = site.end.take().unwrap().send(());
-    timeout(Duration::from_secs(10), site.run.take().unwrap()).await.expect("an end").unwrap();
-    start.elapsed()
-}
-
 /// The end of the service is the end of the stream, after everything accepted is answered.
 #[tokio::test]
 async fn the_end_of_the_service_answers_what_was_accepted() {
@@ -369,7 +362,7 @@ async fn the_end_of_the_service_answers_what_was_accepted() {
         assert_eq!(answer["result"]["content"][0]["text"], "done");
         assert_eq!(stream.event().await, None, "an orderly end");
     };
-    let (took, ()) = tokio::join!(end(&mut site), release);
+    let (took, ()) = tokio::join!(site.finish(), release);
     assert!(took < Duration::from_secs(3), "{took:?}");
     assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
 }
@@ -387,7 +380,7 @@ async fn the_end_of_the_service_does_not_wait_for_ever() {
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32000)));
         assert_eq!(stream.event().await, None);
     };
-    let (took, ()) = tokio::join!(end(&mut site), answered);
+    let (took, ()) = tokio::join!(site.finish(), answered);
     assert!(took < Duration::from_secs(3), "{took:?}");
     assert_eq!(
         (site.stage.ended.load(Ordering::SeqCst), site.stage.torn_down.load(Ordering::SeqCst)),

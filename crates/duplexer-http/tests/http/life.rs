@@ -14,14 +14,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use crate::support::{Post, Site, Stage, Text, Wire, events, many_descriptors, server};
 
-/// Ends the site and says how long that took.
-async fn end(site: &mut Site) -> Duration {
-    let start = Instant::now();
-    let _ = site.end.take().unwrap().send(());
-    timeout(Duration::from_secs(10), site.run.take().unwrap()).await.expect("an end").unwrap();
-    start.elapsed()
-}
-
 /// Robustness H121: calls that end within the drain are answered; the teardown runs after them.
 #[tokio::test]
 async fn calls_under_way_are_answered_before_the_end() {
@@ -38,7 +30,7 @@ async fn calls_under_way_are_answered_before_the_end() {
         assert_eq!(stage.torn_down.load(Ordering::SeqCst), 0);
         stage.go.notify_one();
     };
-    let (took, ()) = tokio::join!(end(&mut site), release);
+    let (took, ()) = tokio::join!(site.finish(), release);
     assert_eq!(wire.reply().await.json()["result"]["content"][0]["text"], "done");
     assert!(took < Duration::from_secs(3), "{took:?}");
     assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
@@ -63,7 +55,7 @@ async fn the_end_comes_in_time() {
     listening.send(&listen.bytes(site.address)).await;
     listening.head().await.unwrap();
 
-    let took = end(&mut site).await;
+    let took = site.finish().await;
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert!(idle.is_closed().await);
     let reply = stuck.reply().await;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use duplexer_core::server::Principal;
-use duplexer_http::{Builder, Handshake, Responses, StreamableHttp};
+use duplexer_http::{Builder, Handshake, MemorySessions, Responses, StreamableHttp};
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 use tower_service::Service;
@@ -427,6 +427,23 @@ async fn a_session_belongs_to_its_principal() {
     assert_eq!(ask(&service, &echo(&anonymous), None).await.status(), StatusCode::OK);
 }
 
+/// MGR-07 at another node: who is not the session's principal does not take it over either.
+#[tokio::test]
+async fn a_session_is_taken_over_for_its_principal_only() {
+    let store = Arc::new(MemorySessions::new(Duration::from_secs(60)));
+    let node = |name: &'static str| {
+        let store: Arc<MemorySessions> = Arc::clone(&store);
+        mounted(|builder| builder.session_store(store, name)).0
+    };
+    let (a, b) = (node("a"), node("b"));
+    let (own, other) = (Arc::new(Principal::new("a")), Arc::new(Principal::new("b")));
+    let session = open(&a, Some(&own)).await;
+    for stranger in [None, Some(&other)] {
+        assert_eq!(ask(&b, &echo(&session), stranger).await.status(), StatusCode::NOT_FOUND);
+    }
+    assert_eq!(ask(&b, &echo(&session), Some(&own)).await.status(), StatusCode::OK);
+}
+
 /// P-AUS-15: the stream beside the requests ends with the token it was opened with; the session does not.
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_with_its_token() {
@@ -531,8 +548,7 @@ async fn the_end_of_the_service_ends_its_sessions() {
         stuck.event().await.unwrap();
         (listening, stuck)
     };
-    let _ = site.end.take().unwrap().send(());
-    tokio::time::timeout(Duration::from_secs(5), site.run.take().unwrap()).await.expect("in time").unwrap();
+    assert!(site.finish().await < Duration::from_secs(5));
     assert_eq!(listening.chunk().await, None);
     assert_eq!(stuck.event().await.unwrap().json()["error"]["code"], -32000);
     assert_eq!((stage.closed.load(Ordering::SeqCst), stage.torn_down.load(Ordering::SeqCst)), (1, 1));
@@ -546,8 +562,7 @@ async fn sessions_share_one_lifespan() {
         Client::open(&site).await.call(1, "echo").await;
     }
     let stage = Arc::clone(&site.stage);
-    let _ = site.end.take().unwrap().send(());
-    site.run.take().unwrap().await.unwrap();
+    site.finish().await;
     assert_eq!(stage.torn_down.load(Ordering::SeqCst), 1);
 }
 

@@ -272,6 +272,15 @@ impl Site {
         Self { address, stage, end: Some(end), run: Some(run) }
     }
 
+    /// Ends the site and says how long that took.
+    pub(crate) async fn finish(&mut self) -> Duration {
+        let start = tokio::time::Instant::now();
+        let _ = self.end.take().unwrap().send(());
+        let run = self.run.take().unwrap();
+        tokio::time::timeout(Duration::from_secs(10), run).await.expect("an end").unwrap();
+        start.elapsed()
+    }
+
     pub(crate) async fn connect(&self) -> Wire {
         Wire::over(TcpStream::connect(self.address).await.unwrap())
     }

@@ -240,8 +240,7 @@ impl<I: Inbound> Connection<I> {
         });
         let Ok(call) = accepted.map(Arc::clone) else {
             drop(table);
-            let message = format!("Invalid request: id {id} is already in flight");
-            return owe(Some(&id), &ErrorObject::new(ErrorCode::INVALID_REQUEST, message));
+            return owe(Some(&id), &ErrorObject::id_in_flight(&id));
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation, unanswered };

@@ -15,7 +15,7 @@ use super::unknown_session;
 use super::wire::{Reader, Telling, Wire, wire};
 use crate::server::body::ResponseBody;
 use crate::server::door::Visit;
-use crate::server::hub::{Hub, lock};
+use crate::server::hub::{Hub, lock, shrink};
 use crate::server::reply::{self, Refusal, Reply};
 use crate::server::session::{Place, Sessions, caller, random};
 use crate::server::sse;
@@ -33,7 +33,7 @@ pub(super) struct Link {
 impl Link {
     /// Hands a message over to the stream.
     pub(super) async fn deliver(&self, hub: &Hub, incoming: Incoming) -> Result<(), Refusal> {
-        let full = || reply::unavailable(None, "Too many requests in flight").into();
+        let full = || reply::busy().into();
         tokio::select! {
             biased;
             sent = timeout(ROOM, self.messages.send(incoming)) => match sent {
@@ -62,8 +62,7 @@ impl Links {
 pub(super) fn open(visit: Visit) -> Result<Reply, Refusal> {
     let Visit { admitted, running, caller: Caller { principal, .. }, .. } = visit;
     let hub = Arc::clone(admitted.hub());
-    let full = || reply::unavailable(None, "Too many open sessions");
-    let place = Sessions::reserve(&hub).ok_or_else(full)?;
+    let place = Sessions::reserve(&hub).ok_or_else(|| reply::too_many_sessions(None))?;
     let id = random().ok_or_else(reply::broken)?;
     let name: Arc<str> = format!("{id:032x}").into();
     let (wire, messages, pieces) = wire();
@@ -71,7 +70,7 @@ pub(super) fn open(visit: Visit) -> Result<Reply, Refusal> {
     lock(&hub.links.0).insert(id, Arc::new(link));
     let reader = Reader::new();
     let open = Open { hub: Arc::clone(&hub), id, reader: Arc::clone(&reader), _place: place };
-    hub.tasks.spawn(open.serve(running, wire, caller(&name, principal)));
+    hub.see_to(open.serve(running, wire, caller(&name, principal)));
     let opening = sse::endpoint(&hub.config.http_sse.endpoint(&name));
     Ok(reply::events(ResponseBody::told(Telling::new(reader, opening, pieces, admitted))))
 }
@@ -127,11 +126,7 @@ impl Open {
     fn unlist(&self) {
         let mut links = lock(&self.hub.links.0);
         links.remove(&self.id);
-        // The table of a service that was busy once does not keep its size for ever.
-        if links.capacity() > 64 && links.len() < links.capacity() / 4 {
-            let room = links.len() * 2;
-            links.shrink_to(room);
-        }
+        shrink(&mut links);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
+use duplexer_core::error::Chain;
 use duplexer_core::server::{Running, Server};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -66,8 +67,7 @@ impl Lifespan {
                     Start::Done
                 }
                 Err(error) => {
-                    let cause = std::error::Error::source(&error).map(ToString::to_string);
-                    tracing::error!(%error, cause, "a mounted server did not start");
+                    tracing::error!(error = %Chain(&error), "a mounted server did not start");
                     Start::Failed
                 }
             };

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::channel::{RequestChannel, Speaking};
 use super::stream::{Stream, Turn};
 use super::tail::{Reading, Tail};
-use super::{Busy, Session, hand_over};
+use super::{Busy, NOT_FOUND, Session, hand_over};
 use crate::server::body::ResponseBody;
 use crate::server::config::Responses;
 use crate::server::door::Visit;
@@ -86,14 +86,10 @@ impl InFlight {
 /// How a request is told that it was not taken in.
 fn not_accepted(id: &RequestId, reason: NotAccepted) -> Answer {
     match reason {
-        NotAccepted::InFlight => {
-            let text = format!("Invalid request: id {id} is already in flight");
-            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, text);
-            Answer::failure(id, &error, StatusCode::CONFLICT)
-        }
+        NotAccepted::InFlight => Answer::failure(id, &ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
         // The session ended while the request was on its way to it.
         NotAccepted::Closed => {
-            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, "Session not found");
+            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND);
             Answer::failure(id, &error, StatusCode::NOT_FOUND)
         }
     }

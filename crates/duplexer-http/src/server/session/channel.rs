@@ -1,6 +1,6 @@
 //! The ways to the client of a session: on behalf of a request, or beside all of them.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
@@ -60,15 +60,17 @@ impl Channel for RequestChannel {
 }
 
 /// The way to the client beside any request. The connection it belongs to is a part of the session.
-pub(super) struct ConnectionChannel(Weak<Session>);
+#[derive(Default)]
+pub(super) struct ConnectionChannel(OnceLock<Weak<Session>>);
 
 impl ConnectionChannel {
-    pub(super) fn new(session: Weak<Session>) -> Self {
-        Self(session)
+    /// Says once, when both are made, whose channel it is.
+    pub(super) fn belongs_to(&self, session: &Arc<Session>) {
+        let _ = self.0.set(Arc::downgrade(session));
     }
 
     fn open(&self) -> Option<(Arc<Session>, Arc<Stream>)> {
-        let session = self.0.upgrade()?;
+        let session = self.0.get()?.upgrade()?;
         let stream = session.standalone()?;
         Some((session, stream))
     }

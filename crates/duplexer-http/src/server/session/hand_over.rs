@@ -8,7 +8,7 @@ use duplexer_core::server::{Principal, Remembered, Running};
 use super::store::{StoreFailed, patient};
 use super::{Ending, Session, Sessions, caller};
 use crate::server::hub::{Hub, lock};
-use crate::session::{Saved, SessionRecord};
+use crate::session::{PrincipalKey, Saved, SessionRecord};
 
 /// Writes a new session down, where that is done.
 pub(super) async fn register(hub: &Arc<Hub>, session: &Arc<Session>) -> Result<(), StoreFailed> {
@@ -38,35 +38,43 @@ pub(super) async fn remember(hub: &Arc<Hub>, session: &Arc<Session>) {
     }
 }
 
-/// The session with this id as it stands, whoever served it last, if it is its caller's.
+/// Why a session cannot be served at the moment, although it may be there.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) enum Unavailable {
+    /// The store has failed, and the log says how.
+    Store,
+    /// It would be one more than may be open here.
+    Full,
+}
+
+impl From<StoreFailed> for Unavailable {
+    fn from(StoreFailed: StoreFailed) -> Self {
+        Self::Store
+    }
+}
+
+/// The session with this id as it stands, whoever served it last. What belongs to somebody else does not exist.
 pub(in crate::server) async fn find(
     hub: &Arc<Hub>,
     running: &Running,
     id: &str,
     principal: Option<&Arc<Principal>>,
-) -> Result<Option<Arc<Session>>, StoreFailed> {
-    let session = claim(hub, running, id, principal).await?;
-    // What belongs to somebody else does not exist.
-    Ok(session.filter(|session| session.belongs_to(principal)))
-}
-
-async fn claim(
-    hub: &Arc<Hub>,
-    running: &Running,
-    id: &str,
-    principal: Option<&Arc<Principal>>,
-) -> Result<Option<Arc<Session>>, StoreFailed> {
+) -> Result<Option<Arc<Session>>, Unavailable> {
     let local = Sessions::find(hub, id);
-    let Some(shared) = &hub.config.sessions.shared else { return Ok(local) };
+    let Some(shared) = &hub.config.sessions.shared else {
+        return Ok(local.filter(|session| session.belongs_to(principal)));
+    };
     let claimed = patient(|| shared.store.claim(id, &shared.node)).await?;
-    let epoch_here = local.as_ref().and_then(|session| session.epoch());
+    let caller = principal.map(|principal| &**principal);
     match (claimed, local) {
-        (Some(record), Some(local)) if Some(record.epoch) == epoch_here => Ok(Some(local)),
+        (Some(record), _) if !PrincipalKey::admits(record.principal.as_ref(), caller) => Ok(None),
+        (Some(record), Some(local)) if Some(record.epoch) == local.epoch() => Ok(Some(local)),
         (claimed, local) => {
+            // It has ended elsewhere, or another node has served it: what was known here is out of date.
             if let Some(stale) = local {
                 Sessions::end(hub, &stale, Ending::HandedOver);
             }
-            Ok(claimed.and_then(|record| take_over(hub, running, id, record, principal)))
+            claimed.map_or(Ok(None), |record| take_over(hub, running, id, record, principal))
         }
     }
 }
@@ -77,15 +85,17 @@ fn take_over(
     id: &str,
     record: SessionRecord,
     principal: Option<&Arc<Principal>>,
-) -> Option<Arc<Session>> {
+) -> Result<Option<Arc<Session>>, Unavailable> {
+    let _place = Sessions::reserve(hub).ok_or(Unavailable::Full)?;
     let id: Arc<str> = id.into();
     let who = caller(&id, principal.cloned());
     let session = Session::new(hub, id, record.principal.clone(), |channel| {
         record.connection.restore(running, channel, who)
-    })?;
-    lock(&session.standing).record = Some(record);
-    Sessions::insert(hub, &session);
-    Some(session)
+    });
+    Ok(session.map(|session| {
+        lock(&session.standing).record = Some(record);
+        Sessions::insert(hub, session)
+    }))
 }
 
 impl Session {

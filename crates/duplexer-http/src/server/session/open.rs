@@ -23,8 +23,7 @@ pub(in crate::server) async fn open(
     message: Invocation,
 ) -> Result<Reply, Refusal> {
     let hub = Arc::clone(visit.admitted.hub());
-    let full = || Refusal::new(reply::unavailable(Some(&id), "Too many open sessions"));
-    let place = Sessions::reserve(&hub).ok_or_else(full)?;
+    let place = Sessions::reserve(&hub).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
     let name: Arc<str> =
         random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::failed(&id))?;
     let principal = visit.caller.principal.clone();
@@ -55,7 +54,7 @@ pub(in crate::server) async fn open(
     if hand_over::register(&hub, &session).await.is_err() {
         return Err(reply::unavailable(Some(&id), "The session could not be written down").into());
     }
-    Sessions::insert(&hub, &session);
+    Sessions::insert(&hub, Arc::clone(&session));
     opening.outcome = Outcome::Opened;
     drop(place);
     Ok(session.stamp(answer.into_reply()))

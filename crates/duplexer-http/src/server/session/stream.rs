@@ -18,7 +18,7 @@ use self::keeping::Start;
 use self::state::{Ended, Reader, State, Store};
 use super::store::{StoreFailed, patient};
 use crate::server::exchange::Answer;
-use crate::server::hub::lock;
+use crate::server::hub::{enlist, lock};
 use crate::server::sse;
 use crate::session::{EventKind, EventStore, StoredEvent, StreamId, StreamKey};
 
@@ -147,7 +147,7 @@ impl Stream {
         if self.offer(json, Room::Needed) != Offer::Full {
             return Poll::Ready(());
         }
-        lock(&self.state).writers.push(cx.waker().clone());
+        enlist(&mut lock(&self.state).writers, cx.waker());
         // Room may have come between the two locks.
         if self.offer(json, Room::Needed) == Offer::Full { Poll::Pending } else { Poll::Ready(()) }
     }

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Session;
 use super::store::patient;
-use crate::server::hub::{Hub, lock};
+use crate::server::hub::{Hub, lock, shrink};
 
 /// Looks per idle time: what is abandoned is gone at most an eighth of the time late. Whoever asks earlier is told so at
 /// once.
@@ -66,14 +66,15 @@ impl Sessions {
         Some(Place(Arc::clone(hub)))
     }
 
-    /// Opens the session for everybody who knows its id.
-    pub(super) fn insert(hub: &Arc<Hub>, session: &Arc<Session>) {
+    /// Opens the session for everybody who knows its id. Whoever comes second with the same one gets the first.
+    pub(super) fn insert(hub: &Arc<Hub>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&hub.sessions.table);
-        table.open.insert(Arc::clone(&session.id), Arc::clone(session));
+        let session = Arc::clone(table.open.entry(Arc::clone(&session.id)).or_insert(session));
         if let (Some(idle), Sweeping::Off) = (hub.config.sessions.idle, &table.sweeping) {
             table.sweeping = Sweeping::On;
             hub.sessions.sweeper.spawn(sweep(Arc::downgrade(hub), idle));
         }
+        session
     }
 
     /// The session with this id, unless it has been idle for too long.
@@ -121,10 +122,7 @@ impl Table {
         let is_this = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session));
         if is_this {
             self.open.remove(&session.id);
-            // The table of a service that was busy once does not keep its size for ever.
-            if self.open.capacity() > 64 && self.open.len() < self.open.capacity() / 4 {
-                self.open.shrink_to(self.open.len() * 2);
-            }
+            shrink(&mut self.open);
         }
         is_this
     }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::Stream;
 use super::state::{Ended, Passing, Reader, Store};
-use crate::server::hub::lock;
+use crate::server::hub::{enlist, lock};
 use crate::server::session::store::patient;
 use crate::server::sse;
 use crate::session::{EventKind, StoredEvent};
@@ -60,7 +60,7 @@ impl Stream {
         let attached = matches!(state.reader, Reader::Attached(_));
         let is_last = event.kind == EventKind::Last;
         if attached && !is_last && state.is_reader_full() {
-            state.writers.push(cx.waker().clone());
+            enlist(&mut state.writers, cx.waker());
             return Poll::Pending;
         }
         if attached {
