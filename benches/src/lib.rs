@@ -9,6 +9,7 @@ pub mod callgrind;
 pub mod catalog;
 pub mod kernel;
 mod ours;
+#[cfg(feature = "tokens")]
 pub mod tokens;
 
 pub use baseline::baseline;

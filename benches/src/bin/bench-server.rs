@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use duplexer::prelude::*;
 use duplexer::transport::signal::ShutdownSignals;
-use duplexer_auth::Auth;
-use duplexer_http::{Builder, Handshake, StreamableHttp};
+use duplexer_http::{Handshake, StreamableHttp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +135,7 @@ async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
                 let seconds = options.next().ok_or(USAGE)?.parse()?;
                 service.session_idle(Duration::from_secs(seconds))
             }
+            #[cfg(feature = "tokens")]
             "--static-tokens" => {
                 let file = options.next().ok_or(USAGE)?;
                 return serve_protected(service, port, file, options.as_slice()).await;
@@ -150,8 +150,9 @@ async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
 }
 
 /// Only for those who show a token from the file; every request needs the `required` scopes.
+#[cfg(feature = "tokens")]
 async fn serve_protected(
-    service: Builder,
+    service: duplexer_http::Builder,
     port: u16,
     file: &str,
     required: &[String],
@@ -159,7 +160,7 @@ async fn serve_protected(
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     let here = format!("http://{}/mcp", listener.local_addr()?);
     let tokens = duplexer_bench::tokens::read(&std::fs::read_to_string(file)?)?;
-    let auth = Auth::static_tokens(tokens, &here).require(required).build()?;
+    let auth = duplexer_auth::Auth::static_tokens(tokens, &here).require(required).build()?;
     // Whoever started it may have left the port to us.
     eprintln!("{here}");
     let mut signals = ShutdownSignals::listen()?;
