@@ -68,8 +68,7 @@ fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, F
     let failing = Failing { id, message: Arc::clone(&call), status_of: reply::status_of };
     let serve = async move {
         let look_up = |name: &str| headers.look_up(name);
-        let prepare = |connection: duplexer_core::server::Connection| connection.with_caller(caller);
-        serve_envelope(&running, cx, call, Some(&look_up), prepare).await
+        serve_envelope(&running, cx, call, Some(&look_up), caller).await
     };
     Ok((Exchange::new(admitted, outlet, failing, serve), form))
 }
