@@ -66,6 +66,12 @@ pub(super) struct Load {
     pub(super) dropped: u64,
 }
 
+/// A message of the peer for a runner.
+pub(super) enum Job {
+    Request(Accepted),
+    Notification(CallContext, Arc<Invocation>),
+}
+
 /// A request of the peer that has been taken in.
 pub(super) struct Accepted {
     pub(super) call: Arc<Call>,

@@ -1,4 +1,4 @@
-//! One request of the peer from its start to its answer, isolated from all others.
+//! One message of the peer from its start to its end, a request to its answer, isolated from all others.
 
 use std::cell::Cell;
 use std::pin::{Pin, pin};
@@ -9,7 +9,8 @@ use duplexer_types::jsonrpc::{self, Body};
 
 use super::CancelMode;
 use super::Connection;
-use super::core::{Accepted, Call, Core};
+use super::core::{Accepted, Call, Core, Job};
+use super::runner::Ended;
 use crate::dispatch::contain::contain;
 use crate::dispatch::outbox::{Admission, Offer};
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
@@ -24,8 +25,23 @@ enum Run<T> {
 }
 
 impl<I: Inbound> Connection<I> {
-    /// Runs one accepted request to its end.
-    pub(super) async fn handle(self: &Arc<Self>, accepted: Accepted) {
+    /// Handles one message to its end.
+    pub(super) async fn handle(self: &Arc<Self>, job: Job) -> Ended {
+        match job {
+            Job::Request(accepted) => {
+                let lane = accepted.call.lane;
+                self.answer_request(accepted).await;
+                Ended::Request(lane)
+            }
+            Job::Notification(cx, call) => {
+                // They are rare beside requests, whose futures need not have room for them.
+                Box::pin(self.heed_notification(cx, call)).await;
+                Ended::Notification
+            }
+        }
+    }
+
+    async fn answer_request(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, invocation, unanswered } = accepted;
         let outcome = if call.cancellation.is_raised() {
             None
@@ -45,19 +61,12 @@ impl<I: Inbound> Connection<I> {
         }
     }
 
-    /// Runs a notification's handler as a task of this connection.
-    pub(super) fn spawn_notification(self: &Arc<Self>, cx: CallContext, call: Invocation) {
-        let connection = Arc::clone(self);
-        self.tasks.spawn(async move {
-            let call = Arc::new(call);
-            let handler = async { Arc::clone(&connection.inbound).notification(cx, Arc::clone(&call)).await };
-            if let Run::Panicked(error) = connection.supervise(None, handler).await {
-                error.to_wire(call.method());
-                connection.core.raise(error);
-            }
-            lock(&connection.core.table).load.notifications -= 1;
-            connection.core.outbox.flush();
-        });
+    async fn heed_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+        let handler = async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
+        if let Run::Panicked(error) = self.supervise(None, handler).await {
+            error.to_wire(call.method());
+            self.core.raise(error);
+        }
     }
 
     /// Polls a handler, contains its panics, and drops it when it is interrupted.
@@ -72,15 +81,13 @@ impl<I: Inbound> Connection<I> {
             }
             core.outbox.flush();
             let interrupted = interrupted.get_or_insert_with(|| {
-                if call.is_some() {
-                    self.suspend();
-                }
+                self.suspend();
                 Box::pin(interruption(core, call))
             });
             interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
         })
         .await;
-        if call.is_some() && interrupted.is_some() {
+        if interrupted.is_some() {
             self.resume();
         }
         match contain(|| handler.set(None)) {

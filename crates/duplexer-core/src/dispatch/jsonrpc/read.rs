@@ -1,4 +1,4 @@
-//! Reading: takes frames in, in wire order, until there is a request to run. Whoever reads waits for no handler and not for
+//! Reading: takes frames in, in wire order, until there is one to handle. Whoever reads waits for no handler and not for
 //! the writer, except for an inline method, and when the peer is to feel that there is no room.
 
 use std::pin::pin;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Connection;
-use super::core::{Accepted, Call, Standalone};
+use super::core::{Accepted, Call, Job, Standalone};
 use crate::dispatch::contain::contain;
 use crate::dispatch::invocation::Parts;
 use crate::dispatch::outbox::Admission;
@@ -40,8 +40,8 @@ pub(super) struct Intake {
 /// What the reader has to do before it reads on.
 enum Next {
     ReadOn,
-    /// Run this.
-    Run(Accepted),
+    /// Handle this.
+    Run(Job),
     /// Say this first.
     Owe(Vec<u8>),
     /// Let this handler end first.
@@ -98,8 +98,8 @@ enum Woken {
 }
 
 impl<I: Inbound> Connection<I> {
-    /// Reads until there is a request to run, and leaves the seat; or until there is nothing more to read.
-    pub(super) async fn read(self: &Arc<Self>, mut intake: Intake) -> Option<Accepted> {
+    /// Reads until there is something to handle, and leaves the seat; or until there is nothing more to read.
+    pub(super) async fn read(self: &Arc<Self>, mut intake: Intake) -> Option<Job> {
         loop {
             let nameless = &mut intake.nameless;
             let next = match self.next_frame(&mut *intake.frames).await {
@@ -119,9 +119,9 @@ impl<I: Inbound> Connection<I> {
             };
             match next {
                 Next::ReadOn => {}
-                Next::Run(accepted) => {
+                Next::Run(job) => {
                     self.leave_seat(intake);
-                    return Some(accepted);
+                    return Some(job);
                 }
                 next => tokio::select! {
                     biased;
@@ -151,7 +151,7 @@ impl<I: Inbound> Connection<I> {
     async fn carry_out(self: &Arc<Self>, next: Next, nameless: &mut u32) {
         match next {
             Next::ReadOn | Next::WaitForRoom => {}
-            Next::Run(accepted) => self.make_ready(accepted),
+            Next::Run(job) => self.make_ready(job),
             Next::Owe(frame) => {
                 self.core.outbox.admit(&frame, None, Admission::Control).await;
             }
@@ -197,7 +197,7 @@ impl<I: Inbound> Connection<I> {
             }
             Read::Notification(parts) => {
                 *nameless = 0;
-                self.notification(Invocation::from_frame(text, parts), context);
+                return self.notification(Invocation::from_frame(text, parts), context);
             }
             Read::Answer(id, answer) => {
                 *nameless = 0;
@@ -291,21 +291,21 @@ impl<I: Inbound> Connection<I> {
                 drop(table);
                 Next::Await(self.start_inline(accepted))
             }
-            Some(accepted) => Next::Run(accepted),
+            Some(accepted) => Next::Run(Job::Request(accepted)),
             None => Next::WaitForRoom,
         }
     }
 
-    fn notification(self: &Arc<Self>, call: Invocation, context: Option<Arc<TransportContext>>) {
+    fn notification(&self, call: Invocation, context: Option<Arc<TransportContext>>) -> Next {
         match call.method() {
             signals::CANCELLED => self.core.cancel(call.params()),
             signals::PROGRESS => self.core.progress(call.params()),
             _ => {}
         }
         if matches!(contain(|| self.inbound.intercept(&call)), Ok(Intercept::Consume)) {
-            return;
+            return Next::ReadOn;
         }
-        let Some(transport) = context else { return };
+        let Some(transport) = context else { return Next::ReadOn };
         let mut table = lock(&self.core.table);
         if table.load.notifications >= self.core.options.limits.notifications {
             table.load.dropped += 1;
@@ -313,13 +313,14 @@ impl<I: Inbound> Connection<I> {
             if table.load.dropped.is_power_of_two() {
                 tracing::warn!(dropped = table.load.dropped, "too many notifications are being handled");
             }
-            return;
+            return Next::ReadOn;
         }
         table.load.notifications += 1;
         drop(table);
         let back_channel = transport.back_channel;
         let channel = Standalone { core: Arc::clone(&self.core), back_channel, never: Cancellation::new() };
-        self.spawn_notification(CallContext::new(None, transport, Arc::new(channel)), call);
+        let cx = CallContext::new(None, transport, Arc::new(channel));
+        Next::Run(Job::Notification(cx, Arc::new(call)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Who reads and who runs the handlers: tasks of one kind that take turns at both.
 //!
 //! A task per request would cost as much as the rest of the way together, and so would handing each request to another
-//! thread. A runner takes the seat at the transport, reads one request, leaves the seat to whoever comes next, handles the
-//! request itself, and looks again. One whose handler has to wait for something stays with it and is replaced. While
+//! thread. A runner takes the seat at the transport, reads one message, leaves the seat to whoever comes next, handles the
+//! message itself, and looks again. One whose handler has to wait for something stays with it and is replaced. While
 //! handlers are quick one runner does it all; when they compute, the watchdog has others added, up to a thread each.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard};
 use tokio::task::{JoinHandle, coop};
 
 use super::Connection;
-use super::core::{Accepted, Phase, Table};
+use super::core::{Accepted, Job, Phase, Table};
 use super::read::Intake;
 use crate::dispatch::{Inbound, Lane, lock};
 
@@ -21,8 +21,8 @@ pub(super) struct Crew {
     /// Those that do not wait with a handler of theirs: at least one while there is something to do.
     active: usize,
     seat: Seat,
-    /// Requests that have a handler's place and wait for a runner.
-    ready: VecDeque<Accepted>,
+    /// Requests that have a handler's place, and notifications, that wait for a runner.
+    ready: VecDeque<Job>,
 }
 
 /// The place of the one who reads.
@@ -36,14 +36,20 @@ enum Seat {
 }
 
 enum Work {
-    Handle(Accepted),
+    Handle(Job),
     Read(Intake),
+}
+
+/// What a runner has just ended.
+pub(super) enum Ended {
+    Request(Lane),
+    Notification,
 }
 
 impl Crew {
     fn take_work(&mut self, phase: Phase) -> Option<Work> {
-        if let Some(accepted) = self.ready.pop_front() {
-            return Some(Work::Handle(accepted));
+        if let Some(job) = self.ready.pop_front() {
+            return Some(Work::Handle(job));
         }
         if phase == Phase::Running && matches!(self.seat, Seat::Free(_)) {
             let taken = std::mem::replace(&mut self.seat, Seat::Taken);
@@ -72,7 +78,7 @@ impl<I: Inbound> Connection<I> {
         self.provide_runner(table, 1);
     }
 
-    /// Whoever has read a request leaves the seat to others while it is handled.
+    /// Whoever has read a message leaves the seat to others while it is handled.
     pub(super) fn leave_seat(&self, intake: Intake) {
         let mut table = lock(&self.core.table);
         if table.phase == Phase::Running {
@@ -102,10 +108,10 @@ impl<I: Inbound> Connection<I> {
         lock(&self.core.table).crew.active += 1;
     }
 
-    /// Lets other runners take up a request while this one reads on.
-    pub(super) fn make_ready(self: &Arc<Self>, accepted: Accepted) {
+    /// Lets other runners take up a message while this one reads on.
+    pub(super) fn make_ready(self: &Arc<Self>, job: Job) {
         let mut table = lock(&self.core.table);
-        table.crew.ready.push_back(accepted);
+        table.crew.ready.push_back(job);
         self.provide_runner(table, 2);
     }
 
@@ -114,10 +120,9 @@ impl<I: Inbound> Connection<I> {
         let connection = Arc::clone(self);
         lock(&self.core.table).crew.active += 1;
         self.tasks.spawn(async move {
-            let lane = accepted.call.lane;
-            connection.handle(accepted).await;
+            let ended = connection.handle(Job::Request(accepted)).await;
             let mut table = lock(&connection.core.table);
-            connection.leave(&mut table, lane);
+            connection.leave(&mut table, &ended);
             table.crew.active -= 1;
             connection.provide_runner(table, 2);
         })
@@ -136,13 +141,12 @@ impl<I: Inbound> Connection<I> {
     async fn run(self: Arc<Self>) {
         let mut ended = None;
         while let Some(work) = self.next_work(ended.take()) {
-            let accepted = match work {
-                Work::Handle(accepted) => Some(accepted),
+            let job = match work {
+                Work::Handle(job) => Some(job),
                 Work::Read(intake) => self.read(intake).await,
             };
-            if let Some(accepted) = accepted {
-                ended = Some(accepted.call.lane);
-                self.handle(accepted).await;
+            if let Some(job) = job {
+                ended = Some(self.handle(job).await);
                 self.pause().await;
             }
         }
@@ -157,10 +161,10 @@ impl<I: Inbound> Connection<I> {
         coop::consume_budget().await;
     }
 
-    fn next_work(&self, ended: Option<Lane>) -> Option<Work> {
+    fn next_work(&self, ended: Option<Ended>) -> Option<Work> {
         let mut table = lock(&self.core.table);
-        if let Some(lane) = ended {
-            self.leave(&mut table, lane);
+        if let Some(ended) = ended {
+            self.leave(&mut table, &ended);
         }
         let phase = table.phase;
         let work = table.crew.take_work(phase);
@@ -170,15 +174,16 @@ impl<I: Inbound> Connection<I> {
         work
     }
 
-    /// Gives the place of an ended request to the next one that waits.
-    fn leave(&self, table: &mut Table, lane: Lane) {
-        match lane {
-            Lane::Standing => table.load.standing -= 1,
-            Lane::Ordinary | Lane::Inline => {
+    /// Gives the place of what has ended to the next one that waits.
+    fn leave(&self, table: &mut Table, ended: &Ended) {
+        match ended {
+            Ended::Notification => table.load.notifications -= 1,
+            Ended::Request(Lane::Standing) => table.load.standing -= 1,
+            Ended::Request(Lane::Ordinary | Lane::Inline) => {
                 let was_full = table.load.running >= self.core.options.limits.running;
                 table.load.running -= 1;
                 if let Some(next) = table.unpark(&self.core) {
-                    table.crew.ready.push_back(next);
+                    table.crew.ready.push_back(Job::Request(next));
                 }
                 if was_full {
                     self.core.room.notify_one();
