@@ -1,8 +1,8 @@
 //! The load generator: several servers, all alive, loaded in turn in short slices, so that a noisy spell of the machine
 //! hits all of them alike. Every answer is checked.
 //!
-//! A server's figure is the CPU time of its process per request; what counts is its ratio to that of the floor in the same
-//! round, and of those the median.
+//! A server's figure is the CPU time of its process per request; what counts is its ratio to that of the server named first
+//! (the floor) in the same round, and of those the median.
 
 mod check;
 mod options;
@@ -25,7 +25,6 @@ use self::pipe::Pipe;
 use self::scenario::{Kind, Scenario};
 use self::server::Server;
 use self::sockets::Sockets;
-use self::stats::Row;
 
 /// How long one server is loaded at a time.
 const SLICE: Duration = Duration::from_millis(150);
@@ -38,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let options = Options::read(arguments)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    println!("{}", Row::HEADER);
+    println!("{}", stats::HEADER);
     let mut failures = 0;
     for scenario in &options.scenarios {
         failures += runtime.block_on(compare(scenario, &options));
@@ -53,10 +52,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
 async fn compare(scenario: &Scenario, options: &Options) -> usize {
     let mut failed = BTreeMap::new();
     let mut targets = Vec::new();
-    for (name, command) in options.servers_for(scenario.kind) {
+    let servers = options.servers_for(scenario.kind);
+    for (name, command) in &servers {
         match Target::start(name, command, scenario).await {
             Ok(target) => targets.push(target),
-            Err(reason) => drop(failed.insert(name.to_owned(), reason)),
+            Err(reason) => drop(failed.insert((*name).to_owned(), reason)),
         }
     }
     let warming = Duration::from_secs(options.seconds.into()) / WARMING;
@@ -78,12 +78,14 @@ async fn compare(scenario: &Scenario, options: &Options) -> usize {
         }
         targets.retain(|target| !failed.contains_key(&target.name));
     }
-    let floor = targets.first().map(Target::cpu).unwrap_or_default();
+    // If the first one has failed there is nothing to compare with.
+    let first = targets.iter().find(|target| servers.first().is_some_and(|(name, _)| *name == target.name));
+    let first = first.map(Target::cpu).unwrap_or_default();
     for target in &targets {
-        println!("{}", Row::of(scenario.name, &target.name, &target.slices, &floor));
+        println!("{}", stats::row(scenario.name, &target.name, &target.slices, &first));
     }
     for (name, reason) in &failed {
-        println!("{}", Row::failed(scenario.name, name, reason));
+        println!("{}", stats::failed_row(scenario.name, name, reason));
     }
     failed.len()
 }

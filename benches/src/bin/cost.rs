@@ -82,7 +82,7 @@ fn compare(file: &str) -> Result<(), String> {
     }
     let with =
         text.lines().find_map(|line| line.strip_prefix("# Made with ")).unwrap_or("an unknown compiler");
-    Err(format!("{} faults; recorded with {with}, this is {}", found.faults.len(), compiler()))
+    Err(format!("faults: {}; recorded with {with}, this is {}", found.faults.len(), compiler()))
 }
 
 fn record(file: &str) -> Result<(), String> {

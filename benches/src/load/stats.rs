@@ -50,37 +50,34 @@ fn ratio(ours: &[f64], floor: &[f64]) -> Option<f64> {
     median(pairs.map(|(ours, floor)| ours / floor).collect())
 }
 
-/// A line of the table.
-pub(super) struct Row;
+/// What the table begins with.
+pub(super) const HEADER: &str = concat!(
+    "| scenario               | server       |  CPU us |  / first |  per second |   p50 us |   p99 us |\n",
+    "|------------------------|--------------|--------:|---------:|------------:|---------:|---------:|"
+);
 
-impl Row {
-    pub(super) const HEADER: &str = concat!(
-        "| scenario               | server       |  CPU us |  / first |  per second |   p50 us |   p99 us |\n",
-        "|------------------------|--------------|--------:|---------:|------------:|---------:|---------:|"
-    );
+/// A line: what a server's slices have shown, beside the cost of the first server's.
+pub(super) fn row(scenario: &str, server: &str, slices: &[Slice], first: &[f64]) -> String {
+    let cpu: Vec<f64> = slices.iter().map(Slice::cpu_per_unit).collect();
+    let mut latencies: Vec<Duration> =
+        slices.iter().flat_map(|slice| slice.latencies.iter().copied()).collect();
+    latencies.sort_unstable();
+    let latency = |percent| percentile(&latencies, percent).map(|found| found.as_secs_f64() * 1e6);
+    let shown =
+        |value: Option<f64>, digits| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
+    format!(
+        "| {scenario:<22} | {server:<12} | {:>7} | {:>8} | {:>11} | {:>8} | {:>8} |",
+        shown(median(cpu.clone()), 2),
+        shown(ratio(&cpu, first), 2),
+        shown(median(slices.iter().map(Slice::rate).collect()), 0),
+        shown(latency(50), 1),
+        shown(latency(99), 1),
+    )
+}
 
-    /// What a server's slices have shown, beside the cost of the first server's.
-    pub(super) fn of(scenario: &str, server: &str, slices: &[Slice], first: &[f64]) -> String {
-        let cpu: Vec<f64> = slices.iter().map(Slice::cpu_per_unit).collect();
-        let mut latencies: Vec<Duration> =
-            slices.iter().flat_map(|slice| slice.latencies.iter().copied()).collect();
-        latencies.sort_unstable();
-        let latency = |percent| percentile(&latencies, percent).map(|found| found.as_secs_f64() * 1e6);
-        let shown =
-            |value: Option<f64>, digits| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
-        format!(
-            "| {scenario:<22} | {server:<12} | {:>7} | {:>8} | {:>11} | {:>8} | {:>8} |",
-            shown(median(cpu.clone()), 2),
-            shown(ratio(&cpu, first), 2),
-            shown(median(slices.iter().map(Slice::rate).collect()), 0),
-            shown(latency(50), 1),
-            shown(latency(99), 1),
-        )
-    }
-
-    pub(super) fn failed(scenario: &str, server: &str, reason: &str) -> String {
-        format!("| {scenario:<22} | {server:<12} | FAILED: {reason} |")
-    }
+/// The line of a server that has failed.
+pub(super) fn failed_row(scenario: &str, server: &str, reason: &str) -> String {
+    format!("| {scenario:<22} | {server:<12} | FAILED: {reason} |")
 }
 
 #[cfg(test)]
@@ -128,10 +125,10 @@ mod tests {
             cpu: Duration::from_micros(cpu),
             units: 10,
         };
-        let row = Row::of("s", "a", &[slice(30), slice(40)], &[1.0, 1.0]);
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let line = row("s", "a", &[slice(30), slice(40)], &[1.0, 1.0]);
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert_eq!(cells, ["", "s", "a", "3.50", "3.50", "10", "5.0", "5.0", ""]);
-        let headings = Row::HEADER.lines().next().unwrap();
+        let headings = HEADER.lines().next().unwrap();
         assert_eq!(headings.split('|').count(), cells.len());
     }
 }
