@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod compare;
 mod conformance;
 mod fuzz;
 mod interop;
@@ -58,9 +59,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "bench [arguments]",
-        about: "run the benchmarks; arguments go to `cargo bench`",
+        usage: "bench [--record]",
+        about: "instructions and allocations of one call, compared with those recorded (or record them); wants valgrind",
         run: bench::command,
+    },
+    Command {
+        name: "compare",
+        usage: "compare [--seconds N] [--beside S=CMD] [scenario ..]",
+        about: "our server under load, beside a floor without any protocol and whatever else is named",
+        run: compare::command,
     },
     Command {
         name: "interop",
@@ -123,7 +130,7 @@ fn help(arguments: &[String]) -> Result<(), Failure> {
 
 fn help_text() -> String {
     let lines =
-        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<48}{}", command.usage, command.about));
+        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<54}{}", command.usage, command.about));
     format!("commands:{}", lines.collect::<String>())
 }
 

@@ -9,14 +9,15 @@ mod client;
 
 use std::io::Write as _;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use self::client::{Connection, Fault};
-use crate::{Failure, process};
+use crate::Failure;
+use crate::process::{self, PACKAGE_OF_BENCHES};
 
 /// How many sessions a server holds unless told otherwise.
 const SESSIONS: usize = 10_000;
@@ -45,16 +46,10 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn run(requests: usize) -> Result<(), Fault> {
-    build()?;
-    let server = Server::start()?;
+    let folder = process::released(PACKAGE_OF_BENCHES, &["bench-server"]).map_err(Fault)?;
+    let server = Server::start(&folder)?;
     abandoned(&server)?;
     churn(&server, requests)
-}
-
-fn build() -> Result<(), Fault> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--locked", "--release", "--package", "duplexer-bench", "--bin", "bench-server"]);
-    process::run(&mut cargo).map_err(|reason| Fault(format!("the server could not be built: {reason}")))
 }
 
 /// The server under load. Dropping it ends it.
@@ -64,11 +59,9 @@ struct Server {
 }
 
 impl Server {
-    fn start() -> Result<Self, Fault> {
+    fn start(folder: &Path) -> Result<Self, Fault> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| process::root().join("target"), PathBuf::from);
-        let mut command = Command::new(target.join("release").join("bench-server"));
+        let mut command = Command::new(folder.join("bench-server"));
         command.args(["http", &port.to_string(), "--session-idle", &IDLE.as_secs().to_string()]);
         let server = Self { child: command.stdin(Stdio::null()).spawn()?, port };
         let until = Instant::now() + Duration::from_secs(10);
