@@ -1,13 +1,15 @@
 //! The server that load generators measure, written as a user would write it.
 //!
-//! Usage: `bench-server stdio`, `bench-server http PORT [--stateless] [--session-idle SECONDS] [--static-tokens FILE
-//! [SCOPE]...]`. It offers what comparable servers of other SDKs offer: a few small tools, fifty that only make the list
-//! long, and a resource of any size.
+//! Usage: `bench-server stdio [OFFER]...`, `bench-server http PORT [OFFER]... [--stateless] [--session-idle SECONDS]
+//! [--static-tokens FILE [SCOPE]...]`. It offers what comparable servers of other SDKs offer: a few small tools, fifty that
+//! only make the list long, and a resource of any size. OFFER is `--dummies N` for another number of those fifty, or
+//! `--with-changes` for a tool `touch` that tells all who listen that the resource `bench://touched` has changed.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use duplexer::prelude::*;
+use duplexer::server::MemoryBus;
 use duplexer::transport::signal::ShutdownSignals;
 use duplexer_auth::Auth;
 use duplexer_http::{Builder, Handshake, StreamableHttp};
@@ -80,7 +82,44 @@ struct Dummy {
     recursive: Option<bool>,
 }
 
-fn build() -> Result<Server, BoxError> {
+/// What changes when it is touched.
+const TOUCHED: &str = "bench://touched";
+
+/// Tell everybody that something has changed.
+#[tool]
+async fn touch(cx: Context) -> Content {
+    cx.notify_resource_updated(TOUCHED).await;
+    Content::text("touched")
+}
+
+/// What is offered besides the usual.
+#[derive(Clone, Copy)]
+struct Offer {
+    dummies: usize,
+    changes: bool,
+}
+
+impl Offer {
+    /// Reads the options that say what is offered, which come first, and leaves the others.
+    fn read(mut options: &[String]) -> Result<(Self, &[String]), BoxError> {
+        let mut offer = Self { dummies: 50, changes: false };
+        loop {
+            options = match options {
+                [option, number, rest @ ..] if option == "--dummies" => {
+                    offer.dummies = number.parse()?;
+                    rest
+                }
+                [option, rest @ ..] if option == "--with-changes" => {
+                    offer.changes = true;
+                    rest
+                }
+                rest => return Ok((offer, rest)),
+            };
+        }
+    }
+}
+
+fn build(offer: Offer) -> Result<Server, BoxError> {
     let mut server = Server::builder("bench")
         .version("1.0.0")
         .tool(echo)
@@ -90,13 +129,17 @@ fn build() -> Result<Server, BoxError> {
         .tool(fail)
         .tool(panic)
         .resource(blob);
-    for number in 0..50 {
+    for number in 0..offer.dummies {
         let tool = Tool::new(format!("dummy_{number:02}"))
             .description(format!(
                 "Dummy tool number {number}: stands in for a realistic tool with a short description"
             ))
             .handler(|_: Dummy| async { Content::text("dummy") });
         server = server.tool(tool);
+    }
+    if offer.changes {
+        let touched = Resource::text(TOUCHED, "").name("touched");
+        server = server.subscriptions(MemoryBus::new()).resource(touched).tool(touch);
     }
     #[cfg(feature = "count-alloc")]
     let server = server.tool(alloc_stats);
@@ -112,7 +155,10 @@ async fn alloc_stats() -> Content {
 
 fn run(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
-        [transport] if transport == "stdio" => Ok(run_stdio(&build()?)?),
+        [transport, options @ ..] if transport == "stdio" => match Offer::read(options)? {
+            (offer, []) => Ok(run_stdio(&build(offer)?)?),
+            _ => Err(USAGE.into()),
+        },
         [transport, port, options @ ..] if transport == "http" => {
             let port = port.parse()?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -122,12 +168,13 @@ fn run(arguments: &[String]) -> Result<(), BoxError> {
     }
 }
 
-const USAGE: &str = "usage: bench-server stdio | bench-server http PORT [--stateless] [--session-idle SECONDS] \
-                     [--static-tokens FILE [SCOPE]...]";
+const USAGE: &str = "usage: bench-server stdio [OFFER]... | bench-server http PORT [OFFER]... [--stateless] \
+                     [--session-idle SECONDS] [--static-tokens FILE [SCOPE]...]; OFFER is --dummies N or --with-changes";
 
 async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
+    let (offer, options) = Offer::read(options)?;
     // Room for what is measured with many idle streams.
-    let mut service = StreamableHttp::builder(build()?).max_requests(16_384);
+    let mut service = StreamableHttp::builder(build(offer)?).max_requests(16_384);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         service = match option.as_str() {
