@@ -1,8 +1,9 @@
 //! `cargo xtask scale`: how the cost of one process grows with what it holds and what is asked of it.
 //!
-//! Each part measures a release build of `bench-server` at several sizes. The figures are kept in `docs/scale`, as a table
-//! and as a plot drawn from it; a cost that grows faster than it may fails the command.
+//! Each part measures a release build of `bench-server` at several sizes. The figures are kept in `docs/scale`, with a plot
+//! drawn from them, and shown in `docs/performance.md`; a cost that grows faster than it may fails the command.
 
+mod document;
 mod figures;
 mod idle;
 mod listeners;
@@ -94,14 +95,18 @@ fn kept() -> Result<Figures, Fault> {
     Figures::from_csv(&text)
 }
 
-/// Shows the figures as tables, and draws them.
+/// Shows the figures as tables, here and in the document about them, and draws them.
 fn draw(figures: &Figures) -> Result<(), Fault> {
-    for table in PANELS.iter().filter_map(|panel| figures.table(panel)) {
-        println!("{table}\n");
+    for panel in PANELS {
+        if let Some(table) = figures.table(panel) {
+            println!("{} ({})\n\n{table}\n", panel.title, panel.cost);
+        }
     }
-    let path = folder().join("scale.svg");
-    fs::write(&path, plot::svg(figures))?;
-    println!("drawn: {}", path.strip_prefix(process::root()).unwrap_or(&path).display());
+    let document = process::root().join("docs").join("performance.md");
+    let text = fs::read_to_string(&document)?;
+    fs::write(&document, document::renewed(&text, figures))?;
+    fs::write(folder().join("scale.svg"), plot::svg(figures))?;
+    println!("renewed: docs/scale/scale.svg, and the tables in docs/performance.md");
     Ok(())
 }
 
@@ -111,7 +116,7 @@ fn folder() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{PANELS, PARTS, kept, parts, plot};
+    use super::{PANELS, PARTS, document, kept, parts, plot};
     use crate::Failure;
 
     #[test]
@@ -133,7 +138,7 @@ mod tests {
         }
     }
 
-    /// The plot in the repository is the one of the figures in the repository, and these hold what they are to show.
+    /// Plot and tables in the repository are those of the figures in the repository, and these hold what they are to show.
     #[test]
     fn the_recorded_figures_are_complete_and_drawn() {
         let figures = kept().unwrap();
@@ -144,5 +149,10 @@ mod tests {
         assert!(faults.is_empty(), "{faults:?}");
         let drawn = std::fs::read_to_string(super::folder().join("scale.svg")).unwrap();
         assert!(drawn == plot::svg(&figures), "run `cargo xtask scale --plot`");
+        let told = std::fs::read_to_string(crate::process::root().join("docs/performance.md")).unwrap();
+        for panel in PANELS {
+            assert!(told.contains(&document::place(panel)), "{} is not told", panel.title);
+        }
+        assert!(told == document::renewed(&told, &figures), "run `cargo xtask scale --plot`");
     }
 }

@@ -66,7 +66,7 @@ impl Figures {
         if sizes.is_empty() {
             return None;
         }
-        let mut text = format!("{} ({})\n\n| {} |", panel.title, panel.cost, panel.sizes);
+        let mut text = format!("| {} |", panel.sizes);
         let mut rule = String::from("\n|---:|");
         for line in panel.lines {
             let _ = write!(text, " {} |", if line.label.is_empty() { panel.cost } else { line.label });
