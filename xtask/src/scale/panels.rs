@@ -39,8 +39,7 @@ pub(super) enum Growth {
 impl Growth {
     /// What the cost at the largest size may be, for points from small to large.
     pub(super) fn limit(self, points: &[(u32, f64)]) -> Option<f64> {
-        let (smallest, middle, largest) =
-            (points.first()?, points.get(points.len() / 2 - usize::from(points.len() == 2))?, points.last()?);
+        let (smallest, middle, largest) = (points.first()?, middle(points)?, points.last()?);
         match self {
             Self::Linear { times, slack } => {
                 Some(times * middle.1 / f64::from(middle.0) * f64::from(largest.0) + slack)
@@ -48,6 +47,11 @@ impl Growth {
             Self::Flat { times, slack } => Some(times * smallest.1 + slack),
         }
     }
+}
+
+/// The point of the middle size: the lower one of two.
+pub(super) fn middle(points: &[(u32, f64)]) -> Option<&(u32, f64)> {
+    points.get(points.len().saturating_sub(1) / 2)
 }
 
 impl Panel {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use self::axis::Axis;
 use super::figures::{Figures, grouped};
-use super::panels::{Growth, PANELS, Panel};
+use super::panels::{Growth, PANELS, Panel, middle};
 
 const COLUMNS: usize = 2;
 /// A panel, in pixels, and the room around its diagram.
@@ -119,9 +119,7 @@ fn axes(panel: &Panel, sizes: &Axis, costs: &Axis) -> String {
 
 /// How the cost would be in proportion to the one at the middle size, as far as there is room, or as at the smallest.
 fn guide(growth: Growth, points: &[(u32, f64)], sizes: &Axis, costs: &Axis) -> String {
-    let (Some(first), Some(middle), Some(last)) =
-        (points.first(), points.get(points.len() / 2), points.last())
-    else {
+    let (Some(first), Some(middle), Some(last)) = (points.first(), middle(points), points.last()) else {
         return String::new();
     };
     let (slope, start) = match growth {
