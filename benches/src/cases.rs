@@ -114,7 +114,7 @@ fn offered(tools: usize, ask: Ask) -> Option<Kernel> {
 
 /// The kernel of the server that load generators measure.
 fn asked(method: &str, params: &str) -> Option<Kernel> {
-    Kernel::new(&server::build().ok()?, ENVELOPE, method, params)
+    Kernel::new(&server::build(server::Offer::default()).ok()?, ENVELOPE, method, params)
 }
 
 fn echo_of(length: usize) -> String {

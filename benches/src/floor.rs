@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn its_list_is_as_long_as_that_of_the_server_beside_it() {
         let (_, floor) = text(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
-        let server = server::build().unwrap();
+        let server = server::build(server::Offer::default()).unwrap();
         let kernel = Kernel::new(&server, ProtocolVersion::LATEST_ENVELOPE, "tools/list", "").unwrap();
         let mut ours = Vec::new();
         kernel.answer(&mut ours).unwrap();

@@ -51,7 +51,10 @@ impl HttpCall {
     }
 
     fn new(handshake: Handshake) -> Option<Self> {
-        let service = StreamableHttp::builder(server::build().ok()?).handshake(handshake).build().ok()?;
+        let service = StreamableHttp::builder(server::build(server::Offer::default()).ok()?)
+            .handshake(handshake)
+            .build()
+            .ok()?;
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
         let mut call = Self { runtime, service, headers: HeaderMap::new(), body: Bytes::new() };
         call.set("host", HeaderValue::from_static("localhost"));

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use duplexer::prelude::*;
+use duplexer::server::MemoryBus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,8 +72,54 @@ struct Dummy {
     recursive: Option<bool>,
 }
 
+/// What changes when it is touched.
+const TOUCHED: &str = "bench://touched";
+
+/// Tell everybody that something has changed.
+#[tool]
+async fn touch(cx: Context) -> Content {
+    cx.notify_resource_updated(TOUCHED).await;
+    Content::text("touched")
+}
+
+/// What is offered beside the usual.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// How many tools only make the list long.
+    pub dummies: usize,
+    /// Whether there is a tool `touch` that tells all who listen that a resource has changed.
+    pub changes: bool,
+}
+
+impl Default for Offer {
+    fn default() -> Self {
+        Self { dummies: 50, changes: false }
+    }
+}
+
+impl Offer {
+    /// Reads the options that say what is offered, `--dummies N` and `--with-changes`, which come first, and leaves the
+    /// others.
+    pub fn read(mut options: &[String]) -> Result<(Self, &[String]), BoxError> {
+        let mut offer = Self::default();
+        loop {
+            options = match options {
+                [option, number, rest @ ..] if option == "--dummies" => {
+                    offer.dummies = number.parse()?;
+                    rest
+                }
+                [option, rest @ ..] if option == "--with-changes" => {
+                    offer.changes = true;
+                    rest
+                }
+                rest => return Ok((offer, rest)),
+            };
+        }
+    }
+}
+
 /// The server, ready to be put on a transport.
-pub fn build() -> Result<Server, BoxError> {
+pub fn build(offer: Offer) -> Result<Server, BoxError> {
     let mut server = Server::builder("bench")
         .version("1.0.0")
         .tool(echo)
@@ -82,13 +129,17 @@ pub fn build() -> Result<Server, BoxError> {
         .tool(fail)
         .tool(panic)
         .resource(blob);
-    for number in 0..50 {
+    for number in 0..offer.dummies {
         let tool = Tool::new(format!("dummy_{number:02}"))
             .description(format!(
                 "Dummy tool number {number}: stands in for a realistic tool with a short description"
             ))
             .handler(|_: Dummy| async { Content::text("dummy") });
         server = server.tool(tool);
+    }
+    if offer.changes {
+        let touched = Resource::text(TOUCHED, "").name("touched");
+        server = server.subscriptions(MemoryBus::new()).resource(touched).tool(touch);
     }
     #[cfg(feature = "count-alloc")]
     let server = server.tool(alloc_stats);

@@ -37,7 +37,7 @@ impl StreamCall {
             requests.push(b'\n');
         }
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
-        let server = server::build().ok()?;
+        let server = server::build(server::Offer::default()).ok()?;
         let (stream, far) = tokio::io::duplex(ROOM);
         let running = runtime.block_on(server.start()).ok()?;
         let mut serving = JoinSet::new();

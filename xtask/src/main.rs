@@ -14,9 +14,11 @@ mod compare;
 mod conformance;
 mod fuzz;
 mod interop;
+mod load;
 mod npm;
 mod process;
 mod requirements;
+mod scale;
 mod server;
 mod soak;
 mod test;
@@ -86,6 +88,12 @@ const COMMANDS: &[Command] = &[
         usage: "soak [--requests N]",
         about: "sessions by the thousand against a release build, and what they leave behind in its memory",
         run: soak::command,
+    },
+    Command {
+        name: "scale",
+        usage: "scale [--plot | PART ..]",
+        about: "how the cost of one process grows with what it holds, against a release build; --plot only redraws",
+        run: scale::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];

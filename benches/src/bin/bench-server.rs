@@ -1,14 +1,14 @@
 //! The server that load generators measure, written as a user would write it.
 //!
-//! Usage: `bench-server stdio`, `bench-server http PORT [--stateless] [--session-idle SECONDS] [--static-tokens FILE
-//! [SCOPE]...]`. What it offers is in `duplexer_bench::server`.
+//! Usage: `bench-server stdio [OFFER]...`, `bench-server http PORT [OFFER]... [--stateless] [--session-idle SECONDS]
+//! [--static-tokens FILE [SCOPE]...]`. What it offers, and what an OFFER is, stands in `duplexer_bench::server`.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use duplexer::prelude::*;
 use duplexer::transport::signal::ShutdownSignals;
-use duplexer_bench::server::build;
+use duplexer_bench::server::{Offer, build};
 use duplexer_http::{Handshake, StreamableHttp};
 
 #[cfg(feature = "count-alloc")]
@@ -17,7 +17,10 @@ static ALLOCATOR: duplexer_bench::allocations::Total = duplexer_bench::allocatio
 
 fn run(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
-        [transport] if transport == "stdio" => Ok(run_stdio(&build()?)?),
+        [transport, options @ ..] if transport == "stdio" => match Offer::read(options)? {
+            (offer, []) => Ok(run_stdio(&build(offer)?)?),
+            _ => Err(USAGE.into()),
+        },
         [transport, port, options @ ..] if transport == "http" => {
             let port = port.parse()?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -27,12 +30,13 @@ fn run(arguments: &[String]) -> Result<(), BoxError> {
     }
 }
 
-const USAGE: &str = "usage: bench-server stdio | bench-server http PORT [--stateless] [--session-idle SECONDS] \
-                     [--static-tokens FILE [SCOPE]...]";
+const USAGE: &str = "usage: bench-server stdio [OFFER]... | bench-server http PORT [OFFER]... [--stateless] \
+                     [--session-idle SECONDS] [--static-tokens FILE [SCOPE]...]; OFFER is --dummies N or --with-changes";
 
 async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
+    let (offer, options) = Offer::read(options)?;
     // Room for what is measured with many idle streams.
-    let mut service = StreamableHttp::builder(build()?).max_requests(16_384);
+    let mut service = StreamableHttp::builder(build(offer)?).max_requests(16_384);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         service = match option.as_str() {
