@@ -12,7 +12,6 @@ use duplexer_types::capabilities::ClientCapabilities;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::json::JsonText;
-use duplexer_types::jsonrpc;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::{self, InvalidMeta, RequestMeta, key};
 use duplexer_types::methods::Method;
@@ -105,7 +104,7 @@ pub fn check_param_headers(
     if Method::parse(message.method()) != Some(Method::ToolsCall) {
         return Ok(());
     }
-    let Ok(call) = jsonrpc::decode::<Call<'_>>(message.params(), message.meta()) else { return Ok(()) };
+    let Ok(call) = message.decode::<Call<'_>>() else { return Ok(()) };
     match tools.param_headers(&call.name) {
         Some(annotations) => annotations.check(call.arguments.map(JsonText::as_str), lookup),
         None => Ok(()),
