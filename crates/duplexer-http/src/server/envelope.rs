@@ -12,19 +12,19 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
 use super::config::Responses;
-use super::door::{self, Message, Visit};
+use super::door::{self, Message, Served, Visit};
 use super::exchange::{Exchange, Failing, Form};
 use super::header_bag::{HeaderBag, ROUTING};
 use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
 
-pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
     match message {
         Message::Request(id, call) => {
             let (exchange, form) = request(visit, id, call)?;
-            Ok(exchange.respond(form).await)
+            Ok(Served::Exchange(exchange, form))
         }
-        Message::Notification(_) => notification(&visit.headers),
+        Message::Notification(_) => notification(&visit.headers).map(Served::Now),
         Message::Response(_) | Message::Batch(_) => Err(door::not_a_message(None).into()),
     }
 }
@@ -43,7 +43,6 @@ fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-/// Not a future of its own, because the handler's would be laid out in it too before it is boxed.
 fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, Form), Refusal> {
     let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
     if is_subscription && !visit.accepts.events {

@@ -92,10 +92,11 @@ impl Hub {
     }
 
     /// A place among the requests under way, if there is one.
-    pub(super) fn admit(self: &Arc<Self>) -> Option<Admitted> {
-        let admitted = Admitted { hub: Arc::clone(self), subscription: Subscription::No };
+    pub(super) fn admit(self: Arc<Self>) -> Option<Admitted> {
         let before = self.load.requests.fetch_add(1, Ordering::Relaxed);
-        (before < self.config.limits.requests && !self.closing.is_raised()).then_some(admitted)
+        let has_room = before < self.config.limits.requests && !self.closing.is_raised();
+        let admitted = Admitted { hub: self, subscription: Subscription::No };
+        has_room.then_some(admitted)
     }
 
     /// Resolves when nothing is under way any more.

@@ -11,29 +11,30 @@ use http::StatusCode;
 
 use super::batch;
 use crate::server::config::Responses;
-use crate::server::door::{self, Message, Visit};
+use crate::server::door::{self, Message, Served, Visit};
 use crate::server::exchange::{Answer, Exchange, Failing, Form};
 use crate::server::header_bag::HeaderBag;
 use crate::server::outlet::{Outlet, State};
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Refusal};
 
-pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
+    let accepted = || reply::empty(StatusCode::ACCEPTED);
     match message {
         Message::Request(id, call) => {
             let form = match visit.admitted.hub().config.responses {
                 Responses::Streaming => Form::Either,
                 Responses::JsonOnly => Form::Json,
             };
-            Ok(request(visit, id, call, form).respond(form).await)
+            Ok(Served::Exchange(request(visit, id, call, form), form))
         }
-        Message::Notification(call) => {
+        Message::Notification(call) => Ok(Served::Later(Box::pin(async move {
             notification(visit, call).await;
-            Ok(reply::empty(StatusCode::ACCEPTED))
-        }
+            Ok(accepted())
+        }))),
         // Nothing was asked, so nobody waits for it.
-        Message::Response(_) => Ok(reply::empty(StatusCode::ACCEPTED)),
+        Message::Response(_) => Ok(Served::Now(accepted())),
         Message::Batch(text) if version(&visit.headers).has(feature::BATCHES) => {
-            batch::serve(batch::Host::Nobody, visit, &text).await
+            Ok(Served::Later(Box::pin(async move { batch::serve(batch::Host::Nobody, visit, &text).await })))
         }
         Message::Batch(_) => Err(door::not_a_message(None).into()),
     }
