@@ -12,7 +12,7 @@ use duplexer_core::dispatch::{
 };
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::server::{
-    ClientFacts, Connection, Context, Next, Running, Server, ServerBuilder, serve_envelope, serve_on,
+    Caller, ClientFacts, Connection, Context, Next, Running, Server, ServerBuilder, serve_envelope, serve_on,
 };
 use duplexer_core::transport::TransportContext;
 use duplexer_types::jsonrpc::{self, Body, RequestId};
@@ -79,7 +79,7 @@ impl Kernel {
             CallContext::new(Some(id.clone()), Arc::clone(&self.transport), Arc::clone(&self.channel) as _);
         let (running, message) = (&self.running, self.message.clone());
         let reply = match self.connection.era() {
-            Era::Envelope => now(serve_envelope(running, cx, message, None, |made| made))?,
+            Era::Envelope => now(serve_envelope(running, cx, message, None, Caller::default()))?,
             Era::Handshake => now(serve_on(running, &self.connection, None, cx, message))??,
         };
         jsonrpc::write_success(out, &id, &reply.ok()?).ok()

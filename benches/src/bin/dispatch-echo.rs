@@ -75,7 +75,7 @@ fn text(call: &Invocation) -> Result<String, McpError> {
 impl Inbound for Echo {
     type Reply = TextResult;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Invocation) -> Result<TextResult, McpError> {
+    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<TextResult, McpError> {
         if call.method() != "tools/call" {
             return Err(ErrorObject::method_not_found(call.method()).into());
         }
@@ -87,7 +87,7 @@ impl Inbound for Echo {
         })
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Invocation) {}
+    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 }
 
 /// The pipes this process was given, and nobody else reads or writes them.

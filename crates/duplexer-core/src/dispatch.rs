@@ -51,14 +51,14 @@ pub trait Inbound: Send + Sync + 'static {
     fn request(
         self: Arc<Self>,
         cx: CallContext,
-        call: Invocation,
+        call: Arc<Invocation>,
     ) -> impl Future<Output = Result<Self::Reply, McpError>> + Send + 'static;
 
     /// Handles a notification, in a task of its own and in no particular order.
     fn notification(
         self: Arc<Self>,
         cx: CallContext,
-        call: Invocation,
+        call: Arc<Invocation>,
     ) -> impl Future<Output = ()> + Send + 'static;
 
     /// How a request is run. Asked once per request, in the order of the wire.

@@ -89,6 +89,7 @@ impl McpError {
     ///
     /// How an error describes itself is its author's code: a panic there is a failure without a description.
     pub fn to_wire(&self, method: &str) -> ErrorObject {
+        let method = beginning(method);
         contain(|| self.described(method)).unwrap_or_else(|_| {
             tracing::error!(method, "a handler failed with an error that panics when it is described");
             ErrorObject::internal()
@@ -113,6 +114,11 @@ impl McpError {
             }
         }
     }
+}
+
+/// As much of a method as belongs into a log: the peer chooses how long it is.
+fn beginning(method: &str) -> &str {
+    method.get(..method.floor_char_boundary(48)).unwrap_or_default()
 }
 
 impl From<ErrorObject> for McpError {
@@ -236,6 +242,12 @@ mod tests {
             panic!("secret")
         }
         assert_eq!(McpError::internal(Bursting).to_wire("m"), ErrorObject::internal());
+    }
+
+    #[test]
+    fn a_log_sees_the_beginning_of_a_long_method() {
+        assert_eq!(beginning("tools/call"), "tools/call");
+        assert_eq!(beginning(&format!("{}\u{e9}x", "m".repeat(47))), "m".repeat(47));
     }
 
     /// TYP-27: the refusal names the method.

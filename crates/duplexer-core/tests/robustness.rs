@@ -39,7 +39,7 @@ struct Server {
 impl Inbound for Server {
     type Reply = Json;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Json, McpError> {
+    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Json, McpError> {
         self.started.fetch_add(1, Ordering::SeqCst);
         match call.method() {
             "echo" => Json::parse(call.params().unwrap_or("{}")).map_err(McpError::internal),
@@ -71,7 +71,7 @@ impl Inbound for Server {
         }
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Invocation) {}
+    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 }
 
 /// The peer's ends of the pipes and what it may know of the server.

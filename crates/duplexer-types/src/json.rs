@@ -2,12 +2,16 @@
 //!
 //! Nothing is lost and nothing is reordered: nulls, key order and numerals of any size survive.
 
+pub(crate) mod text;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+pub use text::JsonText;
 
 /// A JSON value as text.
 ///

@@ -4,6 +4,7 @@
 //! Member names are compared exactly, duplicate members are refused, nesting is bounded.
 
 mod decode;
+mod familiar;
 mod id;
 pub(crate) mod scan;
 mod stack;
@@ -150,12 +151,27 @@ fn params_object<'a>(scanner: &mut Scanner<'a>, depth: usize, meta: &mut Slot<'a
     let start = scanner.position();
     let mut object = scanner.open_object()?;
     while let Some(name) = scanner.next_name(&mut object)? {
-        let value = scanner.value(depth + 1)?;
         if name == "_meta" {
-            meta.put(value);
+            meta.put(meta_value(scanner, depth + 1)?);
+        } else {
+            scanner.value(depth + 1)?;
         }
     }
     Ok(scanner.since(start))
+}
+
+/// Walks over the value of `_meta`, unless it is the one that was scanned last.
+fn meta_value<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<&'a str, Fault> {
+    let known = familiar::recognise(scanner.rest()).and_then(|known| scanner.pass(known));
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let value = scanner.value(depth)?;
+    // How deep it is nested counts from the top, which is the same for every `_meta` that comes here.
+    if !scanner.too_deep() {
+        familiar::remember(value);
+    }
+    Ok(value)
 }
 
 /// What has been seen of a frame.

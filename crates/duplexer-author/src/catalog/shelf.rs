@@ -26,7 +26,7 @@ pub(crate) trait Item: Send + Sync + 'static {
 pub(crate) struct Shelf<T> {
     /// In order of their numbers, which never change and are never used again.
     items: Vec<(u64, Arc<T>)>,
-    places: HashMap<String, usize>,
+    places: HashMap<String, usize, foldhash::fast::RandomState>,
     /// What is hidden for the time being.
     disabled: Vec<(u64, Arc<T>)>,
     next: u64,
@@ -129,7 +129,7 @@ impl<T> Default for Shelf<T> {
     fn default() -> Self {
         Self {
             items: Vec::new(),
-            places: HashMap::new(),
+            places: HashMap::default(),
             disabled: Vec::new(),
             next: 0,
             pages: Pages::default(),

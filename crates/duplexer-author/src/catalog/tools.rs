@@ -8,14 +8,13 @@ use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Outcome, States};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
-use duplexer_types::json::Json;
+use duplexer_types::json::{Json, JsonText};
 use duplexer_types::jsonrpc;
 use duplexer_types::methods::Method;
 use duplexer_types::tool::{ListToolsResult, Tool};
 use duplexer_types::version::{ProtocolVersion, feature};
 use duplexer_types::wire::CacheScope;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::part::check_name;
 use super::{CatalogError, Inner, Item, Listed, Offered};
@@ -109,14 +108,14 @@ struct Call<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
+    arguments: Option<JsonText<'a>>,
 }
 
 /// Reads a call without copying it.
 fn read(cx: &Context) -> Result<Call<'_>, McpError> {
     let call: Call<'_> = jsonrpc::decode(cx.raw_params(), cx.raw_meta())
         .map_err(|error| McpError::InvalidParams(error.into()))?;
-    match call.arguments.map(RawValue::get) {
+    match call.arguments.map(JsonText::as_str) {
         Some(arguments) if !arguments.starts_with('{') => {
             Err(McpError::InvalidParams("arguments are an object".into()))
         }
@@ -138,7 +137,7 @@ fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outc
     let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.shows(cx, &***tool)) else {
         return Err(McpError::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", call.name)));
     };
-    let arguments = call.arguments.map_or("{}", RawValue::get);
+    let arguments = call.arguments.map_or("{}", JsonText::as_str);
     Ok(match catalog.scopes.chain(tool.scope) {
         None => tool.run(cx.clone(), arguments),
         Some(chain) => {

@@ -126,11 +126,11 @@ fn change(told: &ServerNotification) -> Option<Change> {
 impl Inbound for Receiver {
     type Reply = Json;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Invocation) -> Result<Json, McpError> {
+    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<Json, McpError> {
         self.answer(&call).await
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Invocation) {}
+    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 
     /// Callbacks see notifications in the order of the wire, and before the answers that follow them.
     fn intercept(&self, call: &Invocation) -> Intercept {

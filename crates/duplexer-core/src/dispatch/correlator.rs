@@ -3,14 +3,17 @@
 //! [`Outstanding`] holds our requests that wait for the peer, [`InFlight`] the peer's that wait for us. Each
 //! entry leaves exactly once, and whoever takes it out owns the outcome.
 
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 
 use duplexer_types::jsonrpc::RequestId;
+
+/// By id. A quick hash will do: a peer that makes its ids collide slows down nobody but itself, within the limits.
+type Table<T> = HashMap<RequestId, T, foldhash::fast::RandomState>;
 
 /// Our own requests that have no answer yet.
 #[derive(Debug)]
 pub(crate) struct Outstanding<W> {
-    waiting: HashMap<RequestId, W>,
+    waiting: Table<W>,
     last: i64,
 }
 
@@ -20,7 +23,7 @@ pub(crate) struct Taken;
 
 impl<W> Outstanding<W> {
     pub(crate) fn new() -> Self {
-        Self { waiting: HashMap::new(), last: 0 }
+        Self { waiting: Table::default(), last: 0 }
     }
 
     /// A fresh id: counting from one, stepping over what callers have chosen themselves.
@@ -84,20 +87,20 @@ pub(crate) struct Ticket(u64);
 /// The peer's requests that have no answer yet. Keyed exactly: `1` and `"1"` may run together.
 #[derive(Debug)]
 pub(crate) struct InFlight<C> {
-    calls: HashMap<RequestId, (Ticket, C)>,
+    calls: Table<(Ticket, C)>,
     tickets: u64,
 }
 
 impl<C> InFlight<C> {
     pub(crate) fn new() -> Self {
-        Self { calls: HashMap::new(), tickets: 0 }
+        Self { calls: Table::default(), tickets: 0 }
     }
 
     /// Takes a request in, unless its id is in flight already: then the first runs on undisturbed.
     pub(crate) fn accept(&mut self, id: RequestId, call: impl FnOnce(Ticket) -> C) -> Result<&C, Taken> {
         match self.calls.entry(id) {
-            std::collections::hash_map::Entry::Occupied(_) => Err(Taken),
-            std::collections::hash_map::Entry::Vacant(entry) => {
+            Entry::Occupied(_) => Err(Taken),
+            Entry::Vacant(entry) => {
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
                 Ok(&entry.insert((ticket, call(ticket))).1)
@@ -134,7 +137,7 @@ impl<C> InFlight<C> {
 }
 
 /// Peers echo ids with another JSON type at times: the exact id is preferred, then its number/string twin.
-fn exact_or_twin<T>(table: &HashMap<RequestId, T>, echoed: &RequestId) -> Option<RequestId> {
+fn exact_or_twin<T>(table: &Table<T>, echoed: &RequestId) -> Option<RequestId> {
     if table.contains_key(echoed) {
         return Some(echoed.clone());
     }

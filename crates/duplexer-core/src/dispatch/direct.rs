@@ -64,20 +64,28 @@ struct Side {
 
 /// [`Inbound`] as an object.
 trait Receive: Send + Sync {
-    fn request(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, Result<ByteString, McpError>>;
-    fn notification(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, ()>;
+    fn request(
+        &self,
+        cx: CallContext,
+        call: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<ByteString, McpError>>;
+    fn notification(&self, cx: CallContext, call: Arc<Invocation>) -> BoxFuture<'static, ()>;
     fn intercept(&self, call: &Invocation) -> Intercept;
 }
 
 struct Receiver<I>(Arc<I>);
 
 impl<I: Inbound> Receive for Receiver<I> {
-    fn request(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, Result<ByteString, McpError>> {
+    fn request(
+        &self,
+        cx: CallContext,
+        call: Arc<Invocation>,
+    ) -> BoxFuture<'static, Result<ByteString, McpError>> {
         let inbound = Arc::clone(&self.0);
         Box::pin(async move { text_of(&inbound.request(cx, call).await?) })
     }
 
-    fn notification(&self, cx: CallContext, call: Invocation) -> BoxFuture<'static, ()> {
+    fn notification(&self, cx: CallContext, call: Arc<Invocation>) -> BoxFuture<'static, ()> {
         Box::pin(Arc::clone(&self.0).notification(cx, call))
     }
 

@@ -42,31 +42,6 @@ impl Parts {
     }
 }
 
-/// As much of a method as belongs into a log: the peer chooses how long it is.
-#[derive(Clone, Copy)]
-pub(crate) struct MethodName {
-    bytes: [u8; Self::KEPT],
-    len: u8,
-}
-
-impl MethodName {
-    const KEPT: usize = 47;
-
-    pub(crate) fn of(method: &str) -> Self {
-        let fits = |end: &usize| method.is_char_boundary(*end);
-        let len = (0..=method.len().min(Self::KEPT)).rev().find(fits).unwrap_or(0);
-        let mut bytes = [0; Self::KEPT];
-        for (to, from) in bytes.iter_mut().zip(method.bytes().take(len)) {
-            *to = from;
-        }
-        Self { bytes, len: u8::try_from(len).unwrap_or(0) }
-    }
-
-    pub(crate) fn as_str(&self) -> &str {
-        self.bytes.get(..self.len.into()).and_then(|kept| std::str::from_utf8(kept).ok()).unwrap_or_default()
-    }
-}
-
 impl Invocation {
     /// An invocation that did not arrive as a frame. `params` is the JSON text of an object.
     pub fn new(method: impl Into<ByteString>, params: Option<ByteString>) -> Self {
@@ -153,12 +128,5 @@ mod tests {
         let other = invocation.with_method("c").with_params(Some(r#"{"_meta":3}"#.into()));
         assert_eq!((other.method(), other.meta()), ("c", Some("3")));
         assert_eq!(other.with_params(None).params(), None);
-    }
-
-    #[test]
-    fn a_log_sees_the_beginning_of_a_long_method() {
-        assert_eq!(MethodName::of("tools/call").as_str(), "tools/call");
-        let long = format!("{}\u{e9}x", "m".repeat(MethodName::KEPT - 1));
-        assert_eq!(MethodName::of(&long).as_str(), "m".repeat(MethodName::KEPT - 1));
     }
 }

@@ -1,6 +1,6 @@
 //! The JSON-RPC dispatcher over a transport.
 //!
-//! `read` takes frames in, in wire order; `runner` and `handle` run requests; `peer` makes our own calls;
+//! `runner` says who does what; `read` takes frames in, in wire order; `handle` runs a request; `peer` makes our own calls;
 //! `core` is what they share and `room` its rules; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
 //! without awaiting from holding up the others.
 
@@ -14,16 +14,18 @@ mod room;
 mod runner;
 mod watchdog;
 
-use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::task::TaskTracker;
 
 use self::core::Core;
+use self::read::Intake;
 use super::outbound::OutboundHook;
 use super::{Dispatch, Inbound};
 use crate::error::McpError;
@@ -159,7 +161,7 @@ impl Dispatch for JsonRpcDispatcher {
         let Self { core, reader } = self;
         core.start();
         let _interrupt_on_drop = drain::InterruptOnDrop(Arc::clone(&core));
-        // A task of its own, wherever the caller runs: on a runtime's thread the handlers it starts stay near,
+        // A task of its own, wherever the caller runs: on a runtime's thread the runners it starts stay near,
         // and waking it makes a thread that can wait for input look for some.
         let mut serving = JoinSet::new();
         let workers = Handle::current().metrics().num_workers();
@@ -203,14 +205,20 @@ impl<I: Inbound> Connection<I> {
     async fn serve(self: Arc<Self>, reader: Box<dyn FrameReader>) -> Result<(), RunError> {
         let core = &self.core;
         let _watchdog = watchdog::Watchdog::start(core);
+        let (ended, reading) = oneshot::channel();
+        self.open(Intake::new(reader, ended));
         let served = async {
-            let read = self.read(reader).await;
+            let read = tokio::select! {
+                read = reading => read.unwrap_or_else(|_| Err(TransportError::Io(io::Error::other("reading panicked")))),
+                () = core.stop.beyond(0) => Ok(()),
+            };
             self.drain().await;
             read
         };
         let read = tokio::select! {
             read = served => read,
             () = core.outbox.drive() => Ok(()),
+            () = self.relieve() => Ok(()),
         };
         drain::close_outbox(core).await;
         match core.raised_failure() {

@@ -1,9 +1,8 @@
 //! Frames on their way to the peer: one bounded queue that whoever has something to say also empties.
 //!
-//! There is no hop to a writer task on the way of an ordinary answer: the task that produced it writes it,
-//! together with everything else that is ready. Only when the peer does not read does the writer task take
-//! over. Frames produced while a handler is polled are written when its poll ends; frames of handlers that
-//! are about to start anyway are waited for (`hold` / `release`), so that a burst leaves in one write.
+//! There is no hop to a writer task on the way of an ordinary answer: whoever has produced frames writes them,
+//! with all others that are queued, as soon as it has nothing else at hand. Only when the peer does not read does the
+//! writer task take over. Frames produced while a handler is polled are left to whoever polls it.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,11 +10,13 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-use super::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock, thread_local};
+use super::sync::{AtomicU64, Mutex, Ordering, lock, thread_local};
 use crate::transport::{FrameWriter, Frames, Hints, TransportError};
 
 /// Producers wait while this many bytes are queued.
 pub(crate) const OUTBOX_BYTES: usize = 256 * 1024;
+/// Answers of a burst are written when they are so many bytes, at the latest.
+const MUCH: usize = 16 * 1024;
 /// How many frames the read loop itself may owe: refusals and errors. When they are all queued it stops reading.
 pub(crate) const CONTROL_FRAMES: usize = 64;
 
@@ -30,8 +31,6 @@ pub(crate) struct Outbox {
     progress: Notify,
     /// Bytes ever handed to the transport.
     written: AtomicU64,
-    /// Handlers that are scheduled but have not been polled yet.
-    held: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -82,7 +81,7 @@ pub(crate) enum Delivery {
 }
 
 thread_local! {
-    /// The outbox whose handler is being polled on this thread; its frames are written when the poll ends.
+    /// The outbox whose handler is being polled on this thread.
     static POLLING: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -95,7 +94,6 @@ impl Outbox {
             room: Notify::new(),
             progress: Notify::new(),
             written: AtomicU64::new(0),
-            held: AtomicUsize::new(0),
         }
     }
 
@@ -159,45 +157,25 @@ impl Outbox {
         }
     }
 
-    /// A handler is scheduled: its answer may come soon, so what is queued can wait for it.
-    pub(crate) fn hold(&self) {
-        self.held.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The handler starts. If it is the last one held, what is queued leaves now: the handler may compute long.
-    pub(crate) fn release(&self) {
-        if self.held.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.flush();
-        }
-    }
-
-    /// Runs a poll of one of this connection's handlers, then writes what it has queued.
+    /// Runs a poll of one of this connection's handlers. The caller writes what it has queued, sooner or later.
     pub(crate) fn during<R>(&self, poll: impl FnOnce() -> R) -> R {
         let here = std::ptr::from_ref(self).addr();
         let outer = POLLING.with(|polling| polling.replace(here));
         let result = poll();
         POLLING.with(|polling| polling.set(outer));
-        self.flush_if_idle();
         result
     }
 
-    /// Something was queued: it leaves when the current poll ends, or else through the writer task.
+    /// Something was queued: whoever polls the handler writes it, or else the writer task.
     pub(crate) fn nudge(&self) {
         if POLLING.with(Cell::get) != std::ptr::from_ref(self).addr() {
             self.work.notify_one();
         }
     }
 
-    /// Lets the writer task run, whatever the other threads of the runtime are busy with.
-    pub(crate) fn wake_writer(&self) {
-        self.work.notify_one();
-    }
-
-    /// Writes what is queued, unless other handlers are about to add to it.
-    pub(crate) fn flush_if_idle(&self) {
-        // Not missed between two threads: the queue's lock orders this look after the last release, or that
-        // release's look at the queue after our frame.
-        if self.held.load(Ordering::Relaxed) == 0 {
+    /// Writes what is queued once it is worth a system call of its own.
+    pub(crate) fn flush_if_much(&self) {
+        if lock(&self.queue).frames.len() >= MUCH {
             self.flush();
         }
     }

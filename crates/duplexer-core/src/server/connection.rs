@@ -7,8 +7,7 @@ mod client;
 mod close;
 mod remembered;
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -32,7 +31,8 @@ pub struct Connection {
     log_level: AtomicU8,
     outbound: Arc<dyn Outbound>,
     caller: Caller,
-    state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// One of a type.
+    state: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     on_close: CloseStack,
 }
 
@@ -96,8 +96,10 @@ impl Connection {
         message: Arc<Invocation>,
         malformed: Option<serde_json::Error>,
         outbound: Arc<dyn Outbound>,
+        caller: Caller,
     ) -> Self {
-        Self::new(Opening::Envelope { version, message, client: OnceLock::new(), malformed }, outbound)
+        let opening = Opening::Envelope { version, message, client: OnceLock::new(), malformed };
+        Self { caller, ..Self::new(opening, outbound) }
     }
 
     /// Why a request of this client must be refused: its envelope says something about it that makes no sense.
@@ -228,24 +230,27 @@ impl Connection {
 
     /// The value of type `T` kept on this connection, if there is one.
     pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        let state = lock(&self.state);
-        state.get(&TypeId::of::<T>()).and_then(|value| Arc::clone(value).downcast().ok())
+        find(&lock(&self.state))
     }
 
     /// Keeps a value on this connection, in the place of an earlier one of its type.
     pub fn set_state<T: Any + Send + Sync>(&self, value: T) -> Arc<T> {
         let value = Arc::new(value);
-        lock(&self.state).insert(TypeId::of::<T>(), Arc::clone(&value) as _);
+        let mut state = lock(&self.state);
+        let place = state.iter().position(|kept| kept.is::<T>());
+        // Dropped outside the lock: what its type does then is its author's code.
+        let _replaced = place.map(|place| state.swap_remove(place));
+        state.push(Arc::clone(&value) as _);
+        drop(state);
         value
     }
 
     /// The value of type `T` kept on this connection, made if there is none. `make` must not look for others.
     pub(crate) fn state_or<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut state = lock(&self.state);
-        let kept = state.get(&TypeId::of::<T>()).and_then(|value| Arc::clone(value).downcast().ok());
-        kept.unwrap_or_else(|| {
+        find(&state).unwrap_or_else(|| {
             let value = Arc::new(make());
-            state.insert(TypeId::of::<T>(), Arc::clone(&value) as _);
+            state.push(Arc::clone(&value) as _);
             value
         })
     }
@@ -275,6 +280,11 @@ impl Connection {
     pub async fn close(&self) {
         self.on_close.unwind().await;
     }
+}
+
+/// A connection keeps few values: looking at each is quicker than a table.
+fn find<T: Any + Send + Sync>(state: &[Arc<dyn Any + Send + Sync>]) -> Option<Arc<T>> {
+    state.iter().find_map(|value| Arc::clone(value).downcast().ok())
 }
 
 impl fmt::Debug for Connection {

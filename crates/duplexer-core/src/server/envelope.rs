@@ -3,12 +3,15 @@
 //! The ladder is a pure function of the message and, where the transport has headers, of a look-up for them. The
 //! first rung that breaks is the answer.
 
+mod familiar;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use duplexer_types::capabilities::ClientCapabilities;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
+use duplexer_types::json::JsonText;
 use duplexer_types::jsonrpc;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::{self, InvalidMeta, RequestMeta, key};
@@ -16,7 +19,7 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use serde::Deserialize;
 
-use super::connection::Connection;
+use super::connection::{Caller, Connection};
 use super::registry::Running;
 use crate::dispatch::{Invocation, Outbound};
 
@@ -25,7 +28,7 @@ pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
 
 /// Whether a message carries an envelope: its `_meta` names a revision, whatever that is.
 pub fn is_enveloped(message: &Invocation) -> bool {
-    message.meta().is_some_and(meta::is_envelope)
+    message.meta().is_some_and(|meta| familiar::version(meta).is_some() || meta::is_envelope(meta))
 }
 
 /// Climbs the ladder: the revision to serve the request in, or why it is refused.
@@ -33,7 +36,14 @@ pub fn classify(
     message: &Invocation,
     headers: Option<HeaderLookup<'_>>,
 ) -> Result<ProtocolVersion, ErrorObject> {
-    climb(message, headers).map(|(version, _)| version)
+    climb(message, headers).map(|climbed| climbed.version)
+}
+
+/// A request that has climbed the ladder.
+struct Climbed {
+    version: ProtocolVersion,
+    /// What is wrong with what it says about its client, if anything.
+    malformed: Option<serde_json::Error>,
 }
 
 /// Climbs the ladder and opens the connection of this one request. The envelope is read once for both.
@@ -41,16 +51,19 @@ pub(crate) fn open(
     message: &Arc<Invocation>,
     headers: Option<HeaderLookup<'_>>,
     outbound: Arc<dyn Outbound>,
-) -> Result<Connection, ErrorObject> {
-    let (version, meta) = climb(message, headers)?;
-    let malformed = check_identity(&meta).err();
-    Ok(Connection::envelope(version, Arc::clone(message), malformed, outbound))
+    caller: Caller,
+) -> Result<Arc<Connection>, ErrorObject> {
+    let Climbed { version, malformed } = climb(message, headers)?;
+    Ok(Arc::new(Connection::envelope(version, Arc::clone(message), malformed, outbound, caller)))
 }
 
-fn climb<'a>(
-    message: &'a Invocation,
-    headers: Option<HeaderLookup<'_>>,
-) -> Result<(ProtocolVersion, RequestMeta<'a>), ErrorObject> {
+fn climb(message: &Invocation, headers: Option<HeaderLookup<'_>>) -> Result<Climbed, ErrorObject> {
+    if let Some(version) = message.meta().and_then(familiar::version) {
+        if let Some(lookup) = headers {
+            check_headers(message, Some(version.as_str()), lookup)?;
+        }
+        return Ok(Climbed { version, malformed: None });
+    }
     let meta = read_meta(message)?;
     if meta.protocol_version.is_none() || meta.client_capabilities.is_none() {
         return Err(missing_keys(&meta));
@@ -64,7 +77,13 @@ fn climb<'a>(
         return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
     };
     match named.parse::<ProtocolVersion>() {
-        Ok(version) if version.era() == Era::Envelope => Ok((version, meta)),
+        Ok(version) if version.era() == Era::Envelope => {
+            let malformed = check_identity(&meta).err();
+            if let (None, Some(text)) = (&malformed, message.meta()) {
+                familiar::remember(text, version);
+            }
+            Ok(Climbed { version, malformed })
+        }
         _ => Err(ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &named)),
     }
 }
@@ -91,15 +110,15 @@ pub fn check_param_headers(
     }
 }
 
-/// The arguments of a call, which few tools have mirrored: only for those the params are read here.
+/// The arguments of a call. Few tools have them mirrored, and only for those the params are read here.
 fn arguments(message: &Invocation) -> Result<Option<&str>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Call<'a> {
         #[serde(borrow)]
-        arguments: Option<&'a serde_json::value::RawValue>,
+        arguments: Option<JsonText<'a>>,
     }
     let call = jsonrpc::decode::<Call<'_>>(message.params(), message.meta())?;
-    Ok(call.arguments.map(serde_json::value::RawValue::get))
+    Ok(call.arguments.map(JsonText::as_str))
 }
 
 fn read_meta(message: &Invocation) -> Result<RequestMeta<'_>, ErrorObject> {

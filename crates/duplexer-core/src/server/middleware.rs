@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::context::{Context, States};
 use super::outcome::Outcome;
+use super::questions::Attended;
 use super::runner;
 use crate::dispatch::{BoxFuture, Invocation};
 use crate::error::McpError;
@@ -58,16 +59,16 @@ impl Next {
         cx: Context<States>,
         message: Invocation,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        self.enter(cx.with_message(Arc::new(message)))
+        self.enter(cx.with_message(Arc::new(message))).boxed()
     }
 
     /// Goes on with the message of the context; only middleware gets one of its own.
-    pub(crate) fn enter(self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    pub(crate) fn enter(self, cx: Context<States>) -> Attended {
         let layer = cx.server().registry().middleware.get(self.depth).map(Arc::clone);
         match layer {
             Some(layer) => {
                 let message = cx.message().clone();
-                layer.handle(cx, message, Self { depth: self.depth + 1 })
+                layer.handle(cx, message, Self { depth: self.depth + 1 }).into()
             }
             None => runner::innermost(cx),
         }

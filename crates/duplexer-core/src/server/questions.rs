@@ -6,7 +6,7 @@
 //! earlier rounds travels in the request state, sealed. An answer counts only for the question it was given to: both are
 //! held together by a digest.
 
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Mutex, OnceLock};
 use std::task::Poll;
 
@@ -211,21 +211,44 @@ impl Ledger {
     }
 }
 
-/// Runs a handler until it ends, or waits with questions open: then those are the outcome.
-pub(super) fn attend(
-    cx: Context<States>,
-    mut handler: BoxFuture<'static, Result<Outcome, McpError>>,
-) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    Box::pin(async move {
-        poll_fn(|task| match handler.as_mut().poll(task) {
-            Poll::Ready(outcome) => Poll::Ready(outcome),
-            Poll::Pending => match cx.scope().questions.0.get() {
-                Some(ledger) if !lock(ledger).open.is_empty() => Poll::Ready(lock(ledger).conclude(&cx)),
-                _ => Poll::Pending,
-            },
-        })
-        .await
-    })
+/// A handler that runs until it ends, or until it waits with questions open: then those are the outcome.
+pub(crate) struct Attended {
+    handler: BoxFuture<'static, Result<Outcome, McpError>>,
+    /// Where it may ask.
+    cx: Option<Context<States>>,
+}
+
+impl Attended {
+    /// A handler that may ask in this context.
+    pub(super) fn new(cx: Context<States>, handler: BoxFuture<'static, Result<Outcome, McpError>>) -> Self {
+        Self { handler, cx: Some(cx) }
+    }
+
+    pub(super) fn boxed(self) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        if self.cx.is_none() { self.handler } else { Box::pin(self) }
+    }
+}
+
+/// Something that asks nothing, or whose questions are attended to further in.
+impl From<BoxFuture<'static, Result<Outcome, McpError>>> for Attended {
+    fn from(handler: BoxFuture<'static, Result<Outcome, McpError>>) -> Self {
+        Self { handler, cx: None }
+    }
+}
+
+impl Future for Attended {
+    type Output = Result<Outcome, McpError>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        if let Poll::Ready(outcome) = self.handler.as_mut().poll(task) {
+            return Poll::Ready(outcome);
+        }
+        let Some(cx) = &self.cx else { return Poll::Pending };
+        match cx.scope().questions.0.get() {
+            Some(ledger) if !lock(ledger).open.is_empty() => Poll::Ready(lock(ledger).conclude(cx)),
+            _ => Poll::Pending,
+        }
+    }
 }
 
 /// Where no middleware opens states, those of questions are opened here.

@@ -16,8 +16,9 @@ use super::context::{Context, Scope, States};
 use super::middleware::Next;
 use super::outcome::{Outcome, invalid_result};
 use super::principal::Principal;
+use super::questions::Attended;
 use super::registry::Running;
-use super::{input, lifecycle, questions};
+use super::{input, lifecycle};
 use crate::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use crate::error::McpError;
 
@@ -150,12 +151,12 @@ fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersio
 }
 
 /// Behind all middleware: gate, look-up, handler.
-pub(crate) fn innermost(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    if cx.request_id().is_some() { request(cx) } else { notification(cx) }
+pub(crate) fn innermost(cx: Context<States>) -> Attended {
+    if cx.request_id().is_some() { request(cx) } else { notification(cx).into() }
 }
 
 /// Gate, look-up and handler of a request.
-pub(crate) fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+pub(crate) fn request(cx: Context<States>) -> Attended {
     let method = Method::parse(cx.method());
     // Middleware may have made another request of it; the result is shaped for what was handled.
     *lock(&cx.scope().method) = method;
@@ -163,10 +164,14 @@ pub(crate) fn request(cx: Context<States>) -> BoxFuture<'static, Result<Outcome,
         Ok(entry) => {
             let may_ask =
                 cx.protocol_version().era() == Era::Envelope && method.is_some_and(Method::asks_for_input);
-            if may_ask { questions::attend(cx.clone(), entry.call(cx)) } else { entry.call(cx) }
+            if may_ask { Attended::new(cx.clone(), entry.call(cx)) } else { entry.call(cx).into() }
         }
-        Err(error) => Box::pin(std::future::ready(Err(error))),
+        Err(error) => refused(error).into(),
     }
+}
+
+fn refused(error: McpError) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    Box::pin(std::future::ready(Err(error)))
 }
 
 type Admitted = Arc<dyn super::handler::Entry>;

@@ -112,15 +112,15 @@ pub async fn serve_envelope(
     cx: CallContext,
     message: impl Into<Arc<Invocation>>,
     headers: Option<HeaderLookup<'_>>,
-    prepare: impl FnOnce(Connection) -> Connection,
+    caller: Caller,
 ) -> Result<Shaped, McpError> {
     static NOWHERE: LazyLock<Arc<dyn Outbound>> = LazyLock::new(|| Arc::new(NoChannel));
     let message = message.into();
-    let connection = prepare(envelope::open(&message, headers, Arc::clone(&NOWHERE))?);
+    let connection = envelope::open(&message, headers, Arc::clone(&NOWHERE), caller)?;
     if let Some(lookup) = headers {
         envelope::check_param_headers(running, &message, lookup)?;
     }
-    serve_one(running, Arc::new(connection), cx, message).await
+    serve_one(running, connection, cx, message).await
 }
 
 /// Serves one request on a connection that is born ready and ends with it.
@@ -132,7 +132,10 @@ pub async fn serve_one(
 ) -> Result<Shaped, McpError> {
     let closing = CloseOnDrop(running, Arc::clone(&connection));
     let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;
-    connection.close().await;
+    if connection.has_hooks() {
+        // Rare; boxed, so that every request need not have room for it.
+        Box::pin(connection.close()).await;
+    }
     drop(closing);
     answer
 }

@@ -1,7 +1,7 @@
 //! The library's own files in the place they expect, above the model checker's primitives.
 
 pub(crate) mod sync {
-    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     pub(crate) use shuttle::thread::{self, Thread};
     pub(crate) use shuttle::thread_local;

@@ -193,34 +193,6 @@ fn a_frame_is_not_left_behind_between_the_last_look_and_the_release() {
     shuttle::check_pct(race, 3 * SCHEDULES, 3);
 }
 
-/// Held handlers put the write off; the last one to start, or the last to answer, makes up for it.
-#[test]
-fn what_was_held_back_leaves_with_the_last_of_a_burst() {
-    check_random(
-        || {
-            let sink = Sink::new(usize::MAX);
-            let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
-            for _ in 0..3 {
-                outbox.hold();
-            }
-            let threads: Vec<_> = (0..3)
-                .map(|n| {
-                    let outbox = Arc::clone(&outbox);
-                    thread::spawn(move || {
-                        outbox.release();
-                        outbox.during(|| push(&outbox, &n.to_string()));
-                    })
-                })
-                .collect();
-            for thread in threads {
-                thread.join().unwrap();
-            }
-            assert_eq!(sink.lines().len(), 3);
-        },
-        SCHEDULES,
-    );
-}
-
 /// When the transport is full the writer task takes over, whoever found it full, and misses no wake-up.
 #[test]
 fn a_blocked_transport_is_taken_over_by_the_writer_task() {

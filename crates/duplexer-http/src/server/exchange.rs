@@ -133,15 +133,14 @@ enum Turn {
 }
 
 impl Exchange {
-    /// A request and the future that serves it.
+    /// A request and what serves it, which renders its outcome itself: one future holds less than one within another.
     pub(super) fn new(
         admitted: Admitted,
         outlet: Arc<Outlet>,
         failing: Failing,
-        serve: impl Future<Output = Result<Shaped, McpError>> + Send + 'static,
+        serve: impl FnOnce(Failing) -> BoxFuture<'static, Answer>,
     ) -> Self {
-        let rendering = failing.clone();
-        let work: BoxFuture<'static, Answer> = Box::pin(async move { rendering.render(serve.await) });
+        let work = serve(failing.clone());
         Self { work: Some(Contained::of(work)), outlet, admitted, failing }
     }
 

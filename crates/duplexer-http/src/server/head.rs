@@ -96,9 +96,14 @@ impl<'h> Head<'h> {
 }
 
 fn is_json(kind: Values<'_>) -> bool {
+    const JSON: &[u8] = b"application/json";
     let Values::One(kind) = kind else { return false };
+    // As nearly every client has it, before it is taken apart.
+    if kind == JSON {
+        return true;
+    }
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
-    kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    kind.trim_ascii().eq_ignore_ascii_case(JSON)
 }
 
 /// What a version header claims.

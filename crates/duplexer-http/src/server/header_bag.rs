@@ -7,7 +7,7 @@ use duplexer_types::headers::{self, Name, Values};
 use http::header::{HeaderMap, HeaderValue};
 
 /// The headers that say what a message is about; a second one may mean something else to somebody on the way.
-pub(super) const ROUTING: [Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
+const ROUTING: [Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
 
 pub(super) struct HeaderBag {
     all: HeaderMap,
@@ -40,6 +40,12 @@ impl HeaderBag {
             }
         }
         Self { all, routing }
+    }
+
+    /// Those of the routing headers that stand more than once.
+    pub(super) fn repeated(&self) -> impl Iterator<Item = Name> {
+        let found = ROUTING.into_iter().zip(&self.routing);
+        found.filter(|(_, found)| matches!(found, Found::Several)).map(|(name, _)| name)
     }
 
     pub(super) fn look_up(&self, name: &str) -> Values<'_> {

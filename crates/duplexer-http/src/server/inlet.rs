@@ -74,17 +74,21 @@ where
         if data.remaining() > limit - before.min(limit) {
             return Err(too_large());
         }
+        let data = data.copy_to_bytes(data.remaining());
         match first.take() {
-            None if all.is_empty() => first = Some(data.copy_to_bytes(data.remaining())),
+            None if all.is_empty() => first = Some(data),
             earlier => {
                 if let Some(earlier) = earlier {
-                    all.reserve(
-                        usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit) + earlier.len(),
-                    );
+                    let rest = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
+                    all.reserve(earlier.len() + data.len() + rest);
                     all.extend_from_slice(&earlier);
                 }
-                all.extend_from_slice(&data.copy_to_bytes(data.remaining()));
+                all.extend_from_slice(&data);
             }
+        }
+        // Most bodies know their length, and need not be asked whether there is more.
+        if body.is_end_stream() {
+            break;
         }
     }
     Ok(first.unwrap_or_else(|| all.freeze()))

@@ -188,8 +188,11 @@ impl Authority {
 
 /// A port in digits and nothing but digits.
 fn port(digits: &[u8]) -> Option<u16> {
-    let is_digits = digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(digits).ok().filter(|_| is_digits)?.parse().ok()
+    let add = |port: u16, digit: &u8| {
+        let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
+        port.checked_mul(10)?.checked_add(digit.into())
+    };
+    digits.iter().try_fold(0, add).filter(|_| !digits.is_empty())
 }
 
 impl Origin {

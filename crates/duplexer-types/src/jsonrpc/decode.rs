@@ -12,6 +12,7 @@ use serde::forward_to_deserialize_any;
 
 use super::Invocation;
 use super::scan::{self, Fault, Object, Scanner};
+use crate::json::text::TEXT;
 
 type Error = serde_json::Error;
 
@@ -150,6 +151,17 @@ impl<'de> Deserializer<'de> for Member<'de> {
         if self.0 == "null" { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        if name == TEXT {
+            return visitor.visit_borrowed_str(self.0);
+        }
+        serde_json::Deserializer::from_str(self.0).deserialize_newtype_struct(name, visitor)
+    }
+
     leave_to_serde_json! {
         deserialize_any() deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32()
         deserialize_i64() deserialize_i128() deserialize_u8() deserialize_u16() deserialize_u32()
@@ -157,7 +169,6 @@ impl<'de> Deserializer<'de> for Member<'de> {
         deserialize_bytes() deserialize_byte_buf() deserialize_unit() deserialize_seq() deserialize_map()
         deserialize_identifier()
         deserialize_unit_struct(name: &'static str)
-        deserialize_newtype_struct(name: &'static str)
         deserialize_tuple(len: usize)
         deserialize_tuple_struct(name: &'static str, len: usize)
         deserialize_struct(name: &'static str, fields: &'static [&'static str])

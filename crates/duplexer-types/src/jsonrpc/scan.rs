@@ -58,6 +58,12 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// The text from the next value on.
+    pub(crate) fn rest(&mut self) -> &'a str {
+        let start = self.position();
+        self.text.get(start..).unwrap_or_default()
+    }
+
     /// The text from `start` up to here.
     pub(crate) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()

@@ -246,7 +246,7 @@ struct InProcess(&'static [&'static str]);
 impl Inbound for InProcess {
     type Reply = Json;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Invocation) -> Result<Json, McpError> {
+    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<Json, McpError> {
         match Method::parse(call.method()) {
             Some(Method::ServerDiscover) => Ok(described(self.0).into()),
             Some(Method::Initialize) => Ok(welcome("2025-11-25").into()),
@@ -255,7 +255,7 @@ impl Inbound for InProcess {
         }
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Invocation) {}
+    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 }
 
 /// CLT-13: in-process the negotiation is the same, and so is the end.

@@ -54,7 +54,7 @@ pub(super) async fn request(
     let answered = async {
         let receiver = there.receiver().await.ok_or(CallError::Closed)?;
         let cx = CallContext::new(Some(id.id.clone()), Arc::clone(&there.context), Arc::clone(&call) as _);
-        let answer = handle(&*receiver, cx, invocation).await;
+        let answer = handle(&*receiver, cx, Arc::new(invocation)).await;
         answer.map_err(|failure| CallError::Peer(show(&there, &failure, &method)))
     };
     let answered = async {
@@ -82,7 +82,11 @@ pub(super) async fn request(
 }
 
 /// Runs a handler and contains its panics.
-async fn handle(receiver: &dyn Receive, cx: CallContext, call: Invocation) -> Result<ByteString, McpError> {
+async fn handle(
+    receiver: &dyn Receive,
+    cx: CallContext,
+    call: Arc<Invocation>,
+) -> Result<ByteString, McpError> {
     Contained::new(|| receiver.request(cx, call))?.await?
 }
 
@@ -122,7 +126,7 @@ pub(super) fn notify(here: Arc<Side>, there: Arc<Side>, method: &str, params: Op
         };
         let method = call.method().to_owned();
         let cx = CallContext::new(None, Arc::clone(&there.context), Arc::new(channel));
-        let handled = async { Contained::new(|| receiver.notification(cx, call))?.await };
+        let handled = async { Contained::new(|| receiver.notification(cx, Arc::new(call)))?.await };
         if let Err(failure) = handled.await {
             // Nobody is answered, but the failure is logged as any other.
             let _ = failure.to_wire(&method);

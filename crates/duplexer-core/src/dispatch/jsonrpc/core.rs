@@ -9,6 +9,7 @@ use duplexer_types::jsonrpc::{Body, RequestId};
 use tokio::sync::Notify;
 
 use super::pulse::Pulse;
+use super::runner::Crew;
 use super::{DispatchOptions, FailureMode};
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::correlator::{InFlight, Outstanding, Ticket};
@@ -31,6 +32,8 @@ pub(super) struct Core {
     pub(super) cut: Cancellation,
     pub(super) stop: Stop,
     pub(super) pulse: Pulse,
+    /// Raised by the watchdog: handlers take long, and others should not wait for them.
+    pub(super) slow: Notify,
 }
 
 /// Everything that changes, behind one lock.
@@ -39,10 +42,7 @@ pub(super) struct Table {
     pub(super) ours: Outstanding<Waiter>,
     pub(super) theirs: InFlight<Arc<Call>>,
     pub(super) load: Load,
-    /// Requests that have a handler's place and wait for a runner.
-    pub(super) ready: VecDeque<Accepted>,
-    /// Runners on their way to the first request they find ready.
-    pub(super) spare_runners: usize,
+    pub(super) crew: Crew,
     /// Requests that wait for a handler's place.
     pub(super) parked: VecDeque<Accepted>,
     pub(super) failure: Option<McpError>,
@@ -66,11 +66,17 @@ pub(super) struct Load {
     pub(super) dropped: u64,
 }
 
+/// A message of the peer for a runner.
+pub(super) enum Job {
+    Request(Accepted),
+    Notification(CallContext, Arc<Invocation>),
+}
+
 /// A request of the peer that has been taken in.
 pub(super) struct Accepted {
     pub(super) call: Arc<Call>,
     pub(super) cx: CallContext,
-    pub(super) invocation: Invocation,
+    pub(super) invocation: Arc<Invocation>,
     pub(super) unanswered: Option<Unanswered>,
 }
 
@@ -83,8 +89,7 @@ impl Core {
                 ours: Outstanding::new(),
                 theirs: InFlight::new(),
                 load: Load::default(),
-                ready: VecDeque::new(),
-                spare_runners: 0,
+                crew: Crew::default(),
                 parked: VecDeque::new(),
                 failure: None,
             }),
@@ -94,6 +99,7 @@ impl Core {
             cut: Cancellation::new(),
             stop: Stop::default(),
             pulse: Pulse::default(),
+            slow: Notify::new(),
         }
     }
 

@@ -80,7 +80,9 @@ impl Core {
         let mut table = lock(&self.table);
         table.phase = Phase::Closed;
         let waiting = table.ours.drain();
+        let seat = table.crew.close_seat();
         drop(table);
+        drop(seat);
         for waiter in waiting {
             waiter.settle(Err(CallError::Closed));
         }

@@ -1,4 +1,4 @@
-//! One request of the peer from its start to its answer, isolated from all others.
+//! One message of the peer from its start to its end, a request to its answer, isolated from all others.
 
 use std::cell::Cell;
 use std::pin::{Pin, pin};
@@ -9,9 +9,9 @@ use duplexer_types::jsonrpc::{self, Body};
 
 use super::CancelMode;
 use super::Connection;
-use super::core::{Accepted, Call, Core};
+use super::core::{Accepted, Call, Core, Job};
+use super::runner::Ended;
 use crate::dispatch::contain::contain;
-use crate::dispatch::invocation::MethodName;
 use crate::dispatch::outbox::{Admission, Offer};
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
@@ -25,36 +25,48 @@ enum Run<T> {
 }
 
 impl<I: Inbound> Connection<I> {
-    /// Runs one accepted request to its end.
-    pub(super) async fn handle(self: &Arc<Self>, accepted: Accepted) {
+    /// Handles one message to its end.
+    pub(super) async fn handle(self: &Arc<Self>, job: Job) -> Ended {
+        match job {
+            Job::Request(accepted) => {
+                let lane = accepted.call.lane;
+                self.answer_request(accepted).await;
+                Ended::Request(lane)
+            }
+            Job::Notification(cx, call) => {
+                // They are rare beside requests, whose futures need not have room for them.
+                Box::pin(self.heed_notification(cx, call)).await;
+                Ended::Notification
+            }
+        }
+    }
+
+    async fn answer_request(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, invocation, unanswered } = accepted;
-        self.core.outbox.release();
-        let method = MethodName::of(invocation.method());
         let outcome = if call.cancellation.is_raised() {
             None
         } else {
-            let handler = async { Arc::clone(&self.inbound).request(cx, invocation).await };
+            let handler = async { Arc::clone(&self.inbound).request(cx, Arc::clone(&invocation)).await };
             match self.supervise(Some(&call), handler).await {
                 Run::Returned(outcome) => Some(outcome),
                 Run::Panicked(error) => Some(Err(error)),
                 Run::Interrupted => None,
             }
         };
-        self.core.conclude(&call, outcome, method.as_str(), unanswered).await;
+        if let Some(frame) = self.core.conclude(&call, outcome, invocation.method(), unanswered) {
+            // The peer reads slowly: this task keeps its place until the answer has one in the queue.
+            self.suspend();
+            Box::pin(self.core.outbox.send(&frame, None)).await;
+            self.resume();
+        }
     }
 
-    /// Runs a notification's handler as a task of this connection.
-    pub(super) fn spawn_notification(self: &Arc<Self>, cx: CallContext, call: Invocation) {
-        let connection = Arc::clone(self);
-        self.tasks.spawn(async move {
-            let method = call.method().to_owned();
-            let handler = async { Arc::clone(&connection.inbound).notification(cx, call).await };
-            if let Run::Panicked(error) = connection.supervise(None, handler).await {
-                error.to_wire(&method);
-                connection.core.raise(error);
-            }
-            lock(&connection.core.table).load.notifications -= 1;
-        });
+    async fn heed_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+        let handler = async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
+        if let Run::Panicked(error) = self.supervise(None, handler).await {
+            error.to_wire(call.method());
+            self.core.raise(error);
+        }
     }
 
     /// Polls a handler, contains its panics, and drops it when it is interrupted.
@@ -64,18 +76,20 @@ impl<I: Inbound> Connection<I> {
         // Most handlers end when they are first polled and need none of it.
         let mut interrupted = None;
         let run = std::future::poll_fn(|cx| {
-            core.outbox.during(|| match poll_contained(core, handler.as_mut(), cx) {
-                Poll::Ready(run) => Poll::Ready(run),
-                Poll::Pending => {
-                    let interrupted = interrupted.get_or_insert_with(|| {
-                        self.suspend();
-                        Box::pin(interruption(core, call))
-                    });
-                    interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
-                }
-            })
+            if let Poll::Ready(run) = core.outbox.during(|| poll_contained(core, handler.as_mut(), cx)) {
+                return Poll::Ready(run);
+            }
+            core.outbox.flush();
+            let interrupted = interrupted.get_or_insert_with(|| {
+                self.suspend();
+                Box::pin(interruption(core, call))
+            });
+            interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
         })
         .await;
+        if interrupted.is_some() {
+            self.resume();
+        }
         match contain(|| handler.set(None)) {
             Ok(()) => run,
             Err(failure) => {
@@ -87,18 +101,18 @@ impl<I: Inbound> Connection<I> {
 }
 
 impl Core {
-    /// The handler has ended: answers, unless the peer has called the request off.
-    async fn conclude<B: Body>(
+    /// The handler has ended: answers, unless the peer has called the request off. Gives back an answer there is no room for.
+    fn conclude<B: Body>(
         &self,
         call: &Call,
         outcome: Option<Result<B, McpError>>,
         method: &str,
         unanswered: Option<Unanswered>,
-    ) {
+    ) -> Option<Vec<u8>> {
         call.end();
         let owed = lock(&self.table).theirs.finish(&call.id, call.ticket).is_some();
         match outcome {
-            Some(outcome) if owed => self.answer(call, outcome, method).await,
+            Some(outcome) if owed => self.answer(call, outcome, method),
             outcome => {
                 // What was to be the answer is the author's, and so is what happens when it is dropped.
                 let dropped = contain(|| drop(outcome));
@@ -107,11 +121,12 @@ impl Core {
                 if let Err(failure) = dropped.and(hooked.map(drop)) {
                     tracing::error!(method, %failure, "the end of a request without an answer panicked");
                 }
+                None
             }
         }
     }
 
-    async fn answer<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) {
+    fn answer<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
         let (frame, failure) = with_scratch(|frame| {
             let failure = write_answer(frame, call, outcome, method);
             match self.outbox.offer(frame, None, Admission::Ordinary) {
@@ -119,17 +134,11 @@ impl Core {
                 Offer::Taken(_) | Offer::Closed => (None, failure),
             }
         });
-        match frame {
-            // The peer reads slowly: this task keeps its place until the answer has one in the queue.
-            Some(frame) => {
-                Box::pin(self.outbox.send(&frame, None)).await;
-                self.outbox.nudge();
-            }
-            None => self.outbox.flush_if_idle(),
-        }
+        self.outbox.flush_if_much();
         if let Some(failure) = failure {
             let _ = contain(|| self.raise(failure));
         }
+        frame
     }
 }
 

@@ -1,5 +1,5 @@
-//! The read loop: takes frames in, in wire order. It never waits for a handler or for the writer, except for
-//! an inline method, and when the peer is to feel that there is no room.
+//! Reading: takes frames in, in wire order, until there is one to handle. Whoever reads waits for no handler and not for
+//! the writer, except for an inline method, and when the peer is to feel that there is no room.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use std::task::Poll;
 use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Connection;
-use super::core::{Accepted, Call, Standalone};
+use super::core::{Accepted, Call, Job, Standalone};
 use crate::dispatch::contain::contain;
 use crate::dispatch::invocation::Parts;
 use crate::dispatch::outbox::Admission;
@@ -27,9 +28,20 @@ use crate::transport::{
 /// each other's errors would never end.
 const NAMELESS_ANSWERS: u32 = 8;
 
-/// What the loop has to do before it reads on.
+/// What is read from, and how things stand there. One runner at a time has it.
+pub(super) struct Intake {
+    frames: Box<dyn FrameReader>,
+    /// Answers without an id since the last frame.
+    nameless: u32,
+    /// Told how reading has ended.
+    ended: oneshot::Sender<Result<(), TransportError>>,
+}
+
+/// What the reader has to do before it reads on.
 enum Next {
     ReadOn,
+    /// Handle this.
+    Run(Job),
     /// Say this first.
     Owe(Vec<u8>),
     /// Let this handler end first.
@@ -65,51 +77,81 @@ impl Read {
     }
 }
 
-/// What the loop woke up for.
+impl Intake {
+    pub(super) fn new(
+        frames: Box<dyn FrameReader>,
+        ended: oneshot::Sender<Result<(), TransportError>>,
+    ) -> Self {
+        Self { frames, nameless: 0, ended }
+    }
+
+    fn end(self, how: Result<(), TransportError>) {
+        // Nobody hears it if the whole connection ends at this moment.
+        let _ = self.ended.send(how);
+    }
+}
+
+/// What the reader woke up for.
 enum Woken {
     Frame(Option<Result<Incoming, TransportError>>),
-    Stopped,
+    Closing,
 }
 
 impl<I: Inbound> Connection<I> {
-    pub(super) async fn read(
-        self: &Arc<Self>,
-        mut reader: Box<dyn FrameReader>,
-    ) -> Result<(), TransportError> {
-        let mut nameless = 0;
-        let mut stopped = pin!(self.core.stop.beyond(0));
+    /// Reads until there is something to handle, and leaves the seat; or until there is nothing more to read.
+    pub(super) async fn read(self: &Arc<Self>, mut intake: Intake) -> Option<Job> {
         loop {
-            let woken = std::future::poll_fn(|cx| match reader.poll_next(cx) {
-                Poll::Ready(frame) => Poll::Ready(Woken::Frame(frame)),
-                Poll::Pending => {
-                    self.core.outbox.flush_if_idle();
-                    stopped.as_mut().poll(cx).map(|()| Woken::Stopped)
+            let nameless = &mut intake.nameless;
+            let next = match self.next_frame(&mut *intake.frames).await {
+                Woken::Closing | Woken::Frame(None) => {
+                    intake.end(Ok(()));
+                    return None;
                 }
-            })
-            .await;
-            let next = match woken {
-                Woken::Stopped | Woken::Frame(None) => return Ok(()),
-                Woken::Frame(Some(Err(error))) => return Err(error),
-                Woken::Frame(Some(Ok(Incoming::Message(message)))) => self.message(message, &mut nameless),
+                Woken::Frame(Some(Err(error))) => {
+                    intake.end(Err(error));
+                    return None;
+                }
+                Woken::Frame(Some(Ok(Incoming::Message(message)))) => self.message(message, nameless),
                 Woken::Frame(Some(Ok(Incoming::Unreadable(reason)))) => {
                     self.core.observe(None, &reason);
-                    reject(&Malformed::NotJson, &mut nameless)
+                    reject(&Malformed::NotJson, nameless)
                 }
             };
-            if matches!(next, Next::ReadOn) {
-                continue;
-            }
-            tokio::select! {
-                biased;
-                () = self.carry_out(next, &mut nameless) => {}
-                () = stopped.as_mut() => return Ok(()),
+            match next {
+                Next::ReadOn => {}
+                Next::Run(job) => {
+                    self.leave_seat(intake);
+                    return Some(job);
+                }
+                next => tokio::select! {
+                    biased;
+                    () = self.carry_out(next, nameless) => {}
+                    () = self.core.closing.raised() => {
+                        intake.end(Ok(()));
+                        return None;
+                    }
+                },
             }
         }
+    }
+
+    /// The next frame. While there is none, nothing that is queued is held back.
+    async fn next_frame(&self, frames: &mut dyn FrameReader) -> Woken {
+        let mut closing = pin!(self.core.closing.raised());
+        std::future::poll_fn(|cx| match frames.poll_next(cx) {
+            Poll::Ready(frame) => Poll::Ready(Woken::Frame(frame)),
+            Poll::Pending => {
+                self.core.outbox.flush();
+                closing.as_mut().poll(cx).map(|()| Woken::Closing)
+            }
+        })
+        .await
     }
 
     async fn carry_out(self: &Arc<Self>, next: Next, nameless: &mut u32) {
         match next {
             Next::ReadOn | Next::WaitForRoom => {}
+            Next::Run(job) => self.make_ready(job),
             Next::Owe(frame) => {
                 self.core.outbox.admit(&frame, None, Admission::Control).await;
             }
@@ -155,7 +197,7 @@ impl<I: Inbound> Connection<I> {
             }
             Read::Notification(parts) => {
                 *nameless = 0;
-                self.notification(Invocation::from_frame(text, parts), context);
+                return self.notification(Invocation::from_frame(text, parts), context);
             }
             Read::Answer(id, answer) => {
                 *nameless = 0;
@@ -243,30 +285,27 @@ impl<I: Inbound> Connection<I> {
             return owe(Some(&id), &ErrorObject::id_in_flight(&id));
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
-        let accepted = Accepted { call, cx, invocation, unanswered };
+        let accepted = Accepted { call, cx, invocation: Arc::new(invocation), unanswered };
         match table.admit(accepted, &self.core) {
             Some(accepted) if lane == Lane::Inline => {
                 drop(table);
                 Next::Await(self.start_inline(accepted))
             }
-            Some(accepted) => {
-                self.start(table, accepted);
-                Next::ReadOn
-            }
+            Some(accepted) => Next::Run(Job::Request(accepted)),
             None => Next::WaitForRoom,
         }
     }
 
-    fn notification(self: &Arc<Self>, call: Invocation, context: Option<Arc<TransportContext>>) {
+    fn notification(&self, call: Invocation, context: Option<Arc<TransportContext>>) -> Next {
         match call.method() {
             signals::CANCELLED => self.core.cancel(call.params()),
             signals::PROGRESS => self.core.progress(call.params()),
             _ => {}
         }
         if matches!(contain(|| self.inbound.intercept(&call)), Ok(Intercept::Consume)) {
-            return;
+            return Next::ReadOn;
         }
-        let Some(transport) = context else { return };
+        let Some(transport) = context else { return Next::ReadOn };
         let mut table = lock(&self.core.table);
         if table.load.notifications >= self.core.options.limits.notifications {
             table.load.dropped += 1;
@@ -274,13 +313,14 @@ impl<I: Inbound> Connection<I> {
             if table.load.dropped.is_power_of_two() {
                 tracing::warn!(dropped = table.load.dropped, "too many notifications are being handled");
             }
-            return;
+            return Next::ReadOn;
         }
         table.load.notifications += 1;
         drop(table);
         let back_channel = transport.back_channel;
         let channel = Standalone { core: Arc::clone(&self.core), back_channel, never: Cancellation::new() };
-        self.spawn_notification(CallContext::new(None, transport, Arc::new(channel)), call);
+        let cx = CallContext::new(None, transport, Arc::new(channel));
+        Next::Run(Job::Notification(cx, Arc::new(call)))
     }
 }
 

@@ -1,9 +1,9 @@
-//! Keeps the connection alive while a handler computes without awaiting.
+//! Keeps the connection going while handlers compute without awaiting.
 //!
-//! A runtime thread that is busy in a handler may be the one that would have waited for input, and none of the
-//! others knows. This thread notices that a poll does not end and wakes the connection's own task, which
-//! makes another thread of the runtime run it, write what is queued, and wait for input. It ticks only while
-//! handlers are being polled and costs no wake-up per request.
+//! A runner that is busy in a handler is the one that would have read on, and its thread may be the one that would
+//! have waited for input. This thread notices that polls take long and wakes the connection's own task, which
+//! makes another thread of the runtime run it, write what is queued, and provide another runner. It ticks only
+//! while handlers are being polled and costs no wake-up per request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,9 +14,11 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::core::Core;
 
-const TICK: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(2);
 /// After this many ticks without a poll in progress the thread sleeps until there is one.
-const IDLE_TICKS: u32 = 20;
+const IDLE_TICKS: u32 = 10;
+/// When fewer polls end within a tick, what is waiting is worth another thread's while.
+const QUICK_POLLS: u64 = 20;
 
 /// Owns the thread: it ends when this is dropped.
 pub(super) struct Watchdog {
@@ -58,13 +60,13 @@ fn watch(core: &Weak<Core>, stopped: &AtomicBool) {
     if let Some(core) = watched() {
         core.pulse.watched_by_this_thread();
     }
-    let mut last = (0, 0);
+    let mut before = 0;
     let mut idle = 0;
     loop {
         thread::park_timeout(TICK);
         let Some(core) = watched() else { return };
-        let now = core.pulse.counts();
-        if now.0 == now.1 {
+        let (started, ended) = core.pulse.counts();
+        if started == ended {
             idle += 1;
             if idle >= IDLE_TICKS {
                 core.pulse.sleep_until_there_is_a_poll();
@@ -72,10 +74,10 @@ fn watch(core: &Weak<Core>, stopped: &AtomicBool) {
             }
         } else {
             idle = 0;
-            if now == last {
-                core.outbox.wake_writer();
+            if ended - before < QUICK_POLLS {
+                core.slow.notify_one();
             }
         }
-        last = now;
+        before = ended;
     }
 }

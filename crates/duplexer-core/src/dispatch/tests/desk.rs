@@ -119,16 +119,16 @@ impl Desk {
 impl Inbound for Desk {
     type Reply = Reply;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Reply, McpError> {
+    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Reply, McpError> {
         match self.requests.get(call.method()) {
-            Some(handler) => handler(cx, call).await,
+            Some(handler) => handler(cx, Arc::unwrap_or_clone(call)).await,
             None => Err(duplexer_types::error::ErrorObject::method_not_found(call.method()).into()),
         }
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Invocation) {
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
         if let Some(handler) = &self.notification {
-            handler(cx, call).await;
+            handler(cx, Arc::unwrap_or_clone(call)).await;
         }
     }
 

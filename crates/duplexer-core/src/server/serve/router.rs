@@ -1,5 +1,6 @@
 //! What sits above the dispatcher of a stream: it decides the era with the first request, and keeps to it.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -92,18 +93,11 @@ impl EraRouter {
         caller
     }
 
-    async fn serve(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
-        let decided = self.decide(&call);
-        self.replay(&cx).await;
-        match decided {
-            Decided::Handshake(runner) => {
-                refuse_envelope(&call)?;
-                match sender(&cx.transport) {
-                    None => runner.request(cx, call).await,
-                    sender => runner.clone().on_behalf_of(sender).request(cx, call).await,
-                }
-            }
-            Decided::Envelope(way) => self.envelope(way, cx, call).await,
+    /// The runner for a message on a connection of the handshake era.
+    fn runner<'a>(runner: &'a ServerRunner, transport: &TransportContext) -> Cow<'a, ServerRunner> {
+        match sender(transport) {
+            None => Cow::Borrowed(runner),
+            sender => Cow::Owned(runner.clone().on_behalf_of(sender)),
         }
     }
 
@@ -111,26 +105,29 @@ impl EraRouter {
     ///
     /// Their ends are not waited for: one may ask the client something, which then waits for us.
     async fn replay(self: &Arc<Self>, cx: &CallContext) {
-        self.replayed
-            .get_or_init(|| async {
-                while let Some(notification) = self.next_early() {
-                    let cx = CallContext::new(None, Arc::clone(&cx.transport), Arc::clone(&cx.channel));
-                    let mut told =
-                        Box::pin(contained(Box::pin(Arc::clone(self).tell_early(cx, notification))));
-                    let polled = poll_fn(|cx| Poll::Ready(told.as_mut().poll(cx))).await;
-                    if polled.is_pending() {
-                        self.running.finish_later(told);
-                    }
+        if self.replayed.initialized() {
+            return;
+        }
+        let replaying = self.replayed.get_or_init(|| async {
+            while let Some(notification) = self.next_early() {
+                let cx = CallContext::new(None, Arc::clone(&cx.transport), Arc::clone(&cx.channel));
+                let mut told =
+                    Box::pin(contained(Box::pin(Arc::clone(self).tell_early(cx, Arc::new(notification)))));
+                let polled = poll_fn(|cx| Poll::Ready(told.as_mut().poll(cx))).await;
+                if polled.is_pending() {
+                    self.running.finish_later(told);
                 }
-            })
-            .await;
+            }
+        });
+        // Once per connection; boxed, so that every request need not have room for it.
+        Box::pin(replaying).await;
     }
 
     fn next_early(&self) -> Option<Invocation> {
         lock(&self.early).pop_front()
     }
 
-    async fn tell_early(self: Arc<Self>, cx: CallContext, call: Invocation) {
+    async fn tell_early(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
         let channel = Arc::clone(&cx.channel);
         tokio::select! {
             biased;
@@ -139,18 +136,17 @@ impl EraRouter {
         }
     }
 
-    async fn envelope(
+    /// The connection of one request, whose context then has no way back.
+    fn envelope(
         &self,
         way: &Arc<dyn Outbound>,
-        mut cx: CallContext,
-        call: Invocation,
-    ) -> Result<Shaped, McpError> {
-        refuse_handshake(&call)?;
-        let call = Arc::new(call);
-        let connection =
-            envelope::open(&call, None, Arc::clone(way))?.with_caller(self.caller(&cx.transport));
+        cx: &mut CallContext,
+        call: &Arc<Invocation>,
+    ) -> Result<Arc<Connection>, McpError> {
+        refuse_handshake(call)?;
+        let connection = envelope::open(call, None, Arc::clone(way), self.caller(&cx.transport))?;
         cx.transport = self.one_way(&cx.transport);
-        serve_one(&self.running, Arc::new(connection), cx, call).await
+        Ok(connection)
     }
 
     /// In the envelope era the client is asked nothing while it waits, and contexts say so.
@@ -167,13 +163,13 @@ impl EraRouter {
         closed
     }
 
-    async fn tell(&self, mut cx: CallContext, call: Invocation) {
+    async fn tell(&self, mut cx: CallContext, call: Arc<Invocation>) {
         match self.era.get() {
             None => {}
-            Some(Decided::Handshake(runner)) => match sender(&cx.transport) {
-                None => runner.notification(cx, call).await,
-                sender => runner.clone().on_behalf_of(sender).notification(cx, call).await,
-            },
+            Some(Decided::Handshake(runner)) => {
+                let runner = Self::runner(runner, &cx.transport);
+                runner.notification(cx, call).await;
+            }
             Some(Decided::Envelope(way)) => {
                 // A notification has no envelope: it is nobody's in particular, in the newest revision.
                 let version = ProtocolVersion::LATEST_ENVELOPE;
@@ -246,11 +242,27 @@ impl std::fmt::Debug for EraRouter {
 impl Inbound for EraRouter {
     type Reply = Shaped;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
-        self.serve(cx, call).await
+    async fn request(
+        self: Arc<Self>,
+        mut cx: CallContext,
+        call: Arc<Invocation>,
+    ) -> Result<Shaped, McpError> {
+        let decided = self.decide(&call);
+        self.replay(&cx).await;
+        match decided {
+            Decided::Handshake(runner) => {
+                refuse_envelope(&call)?;
+                let handling = Self::runner(runner, &cx.transport).request(cx, call);
+                handling.await
+            }
+            Decided::Envelope(way) => {
+                let connection = self.envelope(way, &mut cx, &call)?;
+                serve_one(&self.running, connection, cx, call).await
+            }
+        }
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Invocation) {
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
         self.replay(&cx).await;
         self.tell(cx, call).await;
     }
@@ -299,11 +311,11 @@ impl HandshakeInbound {
 impl Inbound for HandshakeInbound {
     type Reply = Shaped;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Invocation) -> Result<Shaped, McpError> {
+    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Shaped, McpError> {
         self.0.request(cx, call).await
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Invocation) {
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
         self.0.notification(cx, call).await;
     }
 

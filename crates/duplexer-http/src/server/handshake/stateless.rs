@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Contained, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CallContext, Contained, Invocation};
 use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
@@ -64,7 +64,9 @@ fn request(visit: Visit, id: RequestId, call: Invocation, form: Form) -> Exchang
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
     let call = Arc::new(call);
     let failing = Failing { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
-    let serve = async move { serve_one(&running, connection, cx, call).await };
+    let serve = |rendering: Failing| -> BoxFuture<'static, Answer> {
+        Box::pin(async move { rendering.render(serve_one(&running, connection, cx, call).await) })
+    };
     Exchange::new(admitted, outlet, failing, serve)
 }
 

@@ -69,19 +69,35 @@ async fn an_interrupted_request_is_dropped_and_never_answered() {
     wire.hear_nothing_else().await;
 }
 
-/// A request that is called off before its handler has started never starts.
+/// A request that is called off while it waits for its turn never starts.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_called_off_at_once_is_not_even_started() {
+async fn a_request_that_is_called_off_before_its_turn_is_not_even_started() {
     for cancel in [CancelMode::Interrupt, CancelMode::Signal] {
-        let started = Arc::new(Notify::new());
-        let told = Arc::clone(&started);
-        let desk = Desk::new().on("start", move |_, _| {
-            told.notify_one();
-            async { Ok(Reply::of(&json!({}))) }
-        });
-        let mut wire = Wire::with(desk, mode(cancel)).await;
-        wire.ask(&json!(1), "start").await;
-        wire.cancel(&json!(1)).await;
+        let (started, done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (told, end) = (Arc::clone(&started), Arc::clone(&done));
+        let desk = Desk::new()
+            .on("start", move |_, _| {
+                told.notify_one();
+                async { Ok(Reply::of(&json!({}))) }
+            })
+            .on("work", move |_, _| {
+                let end = Arc::clone(&end);
+                async move {
+                    end.notified().await;
+                    Ok(Reply::of(&json!({})))
+                }
+            });
+        let mut options = mode(cancel);
+        options.limits.running = 1;
+        let mut wire = Wire::with(desk, options).await;
+        wire.ask(&json!(1), "work").await;
+        wire.ask(&json!(2), "start").await;
+        wire.cancel(&json!(2)).await;
+        // Its answer shows that everything before it has been read.
+        wire.say("junk").await;
+        assert_eq!(wire.hear().await["error"]["code"], -32700);
+        done.notify_one();
+        assert_eq!(wire.hear().await["id"], 1);
         wire.hear_nothing_else().await;
         assert!(tokio::time::timeout(Duration::from_secs(1), started.notified()).await.is_err());
     }

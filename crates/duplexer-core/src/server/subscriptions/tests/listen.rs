@@ -13,7 +13,7 @@ use crate::dispatch::{
     CallContext, Cancellation, Channel, Invocation, Outbound, OutboundRequest, Sending, lock,
 };
 use crate::error::CallError;
-use crate::server::serve_envelope;
+use crate::server::{Caller, serve_envelope};
 use crate::transport::{RequestStream, TransportContext};
 
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -93,7 +93,7 @@ async fn whoever_is_acknowledged_misses_nothing() {
     let message = Invocation::new("subscriptions/listen", Some(params.into()));
     let transport = Arc::new(TransportContext::stream("test"));
     let cx = CallContext::new(Some(1_i64.into()), transport, Arc::clone(&way) as _);
-    let served = serve_envelope(&running, cx, message, None, |connection| connection);
+    let served = serve_envelope(&running, cx, message, None, Caller::default());
     timeout(PATIENCE, served).await.expect("it listens in vain").unwrap();
     let expected = ["subscriptions/acknowledged", "prompts/list_changed", "tools/list_changed", "cancelled"];
     assert_eq!(*lock(&way.told), expected.map(|name| format!("notifications/{name}")));
