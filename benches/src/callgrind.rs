@@ -1,24 +1,35 @@
 //! Counts instructions with valgrind.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-/// Instructions of one call by a program that takes the number of calls as its last argument; `None` without valgrind.
-///
-/// Two runs of different lengths, so that what start-up costs cancels out.
-pub fn instructions(program: &str, arguments: &[&str]) -> Option<u64> {
-    let (few, many) = (1_000, 3_000);
-    let total = |calls: u64| total(program, arguments, calls);
-    Some((total(many)? - total(few)?) / (many - few))
+/// Calls of the shorter of two runs, enough to fill what is kept from call to call.
+const FEW: u64 = 50;
+
+/// Whether there is a valgrind here.
+pub fn is_installed() -> bool {
+    let quiet =
+        Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    quiet.is_ok_and(|status| status.success())
 }
 
-fn total(program: &str, arguments: &[&str], calls: u64) -> Option<u64> {
+/// Instructions of one call by a program that takes a case and the number of calls; `None` if they cannot be counted.
+///
+/// Two runs that differ by `calls`, so that what start-up costs cancels out.
+pub fn instructions(program: &Path, case: &str, calls: u64) -> Option<u64> {
+    let total = |calls: u64| total(program, case, calls);
+    Some(total(FEW + calls)?.checked_sub(total(FEW)?)? / calls)
+}
+
+fn total(program: &Path, case: &str, calls: u64) -> Option<u64> {
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program])
-        .args(arguments)
-        .arg(calls.to_string())
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args([case, &calls.to_string()])
         .output()
         .ok()?;
     let report = String::from_utf8_lossy(&output.stderr);
     let line = report.lines().find(|line| line.contains("Collected :"))?;
-    line.rsplit(' ').next()?.parse().ok()
+    let counted = line.rsplit(' ').next()?.parse().ok()?;
+    output.status.success().then_some(counted)
 }

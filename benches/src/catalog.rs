@@ -7,14 +7,6 @@ use serde::Deserialize;
 
 use crate::kernel::Kernel;
 
-/// What is measured: the name of a case, what is asked for, and of how many tools.
-pub const CASES: [(&str, Ask, usize); 4] = [
-    ("call-10", Ask::Call, 10),
-    ("call-1000", Ask::Call, 1000),
-    ("list-1", Ask::List, 1),
-    ("list-50", Ask::List, 50),
-];
-
 /// What is asked of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
@@ -22,12 +14,6 @@ pub enum Ask {
     Call,
     /// All are listed.
     List,
-}
-
-/// The kernel of a case, by its name, in the newest revision.
-pub fn kernel(name: &str) -> Option<Kernel> {
-    let (_, ask, tools) = *CASES.iter().find(|(case, ..)| *case == name)?;
-    asked(&server(tools)?, ProtocolVersion::LATEST_ENVELOPE, ask)
 }
 
 /// The kernel that is asked this of a server, in a revision.

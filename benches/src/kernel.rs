@@ -20,21 +20,9 @@ use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use duplexer_types::version::{Era, ProtocolVersion};
 
-/// What is measured: the name of a case, the revision, and how many middlewares there are.
-pub const CASES: [(&str, ProtocolVersion, usize); 4] = [
-    ("envelope", ProtocolVersion::LATEST_ENVELOPE, 0),
-    ("envelope-5", ProtocolVersion::LATEST_ENVELOPE, 5),
-    ("handshake", ProtocolVersion::LATEST_HANDSHAKE, 0),
-    ("handshake-5", ProtocolVersion::LATEST_HANDSHAKE, 5),
-];
+use crate::message::META;
 
 const ARGUMENTS: &str = r#""name":"echo","arguments":{"text":"The quick brown fox jumps over the lazy dog"}"#;
-
-const ENVELOPE: &str = concat!(
-    r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
-    r#""io.modelcontextprotocol/clientInfo":{"name":"bench-client","version":"1.0.0"},"#,
-    r#""io.modelcontextprotocol/clientCapabilities":{}}"#,
-);
 
 /// A server to be called in this thread.
 #[derive(Debug)]
@@ -47,17 +35,18 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of a case, by its name.
-    pub fn of(name: &str) -> Option<Self> {
-        let (_, version, middlewares) = *CASES.iter().find(|(case, ..)| *case == name)?;
+    /// An echo behind so many middlewares, at the level of the registry.
+    pub fn echo(version: ProtocolVersion, middlewares: usize) -> Option<Self> {
         Self::new(&server(middlewares)?, version, "tools/call", ARGUMENTS)
     }
 
     /// A server that is asked the same again and again. `params` are the members of an object, without `_meta`.
     pub fn new(server: &Server, version: ProtocolVersion, method: &str, params: &str) -> Option<Self> {
-        let meta = if version.era() == Era::Envelope { ENVELOPE } else { "" };
-        let comma = if params.is_empty() || meta.is_empty() { "" } else { "," };
-        let params = format!("{{{params}{comma}{meta}}}");
+        let comma = if params.is_empty() { "" } else { "," };
+        let params = match version.era() {
+            Era::Envelope => format!(r#"{{{params}{comma}"_meta":{{{META}}}}}"#),
+            Era::Handshake => format!("{{{params}}}"),
+        };
         Some(Self {
             running: now(server.start())?.ok()?,
             connection: Arc::new(Connection::ready(version, ClientFacts::UNKNOWN)),

@@ -1,14 +1,25 @@
-//! One small `tools/call` of the envelope era: read, its arguments decoded, a text result written.
+//! What a request costs: [`cases`] are measured call by call and held to recorded [`figures`]; [`load`] puts
+//! whole servers under load beside a [`floor`].
 //!
-//! [`ours`] goes the way of the library; [`baseline`] is what plain `serde_json` types would do that read
-//! the same fields and write the same bytes. Both keep nothing between calls but the output buffer.
+//! The smallest case is one `tools/call` of the envelope era: read, its arguments decoded, a text result written. [`ours`]
+//! goes the way of the library; [`baseline`] is what plain `serde_json` types would do that read the same fields and
+//! write the same bytes. Both keep nothing between calls but the output buffer.
 
 pub mod allocations;
 mod baseline;
 pub mod callgrind;
+pub mod cases;
 pub mod catalog;
+pub mod figures;
+pub mod floor;
+pub mod http_call;
 pub mod kernel;
+pub mod load;
+pub mod message;
 mod ours;
+pub mod server;
+pub mod stream_call;
+pub mod text;
 #[cfg(feature = "tokens")]
 pub mod tokens;
 
@@ -36,6 +47,3 @@ pub const SERVER_INFO: &str = r#"{"name":"bench-server","version":"1.0.0"}"#;
 
 /// One way to answer a frame: `None` if it could not.
 pub type Way = fn(frame: &str, out: &mut Vec<u8>) -> Option<()>;
-
-/// Both ways under their names.
-pub const WAYS: [(&str, Way); 2] = [("ours", ours), ("baseline", baseline)];

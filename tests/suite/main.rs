@@ -5,6 +5,7 @@
 mod asking;
 mod attack;
 mod authoring;
+mod cancelling;
 mod client;
 mod connection;
 mod coverage;

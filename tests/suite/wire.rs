@@ -19,7 +19,7 @@ use crate::matrix::Link;
 use crate::{ENVELOPE, frames, http};
 
 /// Longer than anything takes; a test that waits for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;

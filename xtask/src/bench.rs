@@ -1,24 +1,27 @@
-//! `cargo xtask bench`: the benchmarks, in their own profile and outside the test run.
+//! `cargo xtask bench`: what one call of each case costs, compared with the figures recorded in the repository.
+//!
+//! The program `cost` of the package `duplexer-bench` measures and judges; here it is only built and started.
 
 use std::process::Command;
 
 use crate::Failure;
-use crate::process;
+use crate::process::{self, PACKAGE_OF_BENCHES};
 
-const PACKAGE: &str = "duplexer-bench";
+const FIGURES: &str = "benches/figures.txt";
 
-/// Hands over to `cargo bench`, with the caller's arguments behind ours.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
-    if !process::root().join("benches").join("Cargo.toml").is_file() {
-        eprintln!(
-            "error: there is nothing to run yet: the package `{PACKAGE}` (folder benches/) does not exist"
-        );
-        return Err(Failure::Failed);
-    }
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["bench", "--locked", "--package", PACKAGE]).args(arguments);
-    process::run(&mut cargo).map_err(|reason| {
-        eprintln!("error: cargo bench failed: {reason}");
+    let verb = match arguments {
+        [] => "compare",
+        [option] if option == "--record" => "record",
+        _ => return Err(Failure::Usage("bench takes nothing but --record".to_owned())),
+    };
+    run(verb).map_err(|reason| {
+        eprintln!("error: cargo xtask bench: {reason}");
         Failure::Failed
     })
+}
+
+fn run(verb: &str) -> Result<(), String> {
+    let folder = process::released(PACKAGE_OF_BENCHES, &["cost"])?;
+    process::run(Command::new(folder.join("cost")).args([verb, FIGURES]))
 }

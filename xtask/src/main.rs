@@ -10,12 +10,15 @@
 )]
 
 mod bench;
+mod compare;
 mod conformance;
 mod fuzz;
 mod interop;
+mod load;
 mod npm;
 mod process;
 mod requirements;
+mod scale;
 mod server;
 mod soak;
 mod test;
@@ -58,9 +61,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        usage: "bench [arguments]",
-        about: "run the benchmarks; arguments go to `cargo bench`",
+        usage: "bench [--record]",
+        about: "instructions and allocations of one call, compared with those recorded (or record them); wants valgrind",
         run: bench::command,
+    },
+    Command {
+        name: "compare",
+        usage: "compare [--seconds N] [--beside S=CMD] [scenario ..]",
+        about: "our server under load, beside a floor without any protocol and whatever else is named",
+        run: compare::command,
     },
     Command {
         name: "interop",
@@ -79,6 +88,12 @@ const COMMANDS: &[Command] = &[
         usage: "soak [--requests N]",
         about: "sessions by the thousand against a release build, and what they leave behind in its memory",
         run: soak::command,
+    },
+    Command {
+        name: "scale",
+        usage: "scale [--plot | PART ..]",
+        about: "how the cost of one process grows with what it holds, against a release build; --plot only redraws",
+        run: scale::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];
@@ -123,7 +138,7 @@ fn help(arguments: &[String]) -> Result<(), Failure> {
 
 fn help_text() -> String {
     let lines =
-        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<48}{}", command.usage, command.about));
+        COMMANDS.iter().map(|command| format!("\n  cargo xtask {:<54}{}", command.usage, command.about));
     format!("commands:{}", lines.collect::<String>())
 }
 

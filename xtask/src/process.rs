@@ -84,6 +84,20 @@ pub(crate) fn built(package: &str, name: &str) -> Result<PathBuf, String> {
     Ok(target().join("debug").join(name))
 }
 
+/// The package of what is measured and what measures.
+pub(crate) const PACKAGE_OF_BENCHES: &str = "duplexer-bench";
+
+/// Builds programs of a package as a user would have them and says in which folder they are.
+pub(crate) fn released(package: &str, names: &[&str]) -> Result<PathBuf, String> {
+    let mut cargo = Command::new(program("cargo"));
+    cargo.args(["build", "--release", "--locked", "--package", package]);
+    for name in names {
+        cargo.args(["--bin", name]);
+    }
+    run(&mut cargo).map_err(|reason| format!("{} could not be built: {reason}", names.join(", ")))?;
+    Ok(target().join("release"))
+}
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))

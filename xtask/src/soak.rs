@@ -5,30 +5,22 @@
 
 #![expect(clippy::disallowed_methods, reason = "there is no runtime here whose clock could be used")]
 
-mod client;
-
 use std::io::Write as _;
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::client::{Connection, Fault};
-use crate::{Failure, process};
+use crate::Failure;
+use crate::load::{self, Connection, Fault, Message, Reply, Server, spread};
 
 /// How many sessions a server holds unless told otherwise.
-const SESSIONS: usize = 10_000;
+const SESSIONS: u32 = 10_000;
 /// What an abandoned session may cost, in bytes.
-const SESSION_LIMIT: usize = 20_000;
-const REQUESTS: usize = 1_000_000;
+const SESSION_LIMIT: u64 = 20_000;
+const REQUESTS: u32 = 1_000_000;
 /// How long an abandoned session lives in this run.
 const IDLE: Duration = Duration::from_secs(30);
-/// Connections that work side by side.
-const CONNECTIONS: usize = 8;
-/// How much the memory may grow while sessions come and go, beside a tenth of itself.
-const SLACK: usize = 4 * 1024 * 1024;
+/// How much the memory may grow while sessions come and go, beside a tenth of itself, in kB.
+const SLACK: u32 = 4 * 1024;
 
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     let requests = match arguments {
@@ -44,101 +36,21 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-fn run(requests: usize) -> Result<(), Fault> {
-    build()?;
-    let server = Server::start()?;
+fn run(requests: u32) -> Result<(), Fault> {
+    load::build()?;
+    let server = Server::start(&["--session-idle", &IDLE.as_secs().to_string()])?;
     abandoned(&server)?;
     churn(&server, requests)
-}
-
-fn build() -> Result<(), Fault> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--locked", "--release", "--package", "duplexer-bench", "--bin", "bench-server"]);
-    process::run(&mut cargo).map_err(|reason| Fault(format!("the server could not be built: {reason}")))
-}
-
-/// The server under load. Dropping it ends it.
-struct Server {
-    child: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start() -> Result<Self, Fault> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| process::root().join("target"), PathBuf::from);
-        let mut command = Command::new(target.join("release").join("bench-server"));
-        command.args(["http", &port.to_string(), "--session-idle", &IDLE.as_secs().to_string()]);
-        let server = Self { child: command.stdin(Stdio::null()).spawn()?, port };
-        let until = Instant::now() + Duration::from_secs(10);
-        while Connection::open(port).is_err() {
-            if Instant::now() > until {
-                return Err(Fault("the server does not listen".into()));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        Ok(server)
-    }
-
-    /// What the process holds in memory, in bytes.
-    fn memory(&self) -> Result<usize, Fault> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let text = std::fs::read_to_string(path)?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok());
-        kilobytes
-            .map(|count| count * 1024)
-            .ok_or_else(|| Fault("the system does not say how much memory it has".into()))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Runs `work` for the numbers below `count`, on several connections at once.
-fn spread<T: Send>(
-    server: &Server,
-    count: usize,
-    work: impl Fn(&mut Connection, usize) -> Result<T, Fault> + Sync,
-) -> Result<Vec<T>, Fault> {
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..CONNECTIONS)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut connection = Connection::open(server.port)?;
-                    let mut results = Vec::new();
-                    loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= count {
-                            return Ok::<_, Fault>(results);
-                        }
-                        results.push(work(&mut connection, number)?);
-                    }
-                })
-            })
-            .collect();
-        let mut all = Vec::new();
-        for worker in workers {
-            all.extend(worker.join().map_err(|_| Fault("a connection panicked".into()))??);
-        }
-        Ok(all)
-    })
 }
 
 /// Sessions that nobody uses any more.
 fn abandoned(server: &Server) -> Result<(), Fault> {
     spread(server, 200, |connection, _| cycle(connection))?;
-    let before = server.memory()?;
+    let before = server.process.memory()?;
     let opened = Instant::now();
     let sessions = spread(server, SESSIONS, |connection, _| connection.open_session())?;
-    let each = server.memory()?.saturating_sub(before) / SESSIONS;
+    let grown = server.process.memory()?.saturating_sub(before);
+    let each = u64::from(grown) * 1024 / u64::from(SESSIONS);
     println!("{SESSIONS} sessions opened in {:.1?}: {each} bytes each", opened.elapsed());
     if each > SESSION_LIMIT {
         return Err(Fault(format!("a session costs {each} bytes, more than {SESSION_LIMIT}")));
@@ -157,25 +69,25 @@ fn abandoned(server: &Server) -> Result<(), Fault> {
     }
     thread::sleep(IDLE / 4);
     let gone = spread(server, SESSIONS, |connection, number| {
-        let session = sessions.get(number).map_or("", String::as_str);
-        Ok(connection.call(session)?.status)
+        let session = sessions.get(number as usize).map_or("", String::as_str);
+        Ok(echo(connection, session)?.status)
     })?;
     match gone.iter().find(|status| **status != 404) {
         Some(status) => return Err(Fault(format!("an abandoned session is answered with {status}"))),
         None => println!("all of them are gone after {}", Seconds(IDLE)),
     }
-    println!("memory: {} before, {} after", Megabytes(before), Megabytes(server.memory()?));
+    println!("memory: {} before, {} after", Megabytes(before), Megabytes(server.process.memory()?));
     Ok(())
 }
 
 /// Sessions that come and go: four requests each.
-fn churn(server: &Server, requests: usize) -> Result<(), Fault> {
+fn churn(server: &Server, requests: u32) -> Result<(), Fault> {
     let tenth = (requests / 40).max(1);
     let begun = Instant::now();
     let mut first = None;
     for part in 1..=10 {
         spread(server, tenth, |connection, _| cycle(connection))?;
-        let now = server.memory()?;
+        let now = server.process.memory()?;
         let limit = first.get_or_insert(now);
         print!("\r{:>9} requests, {}", part * tenth * 4, Megabytes(now));
         std::io::stdout().flush()?;
@@ -195,15 +107,21 @@ fn churn(server: &Server, requests: usize) -> Result<(), Fault> {
 /// A session from its handshake to its end.
 fn cycle(connection: &mut Connection) -> Result<(), Fault> {
     let session = connection.open_session()?;
-    connection.call(&session)?.expect(200)?;
+    echo(connection, &session)?.expect(200)?;
     connection.end_session(&session)?.expect(200)
 }
 
-struct Megabytes(usize);
+fn echo(connection: &mut Connection, session: &str) -> Result<Reply, Fault> {
+    connection.post(&Message::call_in(session, 1, "echo", r#"{"text":"x"}"#))
+}
+
+/// Of so many kB, as a person likes them.
+struct Megabytes(u32);
 
 impl std::fmt::Display for Megabytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{} MB", self.0 / 1_000_000, self.0 / 100_000 % 10)
+        let bytes = u64::from(self.0) * 1024;
+        write!(f, "{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
     }
 }
 

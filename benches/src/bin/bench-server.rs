@@ -1,117 +1,26 @@
 //! The server that load generators measure, written as a user would write it.
 //!
-//! Usage: `bench-server stdio`, `bench-server http PORT [--stateless] [--session-idle SECONDS] [--static-tokens FILE
-//! [SCOPE]...]`. It offers what comparable servers of other SDKs offer: a few small tools, fifty that only make the list
-//! long, and a resource of any size.
+//! Usage: `bench-server stdio [OFFER]...`, `bench-server http PORT [OFFER]... [--stateless] [--session-idle SECONDS]
+//! [--static-tokens FILE [SCOPE]...]`. What it offers, and what an OFFER is, stands in `duplexer_bench::server`.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use duplexer::prelude::*;
 use duplexer::transport::signal::ShutdownSignals;
+use duplexer_bench::server::{Offer, build};
 use duplexer_http::{Handshake, StreamableHttp};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "count-alloc")]
 #[global_allocator]
 static ALLOCATOR: duplexer_bench::allocations::Total = duplexer_bench::allocations::Total;
 
-/// Echo the text back.
-#[tool]
-async fn echo(text: String) -> Content {
-    Content::text(text)
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Sum {
-    sum: f64,
-}
-
-/// Add two numbers.
-#[tool]
-async fn add(a: f64, b: f64) -> Sum {
-    Sum { sum: a + b }
-}
-
-/// Sleep for some milliseconds.
-#[tool]
-async fn sleep(ms: u64) -> Content {
-    tokio::time::sleep(Duration::from_millis(ms)).await;
-    Content::text("slept")
-}
-
-/// Send n progress notifications, then return.
-#[tool]
-async fn progress(cx: Context, n: u32) -> Content {
-    for step in 1..=n {
-        cx.progress(f64::from(step), Some(f64::from(n)), None).await;
-    }
-    Content::text("done")
-}
-
-/// An ordinary failure, told in-band.
-#[tool]
-async fn fail() -> Result<String, ToolError> {
-    Err(ToolError::new("this tool always fails"))
-}
-
-/// A bug.
-#[tool]
-async fn panic() -> String {
-    panic!("secret-internal-detail")
-}
-
-/// Text of any size.
-#[resource("bench://blob/{n}", mime_type = "text/plain")]
-async fn blob(n: usize) -> Result<String, ResourceError> {
-    if n > 64 * 1024 * 1024 { Err(ResourceError::NotFound) } else { Ok("x".repeat(n)) }
-}
-
-/// The arguments of the tools that only make the list long.
-#[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only their schema is of interest")]
-struct Dummy {
-    /// Path of the file to work on
-    path: String,
-    /// Maximum number of entries
-    limit: Option<u32>,
-    recursive: Option<bool>,
-}
-
-fn build() -> Result<Server, BoxError> {
-    let mut server = Server::builder("bench")
-        .version("1.0.0")
-        .tool(echo)
-        .tool(add)
-        .tool(sleep)
-        .tool(progress)
-        .tool(fail)
-        .tool(panic)
-        .resource(blob);
-    for number in 0..50 {
-        let tool = Tool::new(format!("dummy_{number:02}"))
-            .description(format!(
-                "Dummy tool number {number}: stands in for a realistic tool with a short description"
-            ))
-            .handler(|_: Dummy| async { Content::text("dummy") });
-        server = server.tool(tool);
-    }
-    #[cfg(feature = "count-alloc")]
-    let server = server.tool(alloc_stats);
-    Ok(server.build()?)
-}
-
-/// Allocations and bytes since the start.
-#[cfg(feature = "count-alloc")]
-#[tool]
-async fn alloc_stats() -> Content {
-    Content::text(duplexer_bench::allocations::total())
-}
-
 fn run(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
-        [transport] if transport == "stdio" => Ok(run_stdio(&build()?)?),
+        [transport, options @ ..] if transport == "stdio" => match Offer::read(options)? {
+            (offer, []) => Ok(run_stdio(&build(offer)?)?),
+            _ => Err(USAGE.into()),
+        },
         [transport, port, options @ ..] if transport == "http" => {
             let port = port.parse()?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -121,12 +30,13 @@ fn run(arguments: &[String]) -> Result<(), BoxError> {
     }
 }
 
-const USAGE: &str = "usage: bench-server stdio | bench-server http PORT [--stateless] [--session-idle SECONDS] \
-                     [--static-tokens FILE [SCOPE]...]";
+const USAGE: &str = "usage: bench-server stdio [OFFER]... | bench-server http PORT [OFFER]... [--stateless] \
+                     [--session-idle SECONDS] [--static-tokens FILE [SCOPE]...]; OFFER is --dummies N or --with-changes";
 
 async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
+    let (offer, options) = Offer::read(options)?;
     // Room for what is measured with many idle streams.
-    let mut service = StreamableHttp::builder(build()?).max_requests(16_384);
+    let mut service = StreamableHttp::builder(build(offer)?).max_requests(16_384);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         service = match option.as_str() {

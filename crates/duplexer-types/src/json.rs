@@ -3,6 +3,7 @@
 //! Nothing is lost and nothing is reordered: nulls, key order and numerals of any size survive.
 
 pub(crate) mod text;
+pub(crate) mod writer;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -14,6 +14,7 @@ use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
 
 use crate::error::ErrorObject;
+use crate::json::writer::Writer;
 use crate::json::{Json, Members};
 use crate::version::{ProtocolVersion, Window};
 
@@ -75,8 +76,7 @@ pub fn write_params<P: WireObject + ?Sized>(
     version: ProtocolVersion,
     meta: Option<&Members>,
 ) -> Result<(), serde_json::Error> {
-    let mut serializer = serde_json::Serializer::new(out);
-    let mut map = serializer.serialize_map(None)?;
+    let mut map = Writer::new(out).serialize_map(None)?;
     params.members(Shape::of(version), &mut map)?;
     envelope::plain_meta(&mut map, meta)?;
     map.end()

@@ -41,6 +41,23 @@ struct Queue {
     closed: bool,
 }
 
+impl Queue {
+    fn take(&mut self, admission: Admission, size: usize, push: impl FnOnce(&mut Frames)) -> Offer {
+        if self.closed {
+            return Offer::Closed;
+        }
+        match admission {
+            Admission::Ordinary if self.frames.len() >= OUTBOX_BYTES => return Offer::Full,
+            Admission::Control if self.control >= CONTROL_FRAMES => return Offer::Full,
+            Admission::Control => self.control += 1,
+            Admission::Ordinary | Admission::Reserved => {}
+        }
+        push(&mut self.frames);
+        self.pushed += size as u64 + 1;
+        Offer::Taken(self.pushed)
+    }
+}
+
 struct Writer {
     /// Gone once the direction has ended, so that the peer sees the end even while we still hold the outbox.
     half: Option<Box<dyn FrameWriter>>,
@@ -100,19 +117,16 @@ impl Outbox {
     /// Queues a frame if it is admitted now. Does not write.
     pub(crate) fn offer(&self, frame: &[u8], hints: Option<Hints>, admission: Admission) -> Offer {
         let frame = one_line(frame);
-        let mut queue = lock(&self.queue);
-        if queue.closed {
-            return Offer::Closed;
+        lock(&self.queue).take(admission, frame.len(), |frames| frames.push(&frame, hints))
+    }
+
+    /// The same for a frame whose buffer may be exchanged for another one.
+    pub(crate) fn offer_buffer(&self, frame: &mut Vec<u8>, hints: Option<Hints>) -> Offer {
+        if let Cow::Owned(line) = one_line(frame) {
+            *frame = line;
         }
-        match admission {
-            Admission::Ordinary if queue.frames.len() >= OUTBOX_BYTES => return Offer::Full,
-            Admission::Control if queue.control >= CONTROL_FRAMES => return Offer::Full,
-            Admission::Control => queue.control += 1,
-            Admission::Ordinary | Admission::Reserved => {}
-        }
-        queue.frames.push(&frame, hints);
-        queue.pushed += frame.len() as u64 + 1;
-        Offer::Taken(queue.pushed)
+        let size = frame.len();
+        lock(&self.queue).take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, hints))
     }
 
     /// Queues a frame, waiting for room. `None` when the peer is gone.

@@ -23,6 +23,10 @@ use kind::{Kind, kind, reopen, same_file};
 use ready::{Call, ReadySink, ReadySource};
 use thread::{ThreadSink, ThreadSource};
 
+/// What a pipe is asked to hold: as much as Linux lets anybody have.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 1024 * 1024;
+
 /// A descriptor, and what has to be undone when it is no longer used.
 #[derive(Debug)]
 pub(super) struct Descriptor {
@@ -93,7 +97,10 @@ fn access(descriptor: Descriptor, interest: Interest) -> io::Result<Access> {
     let (descriptor, call) = match kind(&descriptor)? {
         Kind::Socket => (descriptor, Call::Socket),
         Kind::Pipe => match private(descriptor, interest)? {
-            Ok(descriptor) => (descriptor, Call::File),
+            Ok(descriptor) => {
+                widen(&descriptor);
+                (descriptor, Call::File)
+            }
             Err(shared) => return Ok(Access::Thread(shared)),
         },
         Kind::Blocking => return Ok(Access::Thread(descriptor)),
@@ -115,6 +122,17 @@ fn private(mut descriptor: Descriptor, interest: Interest) -> io::Result<Result<
     }
     descriptor.set_nonblocking()?;
     Ok(Ok(descriptor))
+}
+
+/// Asks for a pipe that holds more than one large message: each time it is full two processes have to take turns. The
+/// system gives memory for it only as it is needed, and may refuse.
+fn widen(descriptor: &Descriptor) {
+    #[cfg(target_os = "linux")]
+    if rustix::pipe::fcntl_getpipe_size(descriptor).is_ok_and(|size| size < PIPE_BYTES) {
+        let _ = rustix::pipe::fcntl_setpipe_size(descriptor, PIPE_BYTES);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = descriptor;
 }
 
 /// The readable side of a descriptor.
@@ -183,6 +201,7 @@ impl FrameWriter for Output {
 fn own_pipe(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Descriptor>> {
     let mut descriptor = Descriptor::owned(fd);
     descriptor.set_nonblocking()?;
+    widen(&descriptor);
     Ok(watch(descriptor, interest)?)
 }
 

@@ -35,13 +35,22 @@ pub struct Frames {
 impl Frames {
     /// Adds a frame. It must not hold a newline, which JSON text written by this library never does.
     pub fn push(&mut self, frame: &[u8], hints: Option<Hints>) {
-        debug_assert!(!frame.contains(&b'\n'), "a frame is one line");
+        debug_assert!(memchr::memchr(b'\n', frame).is_none(), "a frame is one line");
         self.bytes.extend_from_slice(frame);
         self.bytes.push(b'\n');
         if let Some(hints) = hints {
             self.hints.push_back((self.pushed, hints));
         }
         self.pushed += 1;
+    }
+
+    /// Adds a frame whose buffer may be kept: an empty queue takes it as it is and gives its own in exchange.
+    pub fn push_buffer(&mut self, frame: &mut Vec<u8>, hints: Option<Hints>) {
+        if !self.bytes.is_empty() {
+            return self.push(frame, hints);
+        }
+        std::mem::swap(&mut self.bytes, frame);
+        self.push(b"", hints);
     }
 
     /// All frames as they are to be written to a stream.
@@ -98,6 +107,20 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_queue_takes_a_frame_with_its_buffer() {
+        let mut frames = Frames::default();
+        let (mut one, mut two) = (b"one".to_vec(), b"two".to_vec());
+        frames.push_buffer(&mut one, None);
+        assert_eq!(one, b"");
+        frames.push_buffer(&mut two, None);
+        assert_eq!(two, b"two", "it was copied");
+        assert_eq!(frames.bytes(), b"one\ntwo\n");
+        frames.advance(8);
+        frames.push_buffer(&mut two, None);
+        assert_eq!(frames.bytes(), b"two\n");
+    }
 
     #[test]
     fn frames_leave_in_order_as_bytes_or_one_by_one() {

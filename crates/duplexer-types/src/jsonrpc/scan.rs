@@ -349,7 +349,7 @@ pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
 }
 
 /// How many bytes up to the first quote, backslash or control character, eight at a time.
-fn plain_prefix(bytes: &[u8]) -> usize {
+pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
     let (words, _) = bytes.as_chunks::<8>();

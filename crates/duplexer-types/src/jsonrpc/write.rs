@@ -1,7 +1,10 @@
 //! Writing frames: one pass into the caller's buffer, all of a frame or nothing.
 
+use serde::{Serialize as _, Serializer as _};
+
 use super::RequestId;
 use crate::error::ErrorObject;
+use crate::json::writer::Writer;
 
 /// Something that writes itself as JSON text.
 pub trait Body {
@@ -25,7 +28,7 @@ impl Body for crate::json::Json {
 
 impl Body for ErrorObject {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        serde_json::to_writer(out, self)
+        self.serialize(Writer::new(out))
     }
 }
 
@@ -96,7 +99,7 @@ fn write_invocation<B: Body + ?Sized>(
     params: Option<&B>,
 ) -> Result<(), serde_json::Error> {
     out.extend_from_slice(br#""method":"#);
-    serde_json::to_writer(&mut *out, method)?;
+    Writer::new(out).serialize_str(method)?;
     if let Some(params) = params {
         out.extend_from_slice(br#","params":"#);
         params.write(out)?;

@@ -1,6 +1,9 @@
 //! Results of custom methods: objects nobody has described, which get the stamp of the era like all others.
 
+use serde::Serialize as _;
+
 use super::{CacheScope, Stamp, result_type};
+use crate::json::writer::Writer;
 use crate::json::{Json, Members};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion};
@@ -39,7 +42,7 @@ pub fn write_custom_result(
             members.insert("_meta", Json::of(&own)?);
         }
     }
-    serde_json::to_writer(out, &members)
+    members.serialize(Writer::new(out))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "what `is_ok_and` gives")]

@@ -6,6 +6,7 @@ use serde::ser::{SerializeMap, Serializer as _};
 use serde::{Deserialize, Deserializer};
 
 use super::{CacheScope, Freshness, ResultBody, Shape, result_type};
+use crate::json::writer::Writer;
 use crate::json::{Json, Members};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion, feature};
@@ -28,8 +29,7 @@ pub fn write_result<R: ResultBody + ?Sized>(
     version: ProtocolVersion,
     stamp: Stamp<'_>,
 ) -> Result<(), serde_json::Error> {
-    let mut serializer = serde_json::Serializer::new(out);
-    let mut map = serializer.serialize_map(None)?;
+    let mut map = Writer::new(out).serialize_map(None)?;
     result.members(Shape::of(version), &mut map)?;
     match version.era() {
         Era::Handshake => plain_meta(&mut map, result.meta())?,

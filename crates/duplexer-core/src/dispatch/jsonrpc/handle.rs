@@ -12,7 +12,7 @@ use super::Connection;
 use super::core::{Accepted, Call, Core, Job};
 use super::runner::Ended;
 use crate::dispatch::contain::contain;
-use crate::dispatch::outbox::{Admission, Offer};
+use crate::dispatch::outbox::Offer;
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
 use crate::transport::Unanswered;
@@ -129,8 +129,8 @@ impl Core {
     fn answer<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
         let (frame, failure) = with_scratch(|frame| {
             let failure = write_answer(frame, call, outcome, method);
-            match self.outbox.offer(frame, None, Admission::Ordinary) {
-                Offer::Full => (Some(frame.clone()), failure),
+            match self.outbox.offer_buffer(frame, None) {
+                Offer::Full => (Some(std::mem::take(frame)), failure),
                 Offer::Taken(_) | Offer::Closed => (None, failure),
             }
         });
@@ -196,7 +196,7 @@ thread_local! {
 }
 
 /// Buffers larger than this are not kept.
-const SCRATCH_KEPT: usize = 64 * 1024;
+const SCRATCH_KEPT: usize = 256 * 1024;
 
 /// Lends this thread's buffer, empty, so that writing a frame allocates nothing.
 pub(super) fn with_scratch<R>(write: impl FnOnce(&mut Vec<u8>) -> R) -> R {

@@ -79,12 +79,12 @@ impl Core {
                 tracing::error!(method, %error, "a notification could not be written and is dropped");
                 return Told::Done;
             }
-            match self.outbox.offer(frame, hints.clone(), Admission::Ordinary) {
+            match self.outbox.offer_buffer(frame, hints.clone()) {
                 Offer::Taken(_) => {
                     self.outbox.nudge();
                     Told::Done
                 }
-                Offer::Full => Told::Later(frame.clone()),
+                Offer::Full => Told::Later(std::mem::take(frame)),
                 Offer::Closed => {
                     tracing::debug!(method, "a notification to a closed peer is dropped");
                     Told::Nobody

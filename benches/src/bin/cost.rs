@@ -1,0 +1,143 @@
+//! What one call of each case costs: `cost CASE N` answers it N times, for a tool that looks on; `cost compare FILE`
+//! measures all cases and compares them with the figures in the file, `cost record FILE` writes them there.
+
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use duplexer_bench::allocations::Counting;
+use duplexer_bench::callgrind;
+use duplexer_bench::cases::{self, CASES, Case, FRAME_CASE, PLAIN_CASE};
+use duplexer_bench::figures::{self, Figure};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const USAGE: &str = "usage: cost CASE N | cost compare FILE | cost record FILE";
+/// How much more than plain `serde_json` reading and answering a frame may execute, in percent.
+const BAR: u64 = 150;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match &arguments[..] {
+        [verb, file] if verb == "compare" => compare(file),
+        [verb, file] if verb == "record" => record(file),
+        [case, calls] => repeat(case, calls),
+        _ => Err(USAGE.to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn repeat(case: &str, calls: &str) -> Result<(), String> {
+    let known = || CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
+    let case = cases::find(case).ok_or_else(|| format!("`{case}` is not a case: {}", known()))?;
+    let calls: u64 = calls.parse().map_err(|_| USAGE)?;
+    answer(case, calls).map(|_| ())
+}
+
+/// Answers a case so many times, and says how long one took.
+#[expect(clippy::disallowed_methods, reason = "a benchmark wants the real clock")]
+fn answer(case: &Case, calls: u64) -> Result<Duration, String> {
+    let failed = || format!("{}: the call was not answered", case.name);
+    let mut work = case.work().ok_or_else(failed)?;
+    let mut out = Vec::with_capacity(256 * 1024);
+    let start = Instant::now();
+    for _ in 0..calls {
+        out.clear();
+        work(black_box(&mut out)).ok_or_else(failed)?;
+    }
+    Ok(start.elapsed().div_f64(calls.max(1) as f64))
+}
+
+fn compare(file: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("{file}: {error} (`cargo xtask bench --record` writes it)"))?;
+    let recorded = figures::read(&text).map_err(|reason| format!("{file}: {reason}"))?;
+    let counted = callgrind::is_installed();
+    let measured = measure()?;
+    let mut found = figures::compare(&recorded, &measured);
+    found.faults.extend(above_the_bar(&measured));
+    if !counted {
+        let told = "instructions were NOT COUNTED AND NOT COMPARED: there is no valgrind here";
+        match std::env::var("CI").as_deref() {
+            Ok("true" | "1") => found.faults.push(format!("{told} (under CI=true that is a failure)")),
+            _ => eprintln!("WARNING: {told}"),
+        }
+    }
+    for advice in &found.advice {
+        println!("cheaper: {advice}; `cargo xtask bench --record` keeps it so");
+    }
+    for fault in &found.faults {
+        eprintln!("FAILED: {fault}");
+    }
+    if found.faults.is_empty() {
+        println!("no case {} more than recorded", if counted { "costs" } else { "allocates" });
+        return Ok(());
+    }
+    let with =
+        text.lines().find_map(|line| line.strip_prefix("# Made with ")).unwrap_or("an unknown compiler");
+    Err(format!("faults: {}; recorded with {with}, this is {}", found.faults.len(), compiler()))
+}
+
+fn record(file: &str) -> Result<(), String> {
+    if !callgrind::is_installed() {
+        return Err("instructions cannot be recorded without valgrind".to_owned());
+    }
+    let measured = measure()?;
+    let text = figures::write(&measured, &compiler()).ok_or("valgrind did not count every case")?;
+    std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))?;
+    println!("recorded in {file}");
+    above_the_bar(&measured).map_or(Ok(()), Err)
+}
+
+fn measure() -> Result<Vec<Figure>, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let counts = callgrind::is_installed();
+    println!("{:<22} {:>12} {:>14} {:>12}", "", "allocations", "instructions", "ns, a hint");
+    let figures = CASES.iter().map(|case| {
+        let allocations = case.allocations().ok_or_else(|| format!("{}: not answered", case.name))?;
+        let instructions =
+            if counts { callgrind::instructions(&program, case.name, case.calls) } else { None };
+        if counts && instructions.is_none() {
+            return Err(format!("{}: valgrind could not count its instructions", case.name));
+        }
+        let shown = instructions.map_or_else(|| "not counted".to_owned(), |count| count.to_string());
+        println!("{:<22} {allocations:>12} {shown:>14} {:>12}", case.name, nanoseconds(case)?);
+        Ok(Figure { name: case.name.to_owned(), allocations, instructions })
+    });
+    figures.collect()
+}
+
+/// The best of several rounds: everything else is the machine's noise.
+fn nanoseconds(case: &Case) -> Result<u128, String> {
+    let rounds: Result<Vec<_>, _> = (0..5).map(|_| answer(case, case.calls)).collect();
+    Ok(rounds?.into_iter().min().unwrap_or_default().as_nanos())
+}
+
+/// Ours beside plain types, if both were counted.
+fn above_the_bar(measured: &[Figure]) -> Option<String> {
+    let percent = figures::percent_of(measured, FRAME_CASE, PLAIN_CASE)?;
+    let told = format!(
+        "{FRAME_CASE}: {}.{:02} times the instructions of plain serde_json (bar: {}.{:02})",
+        percent / 100,
+        percent % 100,
+        BAR / 100,
+        BAR % 100
+    );
+    println!("{told}");
+    (percent > BAR).then_some(told)
+}
+
+/// Instructions are those of one compiler and one machine language.
+fn compiler() -> String {
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-V").output();
+    let version = output.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let version = version.unwrap_or_else(|| "an unknown compiler".to_owned());
+    format!("{}, {}", version.trim(), std::env::consts::ARCH)
+}

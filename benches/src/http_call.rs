@@ -1,0 +1,103 @@
+//! A call through the whole HTTP service in this thread, without a socket: from an `http::Request` to the last byte of
+//! its response. Making the request is part of it.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use duplexer_http::{Handshake, StreamableHttp};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http_body_util::Full;
+use hyper::body::Body;
+use tokio::runtime::{Builder, Runtime};
+use tower_service::Service;
+
+use crate::message::{self, Era};
+use crate::server;
+
+/// A service and a request for it.
+#[derive(Debug)]
+pub struct HttpCall {
+    runtime: Runtime,
+    service: StreamableHttp,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl HttpCall {
+    /// A call of a tool in the envelope era. `params` are the members of an object, without `_meta`.
+    pub fn envelope(tool: &'static str, params: &str) -> Option<Self> {
+        let mut call = Self::new(Handshake::Sessions)?;
+        call.set("mcp-method", HeaderValue::from_static("tools/call"));
+        call.set("mcp-name", HeaderValue::from_static(tool));
+        Some(call.asks(Era::Envelope, params))
+    }
+
+    /// The same in a session of the handshake era.
+    pub fn session(params: &str) -> Option<Self> {
+        let mut call = Self::new(Handshake::Sessions)?;
+        let mut ignored = Vec::new();
+        call.body = Bytes::from_static(message::INITIALIZE.as_bytes());
+        let session = call.exchange(&mut ignored)?.get("mcp-session-id")?.clone();
+        call.set("mcp-session-id", session);
+        call.body = Bytes::from_static(message::INITIALIZED.as_bytes());
+        call.exchange(&mut ignored)?;
+        Some(call.asks(Era::Handshake, params))
+    }
+
+    /// The same in the handshake era, without sessions.
+    pub fn stateless(params: &str) -> Option<Self> {
+        Some(Self::new(Handshake::Stateless)?.asks(Era::Handshake, params))
+    }
+
+    fn new(handshake: Handshake) -> Option<Self> {
+        let service = StreamableHttp::builder(server::build(server::Offer::default()).ok()?)
+            .handshake(handshake)
+            .build()
+            .ok()?;
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let mut call = Self { runtime, service, headers: HeaderMap::new(), body: Bytes::new() };
+        call.set("host", HeaderValue::from_static("localhost"));
+        call.set("content-type", HeaderValue::from_static("application/json"));
+        call.set("accept", HeaderValue::from_static("application/json, text/event-stream"));
+        Some(call)
+    }
+
+    fn set(&mut self, name: &'static str, value: HeaderValue) {
+        self.headers.insert(HeaderName::from_static(name), value);
+    }
+
+    fn asks(mut self, era: Era, params: &str) -> Self {
+        let version = match era {
+            Era::Envelope => message::ENVELOPE_VERSION,
+            Era::Handshake => message::HANDSHAKE_VERSION,
+        };
+        self.set("mcp-protocol-version", HeaderValue::from_static(version));
+        let mut body = Vec::new();
+        message::Request { method: "tools/call", params, era, token: Some(1) }.write(1, &mut body);
+        self.body = body.into();
+        self
+    }
+
+    /// Makes the call once; `None` if it was refused.
+    pub fn answer(&mut self, out: &mut Vec<u8>) -> Option<()> {
+        self.exchange(out).map(|_| ())
+    }
+
+    /// Sends what is in `body`, reads the whole response and gives out its headers.
+    fn exchange(&mut self, out: &mut Vec<u8>) -> Option<HeaderMap> {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::from_static("/mcp");
+        *request.headers_mut() = self.headers.clone();
+        let service = &mut self.service;
+        self.runtime.block_on(async {
+            let Ok(response) = service.call(request).await;
+            let (head, mut body) = response.into_parts();
+            while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                out.extend_from_slice(frame.ok()?.data_ref()?);
+            }
+            head.status.is_success().then_some(head.headers)
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! Load on a pair of pipes: so many requests under way, a line each.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use super::check::{Flight, Plan, Seen};
+use crate::message::{Era, INITIALIZE, INITIALIZED};
+
+/// Both directions, and what has been written and read in part.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    input: Sender,
+    output: Receiver,
+    /// What is to be written, from `written` on.
+    out: Vec<u8>,
+    written: usize,
+    /// What has been read, from `taken` on; up to `searched` there is no end of line.
+    held: Vec<u8>,
+    taken: usize,
+    searched: usize,
+    /// Where what comes in is put first.
+    room: Vec<u8>,
+    next_id: u64,
+}
+
+impl Pipe {
+    pub(super) fn new(input: OwnedFd, output: OwnedFd) -> Result<Self, String> {
+        let failed = |error: io::Error| error.to_string();
+        Ok(Self {
+            input: Sender::from_owned_fd(input).map_err(failed)?,
+            output: Receiver::from_owned_fd(output).map_err(failed)?,
+            out: Vec::new(),
+            written: 0,
+            held: Vec::new(),
+            taken: 0,
+            searched: 0,
+            room: vec![0; 64 * 1024],
+            next_id: 1,
+        })
+    }
+
+    /// The handshake, where there is one.
+    pub(super) async fn open(&mut self, era: Era) -> Result<(), String> {
+        if era == Era::Envelope {
+            return Ok(());
+        }
+        self.queue(|out| out.extend_from_slice(INITIALIZE.as_bytes()));
+        let (start, end) = self.line().await?;
+        let opened =
+            self.held.get(start..end).is_some_and(|line| line.windows(8).any(|found| found == b"\"result\""));
+        if !opened {
+            return Err("the handshake was refused".to_owned());
+        }
+        self.queue(|out| out.extend_from_slice(INITIALIZED.as_bytes()));
+        Ok(())
+    }
+
+    /// Keeps `width` requests under way until then, and waits for the last answers. Gives back how long each took.
+    #[expect(clippy::disallowed_methods, reason = "what is measured is real time")]
+    pub(super) async fn load(
+        &mut self,
+        plan: &Plan,
+        width: usize,
+        until: Instant,
+    ) -> Result<Vec<Duration>, String> {
+        let mut under_way: HashMap<u64, (Instant, Flight)> = HashMap::new();
+        let mut latencies = Vec::new();
+        loop {
+            let now = Instant::now();
+            while under_way.len() < width && now < until {
+                let id = self.next_id;
+                self.next_id += 1;
+                self.queue(|out| plan.write(id, out));
+                under_way.insert(id, (Instant::now(), Flight::default()));
+            }
+            if under_way.is_empty() {
+                return Ok(latencies);
+            }
+            // All that has come is looked at before anything new is sent, as it came.
+            let mut next = Some(self.line().await?);
+            while let Some((start, end)) = next {
+                let line = &self.held[start..end];
+                if let Seen::Answer(id) =
+                    plan.look(line, |id| under_way.get_mut(&id).map(|(_, flight)| flight))?
+                    && let Some((begun, _)) = under_way.remove(&id)
+                {
+                    latencies.push(begun.elapsed());
+                }
+                next = self.held_line();
+            }
+        }
+    }
+
+    fn queue(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.out.drain(..self.written);
+        self.written = 0;
+        write(&mut self.out);
+        self.out.push(b'\n');
+    }
+
+    /// Where the next line is, if it is there already.
+    fn held_line(&mut self) -> Option<(usize, usize)> {
+        let Some(found) = memchr::memchr(b'\n', &self.held[self.searched..]) else {
+            self.searched = self.held.len();
+            return None;
+        };
+        let line = (self.taken, self.searched + found);
+        self.taken = line.1 + 1;
+        self.searched = self.taken;
+        Some(line)
+    }
+
+    /// Where the next line is. Meanwhile writes what is to be written.
+    async fn line(&mut self) -> Result<(usize, usize), String> {
+        loop {
+            self.write()?;
+            if let Some(line) = self.held_line() {
+                return Ok(line);
+            }
+            if self.read()? {
+                continue;
+            }
+            let is_full = self.written < self.out.len();
+            tokio::select! {
+                readable = self.output.readable() => readable.map_err(|error| error.to_string())?,
+                writable = self.input.writable(), if is_full => writable.map_err(|error| error.to_string())?,
+            }
+        }
+    }
+
+    /// Writes as much as the pipe takes.
+    fn write(&mut self) -> Result<(), String> {
+        while self.written < self.out.len() {
+            match self.input.try_write(&self.out[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(format!("it does not read: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there. Whether there was anything.
+    fn read(&mut self) -> Result<bool, String> {
+        self.held.drain(..self.taken);
+        self.searched -= self.taken;
+        self.taken = 0;
+        match self.output.try_read(&mut self.room) {
+            Ok(0) => Err("it has closed its output".to_owned()),
+            Ok(count) => {
+                self.held.extend_from_slice(&self.room[..count]);
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(format!("it does not write: {error}")),
+        }
+    }
+}

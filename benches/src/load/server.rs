@@ -1,0 +1,92 @@
+//! A server as a process of its own: starting it, ending it, and what it has spent.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::pipe::Pipe;
+
+/// The process. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+}
+
+impl Server {
+    /// A server on the pipes of its standard input and output.
+    pub(super) fn on_pipes(command: &str) -> Result<(Self, Pipe), String> {
+        let mut server = Self::start(command, Stdio::piped)?;
+        let taken = server.child.stdin.take().zip(server.child.stdout.take());
+        let (input, output) = taken.ok_or("it has no pipes")?;
+        let pipe = Pipe::new(OwnedFd::from(input), OwnedFd::from(output))?;
+        Ok((server, pipe))
+    }
+
+    /// A server that is told its port.
+    pub(super) fn on_port(command: &str) -> Result<(Self, u16), String> {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.map_err(|error| error.to_string())?.port();
+        let server = Self::start(&command.replace("{port}", &port.to_string()), Stdio::null)?;
+        Ok((server, port))
+    }
+
+    fn start(command: &str, stream: fn() -> Stdio) -> Result<Self, String> {
+        // The shell takes the words apart and then becomes the server, whose process is measured.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec {command}")]).stdin(stream()).stdout(stream());
+        let child = shell.spawn().map_err(|error| format!("`{command}` could not be started: {error}"))?;
+        Ok(Self { child })
+    }
+
+    /// Whether it runs no more.
+    pub(super) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// The CPU time of all its threads, those that have ended included.
+    pub(super) fn cpu(&self) -> Result<Duration, String> {
+        let gone = || "its CPU clock cannot be read: has it ended?".to_owned();
+        let process = libc::pid_t::try_from(self.child.id()).map_err(|_| gone())?;
+        let mut clock: libc::clockid_t = 0;
+        // SAFETY: it writes the number of a clock into a place of its size.
+        if unsafe { libc::clock_getcpuclockid(process, &raw mut clock) } != 0 {
+            return Err(gone());
+        }
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: it writes a time into a place of its size.
+        if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+            return Err(gone());
+        }
+        let seconds = u64::try_from(time.tv_sec).map_err(|_| gone())?;
+        let nanoseconds = u32::try_from(time.tv_nsec).map_err(|_| gone())?;
+        Ok(Duration::new(seconds, nanoseconds))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Server;
+
+    #[test]
+    fn the_clock_is_that_of_the_process_and_ends_with_it() {
+        let busy = "sh -c 'while :; do :; done'";
+        let (mut server, _port) = Server::on_port(busy).unwrap();
+        while server.cpu().unwrap().is_zero() {
+            std::thread::yield_now();
+        }
+        assert!(!server.has_ended());
+        server.child.kill().unwrap();
+        server.child.wait().unwrap();
+        assert!(server.has_ended());
+        assert!(server.cpu().is_err());
+    }
+}

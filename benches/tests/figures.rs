@@ -1,0 +1,101 @@
+//! The part of the figures that is cheap to check: what is answered, and how often that allocates.
+
+use duplexer_bench::allocations::Counting;
+use duplexer_bench::cases::{CASES, Case, FRAME_CASE, PLAIN_CASE, find};
+use duplexer_bench::figures::{self, Figure};
+use duplexer_bench::{REPLY, text};
+use serde_json::Value;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn no_case_allocates_more_than_recorded() {
+    let recorded = figures::read(include_str!("../figures.txt")).unwrap();
+    let measured: Vec<Figure> = CASES
+        .iter()
+        .map(|case| {
+            let allocations = case.allocations().unwrap_or_else(|| panic!("{}: not answered", case.name));
+            Figure { name: case.name.to_owned(), allocations, instructions: None }
+        })
+        .collect();
+    let found = figures::compare(&recorded, &measured);
+    assert!(found.faults.is_empty(), "{}", found.faults.join("\n"));
+    assert!(measured.iter().all(|figure| figure.allocations > 0), "the allocator counts: {measured:?}");
+}
+
+/// What the case of this name answers the second time.
+fn answer(name: &str) -> String {
+    let mut work = find(name).and_then(Case::work).unwrap_or_else(|| panic!("{name}: no such case"));
+    let mut out = Vec::new();
+    assert_eq!(work(&mut out), Some(()), "{name}");
+    out.clear();
+    assert_eq!(work(&mut out), Some(()), "{name}");
+    String::from_utf8(out).unwrap()
+}
+
+fn result(name: &str) -> Value {
+    let mut read: Value = serde_json::from_str(&answer(name)).unwrap();
+    read["result"].take()
+}
+
+#[test]
+fn ours_and_plain_types_write_the_same_reply() {
+    for name in [FRAME_CASE, PLAIN_CASE] {
+        assert_eq!(answer(name), REPLY, "{name}");
+    }
+}
+
+#[test]
+fn a_call_is_answered_with_its_text_in_the_shape_of_its_era() {
+    let fox = "The quick brown fox jumps over the lazy dog";
+    let (small, large) = (text::of(43), text::of(64 * 1024));
+    for (name, expected) in [
+        ("envelope", fox),
+        ("envelope-5", fox),
+        ("handshake", fox),
+        ("handshake-5", fox),
+        ("call-10", "hello"),
+        ("call-1000", "hello"),
+        ("echo-64k", &large),
+        ("stream-echo", &small),
+        ("http-envelope", &small),
+        ("http-session", &small),
+        ("http-stateless", &small),
+        ("http-echo-64k", &large),
+    ] {
+        let result = result(name);
+        assert_eq!(result["content"][0]["text"], expected, "{name}");
+        let handshake = ["handshake", "session", "stateless"].iter().any(|era| name.contains(era));
+        assert_eq!(result["resultType"].is_null(), handshake, "{name}");
+    }
+}
+
+#[test]
+fn lists_and_resources_are_whole() {
+    assert_eq!(result("list-1")["tools"].as_array().map(Vec::len), Some(1));
+    assert_eq!(result("list-50")["tools"].as_array().map(Vec::len), Some(50));
+    assert_eq!(result("read-64k")["contents"][0]["text"].as_str().map(str::len), Some(64 * 1024));
+}
+
+#[test]
+fn a_stream_answers_every_request_and_tells_of_every_step() {
+    let answers = answer("stream-echo-64");
+    let answers: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut ids: Vec<u64> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=64).collect::<Vec<_>>());
+    assert!(answers.iter().all(|answer| answer["result"]["content"][0]["text"] == text::of(43)));
+    let told = answer("stream-progress-1000");
+    assert_eq!(told.lines().filter(|line| line.contains("notifications/progress")).count(), 1000);
+    assert!(told.lines().last().unwrap().contains("done"), "{:?}", told.lines().last());
+}
+
+#[test]
+fn progress_is_a_stream_of_events_and_its_answer_the_last() {
+    let answer = answer("http-progress-1000");
+    let events: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    assert_eq!(events.iter().filter(|event| event.contains("notifications/progress")).count(), 1000);
+    let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
+    assert_eq!(last["result"]["content"][0]["text"], "done");
+}

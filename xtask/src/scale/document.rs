@@ -1,0 +1,47 @@
+//! The tables within a document: each stands between a comment that names its panel and one that ends it.
+
+use super::figures::Figures;
+use super::panels::{PANELS, Panel};
+
+const END: &str = "<!-- end -->";
+
+/// The document with the tables of these figures, where it has a place for them.
+pub(super) fn renewed(document: &str, figures: &Figures) -> String {
+    let mut text = document.to_owned();
+    for panel in PANELS {
+        let begin = place(panel);
+        let (Some(table), Some((before, rest))) = (figures.table(panel), text.split_once(&begin)) else {
+            continue;
+        };
+        if let Some((_, after)) = rest.split_once(END) {
+            text = format!("{before}{begin}\n{table}\n\n{END}{after}");
+        }
+    }
+    text
+}
+
+/// The line that a panel's table stands below.
+pub(super) fn place(panel: &Panel) -> String {
+    format!("<!-- scale: {} -->\n", panel.title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Figures, PANELS, renewed};
+
+    #[test]
+    fn a_table_is_renewed_in_its_place_and_nothing_else_is_touched() {
+        let panel = &PANELS[0];
+        let mut figures = Figures::default();
+        figures.put(panel.lines[0].series, 1000, 2.0);
+        let around =
+            |table: &str| format!("a\n<!-- scale: {} -->\n{table}<!-- end -->\nb <!-- end -->", panel.title);
+        let table = figures.table(panel).unwrap();
+        let expected = around(&format!("\n{table}\n\n"));
+        assert_eq!(renewed(&around("\n| old |\n\n"), &figures), expected);
+        assert_eq!(renewed(&expected, &figures), expected, "and again");
+        for other in ["no place for it", "<!-- scale: Idle sessions -->\nno end"] {
+            assert_eq!(renewed(other, &figures), other);
+        }
+    }
+}

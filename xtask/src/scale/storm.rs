@@ -1,0 +1,127 @@
+//! Ten thousand calls that wait and are cancelled, again and again: none is answered and nothing is left of them.
+//!
+//! The first storm makes the room that all of them use; after it the memory must stay where it is. Calls come in waves: the
+//! C library's allocator keeps the room of the highest wave, and under a high one a leak would not be seen.
+
+use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
+use std::process::{ChildStdin, ChildStdout};
+
+use super::figures::Figures;
+use crate::load::{Connection, Fault, Message, Process, Server, spread};
+
+const CALLS: u32 = 10_000;
+/// Calls that are under way at once.
+const WAVE: u32 = 1000;
+const STORMS: u32 = 5;
+const TOOL: &str = "sleep";
+const ARGUMENTS: &str = r#"{"ms":600000}"#;
+const ECHO: &str = "echo";
+const CALM: &str = r#"{"text":"calm"}"#;
+
+pub(super) fn measure(figures: &mut Figures) -> Result<(), Fault> {
+    let server = Server::start(&[])?;
+    storms(figures, "storm.envelope", &server.process, |ids| by_leaving(&server, ids))?;
+    let server = Server::start(&[])?;
+    let session = Connection::open(server.port)?.open_session()?;
+    storms(figures, "storm.sessions", &server.process, |ids| in_a_session(&server, &session, ids))?;
+    let (process, input, output) = Process::piped()?;
+    let mut pipes = Pipes { input, output: BufReader::new(output) };
+    storms(figures, "storm.stdio", &process, |ids| pipes.wave(&process, ids))
+}
+
+/// Several storms, each of many waves with ids of their own, and the memory after each storm, in MB.
+fn storms(
+    figures: &mut Figures,
+    series: &str,
+    process: &Process,
+    mut wave: impl FnMut(Range<u32>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    for first in (0..STORMS * CALLS).step_by(WAVE as usize) {
+        let end = first + WAVE;
+        wave(first..end)?;
+        if end.is_multiple_of(CALLS) {
+            process.rest()?;
+            figures.put(series, end, process.megabytes()?);
+        }
+    }
+    Ok(())
+}
+
+/// The envelope era over HTTP: whoever leaves has cancelled.
+fn by_leaving(server: &Server, ids: Range<u32>) -> Result<(), Fault> {
+    for connection in waiting(server, ids, |id| Message::call(id, TOOL, ARGUMENTS))? {
+        let heard = connection.leave()?;
+        if !heard.is_empty() {
+            return Err(answered(&String::from_utf8_lossy(&heard)));
+        }
+    }
+    calm(&Connection::open(server.port)?.post(&Message::call(0, ECHO, CALM))?.body)
+}
+
+/// The handshake era over HTTP: a notification cancels. The request over HTTP has to end, so it ends as cancelled.
+fn in_a_session(server: &Server, session: &str, ids: Range<u32>) -> Result<(), Fault> {
+    let first = ids.start;
+    let mut waiting = waiting(server, ids, |id| Message::call_in(session, id, TOOL, ARGUMENTS))?;
+    spread(server, WAVE, |connection, number| {
+        connection.post(&Message::cancelled_in(session, first + number))?.expect(202)
+    })?;
+    for connection in &mut waiting {
+        let reply = connection.reply()?;
+        if !reply.body.contains("-32800") || reply.body.contains("\"result\"") {
+            return Err(answered(&reply.body));
+        }
+    }
+    calm(&Connection::open(server.port)?.post(&Message::call_in(session, first, ECHO, CALM))?.body)
+}
+
+/// Calls that are under way, each on a connection of its own.
+fn waiting(
+    server: &Server,
+    ids: Range<u32>,
+    call: impl Fn(u32) -> Message + Sync,
+) -> Result<Vec<Connection>, Fault> {
+    let waiting = spread(server, WAVE, |_, number| {
+        let mut connection = Connection::open(server.port)?;
+        connection.send("POST", &call(ids.start + number))?;
+        Ok(connection)
+    })?;
+    server.process.rest()?;
+    Ok(waiting)
+}
+
+/// A server on pipes.
+struct Pipes {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Pipes {
+    /// Whatever comes first after the cancels must be the answer to the one call behind them.
+    fn wave(&mut self, process: &Process, ids: Range<u32>) -> Result<(), Fault> {
+        self.write(ids.clone().map(|id| Message::call(id, TOOL, ARGUMENTS)))?;
+        process.rest()?;
+        self.write(ids.clone().map(Message::cancelled))?;
+        process.rest()?;
+        // The id is free again.
+        let id = ids.start;
+        self.write(std::iter::once(Message::call(id, ECHO, CALM)))?;
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        calm(&line)
+    }
+
+    fn write(&mut self, messages: impl Iterator<Item = Message>) -> Result<(), Fault> {
+        let lines: String = messages.map(|message| message.body + "\n").collect();
+        Ok(self.input.write_all(lines.as_bytes())?)
+    }
+}
+
+fn answered(answer: &str) -> Fault {
+    Fault(format!("a cancelled call was answered: {answer}"))
+}
+
+/// The server serves on, and this is its answer.
+fn calm(answer: &str) -> Result<(), Fault> {
+    if answer.contains("\"text\":\"calm\"") { Ok(()) } else { Err(answered(answer)) }
+}
