@@ -11,6 +11,7 @@ mod door;
 mod envelope;
 mod exchange;
 mod handshake;
+mod head;
 mod header_bag;
 mod http_sse;
 mod hub;
@@ -85,7 +86,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let hub = Arc::clone(&self.0);
-        Box::pin(async move { Ok(door::enter(hub, request).await) })
+        let response = door::enter(Arc::clone(&self.0), request);
+        Box::pin(async move { Ok(response.await) })
     }
 }

@@ -15,7 +15,7 @@ use std::fmt;
 
 use crate::error::{ErrorCode, ErrorObject};
 
-pub use decode::decode;
+pub use decode::{decode, first_text};
 pub use id::RequestId;
 pub use scan::MAX_DEPTH;
 use scan::{Fault, Scanner};

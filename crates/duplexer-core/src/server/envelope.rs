@@ -93,22 +93,31 @@ pub fn check_param_headers(
     message: &Invocation,
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
-    #[derive(Deserialize)]
-    struct Call<'a> {
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-        #[serde(borrow)]
-        arguments: Option<JsonText<'a>>,
-    }
     let Some(tools) = &running.registry().tool_headers else { return Ok(()) };
     if Method::parse(message.method()) != Some(Method::ToolsCall) {
         return Ok(());
     }
-    let Ok(call) = message.decode::<Call<'_>>() else { return Ok(()) };
-    match tools.param_headers(&call.name) {
-        Some(annotations) => annotations.check(call.arguments.map(JsonText::as_str), lookup),
+    let field = Method::ToolsCall.mirrored_field();
+    let Some(name) = field.and_then(|field| text_member(message, field)) else { return Ok(()) };
+    match tools.param_headers(&name) {
+        Some(annotations) => match arguments(message) {
+            Ok(arguments) => annotations.check(arguments, lookup),
+            // Not for the ladder to say.
+            Err(_) => Ok(()),
+        },
         None => Ok(()),
     }
+}
+
+/// The arguments of a call. Few tools have them mirrored, and only for those the params are read here.
+fn arguments(message: &Invocation) -> Result<Option<&str>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        arguments: Option<JsonText<'a>>,
+    }
+    let call = message.decode::<Call<'_>>()?;
+    Ok(call.arguments.map(JsonText::as_str))
 }
 
 fn read_meta(message: &Invocation) -> Result<RequestMeta<'_>, ErrorObject> {
@@ -141,24 +150,25 @@ fn check_headers(
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
     let mismatch = |text: String| Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, text));
-    for name in [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME] {
-        if lookup(name.canonical) == Values::Several {
-            return mismatch(format!("{} header appears more than once", name.lower));
-        }
+    let names = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
+    let found = names.map(|name| lookup(name.canonical));
+    if let Some((name, _)) = names.iter().zip(found).find(|(_, values)| *values == Values::Several) {
+        return mismatch(format!("{} header appears more than once", name.lower));
     }
-    if plain(lookup(headers::PROTOCOL_VERSION.canonical)) != version || version.is_none() {
+    let [version_header, method_header, name_header] = found;
+    if !version.is_some_and(|version| says(version_header, version)) {
         let name = headers::PROTOCOL_VERSION.lower;
         return mismatch(format!("{name} header does not match the request envelope's protocol version"));
     }
-    if plain(lookup(headers::METHOD.canonical)) != Some(message.method()) {
+    if !says(method_header, message.method()) {
         return mismatch(format!(
             "{} header does not match the request body's method",
             headers::METHOD.lower
         ));
     }
     let Some(field) = Method::parse(message.method()).and_then(Method::mirrored_field) else { return Ok(()) };
-    let Some(named) = text_member(message.params(), field) else { return Ok(()) };
-    match lookup(headers::NAME.canonical) {
+    let Some(named) = text_member(message, field) else { return Ok(()) };
+    match name_header {
         Values::One(value) if headers::decode(value).is_some_and(|value| value == named) => Ok(()),
         _ => {
             let name = headers::NAME.lower;
@@ -167,20 +177,23 @@ fn check_headers(
     }
 }
 
-/// A header that is never encoded, without the white space around it.
-fn plain(values: Values<'_>) -> Option<&str> {
+/// Whether a header that is never encoded holds this text, with or without white space around it.
+fn says(values: Values<'_>, text: &str) -> bool {
+    let around = |byte: &u8| matches!(byte, b' ' | b'\t');
     match values {
-        Values::One(value) => str::from_utf8(value).ok().map(|value| value.trim_matches([' ', '\t'])),
-        Values::Absent | Values::Several => None,
+        Values::One(value) if value == text.as_bytes() => true,
+        Values::One(value) => {
+            let start = value.iter().take_while(|byte| around(byte)).count();
+            let end = value.len() - value.iter().rev().take_while(|byte| around(byte)).count();
+            value.get(start..end) == Some(text.as_bytes())
+        }
+        Values::Absent | Values::Several => false,
     }
 }
 
 /// A member of the params, if it is there and a string.
-fn text_member<'a>(params: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    let text = duplexer_types::json::find_member(params?, name)?;
-    serde_json::from_str::<Text<'_>>(text).ok().map(|text| text.0)
+fn text_member<'a>(message: &'a Invocation, name: &str) -> Option<Cow<'a, str>> {
+    duplexer_types::jsonrpc::first_text(message.params()?, message.meta(), name)
 }
 
 /// What an envelope says about its client must be well-formed where it is said at all.

@@ -5,22 +5,23 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::{BoxError, CallError};
 use duplexer_core::server::{Caller, Principal, Running, is_enveloped};
 use duplexer_core::transport::{Headers, TransportContext};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
-use duplexer_types::version::{Era, ProtocolVersion};
-use http::{HeaderMap, Method, Request, StatusCode, request::Parts};
+use duplexer_types::version::Era;
+use http::{HeaderValue, Method, Request, StatusCode, request::Parts};
 use http_body::Body;
 
-use super::config::{Handshake, Responses};
-use super::header_bag::{self, HeaderBag};
+use super::config::{Config, Handshake, Responses};
+use super::exchange::{Exchange, Form};
+use super::head::{Accepts, Claimed, Head};
+use super::header_bag::HeaderBag;
 use super::hub::{Admitted, Hub, StartFailed};
-use super::inlet::{self, Accepts};
 use super::reply::{self, Refusal, Reply};
-use super::{cors, envelope, handshake, http_sse};
+use super::{cors, envelope, handshake, http_sse, inlet};
 
 /// A request that has been let in, apart from its message.
 pub(super) struct Visit {
@@ -29,6 +30,14 @@ pub(super) struct Visit {
     pub(super) headers: Arc<HeaderBag>,
     pub(super) accepts: Accepts,
     pub(super) caller: Caller,
+}
+
+/// A request that is let in as soon as the server runs.
+pub(super) struct Guest {
+    admitted: Admitted,
+    headers: Arc<HeaderBag>,
+    accepts: Accepts,
+    caller: Caller,
 }
 
 /// What a POST may hold that is of any use.
@@ -68,70 +77,124 @@ impl Visit {
     }
 }
 
-/// Serves one request of HTTP.
-pub(super) async fn enter<B>(hub: Arc<Hub>, request: Request<B>) -> Reply
+impl Guest {
+    pub(super) fn new(hub: Arc<Hub>, mut parts: Parts, accepts: Accepts) -> Result<Self, Refusal> {
+        let admitted = hub.admit().ok_or_else(reply::busy)?;
+        let mut caller = Caller::default();
+        caller.principal = parts.extensions.remove::<Arc<Principal>>();
+        Ok(Self { admitted, headers: Arc::new(HeaderBag::new(parts.headers)), accepts, caller })
+    }
+
+    pub(super) async fn visit(self) -> Result<Visit, Refusal> {
+        let Self { admitted, headers, accepts, caller } = self;
+        let running = match admitted.hub().running().await {
+            Ok(running) => running.clone(),
+            Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),
+        };
+        Ok(Visit { admitted, running, headers, accepts, caller })
+    }
+}
+
+/// Serves one request of HTTP. What its head says is settled before there is a future, which has the less to hold.
+pub(super) fn enter<B>(hub: Arc<Hub>, request: Request<B>) -> impl Future<Output = Reply> + Send + use<B>
 where
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
     let (parts, body) = request.into_parts();
-    if let Err(refused) = hub.config.allowed.check(&parts) {
-        tracing::warn!(reason = refused.0, "a request is refused");
-        return reply::refused(StatusCode::FORBIDDEN, refused.0);
+    let (begun, finish) = begin(hub, parts, body);
+    async move {
+        let answered = match begun {
+            Begun::Settled(reply) => Err(reply),
+            Begun::Message(claimed, guest, body) => post(claimed, guest, body).await,
+            Begun::Seldom(work) => work.await,
+        };
+        finish.apply(answered.unwrap_or_else(|refusal| *refusal))
     }
-    let origin = cors::origin(hub.config.cors, &parts);
-    let is_last = inlet::is_last_on_connection(&parts);
-    let preflight = origin.as_ref().and_then(|_| cors::preflight(&parts));
-    let mut reply = match preflight {
-        Some(reply) => reply,
-        None => serve(hub, parts, body).await.unwrap_or_else(|refusal| *refusal),
-    };
-    if let Some(origin) = origin {
-        cors::expose(&mut reply, origin);
-    }
-    if is_last { reply::closing(reply) } else { reply }
 }
 
-/// From the head of the request to its message.
-async fn serve<B>(hub: Arc<Hub>, parts: Parts, body: B) -> Result<Reply, Refusal>
+/// A request of which the head has been looked at.
+enum Begun<B> {
+    /// That was enough.
+    Settled(Refusal),
+    Message(Claimed, Guest, B),
+    /// Everything that does not come often, so that what does is not made larger by it.
+    Seldom(BoxFuture<'static, Result<Reply, Refusal>>),
+}
+
+fn begin<B>(hub: Arc<Hub>, parts: Parts, body: B) -> (Begun<B>, Finish)
 where
-    B: Body + Send,
+    B: Body + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    if let Some(end) = hub.config.http_sse.end(parts.uri.path()) {
-        return http_sse::serve(hub, end, parts, body).await;
+    let head = Head::of(&parts.headers);
+    if let Err(refused) = hub.config.allowed.check(&head, parts.uri.authority()) {
+        tracing::warn!(reason = refused.0, "a request is refused");
+        let refusal = reply::refused(StatusCode::FORBIDDEN, refused.0).into();
+        return (Begun::Settled(refusal), Finish::default());
     }
-    if let Some(path) = &hub.config.path
-        && parts.uri.path().strip_suffix('/').unwrap_or(parts.uri.path()) != path
-    {
+    let origin = cors::origin(hub.config.cors, &parts);
+    let preflight = origin.as_ref().and_then(|_| cors::preflight(&parts));
+    let finish = Finish { origin, is_last: head.is_last_on_connection(parts.version) };
+    let errand = match preflight {
+        Some(reply) => Err(reply.into()),
+        None => errand(&hub.config, &parts, &head),
+    };
+    let accepts = head.accepts;
+    let begun = errand.and_then(|errand| set_out(hub, errand, accepts, parts, body));
+    (begun.unwrap_or_else(Begun::Settled), finish)
+}
+
+/// What is done to a response whatever it is.
+#[derive(Default)]
+struct Finish {
+    /// The script that is to read it.
+    origin: Option<HeaderValue>,
+    /// Whether it is the last one on its connection.
+    is_last: bool,
+}
+
+impl Finish {
+    fn apply(self, mut reply: Reply) -> Reply {
+        if let Some(origin) = self.origin {
+            cors::expose(&mut reply, origin);
+        }
+        if self.is_last { reply::closing(reply) } else { reply }
+    }
+}
+
+/// What a request is here for, as far as its head says.
+enum Errand {
+    /// A message is brought.
+    Message(Claimed),
+    /// What a session tells is to be read.
+    Read,
+    /// A session is to be ended.
+    End,
+    /// An old client.
+    HttpSse(http_sse::End),
+}
+
+fn errand(config: &Config, parts: &Parts, head: &Head<'_>) -> Result<Errand, Refusal> {
+    let path = parts.uri.path();
+    if let Some(end) = config.http_sse.end(path) {
+        return Ok(Errand::HttpSse(end));
+    }
+    if config.path.as_ref().is_some_and(|own| path.strip_suffix('/').unwrap_or(path) != own) {
         return Err(reply::empty(StatusCode::NOT_FOUND).into());
     }
-    let claimed = Claimed::of(&parts.headers);
-    let method = parts.method.clone();
-    match (&method, hub.config.handshake, claimed) {
+    let (claimed, accepts) = (head.claimed(), head.accepts);
+    match (&parts.method, config.handshake, claimed) {
         (&Method::POST, ..) => {
-            inlet::check_framing(&parts)?;
-            inlet::check_media_type(&parts.headers)?;
-            let accepts = Accepts::of(&parts.headers);
-            if !accepts.json || !(accepts.events || hub.config.responses == Responses::JsonOnly) {
-                return Err(not_acceptable(claimed, hub.config.responses).into());
+            head.check_body()?;
+            if !accepts.json || !(accepts.events || config.responses == Responses::JsonOnly) {
+                return Err(not_acceptable(claimed, config.responses).into());
             }
-            let admitted = admit(&hub)?;
-            let message = read_message(&inlet::read(body, &hub.config).await?)?;
-            let visit = visit(admitted, parts, accepts).await?;
-            match choose(claimed, &message) {
-                Era::Envelope => envelope::serve(visit, message).await,
-                Era::Handshake => handshake::post(visit, message).await,
-            }
+            Ok(Errand::Message(claimed))
         }
-        (&Method::GET, Handshake::Sessions, Claimed::Handshake) => {
-            let accepts = Accepts::of(&parts.headers);
-            handshake::get(visit(admit(&hub)?, parts, accepts).await?).await
-        }
-        (&Method::DELETE, Handshake::Sessions, Claimed::Handshake) => {
-            handshake::delete(visit(admit(&hub)?, parts, Accepts::default()).await?).await
-        }
+        (&Method::GET, Handshake::Sessions, Claimed::Handshake) => Ok(Errand::Read),
+        (&Method::DELETE, Handshake::Sessions, Claimed::Handshake) => Ok(Errand::End),
         (_, Handshake::Sessions, Claimed::Handshake) => {
             Err(reply::method_not_allowed("GET, POST, DELETE").into())
         }
@@ -139,43 +202,58 @@ where
     }
 }
 
-pub(super) fn admit(hub: &Arc<Hub>) -> Result<Admitted, Refusal> {
-    hub.admit().ok_or_else(|| reply::busy().into())
-}
-
-pub(super) async fn visit(admitted: Admitted, mut parts: Parts, accepts: Accepts) -> Result<Visit, Refusal> {
-    let running = match admitted.hub().running().await {
-        Ok(running) => running.clone(),
-        Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),
-    };
-    let mut caller = Caller::default();
-    caller.principal = parts.extensions.remove::<Arc<Principal>>();
-    Ok(Visit { admitted, running, headers: Arc::new(HeaderBag::new(parts.headers)), accepts, caller })
-}
-
-/// What the version header claims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claimed {
-    /// Nothing, or a revision of the handshake era.
-    Handshake,
-    /// Anything else.
-    Other,
-}
-
-impl Claimed {
-    fn of(headers: &HeaderMap) -> Self {
-        let mut values = headers.get_all(header_bag::PROTOCOL_VERSION).iter();
-        let version = match (values.next(), values.next()) {
-            (None, _) => return Self::Handshake,
-            (Some(_), Some(_)) => return Self::Other,
-            (Some(version), None) => {
-                std::str::from_utf8(version.as_bytes()).ok().and_then(|text| text.trim().parse().ok())
-            }
-        };
-        match version.map(ProtocolVersion::era) {
-            Some(Era::Handshake) => Self::Handshake,
-            Some(Era::Envelope) | None => Self::Other,
+fn set_out<B>(
+    hub: Arc<Hub>,
+    errand: Errand,
+    accepts: Accepts,
+    parts: Parts,
+    body: B,
+) -> Result<Begun<B>, Refusal>
+where
+    B: Body + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    Ok(match errand {
+        Errand::HttpSse(end) => Begun::Seldom(Box::pin(http_sse::serve(hub, end, parts, body))),
+        Errand::Message(claimed) => Begun::Message(claimed, Guest::new(hub, parts, accepts)?, body),
+        Errand::Read => {
+            let guest = Guest::new(hub, parts, accepts)?;
+            Begun::Seldom(Box::pin(async { handshake::get(guest.visit().await?).await }))
         }
+        Errand::End => {
+            let guest = Guest::new(hub, parts, accepts)?;
+            Begun::Seldom(Box::pin(async { handshake::delete(guest.visit().await?).await }))
+        }
+    })
+}
+
+/// How a message is answered.
+pub(super) enum Served {
+    /// At once.
+    Now(Reply),
+    /// As its handler says.
+    Exchange(Exchange, Form),
+    /// In another way.
+    Later(BoxFuture<'static, Result<Reply, Refusal>>),
+}
+
+/// From the head of the request to its message, and on.
+async fn post<B>(claimed: Claimed, guest: Guest, body: B) -> Result<Reply, Refusal>
+where
+    B: Body + Send,
+    B::Error: Into<BoxError>,
+{
+    let text = inlet::read(body, &guest.admitted.hub().config).await?;
+    let message = read_message(&text)?;
+    let visit = guest.visit().await?;
+    let served = match choose(claimed, &message) {
+        Era::Envelope => envelope::serve(visit, message)?,
+        Era::Handshake => handshake::post(visit, message)?,
+    };
+    match served {
+        Served::Now(reply) => Ok(reply),
+        Served::Exchange(exchange, form) => Ok(exchange.respond(form).await),
+        Served::Later(work) => work.await,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CallContext, Invocation};
 use duplexer_core::server::serve_envelope;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
@@ -12,26 +12,26 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
 use super::config::Responses;
-use super::door::{self, Message, Visit};
-use super::exchange::{Exchange, Failing, Form};
-use super::header_bag::{HeaderBag, ROUTING};
+use super::door::{self, Message, Served, Visit};
+use super::exchange::{Answer, Exchange, Failing, Form};
+use super::header_bag::HeaderBag;
 use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
 
-pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
     match message {
         Message::Request(id, call) => {
             let (exchange, form) = request(visit, id, call)?;
-            Ok(exchange.respond(form).await)
+            Ok(Served::Exchange(exchange, form))
         }
-        Message::Notification(_) => notification(&visit.headers),
+        Message::Notification(_) => notification(&visit.headers).map(Served::Now),
         Message::Response(_) | Message::Batch(_) => Err(door::not_a_message(None).into()),
     }
 }
 
 /// Over HTTP this era has no notifications to the server: they are taken and dropped.
 fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
-    unambiguous(headers, &ROUTING[..1], None)?;
+    unambiguous(headers.repeated().find(|name| *name == headers::PROTOCOL_VERSION), None)?;
     if let Values::One(version) = headers.look_up(headers::PROTOCOL_VERSION.lower) {
         let version = String::from_utf8_lossy(version);
         let known = version.trim().parse::<ProtocolVersion>();
@@ -43,13 +43,12 @@ fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-/// Not a future of its own, because the handler's would be laid out in it too before it is boxed.
 fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, Form), Refusal> {
     let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
     if is_subscription && !visit.accepts.events {
         return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
     }
-    unambiguous(&visit.headers, &ROUTING, Some(&id))?;
+    unambiguous(visit.headers.repeated().next(), Some(&id))?;
     let transport = visit.transport();
     let Visit { admitted, running, headers, caller, .. } = visit;
     let hub = Arc::clone(admitted.hub());
@@ -66,20 +65,18 @@ fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, F
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
     let call = Arc::new(call);
     let failing = Failing { id, message: Arc::clone(&call), status_of: reply::status_of };
-    let serve = async move {
-        let look_up = |name: &str| headers.look_up(name);
-        serve_envelope(&running, cx, call, Some(&look_up), caller).await
+    let serve = |rendering: Failing| -> BoxFuture<'static, Answer> {
+        Box::pin(async move {
+            let look_up = |name: &str| headers.look_up(name);
+            rendering.render(serve_envelope(&running, cx, call, Some(&look_up), caller).await)
+        })
     };
     Ok((Exchange::new(admitted, outlet, failing, serve), form))
 }
 
-fn unambiguous(headers: &HeaderBag, names: &[headers::Name], id: Option<&RequestId>) -> Result<(), Refusal> {
-    match names.iter().find(|name| headers.look_up(name.lower) == Values::Several) {
-        None => Ok(()),
-        Some(name) => {
-            let text = format!("{} header appears more than once", name.lower);
-            let error = ErrorObject::new(ErrorCode::HEADER_MISMATCH, text);
-            Err(reply::refusal(StatusCode::BAD_REQUEST, id, &error).into())
-        }
-    }
+fn unambiguous(repeated: Option<headers::Name>, id: Option<&RequestId>) -> Result<(), Refusal> {
+    let Some(name) = repeated else { return Ok(()) };
+    let text = format!("{} header appears more than once", name.lower);
+    let error = ErrorObject::new(ErrorCode::HEADER_MISMATCH, text);
+    Err(reply::refusal(StatusCode::BAD_REQUEST, id, &error).into())
 }

@@ -133,15 +133,14 @@ enum Turn {
 }
 
 impl Exchange {
-    /// A request and the future that serves it.
+    /// A request and what serves it, which renders its outcome itself: one future holds less than one within another.
     pub(super) fn new(
         admitted: Admitted,
         outlet: Arc<Outlet>,
         failing: Failing,
-        serve: impl Future<Output = Result<Shaped, McpError>> + Send + 'static,
+        serve: impl FnOnce(Failing) -> BoxFuture<'static, Answer>,
     ) -> Self {
-        let rendering = failing.clone();
-        let work: BoxFuture<'static, Answer> = Box::pin(async move { rendering.render(serve.await) });
+        let work = serve(failing.clone());
         Self { work: Some(Contained::of(work)), outlet, admitted, failing }
     }
 
@@ -190,7 +189,7 @@ impl Exchange {
         let first = poll_fn(|cx| Poll::Ready(self.turn(cx, form))).await;
         let turn = match first {
             Poll::Ready(turn) => turn,
-            Poll::Pending => self.wait(form).await,
+            Poll::Pending => Box::pin(self.wait(form)).await,
         };
         match turn {
             Turn::Answered(answer) if form != Form::Stream || answer.failed => answer.into_reply(),
@@ -240,6 +239,9 @@ impl Exchange {
 /// Whether it has ended or nobody waits for it any more: nothing told from now on reaches anybody.
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.outlet.close();
+        // Usually the handler has ended and left nobody behind who could tell anything.
+        if self.work.is_some() || Arc::strong_count(&self.outlet) > 1 {
+            self.outlet.close();
+        }
     }
 }

@@ -12,15 +12,15 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
 
 use super::config::Handshake;
-use super::door::{self, Message, Visit};
+use super::door::{self, Message, Served, Visit};
 use super::reply::{self, Refusal, Reply};
 use super::session::{self, Ending, Session, Sessions, Unavailable};
 
 /// Serves a message.
-pub(super) async fn post(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+pub(super) fn post(visit: Visit, message: Message) -> Result<Served, Refusal> {
     match visit.admitted.hub().config.handshake {
-        Handshake::Sessions => in_session(visit, message).await,
-        Handshake::Stateless => stateless::serve(visit, message).await,
+        Handshake::Sessions => Ok(Served::Later(Box::pin(in_session(visit, message)))),
+        Handshake::Stateless => stateless::serve(visit, message),
         Handshake::Refused => Err(not_served(&message).into()),
     }
 }
@@ -29,7 +29,7 @@ async fn in_session(visit: Visit, message: Message) -> Result<Reply, Refusal> {
     let message = match message {
         // Whatever session it names: it opens a new one.
         Message::Request(id, call) if Method::parse(call.method()) == Some(Method::Initialize) => {
-            return session::open(visit, id, call).await;
+            return Box::pin(session::open(visit, id, call)).await;
         }
         message => message,
     };
@@ -37,7 +37,7 @@ async fn in_session(visit: Visit, message: Message) -> Result<Reply, Refusal> {
     match message {
         Message::Request(id, call) => session::request(session, visit, id, call).await,
         Message::Notification(call) => {
-            session::notification(&session, visit, call).await;
+            Box::pin(session::notification(&session, visit, call)).await;
             Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
         }
         Message::Response(response) => {
@@ -46,7 +46,7 @@ async fn in_session(visit: Visit, message: Message) -> Result<Reply, Refusal> {
             Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
         }
         Message::Batch(text) if session.version().has(feature::BATCHES) => {
-            batch::serve(batch::Host::Session(session), visit, &text).await
+            Box::pin(batch::serve(batch::Host::Session(session), visit, &text)).await
         }
         Message::Batch(_) => Err(door::not_a_message(None).into()),
     }

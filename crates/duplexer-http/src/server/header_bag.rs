@@ -4,18 +4,10 @@
 
 use duplexer_core::transport::HeaderSource;
 use duplexer_types::headers::{self, Name, Values};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 
 /// The headers that say what a message is about; a second one may mean something else to somebody on the way.
-pub(super) const ROUTING: [Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
-const NAMES: [HeaderName; 3] = [
-    HeaderName::from_static(ROUTING[0].lower),
-    HeaderName::from_static(ROUTING[1].lower),
-    HeaderName::from_static(ROUTING[2].lower),
-];
-
-/// Which revision a message is in.
-pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static(ROUTING[0].lower);
+const ROUTING: [Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
 
 pub(super) struct HeaderBag {
     all: HeaderMap,
@@ -28,17 +20,32 @@ enum Found {
     Several,
 }
 
+impl Found {
+    fn add(&mut self, value: &HeaderValue) {
+        *self = match self {
+            Self::Absent => Self::One(value.clone()),
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
+}
+
 impl HeaderBag {
     pub(super) fn new(all: HeaderMap) -> Self {
-        let routing = NAMES.map(|name| {
-            let mut values = all.get_all(name).iter();
-            match (values.next(), values.next()) {
-                (None, _) => Found::Absent,
-                (Some(value), None) => Found::One(value.clone()),
-                (Some(_), Some(_)) => Found::Several,
+        let mut routing = [const { Found::Absent }; 3];
+        // One walk over all of them costs less than a look-up for each.
+        for (name, value) in &all {
+            let known = ROUTING.iter().zip(&mut routing).find(|(known, _)| known.lower == name.as_str());
+            if let Some((_, found)) = known {
+                found.add(value);
             }
-        });
+        }
         Self { all, routing }
+    }
+
+    /// Those of the routing headers that stand more than once.
+    pub(super) fn repeated(&self) -> impl Iterator<Item = Name> {
+        let found = ROUTING.into_iter().zip(&self.routing);
+        found.filter(|(_, found)| matches!(found, Found::Several)).map(|(name, _)| name)
     }
 
     pub(super) fn look_up(&self, name: &str) -> Values<'_> {

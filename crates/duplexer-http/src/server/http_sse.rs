@@ -18,10 +18,11 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body::Body;
 
-use super::door::{self, Visit};
+use super::door::{Guest, Visit};
+use super::head::{Accepts, Head};
 use super::header_bag::HeaderBag;
 use super::hub::{Admitted, Hub};
-use super::inlet::{self, Accepts};
+use super::inlet;
 use super::reply::{self, Refusal, Reply};
 use super::sse;
 
@@ -36,9 +37,7 @@ where
     B::Error: Into<BoxError>,
 {
     match (end, &parts.method) {
-        (End::Stream, &Method::GET) => {
-            link::open(door::visit(door::admit(&hub)?, parts, Accepts::default()).await?)
-        }
+        (End::Stream, &Method::GET) => link::open(Guest::new(hub, parts, Accepts::default())?.visit().await?),
         (End::Stream, _) => Err(reply::method_not_allowed("GET").into()),
         (End::Messages, &Method::POST) => post(hub, parts, body).await,
         (End::Messages, _) => Err(reply::method_not_allowed("POST").into()),
@@ -51,12 +50,12 @@ where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
-    inlet::check_framing(&parts)?;
-    inlet::check_media_type(&parts.headers)?;
-    let admitted = door::admit(&hub)?;
+    Head::of(&parts.headers).check_body()?;
+    let query = parts.uri.query().map(str::to_owned);
+    let guest = Guest::new(Arc::clone(&hub), parts, Accepts::default())?;
     let body = inlet::read_bytes(body, &hub.config).await?;
-    let id = session_id(parts.uri.query())?;
-    let visit = door::visit(admitted, parts, Accepts::default()).await?;
+    let id = session_id(query.as_deref())?;
+    let visit = guest.visit().await?;
     let link = Links::find(&hub, id, visit.caller.principal.as_deref()).ok_or_else(unknown_session)?;
     let (incoming, reply) = understand(visit, &body);
     link.deliver(&hub, incoming).await?;

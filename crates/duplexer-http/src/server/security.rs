@@ -3,8 +3,10 @@
 //! A web page anywhere can make a browser send requests to a server on this machine; only these two headers tell.
 //! Both are taken apart and compared by their parts: a prefix is not a host.
 
-use http::header::{HOST, HeaderValue, ORIGIN};
-use http::request::Parts;
+use duplexer_types::headers::Values;
+use http::uri::Authority as Target;
+
+use super::head::Head;
 
 /// A text is not a host or an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,27 +84,28 @@ impl Allowed {
         Ok(())
     }
 
-    /// Whether the request may be looked at any further.
-    pub(super) fn check(&self, parts: &Parts) -> Result<(), Refused> {
-        self.check_host(parts)?;
-        self.check_origin(parts)
+    /// Whether a request with this head, for this target, may be looked at any further.
+    pub(super) fn check(&self, head: &Head<'_>, target: Option<&Target>) -> Result<(), Refused> {
+        self.check_host(head.host, target)?;
+        self.check_origin(head.origin)
     }
 
     /// Every host the request names must be allowed, and it must name one.
-    fn check_host(&self, parts: &Parts) -> Result<(), Refused> {
+    fn check_host(&self, header: Values<'_>, target: Option<&Target>) -> Result<(), Refused> {
         let Hosts::Listed(hosts) = &self.hosts else { return Ok(()) };
-        let mut headers = parts.headers.get_all(HOST).iter();
-        let header = headers.next().map(HeaderValue::as_bytes);
-        if headers.next().is_some() {
-            return Err(Refused("the request has more than one Host header".to_owned()));
-        }
-        let target = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
+        let header = match header {
+            Values::Several => {
+                return Err(Refused("the request has more than one Host header".to_owned()));
+            }
+            Values::Absent => None,
+            Values::One(host) => Some(host),
+        };
+        let target = target.map(|target| target.as_str().as_bytes());
         if header.is_none() && target.is_none() {
             return Err(Refused("the request names no host".to_owned()));
         }
         for named in [header, target].into_iter().flatten() {
-            let allowed = std::str::from_utf8(named).ok().and_then(Authority::split);
-            if !allowed.is_some_and(|(host, port)| hosts.iter().any(|allowed| allowed.is(host, port))) {
+            if !hosts.iter().any(|allowed| allowed.is(named)) {
                 let named = shown(named);
                 return Err(Refused(format!(
                     "host '{named}' is not allowed: to allow it, name it with `public_url` or `allow_host`"
@@ -112,23 +115,25 @@ impl Allowed {
         Ok(())
     }
 
-    fn check_origin(&self, parts: &Parts) -> Result<(), Refused> {
-        let mut origins = parts.headers.get_all(ORIGIN).iter();
-        let Some(origin) = origins.next() else { return Ok(()) };
-        if origins.next().is_some() {
-            return Err(Refused("the request has more than one Origin header".to_owned()));
-        }
+    fn check_origin(&self, header: Values<'_>) -> Result<(), Refused> {
+        let origin = match header {
+            Values::Absent => return Ok(()),
+            Values::Several => {
+                return Err(Refused("the request has more than one Origin header".to_owned()));
+            }
+            Values::One(origin) => origin,
+        };
         if self.allows_origin(origin) {
             return Ok(());
         }
-        let origin = shown(origin.as_bytes());
+        let origin = shown(origin);
         Err(Refused(format!(
             "origin '{origin}' is not allowed: to allow it, name it with `public_url` or `allow_origin`"
         )))
     }
 
-    fn allows_origin(&self, origin: &HeaderValue) -> bool {
-        let Some(origin) = std::str::from_utf8(origin.as_bytes()).ok().and_then(Origin::parse) else {
+    fn allows_origin(&self, origin: &[u8]) -> bool {
+        let Some(origin) = std::str::from_utf8(origin).ok().and_then(Origin::parse) else {
             return false;
         };
         self.origins.iter().any(|allowed| {
@@ -152,8 +157,8 @@ impl Authority {
         let (host, rest) = text.split_at(end);
         let port = match rest.strip_prefix(':') {
             None if rest.is_empty() => None,
-            Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => Some(digits.parse().ok()?),
-            _ => return None,
+            Some(digits) => Some(port(digits.as_bytes())?),
+            None => return None,
         };
         let valid = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
@@ -167,9 +172,27 @@ impl Authority {
         valid.then_some((host, port))
     }
 
-    fn is(&self, host: &str, port: Option<u16>) -> bool {
-        self.host.eq_ignore_ascii_case(host) && (self.port.is_none() || self.port == port)
+    /// Whether `text` is this host, and its port if only one is meant. What equals a valid host is one.
+    fn is(&self, text: &[u8]) -> bool {
+        let Some((host, rest)) = text.split_at_checked(self.host.len()) else { return false };
+        host.eq_ignore_ascii_case(self.host.as_bytes())
+            && match rest {
+                [] => self.port.is_none(),
+                [b':', digits @ ..] => {
+                    port(digits).is_some_and(|port| self.port.is_none_or(|meant| meant == port))
+                }
+                _ => false,
+            }
     }
+}
+
+/// A port in digits and nothing but digits.
+fn port(digits: &[u8]) -> Option<u16> {
+    let add = |port: u16, digit: &u8| {
+        let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
+        port.checked_mul(10)?.checked_add(digit.into())
+    };
+    digits.iter().try_fold(0, add).filter(|_| !digits.is_empty())
 }
 
 impl Origin {
@@ -208,7 +231,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        allowed.check(&request.body(()).unwrap().into_parts().0)
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        allowed.check(&Head::of(&parts.headers), parts.uri.authority())
     }
 
     /// SEC-02: hosts are compared by parts; whatever only looks like one is refused.

@@ -6,14 +6,16 @@ pub(super) mod placed;
 
 use std::convert::Infallible;
 use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, ToSocketAddrs};
@@ -27,7 +29,7 @@ use tower_service::Service;
 use self::io::{Patience, TimedIo, Traffic};
 use super::body::ResponseBody;
 use super::hub::{Hub, StartFailed};
-use super::{ResponseFuture, StreamableHttp};
+use super::{ResponseFuture, StreamableHttp, door, reply};
 
 pub(super) use io::UnderWay;
 pub use listener::Listener;
@@ -93,9 +95,7 @@ impl StreamableHttp {
 
     /// The service on a listener of any kind. The server starts with the first request.
     pub fn on<L: Listener>(self, listener: L) -> Bound<L> {
-        let placed = Placed::new(self.clone());
-        let outermost: Outermost = Arc::new(move |request| placed.clone().call(request));
-        Bound { service: self, outermost, listener, probes: Probes::Off, connections: MAX_CONNECTIONS }
+        Bound { service: self, layered: None, listener, probes: Probes::Off, connections: MAX_CONNECTIONS }
     }
 }
 
@@ -103,7 +103,7 @@ impl StreamableHttp {
 #[must_use = "nothing is served until it runs"]
 pub struct Bound<L> {
     service: StreamableHttp,
-    outermost: Outermost,
+    layered: Option<Layered>,
     listener: L,
     probes: Probes,
     connections: usize,
@@ -134,13 +134,13 @@ impl<L: Listener> Bound<L> {
             + 'static,
         <Y::Service as Service<Request<Incoming>>>::Future: Send + 'static,
     {
-        self.outermost = outermost(layer.layer(Placed::new(self.service.clone())));
+        self.layered = Some(layered(layer.layer(Placed::new(self.service.clone()))));
         self
     }
 
     /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
     pub async fn run(self, end: impl Future<Output = ()>) {
-        let Self { service, outermost, mut listener, probes, connections } = self;
+        let Self { service, layered, mut listener, probes, connections } = self;
         let hub = Arc::clone(&service.0);
         let room = Arc::new(Semaphore::new(connections));
         let mut open = JoinSet::new();
@@ -155,9 +155,9 @@ impl<L: Listener> Bound<L> {
                 () = &mut end => break,
                 Some(_) = open.join_next() => {}
                 (io, place) = accepted => {
-                    let traffic = Arc::default();
-                    let outermost = Arc::clone(&outermost);
-                    let connection = connection(io, Front { hub: Arc::clone(&hub), outermost, probes, traffic });
+                    let service = Placed::new(service.clone());
+                    let front = Front { service, layered: layered.clone(), probes, traffic: Arc::default() };
+                    let connection = connection(io, Arc::clone(&hub), front);
                     open.spawn(async move {
                         connection.await;
                         drop(place);
@@ -188,15 +188,26 @@ impl<L> fmt::Debug for Bound<L> {
 }
 
 /// Serves one connection to its end, which the end of the service brings about.
-async fn connection<I: listener::Io>(io: I, front: Front) {
-    let hub = Arc::clone(&front.hub);
+async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
     let patience = Patience { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: hub.config.timing.unread };
     let io = TokioIo::new(TimedIo::new(io, patience, Arc::clone(&front.traffic)));
     let builder = builder();
-    let mut connection = pin!(builder.serve_connection(io, front));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = hub.closing.raised() => {
+    let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| front.call(request))));
+    let mut closing = pin!(hub.closing.raised());
+    let mut waits_for_closing = false;
+    let ended = poll_fn(|cx| {
+        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
+            return Poll::Ready(Some(ended));
+        }
+        // Waiting takes a lock that all connections share. A task is always woken the same way, so it asks once.
+        let is_closing =
+            if waits_for_closing { hub.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
+        waits_for_closing = true;
+        if is_closing { Poll::Ready(None) } else { Poll::Pending }
+    });
+    let ended = match ended.await {
+        Some(ended) => ended,
+        None => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -234,9 +245,9 @@ fn builder() -> auto::Builder<Beside> {
 }
 
 /// The service and what was put around it.
-type Outermost = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
+type Layered = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
 
-fn outermost<S>(service: S) -> Outermost
+fn layered<S>(service: S) -> Layered
 where
     S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
         + Clone
@@ -248,7 +259,7 @@ where
     Arc::new(move |request| {
         let mut service = service.clone();
         Box::pin(async move {
-            std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+            poll_fn(|cx| service.poll_ready(cx)).await?;
             service.call(request).await
         })
     })
@@ -256,52 +267,58 @@ where
 
 /// The service behind the probes, for one connection.
 struct Front {
-    hub: Arc<Hub>,
-    outermost: Outermost,
+    service: Placed,
+    layered: Option<Layered>,
     probes: Probes,
     traffic: Arc<Traffic>,
 }
 
 impl Front {
-    fn probe(&self, request: &Request<Incoming>) -> Option<Response<ResponseBody>> {
+    /// Serves one request. The connection keeps room for this future, so that without layers none is allocated.
+    fn call(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
+        let under_way = UnderWay::begin(&self.traffic);
+        let way = self.way(request);
+        async move {
+            let mut response = match way {
+                Way::Known(status) => reply::empty(status),
+                Way::Layered(response) => response.await?,
+                Way::Bare(hub, request) => door::enter(hub, request).await,
+            };
+            // It tells the connection when its last byte is gone.
+            response.body_mut().until_read(Some(under_way));
+            Ok(response)
+        }
+    }
+
+    fn way(&self, request: Request<Incoming>) -> Way {
+        let path = request.uri().path();
+        match (self.probe(path), &self.layered, self.service.at(path)) {
+            (Some(status), ..) => Way::Known(status),
+            (None, Some(layered), _) => Way::Layered(layered(request)),
+            (None, None, Some(service)) => Way::Bare(Arc::clone(&service.0), request),
+            (None, None, None) => Way::Known(StatusCode::NOT_FOUND),
+        }
+    }
+
+    fn probe(&self, path: &str) -> Option<StatusCode> {
         if self.probes == Probes::Off {
             return None;
         }
-        let status = match request.uri().path() {
-            "/readyz" if self.hub.closing.is_raised() => StatusCode::SERVICE_UNAVAILABLE,
-            "/livez" | "/readyz" => StatusCode::OK,
-            _ => return None,
-        };
-        Some(super::reply::empty(status))
+        match path {
+            "/readyz" if self.service.is_closing() => Some(StatusCode::SERVICE_UNAVAILABLE),
+            "/livez" | "/readyz" => Some(StatusCode::OK),
+            _ => None,
+        }
     }
 }
 
-impl hyper::service::Service<Request<Incoming>> for Front {
-    type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Responding;
-
-    fn call(&self, request: Request<Incoming>) -> Responding {
-        let response = match self.probe(&request) {
-            Some(reply) => Box::pin(std::future::ready(Ok(reply))),
-            None => (self.outermost)(request),
-        };
-        Responding { response, under_way: Some(UnderWay::begin(&self.traffic)) }
-    }
-}
-
-/// A response that tells the connection when its last byte is gone.
-struct Responding {
-    response: ResponseFuture,
-    under_way: Option<UnderWay>,
-}
-
-impl Future for Responding {
-    type Output = Result<Response<ResponseBody>, Infallible>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Ok(mut response) = ready!(self.response.as_mut().poll(cx));
-        response.body_mut().until_read(self.under_way.take());
-        Poll::Ready(Ok(response))
-    }
+/// Who answers a request.
+enum Way {
+    /// Its path alone does.
+    Known(StatusCode),
+    Layered(ResponseFuture),
+    Bare(Arc<Hub>, Request<Incoming>),
 }

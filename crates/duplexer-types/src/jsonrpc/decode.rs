@@ -33,6 +33,22 @@ pub fn decode<'a, T: Deserialize<'a>>(
     T::deserialize(Params { text: params.unwrap_or("{}"), known })
 }
 
+/// The first member `name` of the params of a call, if it is a string; `meta` as for [`decode`].
+///
+/// Nothing behind it is looked at: a second one of that name is refused where the params are decoded.
+pub fn first_text<'a>(params: &'a str, meta: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
+    let mut scanner = Scanner::new(params);
+    let mut object = scanner.open_object().ok()?;
+    while let Some(found) = scanner.next_name(&mut object).ok()? {
+        let known = meta.filter(|_| found == "_meta").and_then(|meta| scanner.pass(meta));
+        let value = known.map_or_else(|| scanner.value(1), Ok).ok()?;
+        if found == name {
+            return scan::string(value);
+        }
+    }
+    None
+}
+
 struct Params<'de> {
     text: &'de str,
     known: [Option<&'de str>; 2],
@@ -168,7 +184,7 @@ fn broken(Fault: Fault) -> Error {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{Frame, read};
+    use super::super::{Frame, find_meta, read};
     use super::*;
     use crate::json::{Json, Members as Free};
 
@@ -236,6 +252,23 @@ mod tests {
     }
 
     /// RUN-08.
+    #[test]
+    fn a_text_is_found_without_a_look_at_what_follows() {
+        let meta = r#"{"name":"inner"}"#;
+        let check = |params: &str, expected: Option<&str>| {
+            for meta in [None, find_meta(params)] {
+                assert_eq!(first_text(params, meta, "name").as_deref(), expected, "{params}");
+            }
+        };
+        check(&format!(r#"{{"_meta":{meta},"name":"echo","arguments":{{"name":"x"}}}}"#), Some("echo"));
+        check(r#"{"n\u0061me":"\u00e9\n"}"#, Some("\u{e9}\n"));
+        check(r#"{"name":"first","name":"second"}"#, Some("first"));
+        check(r#"{"name":5,"name":"second"}"#, None);
+        check(&format!(r#"{{"_meta":{meta}}}"#), None);
+        check("[]", None);
+        assert_eq!(first_text(r#"{"name":"echo" and no more"#, None, "name").as_deref(), Some("echo"));
+    }
+
     #[test]
     fn absent_params_are_an_empty_object() {
         for frame in [r#"{"jsonrpc":"2.0","method":"m"}"#, r#"{"jsonrpc":"2.0","method":"m","params":null}"#]

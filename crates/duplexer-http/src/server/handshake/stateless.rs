@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Contained, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CallContext, Contained, Invocation};
 use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
@@ -11,29 +11,30 @@ use http::StatusCode;
 
 use super::batch;
 use crate::server::config::Responses;
-use crate::server::door::{self, Message, Visit};
+use crate::server::door::{self, Message, Served, Visit};
 use crate::server::exchange::{Answer, Exchange, Failing, Form};
 use crate::server::header_bag::HeaderBag;
 use crate::server::outlet::{Outlet, State};
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Refusal};
 
-pub(super) async fn serve(visit: Visit, message: Message) -> Result<Reply, Refusal> {
+pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
+    let accepted = || reply::empty(StatusCode::ACCEPTED);
     match message {
         Message::Request(id, call) => {
             let form = match visit.admitted.hub().config.responses {
                 Responses::Streaming => Form::Either,
                 Responses::JsonOnly => Form::Json,
             };
-            Ok(request(visit, id, call, form).respond(form).await)
+            Ok(Served::Exchange(request(visit, id, call, form), form))
         }
-        Message::Notification(call) => {
+        Message::Notification(call) => Ok(Served::Later(Box::pin(async move {
             notification(visit, call).await;
-            Ok(reply::empty(StatusCode::ACCEPTED))
-        }
+            Ok(accepted())
+        }))),
         // Nothing was asked, so nobody waits for it.
-        Message::Response(_) => Ok(reply::empty(StatusCode::ACCEPTED)),
+        Message::Response(_) => Ok(Served::Now(accepted())),
         Message::Batch(text) if version(&visit.headers).has(feature::BATCHES) => {
-            batch::serve(batch::Host::Nobody, visit, &text).await
+            Ok(Served::Later(Box::pin(async move { batch::serve(batch::Host::Nobody, visit, &text).await })))
         }
         Message::Batch(_) => Err(door::not_a_message(None).into()),
     }
@@ -63,7 +64,9 @@ fn request(visit: Visit, id: RequestId, call: Invocation, form: Form) -> Exchang
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
     let call = Arc::new(call);
     let failing = Failing { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
-    let serve = async move { serve_one(&running, connection, cx, call).await };
+    let serve = |rendering: Failing| -> BoxFuture<'static, Answer> {
+        Box::pin(async move { rendering.render(serve_one(&running, connection, cx, call).await) })
+    };
     Exchange::new(admitted, outlet, failing, serve)
 }
 

@@ -43,6 +43,11 @@ impl Lifespan {
         if let Some(running) = self.running.get() {
             return Ok(running);
         }
+        Box::pin(self.started()).await
+    }
+
+    /// Not a part of the future of every request: only the first ones have to wait.
+    async fn started(&self) -> Result<&Running, StartFailed> {
         let mut start = self.start();
         // The sender is dropped without a word only if the runtime ends.
         let _ = start.wait_for(|start| *start != Start::UnderWay).await;

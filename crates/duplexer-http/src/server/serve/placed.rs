@@ -22,6 +22,20 @@ impl Placed {
     pub(super) fn new(service: StreamableHttp) -> Self {
         Self(service)
     }
+
+    /// Whether the service is about to end.
+    pub(super) fn is_closing(&self) -> bool {
+        self.0.0.closing.is_raised()
+    }
+
+    /// The service, if this is where it is.
+    pub(super) fn at(&self, path: &str) -> Option<&StreamableHttp> {
+        let config = &self.0.0.config;
+        let is_here = config.path.is_some()
+            || config.http_sse.end(path).is_some()
+            || path.strip_suffix('/').unwrap_or(path) == PATH;
+        is_here.then_some(&self.0)
+    }
 }
 
 impl<B> Service<Request<B>> for Placed
@@ -39,15 +53,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let path = request.uri().path();
-        let config = &self.0.0.config;
-        let is_here = config.path.is_some()
-            || config.http_sse.end(path).is_some()
-            || path.strip_suffix('/').unwrap_or(path) == PATH;
-        if is_here {
-            self.0.call(request)
-        } else {
-            Box::pin(std::future::ready(Ok(reply::empty(StatusCode::NOT_FOUND))))
+        match self.at(request.uri().path()) {
+            Some(service) => service.clone().call(request),
+            None => Box::pin(std::future::ready(Ok(reply::empty(StatusCode::NOT_FOUND)))),
         }
     }
 }

@@ -244,7 +244,7 @@ async fn respond(hub: Arc<Hub>, work: Work, reading: Reading, form: Form) -> Rep
         (Some(turn), _) => turn,
         // Even what is kept as a stream does not begin before rights have been looked at.
         (None, Form::Stream) => Turn::Stream,
-        (None, Form::Json | Form::Either) => wait(&hub, &mut driven, &reading, form).await,
+        (None, Form::Json | Form::Either) => Box::pin(wait(&hub, &mut driven, &reading, form)).await,
     };
     if let Turn::Answer(answer) = turn {
         return answer.into_reply();
