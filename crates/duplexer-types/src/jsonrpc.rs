@@ -60,6 +60,8 @@ pub struct Invocation<'a> {
     pub params: Option<&'a str>,
     /// JSON text of `params._meta`, whatever it is.
     pub meta: Option<&'a str>,
+    /// JSON text of the longest other member of the params: who decodes them need not walk over it again.
+    pub longest: Option<&'a str>,
 }
 
 /// Why a text is not a frame.
@@ -141,20 +143,33 @@ pub fn batch(text: &str) -> Result<Vec<&str>, Malformed> {
 ///
 /// For params that did not come through [`read`], such as those a middleware has rewritten.
 pub fn find_meta(params: &str) -> Option<&str> {
-    let mut meta = Slot::Absent;
-    params_object(&mut Scanner::new(params), 0, &mut meta).ok()?;
-    meta.get()
+    let mut landmarks = Landmarks::default();
+    params_object(&mut Scanner::new(params), 0, &mut landmarks).ok()?;
+    landmarks.meta.get()
 }
 
-/// Walks over a params object and notes its `_meta` on the way.
-fn params_object<'a>(scanner: &mut Scanner<'a>, depth: usize, meta: &mut Slot<'a>) -> Result<&'a str, Fault> {
+/// What is noted of a params object on the way over it.
+#[derive(Clone, Copy, Default)]
+struct Landmarks<'a> {
+    meta: Slot<'a>,
+    longest: Option<&'a str>,
+}
+
+fn params_object<'a>(
+    scanner: &mut Scanner<'a>,
+    depth: usize,
+    landmarks: &mut Landmarks<'a>,
+) -> Result<&'a str, Fault> {
     let start = scanner.position();
     let mut object = scanner.open_object()?;
     while let Some(name) = scanner.next_name(&mut object)? {
         if name == "_meta" {
-            meta.put(meta_value(scanner, depth + 1)?);
+            landmarks.meta.put(meta_value(scanner, depth + 1)?);
         } else {
-            scanner.value(depth + 1)?;
+            let value = scanner.value(depth + 1)?;
+            if landmarks.longest.is_none_or(|longest| longest.len() < value.len()) {
+                landmarks.longest = Some(value);
+            }
         }
     }
     Ok(scanner.since(start))
@@ -183,7 +198,7 @@ struct Members<'a> {
     params: Slot<'a>,
     result: Slot<'a>,
     error: Slot<'a>,
-    meta: Slot<'a>,
+    landmarks: Landmarks<'a>,
 }
 
 /// A member that may stand once.
@@ -232,7 +247,7 @@ impl<'a> Members<'a> {
 
     fn take(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         if name == "params" && scanner.peek() == Some(b'{') {
-            let params = params_object(scanner, 1, &mut self.meta)?;
+            let params = params_object(scanner, 1, &mut self.landmarks)?;
             self.params.put(params);
             return Ok(());
         }
@@ -284,7 +299,8 @@ impl<'a> Members<'a> {
             Some(params) if params.starts_with('{') => Some(params),
             Some(_) => return Err("params is not an object"),
         };
-        Ok(Invocation { method, params, meta: self.meta.get() })
+        let Landmarks { meta, longest } = self.landmarks;
+        Ok(Invocation { method, params, meta: meta.get(), longest })
     }
 
     fn response(self, too_deep: bool) -> Result<Frame<'a>, &'static str> {
@@ -301,7 +317,8 @@ impl<'a> Members<'a> {
     }
 
     fn check_envelope(&self, too_deep: bool) -> Result<(), &'static str> {
-        let all = [self.version, self.id, self.method, self.params, self.result, self.error, self.meta];
+        let meta = self.landmarks.meta;
+        let all = [self.version, self.id, self.method, self.params, self.result, self.error, meta];
         if all.into_iter().any(Slot::is_repeated) {
             return Err("a member stands twice");
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Outcome, States};
-use duplexer_types::jsonrpc;
 use duplexer_types::methods::Method;
 use duplexer_types::resource::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceTemplate,
@@ -214,8 +213,7 @@ fn private(mut outcome: Outcome) -> Outcome {
 }
 
 fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
-    let Params { uri } = jsonrpc::decode(cx.raw_params(), cx.raw_meta())
-        .map_err(|error| McpError::InvalidParams(error.into()))?;
+    let Params { uri } = cx.message().decode().map_err(|error| McpError::InvalidParams(error.into()))?;
     let snapshot = catalog.snapshot.load();
     if let Some(resource) = snapshot.resources.get(&uri).filter(|resource| catalog.shows(cx, &***resource)) {
         let reading = resource.read.read(cx.clone(), &resource.about, &uri, &Vec::new());

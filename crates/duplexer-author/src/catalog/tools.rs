@@ -9,7 +9,6 @@ use duplexer_core::server::{Context, Outcome, States};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::{Json, JsonText};
-use duplexer_types::jsonrpc;
 use duplexer_types::methods::Method;
 use duplexer_types::tool::{ListToolsResult, Tool};
 use duplexer_types::version::{ProtocolVersion, feature};
@@ -113,8 +112,7 @@ struct Call<'a> {
 
 /// Reads a call without copying it.
 fn read(cx: &Context) -> Result<Call<'_>, McpError> {
-    let call: Call<'_> = jsonrpc::decode(cx.raw_params(), cx.raw_meta())
-        .map_err(|error| McpError::InvalidParams(error.into()))?;
+    let call: Call<'_> = cx.message().decode().map_err(|error| McpError::InvalidParams(error.into()))?;
     match call.arguments.map(JsonText::as_str) {
         Some(arguments) if !arguments.starts_with('{') => {
             Err(McpError::InvalidParams("arguments are an object".into()))

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc;
+use serde::Deserialize;
 
 /// A request or notification as it arrived: the text once, and where its parts are.
 #[derive(Clone, Debug)]
@@ -12,6 +13,7 @@ pub struct Invocation {
     text: ByteString,
     params: Option<Range<usize>>,
     meta: Option<Range<usize>>,
+    longest: Option<Range<usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,6 +28,7 @@ pub(crate) struct Parts {
     method: Method,
     params: Option<Range<usize>>,
     meta: Option<Range<usize>>,
+    longest: Option<Range<usize>>,
 }
 
 impl Parts {
@@ -38,6 +41,7 @@ impl Parts {
             method,
             params: frame.params.map(|params| place(text, params)),
             meta: frame.meta.map(|meta| place(text, meta)),
+            longest: frame.longest.map(|longest| place(text, longest)),
         }
     }
 }
@@ -48,7 +52,7 @@ impl Invocation {
         let text = params.unwrap_or_default();
         let params = if text.is_empty() { None } else { Some(0..text.len()) };
         let meta = jsonrpc::find_meta(&text).map(|meta| place(&text, meta));
-        Self { method: Method::Own(method.into()), text, params, meta }
+        Self { method: Method::Own(method.into()), text, params, meta, longest: None }
     }
 
     /// The invocation that `frame`, read from `text`, holds. For transports that read frames themselves.
@@ -58,8 +62,8 @@ impl Invocation {
 
     /// The parts of a frame, found in the `text` they were read from.
     pub(crate) fn from_frame(text: ByteString, parts: Parts) -> Self {
-        let Parts { method, params, meta } = parts;
-        Self { method, text, params, meta }
+        let Parts { method, params, meta, longest } = parts;
+        Self { method, text, params, meta, longest }
     }
 
     /// The method.
@@ -78,6 +82,12 @@ impl Invocation {
     /// The JSON text of `params._meta`, if there is one.
     pub fn meta(&self) -> Option<&str> {
         self.meta.as_ref().map(|range| part(&self.text, range))
+    }
+
+    /// The params as a `T`, without `_meta`; absent params are an empty object.
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        let longest = self.longest.as_ref().map(|range| part(&self.text, range));
+        jsonrpc::decode(self.params(), [self.meta(), longest])
     }
 
     /// The same params under another method.

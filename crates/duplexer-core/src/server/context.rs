@@ -8,7 +8,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use duplexer_types::jsonrpc::{self, Body, RequestId};
+use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::meta::RequestMeta;
 use duplexer_types::methods::{Method, Notification};
 use duplexer_types::version::ProtocolVersion;
@@ -159,8 +159,7 @@ impl<S> Context<S> {
 
     /// The params as a `T`, without `_meta`; absent params are an empty object.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T, McpError> {
-        jsonrpc::decode(self.message.params(), self.message.meta())
-            .map_err(|error| McpError::InvalidParams(error.into()))
+        self.message.decode().map_err(|error| McpError::InvalidParams(error.into()))
     }
 
     /// `_meta` as it came: JSON text.

@@ -12,7 +12,6 @@ use duplexer_types::capabilities::ClientCapabilities;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::json::JsonText;
-use duplexer_types::jsonrpc;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::{self, InvalidMeta, RequestMeta, key};
 use duplexer_types::methods::Method;
@@ -130,7 +129,7 @@ fn arguments(message: &Invocation) -> Result<Option<&str>, serde_json::Error> {
         #[serde(borrow)]
         arguments: Option<JsonText<'a>>,
     }
-    let call = jsonrpc::decode::<Call<'_>>(message.params(), message.meta())?;
+    let call = message.decode::<Call<'_>>()?;
     Ok(call.arguments.map(JsonText::as_str))
 }
 
@@ -202,7 +201,7 @@ fn says(values: Values<'_>, text: &str) -> bool {
 
 /// A member of the params, if it is there and a string.
 fn text_member<'a>(message: &'a Invocation, name: &str) -> Option<Cow<'a, str>> {
-    jsonrpc::first_text(message.params()?, message.meta(), name)
+    duplexer_types::jsonrpc::first_text(message.params()?, message.meta(), name)
 }
 
 /// What an envelope says about its client must be well-formed where it is said at all.

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use duplexer_types::error::ErrorCode;
-use duplexer_types::jsonrpc;
 use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
 use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
@@ -79,7 +78,7 @@ pub(super) fn agreement(
     if method != Some(Method::Initialize) {
         return None;
     }
-    let params = jsonrpc::decode::<InitializeParams>(message.params(), message.meta()).ok();
+    let params = message.decode::<InitializeParams>().ok();
     let client = params.map_or(ClientFacts::UNKNOWN, |params| {
         ClientFacts::new(Some(params.client_info), Some(params.capabilities))
     });

@@ -41,6 +41,7 @@ impl Stdio {
             ));
         }
         let claim = Arc::new(Claim::take()?);
+        announce_large_buffers();
         let input = claim.input().and_then(Input::open).map_err(|error| unusable("input", &error))?;
         let output = claim.output().and_then(Output::open).map_err(|error| unusable("output", &error))?;
         Ok(Self { input, output, claim, limit: DEFAULT_LIMIT })
@@ -52,6 +53,12 @@ impl Stdio {
         self.limit = limit;
         self
     }
+}
+
+/// The buffers of long lines come and go. The C library of Linux gives large blocks back to the system when they are freed,
+/// and asks for them anew page by page, until it has seen blocks of that size freed once: so it sees one.
+fn announce_large_buffers() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(2 * DEFAULT_LIMIT)));
 }
 
 fn unusable(which: &str, error: &io::Error) -> TransportError {

@@ -66,7 +66,7 @@ mod tests {
             (r#"{"arguments":null}"#, None),
             (r#"{"_meta":{}}"#, None),
         ] {
-            let ours: Call<'_> = jsonrpc::decode(Some(params), None).unwrap();
+            let ours: Call<'_> = jsonrpc::decode(Some(params), [None, None]).unwrap();
             let theirs: Call<'_> = serde_json::from_str(params).unwrap();
             assert_eq!(ours.arguments.map(JsonText::as_str), expected);
             assert_eq!(theirs.arguments.map(JsonText::as_str), expected);

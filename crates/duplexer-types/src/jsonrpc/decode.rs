@@ -1,7 +1,7 @@
 //! Decodes the params of a call into a type, member by member.
 //!
 //! The text has been validated by [`super::read`], so what the type does not want (most of all `_meta`) is
-//! stepped over by the scanner instead of being parsed again, and plain strings are taken as they stand.
+//! stepped over instead of being parsed again, and plain strings are taken as they stand.
 
 use std::borrow::Cow;
 
@@ -19,15 +19,18 @@ type Error = serde_json::Error;
 impl<'a> Invocation<'a> {
     /// The params as a `T`. Absent params are read as an empty object.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, Error> {
-        decode(self.params, self.meta)
+        decode(self.params, [self.meta, self.longest])
     }
 }
 
-/// The params of a call as a `T`; `meta` is what [`super::read`] found in them, if that is still at hand.
+/// The params of a call as a `T`; `known` are members that [`super::read`] found in them, if they are still at hand.
 ///
 /// Absent params are read as an empty object.
-pub fn decode<'a, T: Deserialize<'a>>(params: Option<&'a str>, meta: Option<&'a str>) -> Result<T, Error> {
-    T::deserialize(Params { text: params.unwrap_or("{}"), meta })
+pub fn decode<'a, T: Deserialize<'a>>(
+    params: Option<&'a str>,
+    known: [Option<&'a str>; 2],
+) -> Result<T, Error> {
+    T::deserialize(Params { text: params.unwrap_or("{}"), known })
 }
 
 /// The first member `name` of the params of a call, if it is a string; `meta` as for [`decode`].
@@ -48,7 +51,7 @@ pub fn first_text<'a>(params: &'a str, meta: Option<&'a str>, name: &str) -> Opt
 
 struct Params<'de> {
     text: &'de str,
-    meta: Option<&'de str>,
+    known: [Option<&'de str>; 2],
 }
 
 impl<'de> Deserializer<'de> for Params<'de> {
@@ -57,7 +60,7 @@ impl<'de> Deserializer<'de> for Params<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let mut scanner = Scanner::new(self.text);
         let object = scanner.open_object().map_err(broken)?;
-        visitor.visit_map(Members { scanner, object, meta: self.meta, is_meta: false })
+        visitor.visit_map(Members { scanner, object, known: self.known })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -91,8 +94,7 @@ impl<'de> Deserializer<'de> for Params<'de> {
 struct Members<'de> {
     scanner: Scanner<'de>,
     object: Object,
-    meta: Option<&'de str>,
-    is_meta: bool,
+    known: [Option<&'de str>; 2],
 }
 
 impl<'de> MapAccess<'de> for Members<'de> {
@@ -100,7 +102,6 @@ impl<'de> MapAccess<'de> for Members<'de> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let name = self.scanner.next_name(&mut self.object).map_err(broken)?;
-        self.is_meta = name.as_deref() == Some("_meta");
         match name {
             None => Ok(None),
             Some(Cow::Borrowed(name)) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
@@ -109,8 +110,7 @@ impl<'de> MapAccess<'de> for Members<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        // The extent of `_meta` is known, and it is often the longest of all.
-        let known = self.meta.filter(|_| self.is_meta).and_then(|meta| self.scanner.pass(meta));
+        let known = self.known.into_iter().flatten().find_map(|known| self.scanner.pass(known));
         let text = known.map_or_else(|| self.scanner.value(1), Ok).map_err(broken)?;
         seed.deserialize(Member(text))
     }

@@ -5,7 +5,25 @@ use proptest::prelude::*;
 use super::*;
 
 fn call<'a>(method: &'a str, params: Option<&'a str>, meta: Option<&'a str>) -> Invocation<'a> {
-    Invocation { method: method.into(), params, meta }
+    let mut landmarks = Landmarks::default();
+    params.map(|params| params_object(&mut Scanner::new(params), 0, &mut landmarks));
+    Invocation { method: method.into(), params, meta, longest: landmarks.longest }
+}
+
+#[test]
+fn the_longest_member_of_the_params_is_noted_beside_meta() {
+    let longest = |params: &str| {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#);
+        match read(&text) {
+            Ok(Frame::Notification(call)) => call.longest.map(str::to_owned),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        longest(r#"{"a":1,"b":{"c": "d"},"e":[2],"_meta":{"long":"longer than all"}}"#).unwrap(),
+        r#"{"c": "d"}"#
+    );
+    assert_eq!(longest(r#"{"_meta":{}}"#), None);
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "so that it compares with what `read` returns")]

@@ -223,7 +223,7 @@ async fn a_process_that_does_not_read_cannot_hold_the_shutdown_up() {
     let (transport, child) = shell("trap '' TERM; echo ready; exec sleep 1000").spawn().unwrap();
     let (mut reader, mut writer) = transport.split();
     assert_eq!(text(next(&mut reader).await), "ready");
-    let frame = "x".repeat(1_000_000);
+    let frame = "x".repeat(3_000_000);
     let (written, status) = tokio::join!(write(&mut writer, &frame), child.shutdown());
     assert!(matches!(written, Err(TransportError::Closed)));
     assert_eq!(status.unwrap().signal(), Some(9));

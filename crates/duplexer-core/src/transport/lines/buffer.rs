@@ -12,7 +12,7 @@ use bytestring::ByteString;
 const READ_MIN: usize = 8 * 1024;
 pub(super) const READ_MAX: usize = 64 * 1024;
 /// A line up to this size is always copied out: the copy costs less than a new read buffer.
-const COPY_MAX: usize = 4 * 1024;
+const COPY_MAX: usize = 128 * 1024;
 /// After so many small reads in a row less room is asked for.
 const QUIET_READS: u8 = 64;
 
