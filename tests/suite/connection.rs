@@ -254,18 +254,13 @@ async fn a_single_envelope_request_is_served_from_the_ladder_on() {
     let mut caller = Caller::default();
     caller.session_id = Some("s-1".into());
     caller.principal = Some(Arc::new(Principal::new("client")));
-    let prepare = |connection: Connection| {
-        let connection = connection.with_caller(caller);
-        assert_eq!(connection.principal().map(|principal| &*principal.client_id), Some("client"));
-        connection
-    };
     let call = message("tools/call", &params);
-    let served = serve_envelope(&running, call_context(Some(1)).0, call.clone(), None, prepare).await;
+    let served = serve_envelope(&running, call_context(Some(1)).0, call.clone(), None, caller).await;
     let told = written(&served.unwrap())["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(told.contains("\"session\":\"s-1\""), "{told}");
     let no_headers = |_: &str| duplexer_types::headers::Values::Absent;
     let refused =
-        serve_envelope(&running, call_context(Some(1)).0, call, Some(&no_headers), |made| made).await;
+        serve_envelope(&running, call_context(Some(1)).0, call, Some(&no_headers), Caller::default()).await;
     assert_eq!(refused.unwrap_err().to_wire("tools/call").code.0, -32020);
 }
 

@@ -1,8 +1,8 @@
 //! The service: one request in, one response out, whatever the era.
 //!
-//! `door` lets a request in and chooses its era, once; `envelope` and `handshake` serve the two; `exchange` drives the
-//! handler, into one body or (`sse`) into a stream. `http_sse` is the transport of old clients. `security` and `config`
-//! say who and how much; `hub` is what all clones share. `serve` puts the service on a socket.
+//! `head` is what a request says about itself; `door` lets it in and chooses its era, once; `envelope` and `handshake` serve the
+//! two; `exchange` drives the handler, into one body or (`sse`) into a stream. `http_sse` is the transport of old clients.
+//! `security` and `config` say who and how much; `hub` is what all clones share. `serve` puts the service on a socket.
 
 mod body;
 mod config;

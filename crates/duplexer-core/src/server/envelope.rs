@@ -39,51 +39,54 @@ pub fn classify(
 }
 
 /// A request that has climbed the ladder.
-struct Climbed {
+struct Climbed<'a> {
     version: ProtocolVersion,
     /// What is wrong with what it says about its client, if anything.
     malformed: Option<serde_json::Error>,
+    /// What it is about, if a header says so too.
+    named: Option<Cow<'a, str>>,
 }
 
 /// Climbs the ladder and opens the connection of this one request. The envelope is read once for both.
+///
+/// Headers come with the server whose tools may have arguments mirrored in them.
 pub(crate) fn open(
     message: &Arc<Invocation>,
-    headers: Option<HeaderLookup<'_>>,
+    headers: Option<(HeaderLookup<'_>, &Running)>,
     outbound: Arc<dyn Outbound>,
     caller: Caller,
 ) -> Result<Arc<Connection>, ErrorObject> {
-    let Climbed { version, malformed } = climb(message, headers)?;
+    let Climbed { version, malformed, named } = climb(message, headers.map(|(lookup, _)| lookup))?;
+    if let (Some((lookup, running)), Some(name)) = (headers, named) {
+        check_mirrored(running, message, &name, lookup)?;
+    }
     Ok(Arc::new(Connection::envelope(version, Arc::clone(message), malformed, outbound, caller)))
 }
 
-fn climb(message: &Invocation, headers: Option<HeaderLookup<'_>>) -> Result<Climbed, ErrorObject> {
+fn climb<'a>(message: &'a Invocation, headers: Option<HeaderLookup<'_>>) -> Result<Climbed<'a>, ErrorObject> {
     if let Some(version) = message.meta().and_then(familiar::version) {
-        if let Some(lookup) = headers {
-            check_headers(message, Some(version.as_str()), lookup)?;
-        }
-        return Ok(Climbed { version, malformed: None });
+        let named = check_headers(message, Some(version.as_str()), headers)?;
+        return Ok(Climbed { version, malformed: None, named });
     }
     let meta = read_meta(message)?;
     if meta.protocol_version.is_none() || meta.client_capabilities.is_none() {
         return Err(missing_keys(&meta));
     }
-    let named = meta.version();
-    if let Some(lookup) = headers {
-        check_headers(message, named.as_deref(), lookup)?;
-    }
-    let Some(named) = named else {
+    let version = meta.version();
+    let named = check_headers(message, version.as_deref(), headers)?;
+    let Some(version) = version else {
         let text = "the protocol-version envelope value must be a string";
         return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
     };
-    match named.parse::<ProtocolVersion>() {
+    match version.parse::<ProtocolVersion>() {
         Ok(version) if version.era() == Era::Envelope => {
             let malformed = check_identity(&meta).err();
             if let (None, Some(text)) = (&malformed, message.meta()) {
                 familiar::remember(text, version);
             }
-            Ok(Climbed { version, malformed })
+            Ok(Climbed { version, malformed, named })
         }
-        _ => Err(ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &named)),
+        _ => Err(ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &version)),
     }
 }
 
@@ -93,19 +96,29 @@ pub fn check_param_headers(
     message: &Invocation,
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
+    let field = Method::parse(message.method()).and_then(Method::mirrored_field);
+    match field.and_then(|field| text_member(message, field)) {
+        Some(name) => check_mirrored(running, message, &name, lookup),
+        None => Ok(()),
+    }
+}
+
+/// The same for a request of which it is known what it is about.
+fn check_mirrored(
+    running: &Running,
+    message: &Invocation,
+    name: &str,
+    lookup: HeaderLookup<'_>,
+) -> Result<(), ErrorObject> {
     let Some(tools) = &running.registry().tool_headers else { return Ok(()) };
     if Method::parse(message.method()) != Some(Method::ToolsCall) {
         return Ok(());
     }
-    let field = Method::ToolsCall.mirrored_field();
-    let Some(name) = field.and_then(|field| text_member(message, field)) else { return Ok(()) };
-    match tools.param_headers(&name) {
-        Some(annotations) => match arguments(message) {
-            Ok(arguments) => annotations.check(arguments, lookup),
-            // Not for the ladder to say.
-            Err(_) => Ok(()),
-        },
-        None => Ok(()),
+    let Some(annotations) = tools.param_headers(name) else { return Ok(()) };
+    match arguments(message) {
+        Ok(arguments) => annotations.check(arguments, lookup),
+        // Not for the ladder to say.
+        Err(_) => Ok(()),
     }
 }
 
@@ -144,15 +157,17 @@ fn missing_keys(meta: &RequestMeta<'_>) -> ErrorObject {
 }
 
 /// A proxy and the server must not read two different requests: headers repeat the body or the request is refused.
-fn check_headers(
-    message: &Invocation,
+/// Gives out what the request is about, if that is one of the things they repeat.
+fn check_headers<'a>(
+    message: &'a Invocation,
     version: Option<&str>,
-    lookup: HeaderLookup<'_>,
-) -> Result<(), ErrorObject> {
+    headers: Option<HeaderLookup<'_>>,
+) -> Result<Option<Cow<'a, str>>, ErrorObject> {
+    let Some(lookup) = headers else { return Ok(None) };
     let mismatch = |text: String| Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, text));
-    let names = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
-    let found = names.map(|name| lookup(name.canonical));
-    if let Some((name, _)) = names.iter().zip(found).find(|(_, values)| *values == Values::Several) {
+    let routing = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
+    let found = routing.map(|name| lookup(name.canonical));
+    if let Some((name, _)) = routing.iter().zip(found).find(|(_, values)| *values == Values::Several) {
         return mismatch(format!("{} header appears more than once", name.lower));
     }
     let [version_header, method_header, name_header] = found;
@@ -166,10 +181,12 @@ fn check_headers(
             headers::METHOD.lower
         ));
     }
-    let Some(field) = Method::parse(message.method()).and_then(Method::mirrored_field) else { return Ok(()) };
-    let Some(named) = text_member(message, field) else { return Ok(()) };
+    let field = Method::parse(message.method()).and_then(Method::mirrored_field);
+    let Some((field, named)) = field.and_then(|field| Some((field, text_member(message, field)?))) else {
+        return Ok(None);
+    };
     match name_header {
-        Values::One(value) if headers::decode(value).is_some_and(|value| value == named) => Ok(()),
+        Values::One(value) if headers::decode(value).is_some_and(|value| value == named) => Ok(Some(named)),
         _ => {
             let name = headers::NAME.lower;
             mismatch(format!("{name} header does not match the request body's '{field}' parameter"))
@@ -177,18 +194,9 @@ fn check_headers(
     }
 }
 
-/// Whether a header that is never encoded holds this text, with or without white space around it.
+/// Whether a header that is never encoded holds this text. White space around it is no part of it.
 fn says(values: Values<'_>, text: &str) -> bool {
-    let around = |byte: &u8| matches!(byte, b' ' | b'\t');
-    match values {
-        Values::One(value) if value == text.as_bytes() => true,
-        Values::One(value) => {
-            let start = value.iter().take_while(|byte| around(byte)).count();
-            let end = value.len() - value.iter().rev().take_while(|byte| around(byte)).count();
-            value.get(start..end) == Some(text.as_bytes())
-        }
-        Values::Absent | Values::Several => false,
-    }
+    matches!(values, Values::One(value) if value.trim_ascii() == text.as_bytes())
 }
 
 /// A member of the params, if it is there and a string.

@@ -116,10 +116,8 @@ pub async fn serve_envelope(
 ) -> Result<Shaped, McpError> {
     static NOWHERE: LazyLock<Arc<dyn Outbound>> = LazyLock::new(|| Arc::new(NoChannel));
     let message = message.into();
+    let headers = headers.map(|lookup| (lookup, running));
     let connection = envelope::open(&message, headers, Arc::clone(&NOWHERE), caller)?;
-    if let Some(lookup) = headers {
-        envelope::check_param_headers(running, &message, lookup)?;
-    }
     serve_one(running, connection, cx, message).await
 }
 

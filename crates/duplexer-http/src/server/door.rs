@@ -165,6 +165,7 @@ impl Finish {
 }
 
 /// What a request is here for, as far as its head says.
+#[derive(Clone, Copy)]
 enum Errand {
     /// A message is brought.
     Message(Claimed),

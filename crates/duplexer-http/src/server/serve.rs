@@ -205,12 +205,11 @@ async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
         waits_for_closing = true;
         if is_closing { Poll::Ready(None) } else { Poll::Pending }
     });
-    let ended = match ended.await {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+    let ended = if let Some(ended) = ended.await {
+        ended
+    } else {
+        connection.as_mut().graceful_shutdown();
+        connection.await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");
@@ -316,6 +315,10 @@ impl Front {
 }
 
 /// Who answers a request.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and lives in the connection's own room"
+)]
 enum Way {
     /// Its path alone does.
     Known(StatusCode),

@@ -415,11 +415,24 @@ where
     B: Body<Data = bytes::Bytes> + Unpin,
     B::Error: std::fmt::Debug,
 {
+    let mut events = events(body).await?;
+    assert_eq!(events.len(), 1, "{events:?}");
+    events.pop()
+}
+
+/// The data of the events that come together next.
+async fn events<B>(body: &mut B) -> Option<Vec<String>>
+where
+    B: Body<Data = bytes::Bytes> + Unpin,
+    B::Error: std::fmt::Debug,
+{
     loop {
         let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?.unwrap().into_data().unwrap();
         let text = String::from_utf8(frame.to_vec()).unwrap();
-        if let Some((_, data)) = text.trim_end().split_once("\r\ndata: ") {
-            return Some(data.to_owned());
+        let events = text.split("\r\n\r\n").filter_map(|event| event.split_once("\r\ndata: "));
+        let data: Vec<_> = events.map(|(_, data)| data.to_owned()).collect();
+        if !data.is_empty() {
+            return Some(data);
         }
     }
 }
@@ -515,10 +528,13 @@ async fn a_message_waits_for_those_before_it_and_is_not_lost_at_the_end() {
     let read = async {
         gate.notify_one();
         let mut ids = Vec::new();
-        while let Some(text) = data(&mut stream).await {
-            let answer: Value = serde_json::from_str(&text).unwrap();
-            assert!(answer.get("result").is_some(), "{text}");
-            ids.push(answer["id"].as_i64().unwrap());
+        // Answers that are there together are sent together.
+        while let Some(events) = events(&mut stream).await {
+            for text in events {
+                let answer: Value = serde_json::from_str(&text).unwrap();
+                assert!(answer.get("result").is_some(), "{text}");
+                ids.push(answer["id"].as_i64().unwrap());
+            }
         }
         drop(stream);
         ids

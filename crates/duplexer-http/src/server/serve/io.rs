@@ -186,3 +186,58 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
         self.watched(cx, shut)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// What was written, in the pieces it was handed on in.
+    #[derive(Default)]
+    struct Written(Vec<usize>);
+
+    impl AsyncWrite for Written {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            assert!(bytes.starts_with(b"head and "));
+            self.0.push(bytes.len());
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[io::IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            self.0.extend(bytes.iter().map(|piece| piece.len()));
+            Poll::Ready(Ok(bytes.iter().map(|piece| piece.len()).sum()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_short_response_is_written_as_one_piece_and_a_long_one_is_not_copied() {
+        let check = async |body: usize, expected: &[usize]| {
+            let patience = Patience { head: Duration::MAX, idle: Duration::MAX, write: Duration::MAX };
+            let mut io = TimedIo::new(Written::default(), patience, Arc::default());
+            let body = vec![b'b'; body];
+            let pieces = [io::IoSlice::new(b"head and "), io::IoSlice::new(&body)];
+            let written = poll_fn(|cx| Pin::new(&mut io).poll_write_vectored(cx, &pieces)).await.unwrap();
+            assert_eq!((written, &*io.io.0), (9 + body.len(), expected));
+        };
+        check(4, &[13]).await;
+        check(SHORT - 9, &[SHORT]).await;
+        check(SHORT - 8, &[9, SHORT - 8]).await;
+    }
+}
