@@ -118,7 +118,8 @@ impl McpError {
 
 /// As much of a method as belongs into a log: the peer chooses how long it is.
 fn beginning(method: &str) -> &str {
-    method.get(..method.floor_char_boundary(48)).unwrap_or_default()
+    let end = (0..=method.len().min(48)).rev().find(|end| method.is_char_boundary(*end));
+    method.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
 impl From<ErrorObject> for McpError {
