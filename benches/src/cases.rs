@@ -67,12 +67,6 @@ impl Case {
         (self.make)()
     }
 
-    /// In a debug build tokio boxes the future of a task above 2 KiB (otherwise above 16 KiB), to spare the stack. That of
-    /// the dispatcher's runner is between the two.
-    fn boxed_in_debug(&self) -> u64 {
-        u64::from(self.name.starts_with("stream-"))
-    }
-
     /// How often one call allocates, once the first ones have filled what is kept from call to call.
     pub fn allocations(&self) -> Option<u64> {
         let mut work = self.work()?;
@@ -84,8 +78,7 @@ impl Case {
             counts.push(allocations::during(|| answered = work(&mut out)));
             answered?;
         }
-        let least = counts.into_iter().min()? as u64;
-        Some(if cfg!(debug_assertions) { least.saturating_sub(self.boxed_in_debug()) } else { least })
+        Some(counts.into_iter().min()? as u64)
     }
 }
 

@@ -121,6 +121,7 @@ fn facts(cx: &Context<Greeting>) -> Reply<CallToolResult> {
         "params": cx.raw_params().is_some(),
         "initialized": cx.connection().is_initialized(),
         "session": cx.connection().session_id(),
+        "principal": cx.principal().map(|principal| principal.client_id.as_str()),
     });
     text(facts.to_string())
 }

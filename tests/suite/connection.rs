@@ -37,7 +37,7 @@ async fn a_context_knows_its_request() {
         let expected = json!({
             "state": "hello", "method": "tools/call", "id": id, "version": wire.revision(), "client": client,
             "capabilities": client.is_some(), "trace": "00-a", "meta": true, "params": true,
-            "initialized": wire.is_remembered(), "session": told["session"],
+            "initialized": wire.is_remembered(), "session": told["session"], "principal": null,
         });
         assert_eq!(told, expected);
         assert_eq!(told["session"].is_string(), wire.link().is_http() && wire.is_remembered());
@@ -258,6 +258,7 @@ async fn a_single_envelope_request_is_served_from_the_ladder_on() {
     let served = serve_envelope(&running, call_context(Some(1)).0, call.clone(), None, caller).await;
     let told = written(&served.unwrap())["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(told.contains("\"session\":\"s-1\""), "{told}");
+    assert!(told.contains("\"principal\":\"client\""), "{told}");
     let no_headers = |_: &str| duplexer_types::headers::Values::Absent;
     let refused =
         serve_envelope(&running, call_context(Some(1)).0, call, Some(&no_headers), Caller::default()).await;
