@@ -41,7 +41,8 @@ pub(super) fn input(mut value: Value) -> Generated {
     let mut demands_more = false;
     walk(&mut value, &mut |schema| {
         demands_more |= natural_number(schema);
-        demands_more |= DEMANDS.iter().any(|keyword| schema.contains_key(*keyword)) && !is_bounded(schema);
+        let demands = schema.keys().any(|keyword| DEMANDS.contains(&keyword.as_str()));
+        demands_more |= demands && !is_bounded(schema);
         one_enum(schema);
         optional_members(schema);
     });
@@ -204,23 +205,21 @@ fn without_null(property: &mut Map<String, Value>) {
 /// Visits every subschema, inner ones first.
 fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(schema) = value else { return };
-    for keyword in ONE {
-        if let Some(inner) = schema.get_mut(keyword) {
-            walk(inner, visit);
-        }
-    }
-    for keyword in SEVERAL {
-        if let Some(Value::Array(inner)) = schema.get_mut(keyword) {
-            for inner in inner {
-                walk(inner, visit);
+    for (keyword, inner) in schema.iter_mut() {
+        let keyword = keyword.as_str();
+        match inner {
+            Value::Object(named) if NAMED.contains(&keyword) => {
+                for inner in named.values_mut() {
+                    walk(inner, visit);
+                }
             }
-        }
-    }
-    for keyword in NAMED {
-        if let Some(Value::Object(inner)) = schema.get_mut(keyword) {
-            for (_, inner) in inner.iter_mut() {
-                walk(inner, visit);
+            Value::Array(several) if SEVERAL.contains(&keyword) => {
+                for inner in several {
+                    walk(inner, visit);
+                }
             }
+            inner if ONE.contains(&keyword) => walk(inner, visit),
+            _ => {}
         }
     }
     visit(schema);
