@@ -144,7 +144,7 @@ pub fn batch(text: &str) -> Result<Vec<&str>, Malformed> {
 /// For params that did not come through [`read`], such as those a middleware has rewritten.
 pub fn find_meta(params: &str) -> Option<&str> {
     let mut landmarks = Landmarks::default();
-    params_object(&mut Scanner::new(params), 0, &mut landmarks).ok()?;
+    params_object(&mut Scanner::new(params), 1, &mut landmarks).ok()?;
     landmarks.meta.get()
 }
 

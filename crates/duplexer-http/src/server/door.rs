@@ -17,7 +17,7 @@ use http_body::Body;
 
 use super::config::{Config, Handshake, Responses};
 use super::exchange::{Exchange, Form};
-use super::head::{Accepts, Claimed, Head};
+use super::head::{Accepts, Claimed, Head, is_last_on_connection};
 use super::header_bag::HeaderBag;
 use super::hub::{Admitted, Hub, StartFailed};
 use super::reply::{self, Refusal, Reply};
@@ -129,14 +129,15 @@ where
     B::Error: Into<BoxError>,
 {
     let head = Head::of(&parts.headers);
+    let is_last = is_last_on_connection(&parts.headers, parts.version);
     if let Err(refused) = hub.config.allowed.check(&head, parts.uri.authority()) {
         tracing::warn!(reason = refused.0, "a request is refused");
         let refusal = reply::refused(StatusCode::FORBIDDEN, refused.0).into();
-        return (Begun::Settled(refusal), Finish::default());
+        return (Begun::Settled(refusal), Finish { origin: None, is_last });
     }
     let origin = cors::origin(hub.config.cors, &parts);
     let preflight = origin.as_ref().and_then(|_| cors::preflight(&parts));
-    let finish = Finish { origin, is_last: head.is_last_on_connection(parts.version) };
+    let finish = Finish { origin, is_last };
     let errand = match preflight {
         Some(reply) => Err(reply.into()),
         None => errand(&hub.config, &parts, &head),
@@ -147,7 +148,6 @@ where
 }
 
 /// What is done to a response whatever it is.
-#[derive(Default)]
 struct Finish {
     /// The script that is to read it.
     origin: Option<HeaderValue>,

@@ -2,6 +2,7 @@
 
 use duplexer_types::headers::{self, Values};
 use duplexer_types::version::{Era, ProtocolVersion};
+use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, StatusCode, Version};
 
 use super::reply::{self, Refusal};
@@ -87,12 +88,12 @@ impl<'h> Head<'h> {
             }
         }
     }
+}
 
-    /// Whether what follows on the connection may belong to this request after all: the library drops a length that
-    /// stands behind a transfer coding before anybody can object to it.
-    pub(super) fn is_last_on_connection(&self, version: Version) -> bool {
-        version < Version::HTTP_2 && self.body.transfer_coding != Values::Absent
-    }
+/// Whether what follows on the connection may belong to this request after all: the library drops a length that
+/// stands beside a transfer coding before anybody can object to it.
+pub(super) fn is_last_on_connection(headers: &HeaderMap, version: Version) -> bool {
+    version < Version::HTTP_2 && headers.contains_key(TRANSFER_ENCODING)
 }
 
 fn is_json(kind: Values<'_>) -> bool {
@@ -163,7 +164,7 @@ fn is_zero_weight(parameter: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
-    use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+    use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 
     use super::*;
 

@@ -28,6 +28,7 @@ use tower_service::Service;
 
 use self::io::{Patience, TimedIo, Traffic};
 use super::body::ResponseBody;
+use super::head::is_last_on_connection;
 use super::hub::{Hub, StartFailed};
 use super::{ResponseFuture, StreamableHttp, door, reply};
 
@@ -279,6 +280,8 @@ impl Front {
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
         let under_way = UnderWay::begin(&self.traffic);
+        // Whatever is answered, and whoever does: a layer, or nobody's path.
+        let is_last = is_last_on_connection(request.headers(), request.version());
         let way = self.way(request);
         async move {
             let mut response = match way {
@@ -286,6 +289,9 @@ impl Front {
                 Way::Layered(response) => response.await?,
                 Way::Bare(hub, request) => door::enter(hub, request).await,
             };
+            if is_last {
+                response = reply::closing(response);
+            }
             // It tells the connection when its last byte is gone.
             response.body_mut().until_read(Some(under_way));
             Ok(response)

@@ -20,17 +20,20 @@ async fn a_request_cannot_be_hidden_in_another() {
         "content-length: +5",
         "content-length: 5, 6",
     ] {
-        let mut wire = site.connect().await;
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n{framing}\r\n\r\n"
-        );
-        wire.send(format!("{head}0\r\n\r\n{hidden}").as_bytes()).await;
-        let mut answers = 0;
-        while let Some(reply) = wire.maybe_reply().await {
-            answers += 1;
-            assert_ne!(reply.status, 200, "{framing}: {}", reply.text());
+        // Nobody's path and somebody else's host are no way around it.
+        for (path, host) in [("/mcp", "localhost"), ("/nowhere", "localhost"), ("/mcp", "evil.example")] {
+            let mut wire = site.connect().await;
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\naccept: */*\r\n{framing}\r\n\r\n"
+            );
+            wire.send(format!("{head}0\r\n\r\n{hidden}").as_bytes()).await;
+            let mut answers = 0;
+            while let Some(reply) = wire.maybe_reply().await {
+                answers += 1;
+                assert_ne!(reply.status, 200, "{path} {host} {framing}: {}", reply.text());
+            }
+            assert!(answers <= 1, "{path} {host} {framing}: {answers} answers");
         }
-        assert!(answers <= 1, "{framing}: {answers} answers");
     }
 }
 

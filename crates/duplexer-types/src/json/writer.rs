@@ -44,6 +44,14 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
+    /// What `serde_json` makes of infinity and of what is not a number.
+    fn no_number(self) -> Result<(), Error> {
+        match self.place {
+            Place::Name => Err(Error::custom("float key must be finite (got NaN or +/-inf)")),
+            Place::Value | Place::Raw => self.literal("null"),
+        }
+    }
+
     fn literal(self, text: &str) -> Result<(), Error> {
         self.no_name()?;
         self.out.extend_from_slice(text.as_bytes());
@@ -126,7 +134,15 @@ impl<'w> Serializer for Writer<'w> {
     scalars! {
         serialize_bool(bool) serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64)
         serialize_i128(i128) serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64)
-        serialize_u128(u128) serialize_f32(f32) serialize_f64(f64)
+        serialize_u128(u128)
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<(), Error> {
+        if value.is_finite() { self.scalar(&value) } else { self.no_number() }
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<(), Error> {
+        if value.is_finite() { self.scalar(&value) } else { self.no_number() }
     }
 
     fn serialize_str(self, text: &str) -> Result<(), Error> {
@@ -360,6 +376,15 @@ mod tests {
         Struct { a: u8, b: Option<u8> },
     }
 
+    /// An object whose only member has this number as its name.
+    struct Named(f64);
+
+    impl Serialize for Named {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map([(self.0, 1)])
+        }
+    }
+
     #[derive(Serialize)]
     struct Unit;
 
@@ -382,6 +407,9 @@ mod tests {
         same(&BTreeMap::from([(true, 1)]));
         same(&BTreeMap::from([('"', 1)]));
         same(&BTreeMap::from([(Kind::Unit, 1)]));
+        for number in [1.5, f64::NAN] {
+            same(&Named(number));
+        }
         same(&BTreeMap::from([([1_u8], 1)]));
         same(&BTreeMap::from([((), 1)]));
         same(&BTreeMap::from([(Kind::New(1), 1)]));

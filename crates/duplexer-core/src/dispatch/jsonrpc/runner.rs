@@ -21,6 +21,8 @@ pub(super) struct Crew {
     /// Those that do not wait with a handler of theirs: at least one while there is something to do.
     active: usize,
     seat: Seat,
+    /// How often the seat was taken.
+    turns: u64,
     /// Requests that have a handler's place, and notifications, that wait for a runner.
     ready: VecDeque<Job>,
 }
@@ -54,6 +56,7 @@ impl Crew {
         if phase == Phase::Running && matches!(self.seat, Seat::Free(_)) {
             let taken = std::mem::replace(&mut self.seat, Seat::Taken);
             if let Seat::Free(intake) = taken {
+                self.turns += 1;
                 return Some(Work::Read(intake));
             }
         }
@@ -62,6 +65,11 @@ impl Crew {
 
     fn has_work(&self) -> bool {
         !self.ready.is_empty() || matches!(self.seat, Seat::Free(_))
+    }
+
+    /// How often the seat was taken, if nobody has it now although there is something to read.
+    pub(super) fn unattended(&self) -> Option<u64> {
+        matches!(self.seat, Seat::Free(_)).then_some(self.turns)
     }
 
     /// Nothing is read any more. Gives out what is to be dropped outside the lock.
@@ -87,11 +95,16 @@ impl<I: Inbound> Connection<I> {
     }
 
     /// Adds a runner whenever handlers take long, and writes what waits for them.
+    ///
+    /// There may be more than the runtime has threads: it makes others while handlers block in place.
     pub(super) async fn relieve(self: &Arc<Self>) {
         loop {
             self.core.slow.notified().await;
             self.core.outbox.flush();
-            self.provide_runner(lock(&self.core.table), self.workers);
+            let table = lock(&self.core.table);
+            let most = self.workers + self.core.options.limits.running;
+            let wanted = (table.crew.active + 1).min(most);
+            self.provide_runner(table, wanted);
         }
     }
 
@@ -99,7 +112,9 @@ impl<I: Inbound> Connection<I> {
     pub(super) fn suspend(self: &Arc<Self>) {
         let mut table = lock(&self.core.table);
         table.crew.active -= 1;
-        self.provide_runner(table, 1);
+        // One to read, and one for what is ready: whoever reads may do so for long.
+        let wanted = 1 + usize::from(!table.crew.ready.is_empty());
+        self.provide_runner(table, wanted);
         self.core.outbox.flush();
     }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::core::Core;
+use crate::dispatch::lock;
 
 const TICK: Duration = Duration::from_millis(2);
 /// After this many ticks without a poll in progress the thread sleeps until there is one.
@@ -60,7 +61,7 @@ fn watch(core: &Weak<Core>, stopped: &AtomicBool) {
     if let Some(core) = watched() {
         core.pulse.watched_by_this_thread();
     }
-    let mut before = 0;
+    let (mut before, mut unattended) = (0, None);
     let mut idle = 0;
     loop {
         thread::park_timeout(TICK);
@@ -74,9 +75,12 @@ fn watch(core: &Weak<Core>, stopped: &AtomicBool) {
             }
         } else {
             idle = 0;
-            if ended - before < QUICK_POLLS {
+            let now = lock(&core.table).crew.unattended();
+            // Few polls have ended, or many of others while nobody came to read.
+            if ended - before < QUICK_POLLS || (now.is_some() && now == unattended) {
                 core.slow.notify_one();
             }
+            unattended = now;
         }
         before = ended;
     }

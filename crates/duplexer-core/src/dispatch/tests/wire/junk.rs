@@ -199,6 +199,18 @@ async fn a_batch_is_taken_apart_where_there_are_some() {
     wire.hear_nothing_else().await;
 }
 
+/// Messages of a batch do not wait for each other, even if nothing else arrives.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_waits_does_not_hold_up_the_rest_of_its_batch() {
+    let desk =
+        Desk::new().batches(Batches::Accepted).on("wait", |_, _| async { std::future::pending().await });
+    let mut wire = Wire::new(desk).await;
+    let wait = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "wait"});
+    let echo = json!({"jsonrpc": "2.0", "id": 9, "method": "echo"});
+    wire.say(&json!([wait(1), wait(2), wait(3), wait(4), echo]).to_string()).await;
+    assert_eq!(wire.hear().await["id"], 9);
+}
+
 /// What an author writes as a result may be spread over lines; a frame is one.
 #[tokio::test(start_paused = true)]
 async fn a_result_with_line_breaks_is_one_line() {
