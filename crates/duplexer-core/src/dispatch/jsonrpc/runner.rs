@@ -3,7 +3,7 @@
 //! A task per request would cost as much as the rest of the way together, and so would handing each request to another
 //! thread. A runner takes the seat at the transport, reads one message, leaves the seat to whoever comes next, handles the
 //! message itself, and looks again. One whose handler has to wait for something stays with it and is replaced. While
-//! handlers are quick one runner does it all; when they compute, the watchdog has others added, up to a thread each.
+//! handlers are quick one runner does it all; when they compute, the watchdog has others added.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard};

@@ -1,6 +1,7 @@
 //! Lines that are not a frame, and frames nobody waits for.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -208,7 +209,8 @@ async fn a_handler_that_waits_does_not_hold_up_the_rest_of_its_batch() {
     let wait = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "wait"});
     let echo = json!({"jsonrpc": "2.0", "id": 9, "method": "echo"});
     wire.say(&json!([wait(1), wait(2), wait(3), wait(4), echo]).to_string()).await;
-    assert_eq!(wire.hear().await["id"], 9);
+    let heard = tokio::time::timeout(Duration::from_secs(1), wire.hear()).await;
+    assert_eq!(heard.expect("an answer")["id"], 9);
 }
 
 /// What an author writes as a result may be spread over lines; a frame is one.
@@ -231,7 +233,7 @@ async fn nothing_is_read_while_an_inline_method_runs() {
         .on("initialize", move |_, _| {
             let set = Arc::clone(&set);
             async move {
-                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
                 *lock(&set) = true;
                 Ok(Reply::of(&json!({})))
             }
