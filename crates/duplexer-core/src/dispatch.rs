@@ -47,14 +47,14 @@ pub trait Inbound: Send + Sync + 'static {
     /// What a request is answered with; it writes itself into the frame.
     type Reply: Body + Send + 'static;
 
-    /// Handles a request. Runs as a task of its own; dropping the future interrupts it.
+    /// Handles a request, beside all others; dropping the future interrupts it.
     fn request(
         self: Arc<Self>,
         cx: CallContext,
         call: Arc<Invocation>,
     ) -> impl Future<Output = Result<Self::Reply, McpError>> + Send + 'static;
 
-    /// Handles a notification, in a task of its own and in no particular order.
+    /// Handles a notification. One whose handler waits is overtaken by what comes after it.
     fn notification(
         self: Arc<Self>,
         cx: CallContext,

@@ -6,6 +6,7 @@
 mod decode;
 mod familiar;
 mod id;
+pub(crate) mod plain;
 pub(crate) mod scan;
 mod stack;
 mod write;

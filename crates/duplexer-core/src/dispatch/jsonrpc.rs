@@ -55,7 +55,7 @@ pub struct DispatchOptions {
     pub hook: Option<Arc<dyn OutboundHook>>,
 }
 
-/// Is shown what could not be read. Called on the connection's own task: it must not block.
+/// Is shown what could not be read. Nothing else is read meanwhile: it must not block.
 pub type Observer = dyn Fn(&Unreadable<'_>) + Send + Sync;
 
 /// What the peer's cancellation does to a handler. Either way the request is never answered.

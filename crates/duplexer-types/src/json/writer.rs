@@ -5,7 +5,7 @@
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
 
-use crate::jsonrpc::scan::plain_prefix;
+use crate::jsonrpc::plain::plain_prefix;
 
 type Error = serde_json::Error;
 

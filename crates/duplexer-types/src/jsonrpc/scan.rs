@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::plain::plain_prefix;
 use super::stack::{Container, OpenContainers};
 
 /// How deep a frame may nest, itself included.
@@ -348,47 +349,6 @@ pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// How many bytes up to the first quote, backslash or control character.
-///
-/// Most strings are short: eight bytes at a time. In a long one the compiler is given blocks to look at as a whole.
-pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
-    let (near, far) = bytes.split_at(bytes.len().min(BLOCK));
-    let found = plain_words(near);
-    if found < near.len() || far.is_empty() {
-        return found;
-    }
-    let (blocks, _) = far.as_chunks::<BLOCK>();
-    let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
-    near.len() + plain + plain_words(far.get(plain..).unwrap_or_default())
-}
-
-const BLOCK: usize = 64;
-
-/// No branch inside, so that many bytes are compared at once.
-fn is_plain(block: &[u8; BLOCK]) -> bool {
-    let special = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
-    block.iter().fold(0, |found, byte| found | special(*byte)) == 0
-}
-
-fn plain_words(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // Flipping this bit puts the quote right above the control characters: one comparison for both.
-        let low = word ^ (ONES * 0x02);
-        let backslash = word ^ (ONES * u64::from(b'\\'));
-        // The lowest marked byte is exact; a borrow can only mark bytes above a marked one.
-        let found = (low.wrapping_sub(ONES * 0x21) & !low) | (backslash.wrapping_sub(ONES) & !backslash);
-        if found & HIGH != 0 {
-            return index * 8 + ((found & HIGH).trailing_zeros() / 8) as usize;
-        }
-    }
-    let tail = words.len() * 8;
-    tail + rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -494,18 +454,6 @@ mod tests {
         let mixed = format!("{}1{}", "{\"a\":[".repeat(300), "]}".repeat(300));
         assert!(accepts(&mixed));
         assert!(!accepts(&mixed.replacen("]}", "}]", 1)));
-    }
-
-    #[test]
-    fn every_byte_is_told_apart_at_every_place_of_a_word() {
-        for byte in 0..=0x7F_u8 {
-            for place in 0..200 {
-                let mut bytes = [b'x'; 200];
-                bytes[place] = byte;
-                let ends = matches!(byte, b'"' | b'\\' | 0..0x20);
-                assert_eq!(plain_prefix(&bytes), if ends { place } else { 200 }, "{byte:#x} at {place}");
-            }
-        }
     }
 
     #[test]
