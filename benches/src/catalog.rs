@@ -1,6 +1,7 @@
 //! Servers written with the authoring interface, of few tools and of many: calling one of them, and listing them all.
 
-use duplexer::{Content, Server, ServerExt, Tool};
+use duplexer::types::content::Content;
+use duplexer::{Server, Tool};
 use duplexer_types::version::ProtocolVersion;
 use schemars::JsonSchema;
 use serde::Deserialize;

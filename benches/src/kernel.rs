@@ -11,10 +11,10 @@ use duplexer_core::dispatch::{
     BoxFuture, CallContext, Cancellation, Channel, Invocation, NoChannel, Outbound, OutboundRequest, Sending,
 };
 use duplexer_core::error::{CallError, McpError};
-use duplexer_core::server::{
-    Caller, ClientFacts, Connection, Context, Next, Running, Server, ServerBuilder, serve_envelope, serve_on,
-};
 use duplexer_core::transport::TransportContext;
+use duplexer_server::driver::{serve_envelope, serve_on};
+use duplexer_server::middleware::Next;
+use duplexer_server::{Caller, ClientFacts, Connection, Context, Running, Server, ServerBuilder};
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use duplexer::prelude::*;
-use duplexer::server::MemoryBus;
+use duplexer::server::subscriptions::MemoryBus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

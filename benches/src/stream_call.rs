@@ -1,8 +1,8 @@
 //! Requests through a whole server on a stream in this thread: lines, dispatcher, kernel, outbox, lines. No descriptor is
 //! read or written; the other end is in memory.
 
-use duplexer_core::server::serve;
 use duplexer_core::transport::{TransportContext, lines};
+use duplexer_server::serve;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;

@@ -1,6 +1,5 @@
 //! What many tools cost: nothing, in calls and in lists that are asked for again.
 
-use duplexer::CatalogExt;
 use duplexer_bench::allocations::{self, Counting};
 use duplexer_bench::catalog::{Ask, asked, server, tool};
 use duplexer_bench::kernel::Kernel;
@@ -54,13 +53,13 @@ fn a_change_is_rendered_once_more() {
     for version in REVISIONS {
         let list = asked(&server, version, Ask::List).unwrap();
         let (_, sending) = again(&list);
-        let catalog: duplexer::Catalog<()> = list.running().catalog().unwrap();
+        let catalog: duplexer::server::Catalog<()> = list.running().catalog().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let change = |number: usize| {
             let changed = catalog.edit(|edit| {
                 edit.add_tool(tool(number))?;
                 edit.remove_tool(&format!("tool_{}", number - 1)).unwrap();
-                Ok::<_, duplexer::CatalogError>(())
+                Ok::<_, duplexer::server::CatalogError>(())
             });
             runtime.block_on(changed).unwrap();
         };

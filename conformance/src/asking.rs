@@ -1,8 +1,8 @@
 //! Tools that ask the user or the client's model, one way in both eras.
 
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
-use duplexer::server::ServerBuilder;
 use duplexer::types::elicitation::{Choice, EnumSchema, FormSchema, MultiSelectSchema, PrimitiveSchema};
 use duplexer::types::json::Members;
 use duplexer::types::sampling::{CreateMessageParams, SamplingMessage};

@@ -1,8 +1,7 @@
 //! Tools that change what the server offers. Whoever has subscribed is told by the change itself.
 
-use duplexer::CatalogExt;
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
-use duplexer::server::ServerBuilder;
 
 pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
     server.tool(test_trigger_tool_change).tool(test_trigger_prompt_change)

@@ -5,9 +5,10 @@
 
 mod by_hand;
 
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
-use duplexer::server::{Requirement, ServerBuilder};
+use duplexer::server::Requirement;
 use serde::Deserialize;
 
 use crate::asking::model;

@@ -1,7 +1,7 @@
 //! Prompts: without and with arguments, and with more than text in them.
 
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
-use duplexer::server::ServerBuilder;
 use duplexer::types::resource::ResourceContents;
 
 use crate::contents::picture;

@@ -1,7 +1,7 @@
 //! Resources: a text, bytes, one to watch, and a template for many.
 
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
-use duplexer::server::ServerBuilder;
 use duplexer::types::resource::ResourceContents;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Tools whose input schemas say something special.
 
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
-use duplexer::server::ServerBuilder;
 
 pub(crate) fn offer(server: ServerBuilder<()>) -> Result<ServerBuilder<()>, BoxError> {
     let whole_dialect = Tool::new("json_schema_2020_12_tool")

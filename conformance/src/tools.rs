@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
-use duplexer::server::ServerBuilder;
 use duplexer::types::logging::LoggingLevel;
 use duplexer::types::resource::ResourceContents;
 use tokio::time::sleep;

@@ -1,7 +1,9 @@
 //! A server made of servers: each has its own state, and knows nothing of the others.
 
+use duplexer::ServerBuilder;
 use duplexer::prelude::*;
-use duplexer::{Interceptor, Outcome, ServerBuilder, ToolCall};
+use duplexer::server::Outcome;
+use duplexer::tool::{Interceptor, ToolCall};
 use duplexer_examples::{call, clients, same, text};
 use serde_json::json;
 

@@ -1,6 +1,5 @@
 //! Tools that come and go: one opens a door behind which there is another.
 
-use duplexer::CatalogExt;
 use duplexer::prelude::*;
 use duplexer_examples::{call, clients, same, text};
 use serde_json::json;

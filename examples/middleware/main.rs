@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duplexer::dispatch::Invocation;
+use duplexer::middleware::Next;
 use duplexer::prelude::*;
+use duplexer::server::Outcome;
 use duplexer::types::error::ErrorCode;
-use duplexer::{Next, Outcome};
 use duplexer_examples::{call, clients, same};
 use serde_json::json;
 

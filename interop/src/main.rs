@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use duplexer_auth::{Auth, Authority, ConfigError, Development};
 use duplexer_core::error::{BoxError, McpError};
-use duplexer_core::server::{MemoryBus, RequestState, Server, ServerBuilder, run_stdio};
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::{MemoryEvents, StreamableHttp};
+use duplexer_server::request_state::RequestState;
+use duplexer_server::subscriptions::MemoryBus;
+use duplexer_server::{Server, ServerBuilder, run_stdio};
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
 use duplexer_types::content::Content;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -108,7 +110,7 @@ async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
     Ok(())
 }
 
-fn build(server: ServerBuilder<()>) -> Result<Server, duplexer_core::server::BuildError> {
+fn build(server: ServerBuilder<()>) -> Result<Server, duplexer_server::BuildError> {
     server
         .version("1.0.0")
         .instructions("One of everything.")

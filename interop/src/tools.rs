@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use duplexer_core::dispatch::StreamClosing;
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Reply};
+use duplexer_server::{Context, Reply};
 use duplexer_types::elicitation::{ElicitParams, FormSchema, PrimitiveSchema, StringSchema};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};

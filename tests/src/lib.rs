@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Reply, Server};
+use duplexer_server::{Context, Reply, Server};
 use duplexer_types::elicitation::{
     ElicitParams, ElicitUrlParams, FormSchema, PrimitiveSchema, UrlElicitationRequired,
 };
@@ -153,8 +153,8 @@ fn print() -> Reply<CallToolResult> {
     text("printed")
 }
 
-fn odd() -> Result<duplexer_core::server::Outcome, McpError> {
-    duplexer_core::server::Outcome::custom(&json!({ "resultType": "odd", "extra": 1 }))
+fn odd() -> Result<duplexer_server::Outcome, McpError> {
+    duplexer_server::Outcome::custom(&json!({ "resultType": "odd", "extra": 1 }))
 }
 
 fn url() -> ElicitUrlParams {

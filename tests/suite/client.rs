@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use duplexer_core::client::{Client, ClientError, ClientOptions, Mode, ServerNotification};
+use duplexer_client::{Client, ClientError, ClientOptions, Mode, ServerNotification};
 use duplexer_core::error::{CallError, McpError};
-use duplexer_core::server::{Context, Server};
 use duplexer_http::{MemoryEvents, StreamableHttp};
 use duplexer_http_client::HttpTransport;
+use duplexer_server::{Context, Server};
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods;
 use duplexer_types::roots::{ListRootsResult, Root};

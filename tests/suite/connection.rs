@@ -8,10 +8,9 @@ use duplexer_core::dispatch::{
     OutboundRequest, Sending,
 };
 use duplexer_core::error::{CallError, McpError};
-use duplexer_core::server::{
-    Caller, ClientFacts, Connection, Context, Principal, Running, Server, serve_envelope, serve_on, serve_one,
-};
 use duplexer_core::transport::TransportContext;
+use duplexer_server::driver::{serve_envelope, serve_on, serve_one};
+use duplexer_server::{Caller, ClientFacts, Connection, Context, Principal, Running, Server};
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::version::ProtocolVersion;
 use serde_json::{Value, json};

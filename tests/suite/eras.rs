@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_core::dispatch::{DispatchOptions, FailureMode, RunError};
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Server};
+use duplexer_server::{Context, Server};
 use serde_json::{Value, json};
 
 use crate::matrix::{Link, Needs, everywhere, over_every_link};

@@ -1,6 +1,6 @@
 //! What behaviours run over: which links there are in which revision, and which of them a behaviour cannot hold over.
 
-use duplexer_core::server::Server;
+use duplexer_server::Server;
 
 use crate::wire::Wire;
 use crate::{ENVELOPE, HANDSHAKE};

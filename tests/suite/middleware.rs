@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::Invocation;
 use duplexer_core::error::McpError;
-use duplexer_core::server::{ConcurrencyLimit, Context, Logging, Middleware, Next, Outcome, Server, Timeout};
+use duplexer_server::middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
+use duplexer_server::{Context, Outcome, Server};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::lifecycle::{Implementation, InitializeResult};
 use duplexer_types::methods;
@@ -36,7 +37,7 @@ fn noting(diary: &Diary, name: &'static str) -> impl Middleware {
     }
 }
 
-fn echoing() -> duplexer_core::server::ServerBuilder<()> {
+fn echoing() -> duplexer_server::ServerBuilder<()> {
     Server::builder("s").on_custom("x/echo", |params: Value| async { Ok::<_, McpError>(params) })
 }
 

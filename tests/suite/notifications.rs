@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Next, Server};
+use duplexer_server::middleware::Next;
+use duplexer_server::{Context, Server};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods;
 use serde_json::{Value, json};

@@ -1,10 +1,14 @@
 //! What a server made of plain functions offers: the same to everybody, from every instance, and all that it says it does.
 
-use duplexer_author::{
-    AskExt, Completing, Content, Context, Prompt, PromptMessage, Resource, Server, ServerExt, Tool, ToolError,
-};
-use duplexer_core::server::RequestState;
+use duplexer_server::completion::Completing;
+use duplexer_server::prompt::Prompt;
+use duplexer_server::request_state::RequestState;
+use duplexer_server::resource::Resource;
+use duplexer_server::tool::{Tool, ToolError};
+use duplexer_server::{Context, Server};
+use duplexer_types::content::Content;
 use duplexer_types::content::EmbeddedResource;
+use duplexer_types::prompt::PromptMessage;
 use duplexer_types::resource::ResourceContents;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! How a connection opens: handshakes, discovery, and what is served before them.
 
 use duplexer_core::dispatch::DispatchOptions;
-use duplexer_core::server::{InitializeOverride, Server};
+use duplexer_server::{InitializeOverride, Server};
 use duplexer_types::icon::Icon;
 use duplexer_types::lifecycle::Implementation;
 use serde_json::{Value, json};

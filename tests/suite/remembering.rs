@@ -1,7 +1,9 @@
 //! What outlasts a single answer: subscriptions to changes, and the state that a client carries between rounds.
 
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, MemoryBus, Reply, RequestState, Server};
+use duplexer_server::request_state::RequestState;
+use duplexer_server::subscriptions::MemoryBus;
+use duplexer_server::{Context, Reply, Server};
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::Json;
 use duplexer_types::methods;

@@ -1,7 +1,8 @@
 //! What results look like: per era, per revision, per kind.
 
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Next, Outcome, Reply, Server};
+use duplexer_server::middleware::Next;
+use duplexer_server::{Context, Outcome, Reply, Server};
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};

@@ -5,9 +5,10 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use duplexer_core::dispatch::{DispatchOptions, RunError};
-use duplexer_core::server::{Running, Server, StreamServer};
 use duplexer_core::transport::{TransportContext, lines};
 use duplexer_http::{Builder, Handshake, Responses, StreamableHttp};
+use duplexer_server::driver::StreamServer;
+use duplexer_server::{Running, Server};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe;

@@ -12,7 +12,7 @@ pub const SCOPE: &str = "mcp";
 /// Anybody may register a client, and whoever opens the page is that user: this is for a machine of one's own.
 ///
 /// ```no_run
-/// # async fn example(server: duplexer_core::server::Server) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
 /// use duplexer_http::StreamableHttp;
 /// let auth = duplexer_auth::dev::authority("http://127.0.0.1:8000", "ada")?;
 /// StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;

@@ -3,7 +3,7 @@
 //! Three parts, each usable without the others:
 //!
 //! - [`Auth`] protects a server: a tower layer for its HTTP service that takes bearer tokens, tells everybody else
-//!   where to get one, and puts the [`Principal`](duplexer_core::server::Principal) of each request into its context.
+//!   where to get one, and puts the [`Principal`](duplexer_server::Principal) of each request into its context.
 //! - [`Guard`] is a middleware that asks for more scopes where single tools need them.
 //! - [`Authority`] is a small authorization server, to be served beside.
 //!
@@ -14,7 +14,7 @@
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use duplexer_auth::Auth;
-//! use duplexer_core::server::Server;
+//! use duplexer_server::Server;
 //! use duplexer_http::StreamableHttp;
 //!
 //! let auth = Auth::jwt("https://login.example.com", "https://mcp.example.com/mcp").require(["mcp"]).build()?;
@@ -33,7 +33,7 @@
 //! # A server that gives out its own tokens
 //!
 //! ```no_run
-//! # async fn example(server: duplexer_core::server::Server) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
 //! use duplexer_auth::{Auth, Authority, Development};
 //! use duplexer_http::StreamableHttp;
 //!

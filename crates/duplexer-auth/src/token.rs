@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_core::server::Principal;
+use duplexer_server::Principal;
 use duplexer_types::json::{Json, Members};
 use serde_json::{Map, Value};
 

@@ -11,7 +11,7 @@ mod tools;
 mod welcome;
 
 use duplexer::prelude::*;
-use duplexer::server::MemoryBus;
+use duplexer::server::subscriptions::MemoryBus;
 
 use self::notebook::Notebook;
 

@@ -86,7 +86,7 @@ fn size(base64: &str) -> String {
 
 /// A filled prompt: who says what.
 pub(crate) fn messages(prompt: &GetPromptResult) -> String {
-    let say = |message: &duplexer::PromptMessage| {
+    let say = |message: &duplexer::types::prompt::PromptMessage| {
         let who = if message.role == Role::User { "user" } else { message.role.as_str() };
         format!("{who}: {}", content(&message.content))
     };
@@ -96,7 +96,7 @@ pub(crate) fn messages(prompt: &GetPromptResult) -> String {
 #[cfg(test)]
 mod tests {
     use duplexer::Json;
-    use duplexer::PromptMessage;
+    use duplexer::types::prompt::PromptMessage;
 
     use super::*;
 

@@ -26,10 +26,8 @@ use duplexer_types::jsonrpc::Body;
 
 use crate::error::McpError;
 
-pub(crate) use sync::lock;
-
 pub use clock::{CallClock, ClockPause};
-pub use contain::Contained;
+pub use contain::{Contained, contain};
 pub use context::{CallContext, Cancellation, Channel};
 pub use correlation::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
@@ -41,6 +39,7 @@ pub use outbound::{
     Abandon, BoxFuture, CallOptions, NoChannel, NotifyOnly, Outbound, OutboundHook, OutboundRequest,
     OutboundSpan, Progress, ProgressCallback, Sending, StreamClosing,
 };
+pub use sync::lock;
 
 /// What sits above a dispatcher: it is given requests and notifications.
 pub trait Inbound: Send + Sync + 'static {

@@ -68,8 +68,8 @@ impl McpError {
         Self::Internal(cause.into())
     }
 
-    /// What a panic carried.
-    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
+    /// The failure that a panic with this payload is.
+    pub fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = if let Some(text) = payload.downcast_ref::<&'static str>() {
             Cow::Borrowed(*text)
         } else if let Some(text) = payload.downcast_ref::<String>() {

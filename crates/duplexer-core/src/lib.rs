@@ -1,8 +1,5 @@
-//! How MCP messages are carried and served: transports, the dispatcher, and the server built on them.
+//! Transports and the JSON-RPC dispatcher: how MCP messages are carried, without a server or a client.
 
-pub mod client;
 pub mod dispatch;
 pub mod error;
-pub mod server;
-pub mod testing;
 pub mod transport;

@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_core::client::{Client, ClientError, ClientOptions, Mode, Pin};
+use duplexer_client::{Client, ClientError, ClientOptions, Mode, Pin};
 use duplexer_core::error::{CallError, McpError};
-use duplexer_core::server::{Context, Server};
 use duplexer_http::StreamableHttp;
 use duplexer_http_client::HttpTransport;
+use duplexer_server::{Context, Server};
 use duplexer_types::error::ErrorObject;
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods;

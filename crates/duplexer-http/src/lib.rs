@@ -4,7 +4,7 @@
 //! own. It knows HTTP and which era a request belongs to; what requests mean is the business of `duplexer-core`.
 //!
 //! ```no_run
-//! # async fn example(server: duplexer_core::server::Server) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
 //! use duplexer_http::StreamableHttp;
 //! StreamableHttp::new(server).serve("127.0.0.1:3000").await?;
 //! # Ok(()) }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duplexer_core::error::BoxError;
-use duplexer_core::server::Server;
+use duplexer_server::Server;
 use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_core::server::{Principal, Remembered};
+use duplexer_server::{Principal, Remembered};
 use serde::{Deserialize, Serialize};
 
 pub use events::MemoryEvents;

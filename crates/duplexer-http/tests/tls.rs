@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::error::McpError;
-use duplexer_core::server::Server;
 use duplexer_http::{Listener, StreamableHttp};
+use duplexer_server::Server;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

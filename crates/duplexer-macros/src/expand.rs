@@ -75,7 +75,7 @@ pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStre
         use #krate::__private::Settle as _;
         #krate::Tool::new(#name) #calls .#method(|#pattern| #body)
     };
-    Ok(expansion.finish(&quote!(IntoTool), &quote!(into_tool), &quote!(Tool), &make))
+    Ok(expansion.finish(&quote!(tool), &quote!(IntoTool), &quote!(into_tool), &quote!(Tool), &make))
 }
 
 pub(crate) fn prompt(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
@@ -87,7 +87,7 @@ pub(crate) fn prompt(options: &Options, function: ItemFn) -> syn::Result<TokenSt
     let make = quote! {
         #krate::Prompt::new(#name) #calls .handler(|#pattern| async move { #call.await }) #complete
     };
-    Ok(expansion.finish(&quote!(IntoPrompt), &quote!(into_prompt), &quote!(Prompt), &make))
+    Ok(expansion.finish(&quote!(prompt), &quote!(IntoPrompt), &quote!(into_prompt), &quote!(Prompt), &make))
 }
 
 pub(crate) fn resource(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
@@ -114,7 +114,13 @@ pub(crate) fn resource(options: &Options, function: ItemFn) -> syn::Result<Token
     let make = quote! {
         #krate::Resource::#begin(#uri).name(#name) #calls .handler(|#pattern| async move { #call.await }) #complete
     };
-    Ok(expansion.finish(&quote!(IntoResource), &quote!(into_resource), &quote!(Resource), &make))
+    Ok(expansion.finish(
+        &quote!(resource),
+        &quote!(IntoResource),
+        &quote!(into_resource),
+        &quote!(Resource),
+        &make,
+    ))
 }
 
 /// What all three have in common.
@@ -202,6 +208,7 @@ impl Expansion {
     /// A unit struct with the function's name: it can be registered, and called as the function it was.
     fn finish(
         &self,
+        module: &TokenStream,
         into: &TokenStream,
         method: &TokenStream,
         product: &TokenStream,
@@ -245,7 +252,7 @@ impl Expansion {
                 #inner
                 #arguments
 
-                impl #generics #krate::#into<#state> for #name {
+                impl #generics #krate::#module::#into<#state> for #name {
                     fn #method(self) -> #krate::#product<#state> {
                         #make
                     }

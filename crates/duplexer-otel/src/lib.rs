@@ -8,7 +8,7 @@
 //! use std::sync::Arc;
 //!
 //! use duplexer_core::dispatch::DispatchOptions;
-//! use duplexer_core::server::Server;
+//! use duplexer_server::Server;
 //! use duplexer_otel::{OtelHook, OtelMiddleware};
 //!
 //! // After `opentelemetry::global::set_tracer_provider`. First, so that it is outermost.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Middleware, Next, Outcome};
+use duplexer_server::middleware::{Middleware, Next};
+use duplexer_server::{Context, Outcome};
 use duplexer_types::error::ErrorObject;
 use duplexer_types::methods::Method;
 use opentelemetry::baggage::BaggageExt as _;

@@ -6,8 +6,9 @@ mod messages;
 use std::sync::Arc;
 
 use duplexer_core::dispatch::DispatchOptions;
-use duplexer_core::server::{Server, ServerBuilder, StreamServer};
 use duplexer_core::transport::{TransportContext, lines};
+use duplexer_server::driver::StreamServer;
+use duplexer_server::{Server, ServerBuilder};
 use opentelemetry::Value;
 use opentelemetry::trace::{SpanId, Status, TraceId};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};

@@ -49,14 +49,12 @@
 
 #[cfg(any(doc, doctest))]
 pub mod guide;
+pub mod testing;
 
 #[cfg(feature = "auth")]
 pub use duplexer_auth as auth;
-pub use duplexer_author::*;
-pub use duplexer_core::server::{
-    Middleware, Next, Outcome, Principal, Reply, Running, States, run_stdio, serve, serve_stdio,
-};
-pub use duplexer_core::{client, dispatch, error, server, testing, transport};
+pub use duplexer_client as client;
+pub use duplexer_core::{dispatch, error, transport};
 #[cfg(feature = "http")]
 pub use duplexer_http as http;
 #[cfg(feature = "http-client")]
@@ -65,14 +63,44 @@ pub use duplexer_http_client as http_client;
 pub use duplexer_macros::{prompt, resource, tool};
 #[cfg(feature = "otel")]
 pub use duplexer_otel as otel;
+pub use duplexer_server::prompt::Prompt;
+pub use duplexer_server::resource::{Resource, ResourceError};
+pub use duplexer_server::tool::{Tool, ToolError};
+pub use duplexer_server::{
+    BoxError, BuildError, CallError, Context, McpError, Server, ServerBuilder, apps, completion, elicit,
+    middleware, prompt, resource, run_stdio, schemars, serve, serve_stdio, tool,
+};
 pub use duplexer_types as types;
+pub use duplexer_types::json::Json;
+
+/// The low-level server: handlers of single methods, connections, subscriptions, sealed request state, and the drivers
+/// that transports call.
+pub mod server {
+    pub use duplexer_server::{
+        BuildError, Caller, Catalog, CatalogError, ClientFacts, Connection, Context, Edit, Extension,
+        Handler, InitializeOverride, IntoReply, Negotiated, NotOffered, NotificationOptions, Offered,
+        Outcome, Principal, ReadError, Remembered, Reply, Requirement, Running, Server, ServerBuilder,
+        StartError, States, StdioError, TypedParams, driver, request_state, run_stdio, run_stdio_with, serve,
+        serve_stdio, serve_stdio_with, subscriptions,
+    };
+}
 
 /// What most servers need: `use duplexer::prelude::*;`.
 pub mod prelude {
+    pub use duplexer_server::completion::Completing;
+    pub use duplexer_server::elicit::Answer;
+    pub use duplexer_server::tool::FileContent;
+    pub use duplexer_types::content::Content;
+    pub use duplexer_types::json::Json;
+    pub use duplexer_types::prompt::PromptMessage;
+    pub use duplexer_types::tool::CallToolResult;
+
     pub use crate::{
-        Answer, AskExt, BoxError, CallToolResult, Completing, Content, Context, FileContent, Json, McpError,
-        Prompt, PromptMessage, Resource, ResourceError, Server, ServerExt, Tool, ToolError, run_stdio,
+        BoxError, Context, McpError, Prompt, Resource, ResourceError, Server, Tool, ToolError, run_stdio,
     };
     #[cfg(feature = "macros")]
-    pub use crate::{prompt, resource, tool};
+    pub use duplexer_macros::{prompt, resource, tool};
 }
+
+#[doc(hidden)]
+pub use duplexer_server::__private;

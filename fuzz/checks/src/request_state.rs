@@ -9,10 +9,9 @@ use duplexer_core::dispatch::{
     BoxFuture, CallContext, Cancellation, Channel, NoChannel, Outbound, OutboundRequest, Sending,
 };
 use duplexer_core::error::{BoxError, CallError, McpError};
-use duplexer_core::server::{
-    ClientFacts, Connection, KeyRing, Outcome, Reply, RequestState, RequestStateCodec, Running, Server,
-};
 use duplexer_core::transport::TransportContext;
+use duplexer_server::request_state::{KeyRing, RequestState, RequestStateCodec};
+use duplexer_server::{ClientFacts, Connection, Outcome, Reply, Running, Server};
 use duplexer_types::content::Content;
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::Json;

@@ -5,9 +5,11 @@
 
 use std::process::ExitCode;
 
-use duplexer_author::{AskExt, BoxError, Context, Resource, Server, ServerExt, Tool, ToolError};
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::{Builder, Handshake, MemoryEvents, StreamableHttp};
+use duplexer_server::resource::Resource;
+use duplexer_server::tool::{Tool, ToolError};
+use duplexer_server::{BoxError, Context, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -60,7 +62,7 @@ async fn panics() -> String {
 
 fn run(transport: Option<&str>) -> Result<(), BoxError> {
     match transport {
-        Some("stdio") => Ok(duplexer_core::server::run_stdio(&server()?)?),
+        Some("stdio") => Ok(duplexer_server::run_stdio(&server()?)?),
         Some("http") => listen(StreamableHttp::builder(server()?).handshake(Handshake::Stateless)),
         Some("sessions") => listen(StreamableHttp::builder(server()?).event_store(MemoryEvents::new())),
         _ => Err("usage: attacked stdio|http|sessions".into()),

@@ -7,7 +7,7 @@ fn main() -> ExitCode {
         Some("authored") => duplexer_tests::authored::server(),
         _ => duplexer_tests::server(),
     };
-    match duplexer_core::server::run_stdio(&server) {
+    match duplexer_server::run_stdio(&server) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

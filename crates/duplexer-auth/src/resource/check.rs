@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duplexer_core::error::Chain;
-use duplexer_core::server::Principal;
+use duplexer_server::Principal;
 use http::{HeaderMap, StatusCode};
 
 use super::Auth;

@@ -2,7 +2,8 @@
 
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::{Challenge, McpError};
-use duplexer_core::server::{Context, Middleware, Next, Outcome};
+use duplexer_server::middleware::{Middleware, Next};
+use duplexer_server::{Context, Outcome};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::find_member;
 use duplexer_types::methods::Method;

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_core::server::Principal;
+use duplexer_server::Principal;
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{AccessToken, TokenVerifier};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use duplexer_auth::{Auth, Guard, StaticToken};
-use duplexer_core::server::{Server, serve};
 use duplexer_core::transport::{TransportContext, lines};
 use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
+use duplexer_server::{Server, serve};
 use duplexer_types::methods::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

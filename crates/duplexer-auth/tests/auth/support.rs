@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use duplexer_auth::{Auth, Authority, AuthorityBuilder, Client, Development, Guard, MemoryStore};
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Server};
 use duplexer_http::{Handshake, StreamableHttp};
+use duplexer_server::{Context, Server};
 use duplexer_types::methods;
 use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duplexer::prelude::BoxError;
-use duplexer::server::{Event, MemoryBus};
+use duplexer::server::subscriptions::{Event, MemoryBus};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 

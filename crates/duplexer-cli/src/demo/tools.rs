@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use duplexer::Resource;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use duplexer::types::logging::LoggingLevel;
-use duplexer::{CatalogExt, Resource};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 

@@ -8,7 +8,7 @@ use super::outbound::BoxFuture;
 use crate::error::McpError;
 
 /// Runs `code`; a panic is a failure like any other.
-pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
+pub fn contain<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let failure = McpError::panicked(&*payload);
         // What a panic carries may panic when it is dropped; there is nobody left to tell.

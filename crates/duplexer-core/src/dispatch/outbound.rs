@@ -201,7 +201,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(progress: f64, total: Option<f64>, message: Option<String>) -> Self {
+    /// A report.
+    pub fn new(progress: f64, total: Option<f64>, message: Option<String>) -> Self {
         Self { progress, total, message }
     }
 }

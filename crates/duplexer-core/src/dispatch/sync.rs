@@ -8,6 +8,6 @@ pub(crate) use std::thread::{self, Thread};
 pub(crate) use std::thread_local;
 
 /// A panic while a lock is held cannot leave the data behind it inconsistent: every change is one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use duplexer_core::client::{Client, ClientError, ClientOptions, ConnectError, Mode};
+use duplexer_client::{Client, ClientError, ClientOptions, ConnectError, Mode};
 use duplexer_core::error::CallError;
 use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::Implementation;

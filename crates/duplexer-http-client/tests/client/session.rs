@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
-use duplexer_core::client::{Client, ConnectError, Mode};
+use duplexer_client::{Client, ConnectError, Mode};
 use duplexer_core::transport::{Frames, Incoming, Transport};
 use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::EmptyParams;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use duplexer_core::client::{Client, ClientOptions, ServerNotification};
+use duplexer_client::{Client, ClientOptions, ServerNotification};
 use duplexer_types::elicitation::ElicitResult;
 use duplexer_types::tool::CallToolParams;
 use http::Method;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::dispatch::OutboundHook;
-use duplexer_core::server::Server;
+use duplexer_server::Server;
 
 use super::StreamableHttp;
 use super::http_sse::{self, InvalidPath};

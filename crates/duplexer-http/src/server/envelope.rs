@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duplexer_core::dispatch::{BoxFuture, CallContext, Invocation};
-use duplexer_core::server::serve_envelope;
+use duplexer_server::driver::serve_envelope;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use duplexer_core::dispatch::{BoxFuture, Contained, Invocation};
 use duplexer_core::error::McpError;
-use duplexer_core::server::Shaped;
+use duplexer_server::driver::Shaped;
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, RequestId};
 use http::StatusCode;

@@ -12,7 +12,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
-use duplexer_core::server::{Running, Server};
+use duplexer_server::{Running, Server};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;

@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use duplexer_core::dispatch::Correlation;
-use duplexer_core::server::{Caller, Connection, Principal};
+use duplexer_server::{Caller, Connection, Principal};
 use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
 use tokio::time::Instant;

@@ -96,7 +96,7 @@ impl SessionStore for MemorySessions {
 #[cfg(test)]
 mod tests {
     use duplexer_core::dispatch::NoChannel;
-    use duplexer_core::server::{Caller, Remembered, Server};
+    use duplexer_server::{Caller, Remembered, Server};
     use std::sync::Arc;
 
     use super::*;

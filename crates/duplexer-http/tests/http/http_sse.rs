@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use duplexer_core::dispatch::Invocation;
-use duplexer_core::server::{Context, Next, Principal, Server};
 use duplexer_http::{Builder, ResponseBody, StreamCut, StreamableHttp};
+use duplexer_server::middleware::Next;
+use duplexer_server::{Context, Principal, Server};
 use http::{Request, Response};
 use http_body::Body;
 use serde_json::{Value, json};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use duplexer_core::server::Server;
 use duplexer_http::{ResponseBody, StreamCut, StreamableHttp};
+use duplexer_server::Server;
 use http::{Request, Response};
 use http_body::Body;
 use tokio::sync::Semaphore;

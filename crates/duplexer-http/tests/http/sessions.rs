@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use duplexer_core::server::Principal;
 use duplexer_http::{Builder, Handshake, MemorySessions, Responses, StreamableHttp};
+use duplexer_server::Principal;
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 use tower_service::Service;

@@ -13,8 +13,8 @@ use bytes::Bytes;
 
 use duplexer_core::dispatch::{CallOptions, OutboundRequest};
 use duplexer_core::error::{CallError, McpError};
-use duplexer_core::server::{Context, Server, ToolHeaders};
 use duplexer_http::{Builder, StreamableHttp};
+use duplexer_server::{Context, Server};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::Json;
@@ -92,14 +92,6 @@ struct Kept(Arc<Stage>);
 impl Drop for Kept {
     fn drop(&mut self) {
         self.0.count(&self.0.forgotten);
-    }
-}
-
-struct Annotations(ParamHeaders);
-
-impl ToolHeaders for Annotations {
-    fn param_headers(&self, tool: &str) -> Option<Arc<ParamHeaders>> {
-        (tool == "mirrored").then(|| Arc::new(self.0.clone()))
     }
 }
 
@@ -225,7 +217,7 @@ pub(crate) fn server(stage: &Arc<Stage>) -> Server {
         })
         .on(methods::ToolsCall, call)
         .on(methods::SubscriptionsListen, listen)
-        .tool_headers(Annotations(annotations))
+        .tool_headers(move |tool| (tool == "mirrored").then(|| Arc::new(annotations.clone())))
         .build()
         .unwrap()
 }

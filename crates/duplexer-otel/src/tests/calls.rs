@@ -2,7 +2,7 @@
 
 use duplexer_core::dispatch::CallOptions;
 use duplexer_core::error::McpError;
-use duplexer_core::server::Context;
+use duplexer_server::Context;
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};

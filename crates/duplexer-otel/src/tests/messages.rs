@@ -2,7 +2,8 @@
 
 use duplexer_core::dispatch::Invocation;
 use duplexer_core::error::McpError;
-use duplexer_core::server::{Context, Next, Outcome};
+use duplexer_server::middleware::Next;
+use duplexer_server::{Context, Outcome};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::methods;
 use duplexer_types::prompt::{GetPromptParams, GetPromptResult};

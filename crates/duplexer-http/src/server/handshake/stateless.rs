@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use duplexer_core::dispatch::{BoxFuture, CallContext, Contained, Invocation};
-use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
+use duplexer_server::driver::{serve_on, serve_one};
+use duplexer_server::{ClientFacts, Connection};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::{ProtocolVersion, feature};

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duplexer_core::dispatch::{DispatchOptions, Peer};
-use duplexer_core::server::{Caller, Principal, Running, StreamServer};
 use duplexer_core::transport::Incoming;
+use duplexer_server::driver::StreamServer;
+use duplexer_server::{Caller, Principal, Running};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 

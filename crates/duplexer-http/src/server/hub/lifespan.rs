@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use duplexer_core::error::Chain;
-use duplexer_core::server::{Running, Server};
+use duplexer_server::{Running, Server};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duplexer_core::dispatch::{Accepted, BoxFuture, CallContext, Contained, Invocation, NotAccepted, Owed};
-use duplexer_core::server::ServerRunner;
 use duplexer_core::transport::{BackChannel, TransportContext};
+use duplexer_server::driver::ServerRunner;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::feature;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::server::{Principal, Remembered, Running};
+use duplexer_server::{Principal, Remembered, Running};
 
 use super::store::{StoreFailed, patient};
 use super::{Ending, Session, Sessions, caller};

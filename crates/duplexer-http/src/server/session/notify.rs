@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use duplexer_core::dispatch::{CallContext, Cancellation, Contained, Invocation};
-use duplexer_core::server::serve_on;
 use duplexer_core::transport::BackChannel;
+use duplexer_server::driver::serve_on;
 
 use super::channel::NotificationChannel;
 use super::{Session, hand_over};

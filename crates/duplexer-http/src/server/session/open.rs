@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use duplexer_core::dispatch::{CallContext, Cancellation, Contained, Invocation};
-use duplexer_core::server::{Connection, ServerRunner};
+use duplexer_server::Connection;
+use duplexer_server::driver::ServerRunner;
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::ProtocolVersion;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::server::Principal;
+use duplexer_server::Principal;
 use duplexer_types::version::feature;
 use http::StatusCode;
 

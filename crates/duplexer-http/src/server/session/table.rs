@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use duplexer_core::server::Connection;
+use duplexer_server::Connection;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use duplexer_core::server::Principal;
+use duplexer_server::Principal;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Busy;

@@ -1,0 +1,159 @@
+//! What a server can ask of a client and tell it: the callbacks, and what they say the client can do.
+//!
+//! Does not know how the server asks: as a request of its own, or inside a result.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use duplexer_types::capabilities::{
+    ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
+};
+use duplexer_types::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
+use duplexer_types::error::ErrorCode;
+use duplexer_types::json::{Json, Members};
+use duplexer_types::logging::LoggingMessageParams;
+use duplexer_types::resource::ResourceUpdatedParams;
+use duplexer_types::roots::ListRootsResult;
+use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
+use duplexer_types::version::{ProtocolVersion, feature};
+
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::McpError;
+
+/// Something the server tells.
+///
+/// Progress goes to the call it belongs to, and cancellations to whoever answers the request.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ServerNotification {
+    /// A log message.
+    Log(LoggingMessageParams),
+    /// The list of tools has changed.
+    ToolsListChanged,
+    /// The list of prompts has changed.
+    PromptsListChanged,
+    /// The list of resources has changed.
+    ResourcesListChanged,
+    /// A resource has changed.
+    ResourceUpdated(ResourceUpdatedParams),
+    /// What the user was sent to a URL for has been done.
+    ElicitationComplete(ElicitationCompleteParams),
+    /// Something the revision that is spoken does not describe.
+    Other {
+        /// What it is.
+        method: String,
+        /// An object, or nothing.
+        params: Option<Json>,
+    },
+}
+
+type Ask<P, R> = Arc<dyn Fn(P) -> BoxFuture<'static, Result<R, McpError>> + Send + Sync>;
+type Tell<T> = Arc<dyn Fn(T) + Send + Sync>;
+
+/// The callbacks of a client.
+#[derive(Clone, Default)]
+pub(super) struct Callbacks {
+    pub(super) sampling: Option<Ask<CreateMessageParams, CreateMessageResult>>,
+    pub(super) elicitation: Option<Ask<ElicitParams, ElicitResult>>,
+    pub(super) roots: Option<Ask<(), ListRootsResult>>,
+    pub(super) log: Option<Tell<LoggingMessageParams>>,
+    pub(super) notification: Option<Tell<ServerNotification>>,
+    pub(super) declared: Declared,
+}
+
+/// What is said about the callbacks that there are, and about extensions.
+#[derive(Clone)]
+pub(super) struct Declared {
+    pub(super) sampling: SamplingCapability,
+    pub(super) elicitation: ElicitationCapability,
+    pub(super) extensions: Members,
+}
+
+impl Default for Declared {
+    fn default() -> Self {
+        let both = ElicitationCapability::new().form(Members::new()).url(Members::new());
+        Self { sampling: SamplingCapability::new(), elicitation: both, extensions: Members::new() }
+    }
+}
+
+impl Callbacks {
+    /// What the client can do: what there are callbacks for.
+    pub(super) fn capabilities(&self) -> ClientCapabilities {
+        let mut capabilities = ClientCapabilities::new();
+        capabilities.sampling = self.sampling.as_ref().map(|_| self.declared.sampling.clone());
+        capabilities.elicitation = self.elicitation.as_ref().map(|_| self.declared.elicitation.clone());
+        capabilities.roots = self.roots.as_ref().map(|_| RootsCapability::new().list_changed(true));
+        let extensions = &self.declared.extensions;
+        capabilities.extensions = (!extensions.is_empty()).then(|| extensions.clone());
+        capabilities
+    }
+
+    pub(super) async fn create_message(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, McpError> {
+        let Some(ask) = &self.sampling else { return Err(refused("Sampling not supported")) };
+        let uses_tools = params.tools.is_some() || params.tool_choice.is_some();
+        if uses_tools && self.declared.sampling.tools.is_none() {
+            return Err(undeclared("the client did not declare sampling with tools"));
+        }
+        ask(params).await
+    }
+
+    pub(super) async fn elicit(
+        &self,
+        params: ElicitParams,
+        version: ProtocolVersion,
+    ) -> Result<ElicitResult, McpError> {
+        let Some(ask) = &self.elicitation else { return Err(refused("Elicitation not supported")) };
+        let declared = &self.declared.elicitation;
+        let can = match &params {
+            ElicitParams::Form(_) => declared.asks_by_form(),
+            ElicitParams::Url(_) => declared.asks_by_url() && version.has(feature::URL_ELICITATION),
+            _ => false,
+        };
+        if !can {
+            return Err(undeclared("the client did not declare this mode of elicitation"));
+        }
+        ask(params).await
+    }
+
+    pub(super) async fn list_roots(&self) -> Result<ListRootsResult, McpError> {
+        let Some(ask) = &self.roots else { return Err(refused("List roots not supported")) };
+        let result = ask(()).await?;
+        if result.roots.iter().all(|root| root.uri.starts_with("file://")) {
+            Ok(result)
+        } else {
+            tracing::error!("a root is not a file:// URI");
+            Err(invalid_result())
+        }
+    }
+
+    /// Hands a notification to whoever wants it. A callback's panic is its own affair.
+    pub(super) fn tell(&self, notification: ServerNotification) {
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            if let (Some(log), ServerNotification::Log(params)) = (&self.log, &notification) {
+                log(params.clone());
+            }
+            if let Some(tell) = &self.notification {
+                tell(notification);
+            }
+        }));
+        if told.is_err() {
+            tracing::error!("a notification callback panicked");
+        }
+    }
+}
+
+/// The callback's answer cannot be said to the server.
+pub(super) fn invalid_result() -> McpError {
+    McpError::new(ErrorCode::INTERNAL_ERROR, "Client callback returned an invalid result")
+}
+
+fn refused(message: &'static str) -> McpError {
+    McpError::new(ErrorCode::INVALID_REQUEST, message)
+}
+
+fn undeclared(reason: &'static str) -> McpError {
+    McpError::InvalidParams(reason.into())
+}

@@ -1,0 +1,106 @@
+//! Streams of changes.
+
+use duplexer_types::subscription::SubscriptionFilter;
+use serde_json::{Value, json};
+
+use super::super::{Change, Client, ClientError, Subscription};
+use super::{Script, in_envelope, in_handshake, options};
+use duplexer_core::error::CallError;
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+async fn listening(client: &Client, server: &mut Script) -> (Subscription, Value) {
+    let filter = SubscriptionFilter::new().tools_list_changed(true).prompts_list_changed(true);
+    let script = async {
+        let request = server.next("subscriptions/listen").await;
+        let honoured =
+            json!({"notifications": {"toolsListChanged": true}, "_meta": {SUBSCRIPTION: request["id"]}});
+        server.tell("notifications/subscriptions/acknowledged", honoured).await;
+        request["id"].clone()
+    };
+    let (subscription, id) = tokio::join!(client.listen(filter), script);
+    (subscription.unwrap(), id)
+}
+
+async fn change(server: &mut Script, method: &str, id: &Value, uri: Option<&str>) {
+    let mut params = json!({"_meta": {SUBSCRIPTION: id}});
+    if let Some(uri) = uri {
+        params["uri"] = uri.into();
+    }
+    server.tell(method, params).await;
+}
+
+/// CLT-10, P-SUB-14, P-SUB-15: the stream begins with the acknowledgement, and each stream gets its own changes.
+#[tokio::test(start_paused = true)]
+async fn changes_reach_the_stream_they_are_tagged_for() {
+    let (client, mut server) = in_envelope(options()).await;
+    let (mut one, first) = listening(&client, &mut server).await;
+    let (mut two, second) = listening(&client, &mut server).await;
+    assert_eq!((&first, &second), (&json!("listen-1"), &json!("listen-2")));
+    assert_eq!(one.honoured(), &SubscriptionFilter::new().tools_list_changed(true));
+    change(&mut server, "notifications/tools/list_changed", &first, None).await;
+    change(&mut server, "notifications/tools/list_changed", &first, None).await;
+    change(&mut server, "notifications/resources/updated", &second, Some("a:b")).await;
+    change(&mut server, "notifications/prompts/list_changed", &first, None).await;
+    change(&mut server, "notifications/prompts/list_changed", &json!("listen-9"), None).await;
+    assert_eq!(two.next().await.unwrap().unwrap(), Change::Resource("a:b".into()));
+    assert_eq!(one.next().await.unwrap().unwrap(), Change::Tools);
+    assert_eq!(one.next().await.unwrap().unwrap(), Change::Prompts);
+    server.send(json!({"jsonrpc": "2.0", "id": first, "result": {"resultType": "complete"}})).await;
+    assert!(one.next().await.is_none(), "ended in order");
+}
+
+/// CLT-10: what ends without the server's word is lost, and says why.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_is_lost() {
+    let (client, mut server) = in_envelope(options()).await;
+    let (mut stream, id) = listening(&client, &mut server).await;
+    change(&mut server, "notifications/tools/list_changed", &id, None).await;
+    drop(server);
+    assert_eq!(stream.next().await.unwrap().unwrap(), Change::Tools);
+    assert!(stream.next().await.unwrap().is_err());
+}
+
+/// CLT-10: a reader that falls too far behind loses the stream, not the connection.
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_falls_behind_loses_the_stream() {
+    let (client, mut server) = in_envelope(options()).await;
+    let (mut stream, id) = listening(&client, &mut server).await;
+    for number in 0..1030 {
+        let uri = format!("a:{number}");
+        change(&mut server, "notifications/resources/updated", &id, Some(&uri)).await;
+    }
+    // An answer that comes behind them proves that all have been seen.
+    let (listed, ()) = tokio::join!(client.list_tools(), async {
+        let request = server.next("tools/list").await;
+        server.answer(&request, json!({"resultType": "complete", "tools": []})).await;
+    });
+    listed.unwrap();
+    for number in 0..1024 {
+        assert_eq!(stream.next().await.unwrap().unwrap(), Change::Resource(format!("a:{number}")));
+    }
+    assert!(stream.next().await.unwrap().is_err());
+}
+
+/// CLT-10: a refusal is the caller's error; dropping the stream tells the server to stop.
+#[tokio::test(start_paused = true)]
+async fn a_refused_stream_is_an_error_and_a_dropped_one_is_cancelled() {
+    let (client, mut server) = in_envelope(options()).await;
+    let (refused, ()) = tokio::join!(client.listen(SubscriptionFilter::new()), async {
+        let request = server.next("subscriptions/listen").await;
+        server.refuse(&request, -32603, None).await;
+    });
+    assert!(matches!(refused, Err(ClientError::Call(CallError::Peer(_)))), "{refused:?}");
+    let (stream, id) = listening(&client, &mut server).await;
+    drop(stream);
+    let cancelled = server.next("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], id);
+}
+
+/// CLT-10: only the envelope era has it.
+#[tokio::test(start_paused = true)]
+async fn there_is_nothing_to_listen_to_in_the_handshake_era() {
+    let (client, _server) = in_handshake(options(), "2025-11-25").await;
+    let refused = client.listen(SubscriptionFilter::new()).await;
+    assert!(matches!(refused, Err(ClientError::Unavailable { .. })), "{refused:?}");
+}

@@ -1,0 +1,66 @@
+//! MCP Apps: tools that bring a view, which is a page of HTML that the client shows.
+
+mod view;
+
+use std::any::Any;
+
+use crate::builder::ServerBuilder;
+use crate::kernel::context::Context;
+use serde_json::Value;
+
+use crate::builder::extension::Extension;
+use crate::catalog::tool::ui::MIME_TYPE;
+
+pub use view::{Permission, View};
+
+const ID: &str = "io.modelcontextprotocol/ui";
+
+/// Views for tools. A tool names its view with [`Tool::view`].
+///
+/// ```
+/// # use duplexer_server::Server;
+/// # use duplexer_server::apps::{Apps, View};
+/// # use duplexer_server::tool::Tool;
+/// let clock = Tool::new("clock").handler(|| async { "12:00" }).view("ui://clock");
+/// let page = View::new("ui://clock", "<p id=time></p>").resource_domains(["https://fonts.example"]);
+/// let server = Server::builder("clock").extend(Apps::new().view(page)).tool(clock).build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Apps {
+    views: Vec<View>,
+}
+
+impl Apps {
+    /// No views yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more view.
+    #[must_use]
+    pub fn view(mut self, view: View) -> Self {
+        self.views.push(view);
+        self
+    }
+
+    /// Whether the client of a message can show views. A tool whose client cannot says the same in its content.
+    pub fn shown_by<S>(cx: &Context<S>) -> bool {
+        let capabilities = cx.connection().client().capabilities.as_ref();
+        let settings = capabilities.and_then(|all| all.extensions.as_ref()).and_then(|all| all.get(ID));
+        let types = settings.and_then(|settings| settings.decode::<Value>().ok());
+        types.is_some_and(|settings| {
+            settings["mimeTypes"].as_array().is_some_and(|types| types.iter().any(|one| one == MIME_TYPE))
+        })
+    }
+}
+
+impl<S: Any + Send + Sync> Extension<S> for Apps {
+    fn id(&self) -> &str {
+        ID
+    }
+
+    fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S> {
+        self.views.into_iter().fold(builder, ServerBuilder::resource)
+    }
+}

@@ -1,0 +1,187 @@
+//! Describing a server, step by step. Generics end here.
+
+mod advertise;
+mod catalog;
+mod compose;
+mod error;
+pub(crate) mod extension;
+mod handlers;
+mod identity;
+mod lifespan;
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use duplexer_types::headers::ParamHeaders;
+use duplexer_types::json::Json;
+use duplexer_types::lifecycle::Implementation;
+use duplexer_types::methods::{METHODS, Method};
+use duplexer_types::wire::Freshness;
+
+use crate::catalog::CatalogDraft;
+use crate::features::request_state::RequestState;
+use crate::features::subscriptions;
+use crate::kernel::handler::Entry;
+use crate::kernel::lifecycle;
+use crate::middleware::Middleware;
+use crate::registry::{
+    Advertised, Handlers, Identity, Lifespan, NotificationOptions, Registry, Server, ToolHeaders,
+};
+
+pub use error::BuildError;
+pub use extension::Extension;
+
+/// A server being described. `S` is the state that handlers registered from here on get.
+#[must_use = "a server exists once it is built"]
+pub struct ServerBuilder<S> {
+    info: Implementation,
+    instructions: Option<String>,
+    handlers: Handlers,
+    middleware: Vec<Arc<dyn Middleware>>,
+    lifespans: Vec<Lifespan>,
+    rest: Rest,
+    state: PhantomData<fn() -> S>,
+}
+
+/// What is looked at only when the server is built.
+#[derive(Default)]
+struct Rest {
+    hints: Vec<(String, Freshness)>,
+    advertised: Advertised,
+    tool_headers: Option<ToolHeaders>,
+    /// Where among the middleware the states of requests are sealed.
+    sealing: Option<usize>,
+    catalog: Option<CatalogDraft>,
+    faults: Vec<BuildError>,
+    /// Nothing that is registered may be replaced for now.
+    keeps: bool,
+    /// Clients may say which log messages they want.
+    logging: bool,
+    /// How many lifespans, from the first, came with servers that were merged into this one.
+    merged: usize,
+}
+
+impl Server {
+    /// Starts to describe a server.
+    pub fn builder(name: impl Into<String>) -> ServerBuilder<()> {
+        ServerBuilder::new(name)
+    }
+}
+
+impl ServerBuilder<()> {
+    fn new(name: impl Into<String>) -> Self {
+        Self {
+            info: Implementation::new(name, ""),
+            instructions: None,
+            handlers: Handlers::new(),
+            middleware: Vec::new(),
+            lifespans: vec![Lifespan::unit()],
+            rest: Rest::default(),
+            state: PhantomData,
+        }
+    }
+}
+
+impl<S: Any + Send + Sync> ServerBuilder<S> {
+    /// Wraps every message; what is added first is outermost.
+    pub fn middleware(mut self, middleware: impl Middleware) -> Self {
+        self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Seals the states that handlers send through the client when they ask for input.
+    ///
+    /// It is middleware, and what is added after it sees plain states: add it behind tracing and before the rest.
+    /// A later call replaces an earlier one in its place.
+    pub fn request_state(mut self, state: RequestState) -> Self {
+        let Some(sealing) = state.into_middleware(&self.info.name) else {
+            self.rest.faults.push(BuildError::NoAudience);
+            return self;
+        };
+        if let Some(earlier) = self.rest.sealing.and_then(|place| self.middleware.get_mut(place)) {
+            *earlier = Arc::new(sealing);
+        } else {
+            self.rest.sealing = Some(self.middleware.len());
+            self.middleware.push(Arc::new(sealing));
+        }
+        self
+    }
+
+    /// How fresh the results of a cacheable method are, where its handler does not say.
+    pub fn cache_hint(mut self, method: impl Into<String>, hint: Freshness) -> Self {
+        self.rest.hints.push((method.into(), hint));
+        self
+    }
+
+    /// Where transports with headers find the annotations of tools.
+    pub fn tool_headers(
+        mut self,
+        headers: impl Fn(&str) -> Option<Arc<ParamHeaders>> + Send + Sync + 'static,
+    ) -> Self {
+        self.rest.tool_headers = Some(Arc::new(headers));
+        self
+    }
+
+    /// Checks everything and finishes the server.
+    pub fn build(mut self) -> Result<Server, BuildError> {
+        if let Some(fault) = std::mem::take(&mut self.rest.faults).into_iter().next() {
+            return Err(fault);
+        }
+        let hints = freshness(std::mem::take(&mut self.rest.hints))?;
+        let catalog = match self.rest.catalog.take() {
+            Some(draft) => Some(self.install(draft)?),
+            None => None,
+        };
+        if self.rest.logging {
+            advertise::register_logging(&mut self.handlers);
+        }
+        lifecycle::register(&mut self.handlers);
+        if self.rest.advertised.subscriptions.is_some() {
+            subscriptions::register(&mut self.handlers);
+        }
+        let own_sealing = match self.rest.sealing {
+            Some(_) => None,
+            None => RequestState::ephemeral().audience(self.info.name.as_str()).into_middleware(""),
+        };
+        let stamp = Json::of(&self.info).map_err(BuildError::Identity)?;
+        Ok(Server(Arc::new(Registry {
+            identity: Identity { info: self.info, stamp, instructions: self.instructions },
+            handlers: self.handlers,
+            middleware: self.middleware,
+            lifespans: self.lifespans,
+            hints,
+            advertised: self.rest.advertised,
+            tool_headers: self.rest.tool_headers,
+            own_sealing,
+            catalog: catalog.map(|catalog| catalog as _),
+        })))
+    }
+}
+
+/// What unset freshness is filled with, by method.
+fn freshness(given: Vec<(String, Freshness)>) -> Result<Vec<Option<Freshness>>, BuildError> {
+    let mut hints: Vec<_> =
+        METHODS.iter().map(|row| row.method.is_cacheable().then(Freshness::default)).collect();
+    for (name, hint) in given {
+        let method = Method::parse(&name).filter(|method| method.is_cacheable());
+        let slot = method.and_then(|method| hints.get_mut(method as usize));
+        *slot.ok_or(BuildError::NotCacheable { got: name })? = Some(hint);
+    }
+    Ok(hints)
+}
+
+impl Handlers {
+    /// Puts the kernel's own entry there, where nobody else has.
+    pub(crate) fn set_default(&mut self, method: Method, entry: Arc<dyn Entry>) {
+        if self.spec(method).is_none() {
+            self.set(method, entry);
+        }
+    }
+}
+
+impl<S> std::fmt::Debug for ServerBuilder<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
+    }
+}

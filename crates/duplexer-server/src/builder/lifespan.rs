@@ -1,0 +1,83 @@
+//! What handlers share: made when the server starts, given up when it ends.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::ServerBuilder;
+use crate::registry::{Lifespan, SlotId, StartFn, State, StateSlot};
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::BoxError;
+
+impl<S: Any + Send + Sync> ServerBuilder<S> {
+    /// Makes a state when the server starts, once for all connections. Handlers registered after this get it.
+    pub fn lifespan<T, F, Fut, E>(mut self, start: F) -> ServerBuilder<T>
+    where
+        T: Any + Send + Sync,
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.lifespans.push(Lifespan::starting(Box::new(move || {
+            let made = start();
+            Box::pin(async move { made.await.map(|state| Arc::new(state) as State).map_err(Into::into) })
+        })));
+        self.with_state_type()
+    }
+
+    /// Uses a state that is there already. Handlers registered after this get it.
+    pub fn state<T: Any + Send + Sync>(mut self, state: T) -> ServerBuilder<T> {
+        let state: State = Arc::new(state);
+        let start = move || -> BoxFuture<'static, _> { Box::pin(std::future::ready(Ok(Arc::clone(&state)))) };
+        self.lifespans.push(Lifespan::starting(Box::new(start)));
+        self.with_state_type()
+    }
+
+    /// Runs when the server ends, after all connections, with the state of the last lifespan. Bounded in time.
+    pub fn on_shutdown<F, Fut>(mut self, stop: F) -> Self
+    where
+        F: Fn(Arc<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        if let Some(lifespan) = self.lifespans.last_mut() {
+            lifespan.stop = Some(Box::new(move |state| match state.downcast::<S>() {
+                Ok(state) => Box::pin(stop(state)),
+                Err(_) => Box::pin(std::future::ready(())),
+            }));
+        }
+        self
+    }
+
+    fn with_state_type<T>(self) -> ServerBuilder<T> {
+        ServerBuilder {
+            info: self.info,
+            instructions: self.instructions,
+            handlers: self.handlers,
+            middleware: self.middleware,
+            lifespans: self.lifespans,
+            rest: self.rest,
+            state: PhantomData,
+        }
+    }
+
+    /// Returns the slot whose state handlers registered from here on receive.
+    pub(crate) fn state_slot(&self) -> StateSlot<S> {
+        StateSlot::new(self.slot())
+    }
+
+    /// The lifespan that was given last; those of merged servers stand before it.
+    pub(super) fn slot(&self) -> SlotId {
+        self.lifespans.last().map_or(SlotId::NONE, |lifespan| lifespan.slot)
+    }
+}
+
+impl Lifespan {
+    /// The first one: handlers registered before any other have no state.
+    pub(super) fn unit() -> Self {
+        Self::starting(Box::new(|| Box::pin(async { Ok(Arc::new(()) as State) })))
+    }
+
+    fn starting(start: StartFn) -> Self {
+        Self { slot: SlotId::fresh(), start, stop: None }
+    }
+}

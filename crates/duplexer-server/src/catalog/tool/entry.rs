@@ -1,0 +1,147 @@
+//! `tools/list` and `tools/call`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::kernel::context::{Context, States};
+use crate::kernel::outcome::Outcome;
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::McpError;
+use duplexer_types::error::ErrorCode;
+use duplexer_types::headers::ParamHeaders;
+use duplexer_types::json::{Json, JsonText};
+use duplexer_types::methods::Method;
+use duplexer_types::tool::{ListToolsResult, Tool};
+use duplexer_types::version::{ProtocolVersion, feature};
+use duplexer_types::wire::CacheScope;
+use serde::Deserialize;
+
+use crate::catalog::draft::check_name;
+use crate::catalog::tool::ToolCall;
+use crate::catalog::tool::{RunTool, ToolError};
+use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
+
+/// A tool on its shelf.
+pub(crate) struct ToolEntry {
+    pub(crate) tool: Tool,
+    pub(crate) scope: usize,
+    pub(crate) wrapped_output: Option<Json>,
+    pub(crate) headers: Option<Arc<ParamHeaders>>,
+    pub(crate) timeout: Option<std::time::Duration>,
+    /// The URI of its view.
+    pub(crate) view: Option<String>,
+    pub(crate) run: Box<dyn RunTool<States>>,
+}
+
+impl Item for ToolEntry {
+    const KIND: &'static str = "tool";
+
+    fn key(&self) -> &str {
+        &self.tool.name
+    }
+
+    fn scope(&self) -> usize {
+        self.scope
+    }
+
+    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+        if prefix == 0 {
+            return decide(Offered::Tool(&self.tool));
+        }
+        let mut tool = self.tool.clone();
+        tool.name.replace_range(..prefix, "");
+        decide(Offered::Tool(&tool))
+    }
+
+    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
+        self.scope += moved;
+        self.tool.name.insert_str(0, prefix);
+        check_name(Self::KIND, &self.tool.name)
+    }
+}
+
+impl ToolEntry {
+    /// Runs the tool itself.
+    pub(crate) fn run(&self, cx: Context, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
+        let running = self.run.run(cx, arguments);
+        let Some(limit) = self.timeout else { return running };
+        Box::pin(async move {
+            match tokio::time::timeout(limit, running).await {
+                Ok(outcome) => outcome,
+                Err(_) => crate::catalog::tool::told(ToolError::new(format!(
+                    "This took longer than the {limit:?} it is allowed to, and was stopped."
+                ))),
+            }
+        })
+    }
+}
+
+impl Listed for ToolEntry {
+    type Definition = Tool;
+    type Page = ListToolsResult;
+    const METHOD: Method = Method::ToolsList;
+
+    fn definition(&self, version: ProtocolVersion) -> Tool {
+        let mut tool = self.tool.clone();
+        if let Some(wrapped) = &self.wrapped_output
+            && !version.has(feature::STRUCTURED_ANY)
+        {
+            tool.output_schema = Some(wrapped.clone());
+        }
+        tool
+    }
+
+    fn page(tools: Vec<Tool>, next: Option<String>) -> ListToolsResult {
+        let mut page = ListToolsResult::new(tools);
+        page.next_cursor = next;
+        page
+    }
+
+    fn private(page: Self::Page) -> Self::Page {
+        page.cache_scope(CacheScope::Private)
+    }
+}
+
+/// What a call says, as it stands in the message.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    arguments: Option<JsonText<'a>>,
+}
+
+/// Reads a call without copying it.
+fn read(cx: &Context) -> Result<Call<'_>, McpError> {
+    let call: Call<'_> = cx.message().decode().map_err(|error| McpError::InvalidParams(error.into()))?;
+    match call.arguments.map(JsonText::as_str) {
+        Some(arguments) if !arguments.starts_with('{') => {
+            Err(McpError::InvalidParams("arguments are an object".into()))
+        }
+        _ => Ok(call),
+    }
+}
+
+/// Answers `tools/call`.
+pub(crate) fn call(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    match start(catalog, cx) {
+        Ok(call) => call,
+        Err(error) => Box::pin(std::future::ready(Err(error))),
+    }
+}
+
+fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
+    let call = read(cx)?;
+    let snapshot = catalog.snapshot.load();
+    let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.shows(cx, &***tool)) else {
+        return Err(McpError::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", call.name)));
+    };
+    let arguments = call.arguments.map_or("{}", JsonText::as_str);
+    Ok(match catalog.scopes.chain(tool.scope) {
+        None => tool.run(cx.clone(), arguments),
+        Some(chain) => {
+            let arguments = Json::parse(arguments).map_err(McpError::internal)?;
+            ToolCall::new(Arc::clone(tool), arguments, Arc::clone(chain)).run(cx.clone())
+        }
+    })
+}

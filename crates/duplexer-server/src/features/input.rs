@@ -1,0 +1,117 @@
+//! Results that ask for input: for something, and only for what this client has said it can give.
+
+use duplexer_types::capabilities::{ClientCapabilities, ElicitationCapability, SamplingCapability};
+use duplexer_types::elicitation::ElicitParams;
+use duplexer_types::input::{InputRequest, InputRequiredResult};
+use duplexer_types::json::Members;
+use duplexer_types::lifecycle::MissingCapabilityData;
+use duplexer_types::version::{Era, ProtocolVersion};
+use duplexer_types::wire::result_type;
+
+use crate::kernel::connection::{ClientFacts, Connection, Requirement};
+use crate::kernel::outcome::{Outcome, invalid_result};
+use duplexer_core::error::McpError;
+
+/// Looks at what a handler, with all middleware around it, asks for. Final results pass, and so does finished text, which
+/// is its maker's responsibility. Whether input can be asked for here at all is the kernel's to see to.
+pub(crate) fn check(
+    outcome: &Outcome,
+    version: ProtocolVersion,
+    connection: &Connection,
+) -> Result<(), McpError> {
+    let may_ask = version.era() == Era::Envelope && !outcome.is_raw();
+    if !may_ask || outcome.result_type() != result_type::INPUT_REQUIRED {
+        return Ok(());
+    }
+    match outcome.downcast_ref::<InputRequiredResult>() {
+        Some(result) => check_result(result, connection.client()),
+        None => match outcome.read::<InputRequiredResult>() {
+            Some(result) => check_result(&result, connection.client()),
+            None => Err(invalid_result("it does not ask for input as one does")),
+        },
+    }
+}
+
+fn check_result(result: &InputRequiredResult, client: &ClientFacts) -> Result<(), McpError> {
+    let requests = result.input_requests.as_ref();
+    if result.request_state.is_none() && requests.is_none_or(Members::is_empty) {
+        return Err(invalid_result("it asks for nothing"));
+    }
+    let mut missing = Vec::new();
+    for (_, request) in requests.into_iter().flat_map(Members::iter) {
+        let needed = requirement(request).ok_or_else(|| invalid_result("it asks for something unknown"))?;
+        if !client.supports(&needed) && !missing.contains(&needed) {
+            missing.push(needed);
+        }
+    }
+    match missing.first() {
+        None => Ok(()),
+        Some(first) => {
+            let text = format!("Client did not declare the {} capability", name(first));
+            Err(McpError::Refused(MissingCapabilityData::new(together(&missing)).error(text)))
+        }
+    }
+}
+
+/// -32021 unless the client can be asked this question.
+pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientFacts) -> Result<(), McpError> {
+    let Some(needed) = requirement(request) else {
+        return Err(invalid_result("it asks for something unknown"));
+    };
+    if client.supports(&needed) {
+        return Ok(());
+    }
+    let text = format!("Client did not declare the {} capability required by '{key}'", name(&needed));
+    Err(McpError::Refused(MissingCapabilityData::new(needed.as_capabilities()).error(text)))
+}
+
+/// What a client must have declared to be asked this.
+fn requirement(request: &InputRequest) -> Option<Requirement> {
+    match request {
+        InputRequest::Elicit(params) => match **params {
+            ElicitParams::Form(_) => Some(Requirement::ElicitationForm),
+            ElicitParams::Url(_) => Some(Requirement::ElicitationUrl),
+            _ => None,
+        },
+        InputRequest::CreateMessage(params) if params.tools.is_some() || params.tool_choice.is_some() => {
+            Some(Requirement::SamplingTools)
+        }
+        InputRequest::CreateMessage(_) => Some(Requirement::Sampling),
+        InputRequest::ListRoots => Some(Requirement::Roots),
+        _ => None,
+    }
+}
+
+fn name(requirement: &Requirement) -> &'static str {
+    match requirement {
+        Requirement::ElicitationForm => "form elicitation",
+        Requirement::ElicitationUrl => "URL elicitation",
+        Requirement::SamplingTools => "sampling.tools",
+        Requirement::Sampling => "sampling",
+        _ => "roots",
+    }
+}
+
+/// Everything that is missing, in one declaration.
+fn together(missing: &[Requirement]) -> ClientCapabilities {
+    let mut all = ClientCapabilities::new();
+    for requirement in missing {
+        let one = requirement.as_capabilities();
+        all.roots = all.roots.or(one.roots);
+        if let Some(one) = one.sampling {
+            let mut sampling = all.sampling.unwrap_or_else(SamplingCapability::new);
+            sampling.tools = sampling.tools.or(one.tools);
+            all.sampling = Some(sampling);
+        }
+        if let Some(one) = one.elicitation {
+            let mut elicitation = all.elicitation.unwrap_or_else(ElicitationCapability::new);
+            elicitation.form = elicitation.form.or(one.form);
+            elicitation.url = elicitation.url.or(one.url);
+            all.elicitation = Some(elicitation);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The bus: typed events from whoever changes something to whoever listens.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use duplexer_core::dispatch::contain;
+use duplexer_core::dispatch::{BoxFuture, lock};
+use duplexer_core::error::BoxError;
+
+/// Something has changed. Can be serialised, for buses that span processes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The list of tools.
+    ToolsChanged,
+    /// The list of prompts.
+    PromptsChanged,
+    /// The list of resources.
+    ResourcesChanged,
+    /// One resource.
+    ResourceUpdated {
+        /// Its URI, exactly as clients know it.
+        #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
+        uri: Arc<str>,
+    },
+}
+
+impl Event {
+    /// The resource with this URI has changed.
+    pub fn resource_updated(uri: impl Into<Arc<str>>) -> Self {
+        Self::ResourceUpdated { uri: uri.into() }
+    }
+}
+
+fn write_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+fn read_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    String::deserialize(deserializer).map(Into::into)
+}
+
+/// Called for every event. It must not block: the bus waits for it.
+pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Carries events to listeners, in this process or across many.
+///
+/// A bus that spans processes keeps a [`MemoryBus`] for its own listeners: what it publishes goes out, and what comes in,
+/// its own events included, is published on that one.
+pub trait SubscriptionBus: Send + Sync + 'static {
+    /// Tells all listeners. Resolves when the event is on its way; fails when it is lost.
+    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>>;
+
+    /// Calls `listener` for every event that is published from now on, until what is returned is dropped.
+    fn subscribe(&self, listener: Listener) -> Subscription;
+}
+
+impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
+    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
+        (**self).publish(event)
+    }
+
+    fn subscribe(&self, listener: Listener) -> Subscription {
+        (**self).subscribe(listener)
+    }
+}
+
+/// Somebody listens for as long as this exists.
+#[must_use = "dropping it ends the subscription"]
+pub struct Subscription(Option<Box<dyn FnOnce() + Send + Sync>>);
+
+impl Subscription {
+    /// `unsubscribe` runs once, when this is dropped; if it panics, that is logged and the end of it.
+    pub fn new(unsubscribe: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(unsubscribe)))
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let unsubscribe = self.0.take();
+        if contain(|| unsubscribe.map(|run| run())).is_err() {
+            tracing::error!("a bus panicked while somebody unsubscribed");
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subscription")
+    }
+}
+
+/// A bus within this process. Clones are the same bus.
+#[derive(Clone, Default)]
+pub struct MemoryBus(Arc<Mutex<Listeners>>);
+
+#[derive(Default)]
+struct Listeners {
+    next: u64,
+    /// In the order they came. Shared with the publications under way, which nobody needs to wait for.
+    all: Arc<Vec<(u64, Listener)>>,
+}
+
+impl MemoryBus {
+    /// A bus nobody listens to yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Tells all listeners at once, in the order they subscribed. One that panics is none of the others' business.
+    ///
+    /// A listener that unsubscribes meanwhile may be told this once more.
+    pub fn tell(&self, event: &Event) {
+        let all = Arc::clone(&lock(&self.0).all);
+        for (_, listener) in &*all {
+            if contain(|| listener(event)).is_err() {
+                tracing::error!("a listener panicked");
+            }
+        }
+    }
+}
+
+impl SubscriptionBus for MemoryBus {
+    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move {
+            self.tell(&event);
+            // Whoever publishes in a loop leaves listeners the time to be served.
+            tokio::task::yield_now().await;
+            Ok(())
+        })
+    }
+
+    fn subscribe(&self, listener: Listener) -> Subscription {
+        let mut listeners = lock(&self.0);
+        let id = listeners.next;
+        listeners.next += 1;
+        Arc::make_mut(&mut listeners.all).push((id, listener));
+        let bus = Arc::downgrade(&self.0);
+        Subscription::new(move || unsubscribe(&bus, id))
+    }
+}
+
+fn unsubscribe(bus: &Weak<Mutex<Listeners>>, id: u64) {
+    let Some(bus) = bus.upgrade() else { return };
+    let mut listeners = lock(&bus);
+    let all = Arc::make_mut(&mut listeners.all);
+    let gone = all.iter().position(|(listener, _)| *listener == id).map(|index| all.remove(index));
+    // What a listener holds is dropped without the lock: it may hold another subscription.
+    drop(listeners);
+    drop(gone);
+}
+
+impl fmt::Debug for MemoryBus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBus").field("listeners", &lock(&self.0).all.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorder(seen: &Arc<Mutex<Vec<u8>>>, name: u8) -> Listener {
+        let seen = Arc::clone(seen);
+        Arc::new(move |_| lock(&seen).push(name))
+    }
+
+    /// SUB-08: in the order of subscription, the same listener twice if it likes, past one that panics.
+    #[tokio::test]
+    async fn an_event_reaches_every_listener_in_the_order_of_subscription() {
+        let (bus, seen) = (MemoryBus::new(), Arc::new(Mutex::new(Vec::new())));
+        let same = recorder(&seen, 1);
+        let _first = bus.subscribe(Arc::clone(&same));
+        let _panics = bus.subscribe(Arc::new(|_| panic!("a listener that fails")));
+        let second = bus.subscribe(recorder(&seen, 2));
+        let _third = bus.subscribe(same);
+        bus.publish(Event::ToolsChanged).await.unwrap();
+        assert_eq!(*lock(&seen), [1, 2, 1]);
+        drop(second);
+        bus.publish(Event::ToolsChanged).await.unwrap();
+        assert_eq!(*lock(&seen), [1, 2, 1, 1, 1]);
+    }
+
+    /// SUB-08: publishing yields, so that a loop of publications does not starve those who listen.
+    #[tokio::test]
+    async fn publishing_yields() {
+        let bus = MemoryBus::new();
+        let mut publishing = bus.publish(Event::ToolsChanged);
+        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(publishing.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+        publishing.await.unwrap();
+    }
+
+    /// SUB-08, SUB-09: the end of a subscription may outlive the bus, fail, or happen while it is told something.
+    #[test]
+    fn the_end_of_a_subscription_harms_nobody() {
+        let bus = MemoryBus::new();
+        let orphan = bus.subscribe(Arc::new(|_| {}));
+        let held = Arc::new(Mutex::new(None));
+        let own = Arc::clone(&held);
+        *lock(&held) = Some(bus.subscribe(Arc::new(move |_| drop(lock(&own).take()))));
+        bus.tell(&Event::ToolsChanged);
+        bus.tell(&Event::ToolsChanged);
+        assert_eq!(lock(&bus.0).all.len(), 1);
+        drop(bus);
+        drop(orphan);
+        drop(Subscription::new(|| panic!("a bus that fails")));
+    }
+
+    #[test]
+    fn an_event_survives_a_bus_between_processes() {
+        for event in [Event::ToolsChanged, Event::resource_updated("file:///a")] {
+            let text = serde_json::to_string(&event).unwrap();
+            assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event, "{text}");
+        }
+    }
+}

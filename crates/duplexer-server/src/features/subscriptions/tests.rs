@@ -1,0 +1,105 @@
+//! Subscriptions on the wire, line by line, in both eras.
+
+mod listen;
+mod session;
+pub(crate) mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use duplexer_types::methods;
+use duplexer_types::page::PaginatedParams;
+use duplexer_types::prompt::ListPromptsResult;
+use duplexer_types::resource::ListResourcesResult;
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};
+
+use super::{Event, Listener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};
+use crate::builder::ServerBuilder;
+use crate::kernel::context::Context;
+use crate::registry::{Running, Server};
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::{BoxError, McpError};
+
+/// A server with all three lists, and a tool that says that they have changed.
+fn described() -> ServerBuilder<()> {
+    Server::builder("test")
+        .on(methods::ToolsList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListToolsResult::new(Vec::new()))
+        })
+        .on(methods::PromptsList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListPromptsResult::new(Vec::new()))
+        })
+        .on(methods::ResourcesList, |_: PaginatedParams| async {
+            Ok::<_, McpError>(ListResourcesResult::new(Vec::new()))
+        })
+        .on(methods::ToolsCall, |cx: Context<()>, _: CallToolParams| async move {
+            // On the shared channel of an envelope-era stream these are dropped.
+            cx.connection().tools_changed().await;
+            cx.notify_tools_changed().await;
+            cx.notify_prompts_changed().await;
+            cx.notify_resources_changed().await;
+            cx.notify_resource_updated("file:///a").await;
+            Ok::<_, McpError>(CallToolResult::text("changed"))
+        })
+}
+
+async fn running(bus: impl SubscriptionBus) -> Running {
+    described().subscriptions(bus).build().unwrap().start().await.unwrap()
+}
+
+async fn running_within(bus: impl SubscriptionBus, limits: SubscriptionLimits) -> Running {
+    described().subscriptions_within(bus, limits).build().unwrap().start().await.unwrap()
+}
+
+/// Streams that are open.
+fn open_streams(running: &Running) -> usize {
+    running.subscriptions().unwrap().streams.load(Ordering::Acquire)
+}
+
+/// Waits for something that other tasks bring about, without a clock.
+async fn until(condition: impl Fn() -> bool) {
+    let coming = async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(wire::PATIENCE, coming).await.expect("it does not come about");
+}
+
+/// How many listen on the bus of a server.
+fn listeners(bus: &MemoryBus) -> String {
+    format!("{bus:?}")
+}
+
+/// A bus that does something odd when somebody subscribes or unsubscribes, and is otherwise a usual one.
+#[derive(Clone)]
+struct OddBus {
+    inner: MemoryBus,
+    on_subscribe: Arc<dyn Fn(&Listener) + Send + Sync>,
+    on_unsubscribe: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl OddBus {
+    fn new(on_subscribe: impl Fn(&Listener) + Send + Sync + 'static) -> Self {
+        Self {
+            inner: MemoryBus::new(),
+            on_subscribe: Arc::new(on_subscribe),
+            on_unsubscribe: Arc::new(|| {}),
+        }
+    }
+}
+
+impl SubscriptionBus for OddBus {
+    fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
+        self.inner.publish(event)
+    }
+
+    fn subscribe(&self, listener: Listener) -> Subscription {
+        (self.on_subscribe)(&listener);
+        let (inner, odd) = (self.inner.subscribe(listener), Arc::clone(&self.on_unsubscribe));
+        Subscription::new(move || {
+            odd();
+            drop(inner);
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! The other end of a stream, by hand: what is sent and read are lines.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, duplex};
+use tokio::net::unix::pipe;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::kernel::driver::StreamServer;
+use crate::registry::Running;
+use duplexer_core::dispatch::{DispatchOptions, Peer, RunError};
+use duplexer_core::transport::{TransportContext, lines};
+
+/// A test that waits this long waits for ever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the lines travel over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Over {
+    Memory,
+    Pipes,
+}
+
+impl Over {
+    pub(crate) const BOTH: [Self; 2] = [Self::Memory, Self::Pipes];
+
+    /// A stream to a server that is being served.
+    pub(crate) fn connect(self, running: &Running) -> Wire {
+        self.connect_as(running, TransportContext::stream("test"))
+    }
+
+    pub(crate) fn connect_as(self, running: &Running, context: TransportContext) -> Wire {
+        match self {
+            Self::Memory => {
+                let ((a, b), (c, d)) = (duplex(65_536), duplex(65_536));
+                Wire::new(running, context, (a, d), (c, b))
+            }
+            Self::Pipes => {
+                let ((b, a), (d, c)) = (pipe::pipe().unwrap(), pipe::pipe().unwrap());
+                Wire::new(running, context, (a, d), (c, b))
+            }
+        }
+    }
+}
+
+pub(crate) struct Wire {
+    lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
+    writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    pub(crate) server: Peer,
+    pub(crate) run: JoinSet<Result<(), RunError>>,
+}
+
+impl Wire {
+    fn new(
+        running: &Running,
+        context: TransportContext,
+        theirs: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
+        ours: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
+    ) -> Self {
+        let transport = lines::over(theirs.0, theirs.1, context, lines::DEFAULT_LIMIT);
+        let (stream, server) = StreamServer::new(running, transport, DispatchOptions::default());
+        let mut run = JoinSet::new();
+        run.spawn(stream.run());
+        let reader: Box<dyn AsyncRead + Send + Unpin> = Box::new(ours.0);
+        Self { lines: BufReader::new(reader).lines(), writer: Some(Box::new(ours.1)), server, run }
+    }
+
+    pub(crate) async fn send(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.writer.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
+    }
+
+    /// The client says no more, and reads on.
+    pub(crate) fn hang_up(&mut self) {
+        self.writer = None;
+    }
+
+    /// The next message, or `None` at the end.
+    pub(crate) async fn read(&mut self) -> Option<Value> {
+        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("nothing comes").unwrap();
+        line.map(|line| serde_json::from_str(&line).unwrap())
+    }
+
+    pub(crate) async fn next(&mut self) -> Value {
+        self.read().await.expect("the stream has ended")
+    }
+
+    /// The next message is this one.
+    #[track_caller]
+    pub(crate) fn expect(&mut self, expected: Value) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move { assert_eq!(self.next().await, expected, "at {place}") }
+    }
+
+    /// A request of the envelope era from a client without capabilities.
+    pub(crate) async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        self.ask_with(id, method, params, json!({})).await;
+    }
+
+    /// The same with more in its `_meta`.
+    pub(crate) async fn ask_with(
+        &mut self,
+        id: impl Into<Value>,
+        method: &str,
+        mut params: Value,
+        meta: Value,
+    ) {
+        let mut own = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        own.as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+        params["_meta"] = own;
+        self.request(id, method, params).await;
+    }
+
+    /// A request as it is.
+    pub(crate) async fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        let id: Value = id.into();
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+    }
+
+    /// A notification.
+    pub(crate) async fn tell(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+    }
+
+    /// The first half of a handshake; returns its result.
+    pub(crate) async fn initialize(&mut self) -> Value {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
+        });
+        self.request(0, "initialize", params).await;
+        self.next().await["result"].take()
+    }
+
+    /// A whole handshake. What comes after it is handled after it.
+    pub(crate) async fn shake_hands(&mut self) {
+        self.initialize().await;
+        self.tell("notifications/initialized", json!({})).await;
+    }
+}
+
+/// A notification as the server sends it.
+pub(crate) fn notification(method: &str, params: impl Into<Value>) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params.into()})
+}
+
+/// An answer that is an error.
+pub(crate) fn error(id: i64, code: i64, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}

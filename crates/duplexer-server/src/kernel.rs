@@ -1,0 +1,13 @@
+//! The kernel: serves one connection. It reads the method table and knows no single method, no transport and no HTTP.
+
+pub(crate) mod connection;
+pub(crate) mod context;
+pub mod driver;
+pub(crate) mod envelope;
+pub(crate) mod handler;
+pub(crate) mod lifecycle;
+pub(crate) mod outcome;
+pub(crate) mod principal;
+pub(crate) mod runner;
+#[cfg(test)]
+pub(crate) mod testing;

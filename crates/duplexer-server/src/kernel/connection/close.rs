@@ -1,0 +1,89 @@
+//! What is to be done when a connection ends.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use duplexer_core::dispatch::{BoxFuture, Contained, lock};
+
+/// How long the hooks of one connection may take together.
+pub(crate) const CLOSE_BUDGET: Duration = Duration::from_secs(5);
+
+type Hook = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+
+/// Hooks that run when a connection ends, the last one first.
+#[derive(Default)]
+pub(crate) struct CloseStack(Mutex<Vec<Hook>>);
+
+impl CloseStack {
+    /// Registers a hook.
+    pub(crate) fn push<F>(&self, hook: impl FnOnce() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        lock(&self.0).push(Box::new(move || Box::pin(hook())));
+    }
+
+    /// Runs all hooks within the budget; one that panics does not keep the others from running.
+    pub(crate) async fn unwind(&self) {
+        self.unwind_within(CLOSE_BUDGET).await;
+    }
+
+    pub(crate) async fn unwind_within(&self, budget: Duration) {
+        if self.is_empty() {
+            return;
+        }
+        let all = async {
+            while let Some(hook) = self.pop() {
+                contained(Box::pin(async move { hook().await })).await;
+            }
+        };
+        if timeout(budget, all).await.is_err() {
+            tracing::warn!("the hooks at the end of a connection took too long and were cut");
+            lock(&self.0).clear();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.0).is_empty()
+    }
+
+    fn pop(&self) -> Option<Hook> {
+        lock(&self.0).pop()
+    }
+}
+
+/// Runs something of the author's; a panic ends it and nothing else.
+pub(crate) async fn contained(work: BoxFuture<'static, ()>) {
+    if let Err(failure) = Contained::of(work).await {
+        tracing::error!(%failure, "a hook panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// CONN-05: last in, first out; failures and slowness are contained.
+    #[tokio::test(start_paused = true)]
+    async fn hooks_run_backwards_and_none_holds_up_the_end() {
+        let stack = CloseStack::default();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        for index in 0..3 {
+            let seen = Arc::clone(&seen);
+            stack.push(move || async move {
+                assert!(index != 1, "a hook that fails");
+                lock(&seen).push(index);
+            });
+        }
+        stack.unwind().await;
+        assert_eq!(*lock(&seen), [2, 0]);
+        let start = tokio::time::Instant::now();
+        stack.push(std::future::pending);
+        stack.unwind().await;
+        assert_eq!(start.elapsed(), CLOSE_BUDGET);
+    }
+}

@@ -1,0 +1,108 @@
+//! What must be known to take a connection of the handshake era up again: in another process, or after a restart.
+
+use std::sync::Arc;
+
+use duplexer_types::json::Json;
+use duplexer_types::lifecycle::InitializeParams;
+use duplexer_types::logging::LoggingLevel;
+use duplexer_types::version::ProtocolVersion;
+use duplexer_types::wire;
+use serde::{Deserialize, Serialize};
+
+use super::{Caller, ClientFacts, Connection, Negotiated};
+use crate::features::subscriptions;
+use crate::registry::Running;
+use duplexer_core::dispatch::Outbound;
+
+/// How a connection stands, apart from what is under way on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Remembered {
+    /// The revision that was agreed on.
+    pub version: String,
+    /// The params of `initialize`, if the client has said who it is.
+    pub initialize: Option<Json>,
+    /// Whether the client has confirmed the handshake.
+    pub initialized: bool,
+    /// The lowest level of log messages that the client wants.
+    pub log_level: LoggingLevel,
+    /// The URIs it is subscribed to, in order.
+    pub subscriptions: Vec<String>,
+}
+
+impl Remembered {
+    /// How the connection stands; `None` before its handshake, and where there is none.
+    pub fn of(connection: &Connection) -> Option<Self> {
+        let agreed = connection.agreed()?;
+        Some(Self {
+            version: agreed.version.as_str().to_owned(),
+            initialize: initialize_params(agreed),
+            initialized: connection.is_initialized(),
+            log_level: connection.lowest_level(),
+            subscriptions: subscriptions::uris(connection),
+        })
+    }
+
+    /// A connection that stands like this one; `None` if it names a revision without a handshake.
+    pub fn restore(
+        &self,
+        running: &Running,
+        outbound: Arc<dyn Outbound>,
+        caller: Caller,
+    ) -> Option<Arc<Connection>> {
+        let version = self.version.parse().ok().filter(|it| ProtocolVersion::HANDSHAKE.contains(it))?;
+        let said: Option<InitializeParams> = self.initialize.as_ref().and_then(|said| said.decode().ok());
+        let client = said.map_or(ClientFacts::UNKNOWN, |said| {
+            ClientFacts::new(Some(said.client_info), Some(said.capabilities))
+        });
+        let connection = Arc::new(Connection::handshake(version, outbound).with_caller(caller));
+        connection.agree(Negotiated::new(version, client));
+        connection.set_log_level(self.log_level);
+        if self.initialized {
+            connection.set_initialized();
+            subscriptions::restore(running, &connection, &self.subscriptions);
+        }
+        Some(connection)
+    }
+}
+
+fn initialize_params(agreed: &Negotiated) -> Option<Json> {
+    let (info, capabilities) = (agreed.client.info.clone()?, agreed.client.capabilities.clone()?);
+    let params = InitializeParams::new(agreed.version.as_str(), capabilities, info);
+    let mut text = Vec::new();
+    wire::write_params(&mut text, &params, agreed.version, None).ok()?;
+    Json::parse(std::str::from_utf8(&text).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::connection::Requirement;
+    use crate::registry::Server;
+    use duplexer_core::dispatch::NoChannel;
+
+    /// A connection that was taken up again stands as it stood, through text.
+    #[tokio::test]
+    async fn a_connection_is_taken_up_as_it_stood() {
+        let running = Server::builder("x").build().unwrap().start().await.unwrap();
+        let first = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel));
+        assert!(Remembered::of(&first).is_none());
+        let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;
+        let params: InitializeParams = serde_json::from_str(params).unwrap();
+        let client = ClientFacts::new(Some(params.client_info), Some(params.capabilities));
+        first.agree(Negotiated::new("2025-06-18".parse().unwrap(), client));
+        first.set_initialized();
+        first.set_log_level(LoggingLevel::Warning);
+        let remembered = Remembered::of(&first).unwrap();
+        let text = serde_json::to_string(&remembered).unwrap();
+        let read: Remembered = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, remembered);
+        let second = read.restore(&running, Arc::new(NoChannel), Caller::default()).unwrap();
+        assert!(second.is_open() && second.is_initialized());
+        assert_eq!(second.version().as_str(), "2025-06-18");
+        assert!(second.client().supports(&Requirement::Roots));
+        assert_eq!(Remembered::of(&second), Some(remembered.clone()));
+        let foreign = Remembered { version: "2026-07-28".into(), ..remembered };
+        assert!(foreign.restore(&running, Arc::new(NoChannel), Caller::default()).is_none());
+    }
+}

@@ -1,0 +1,170 @@
+//! Drivers: free functions around the kernel. They decide the era, once, at the door.
+
+mod channel;
+mod era_router;
+mod stdio;
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use duplexer_types::version::ProtocolVersion;
+
+use self::era_router::{EraRouter, HandshakeInbound};
+use crate::kernel::connection::{CLOSE_BUDGET, Caller, Connection};
+use crate::kernel::envelope;
+use crate::kernel::principal::Principal;
+use crate::registry::Running;
+use duplexer_core::dispatch::{
+    CallContext, Dispatch, DispatchOptions, Invocation, JsonRpcDispatcher, NoChannel, Outbound, Peer,
+    RunError,
+};
+use duplexer_core::error::McpError;
+use duplexer_core::transport::Transport;
+
+pub use crate::kernel::envelope::{HeaderLookup, check_param_headers, classify, is_enveloped};
+pub use crate::kernel::lifecycle::negotiate;
+pub use crate::kernel::runner::{ServerRunner, Shaped};
+pub(crate) use channel::EnvelopeStream;
+pub use stdio::{StdioError, run_stdio, run_stdio_with, serve_stdio, serve_stdio_with};
+
+/// Serves a duplex stream in either era: the first request decides, for the whole connection.
+///
+/// Returns when the stream has ended and everything accepted is answered. Lifespans are the caller's.
+pub async fn serve(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+    StreamServer::new(running, transport, DispatchOptions::default()).0.run().await
+}
+
+/// A stream about to be served in either era, for those who want options or a way to stop it from elsewhere.
+#[derive(Debug)]
+pub struct StreamServer {
+    dispatcher: JsonRpcDispatcher,
+    router: EraRouter,
+}
+
+impl StreamServer {
+    /// The stream, and the way to its peer.
+    pub fn new(running: &Running, transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
+        let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options);
+        let router = EraRouter::new(running.clone(), Arc::new(peer.clone()));
+        (Self { dispatcher, router }, peer)
+    }
+
+    /// The same stream with what its transport knows of the client. A message whose context names a
+    /// [`Principal`] as its sender is handled on behalf of that one.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Caller) -> Self {
+        self.router = self.router.with_caller(caller);
+        self
+    }
+
+    /// Serves it to its end, then runs what the connection has left to do.
+    pub async fn run(self) -> Result<(), RunError> {
+        self.run_and_close_within(|| CLOSE_BUDGET).await
+    }
+
+    /// How long the connection's hooks may take is asked when their time has come.
+    async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
+        run(self.dispatcher, Arc::new(self.router), budget).await
+    }
+}
+
+/// Serves a dispatcher of any kind in either era; `peer` is the way to its client.
+pub async fn serve_dispatcher(
+    running: &Running,
+    dispatcher: impl Dispatch,
+    peer: Arc<dyn Outbound>,
+) -> Result<(), RunError> {
+    run(dispatcher, Arc::new(EraRouter::new(running.clone(), peer)), || CLOSE_BUDGET).await
+}
+
+async fn run(
+    dispatcher: impl Dispatch,
+    router: Arc<EraRouter>,
+    close_budget: impl FnOnce() -> Duration,
+) -> Result<(), RunError> {
+    let ended = dispatcher.run(Arc::clone(&router)).await;
+    router.close(close_budget()).await;
+    ended
+}
+
+/// Serves a stream in the handshake era only.
+pub async fn serve_handshake(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+    let (dispatcher, peer) = JsonRpcDispatcher::new(transport);
+    let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(peer));
+    serve_connection(running, dispatcher, Arc::new(connection)).await
+}
+
+/// Serves a prepared connection over any dispatcher, then tears it down.
+pub async fn serve_connection(
+    running: &Running,
+    dispatcher: impl Dispatch,
+    connection: Arc<Connection>,
+) -> Result<(), RunError> {
+    let runner = ServerRunner::new(running.clone(), Arc::clone(&connection));
+    let ended = dispatcher.run(Arc::new(HandshakeInbound::new(runner))).await;
+    connection.close().await;
+    ended
+}
+
+/// Serves one request of the envelope era: ladder, a connection for this request alone, kernel, teardown.
+///
+/// Polled by the caller; dropping the future drops the handler. With `headers` the ladder compares them too.
+pub async fn serve_envelope(
+    running: &Running,
+    cx: CallContext,
+    message: impl Into<Arc<Invocation>>,
+    headers: Option<HeaderLookup<'_>>,
+    caller: Caller,
+) -> Result<Shaped, McpError> {
+    static NOWHERE: LazyLock<Arc<dyn Outbound>> = LazyLock::new(|| Arc::new(NoChannel));
+    let message = message.into();
+    let headers = headers.map(|lookup| (lookup, running));
+    let connection = envelope::open(&message, headers, Arc::clone(&NOWHERE), caller)?;
+    serve_one(running, connection, cx, message).await
+}
+
+/// Serves one request on a connection that is born ready and ends with it.
+pub async fn serve_one(
+    running: &Running,
+    connection: Arc<Connection>,
+    cx: CallContext,
+    message: impl Into<Arc<Invocation>>,
+) -> Result<Shaped, McpError> {
+    let closing = CloseOnDrop(running, Arc::clone(&connection));
+    let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;
+    if connection.has_hooks() {
+        // Rare; boxed, so that every request need not have room for it.
+        Box::pin(connection.close()).await;
+    }
+    drop(closing);
+    answer
+}
+
+/// Serves one message, sent on behalf of `principal`, on a connection that goes on living: a request is answered, a
+/// notification is not.
+pub async fn serve_on(
+    running: &Running,
+    connection: &Arc<Connection>,
+    principal: Option<Arc<Principal>>,
+    cx: CallContext,
+    message: impl Into<Arc<Invocation>>,
+) -> Option<Result<Shaped, McpError>> {
+    let runner = ServerRunner::new(running.clone(), Arc::clone(connection)).on_behalf_of(principal);
+    if cx.id.is_some() {
+        return Some(runner.request(cx, message).await);
+    }
+    runner.notification(cx, message).await;
+    None
+}
+
+/// A request that is dropped half-way still owes its connection the hooks; the server sees to it that they run.
+struct CloseOnDrop<'a>(&'a Running, Arc<Connection>);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.1.has_hooks() {
+            let connection = Arc::clone(&self.1);
+            self.0.spawn_tracked(async move { connection.close().await });
+        }
+    }
+}

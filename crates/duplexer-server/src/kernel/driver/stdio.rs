@@ -1,0 +1,172 @@
+//! Serving the standard streams of this process.
+
+use std::convert::Infallible;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep};
+
+use super::StreamServer;
+use crate::registry::{Server, StartError};
+use duplexer_core::dispatch::{DispatchOptions, Peer, RunError};
+use duplexer_core::transport::TransportError;
+use duplexer_core::transport::signal::ShutdownSignals;
+use duplexer_core::transport::stdio::Stdio;
+
+/// From the end of input, or the first signal, to the end of everything.
+const END_BUDGET: Duration = Duration::from_secs(5);
+/// What the end of the process itself may take of that.
+const MARGIN: Duration = Duration::from_millis(100);
+
+/// Why a server on the standard streams ended otherwise than in order.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StdioError {
+    /// There is no runtime to serve with.
+    #[error("the runtime could not be started")]
+    Runtime(#[source] std::io::Error),
+    /// The standard streams cannot be used.
+    #[error(transparent)]
+    Claim(#[from] TransportError),
+    /// A lifespan could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The connection broke.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Serves this process's standard streams until the client closes them or a signal asks for the end. The whole `main` of
+/// most servers.
+///
+/// Owns its runtime and its signal handlers, so it returns within five seconds of SIGTERM or SIGINT whatever the handlers
+/// do, and within five seconds of the end of input as long as they do not block every thread there is. Needs
+/// `panic = "unwind"`, the default: a panicking handler is then one failed request.
+pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
+    run_stdio_with(server, DispatchOptions::default())
+}
+
+/// The same with options, for example a hook that traces what handlers ask of the client.
+pub fn run_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), StdioError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // One more than there are cores: a handler that blocks its thread leaves enough to serve the others.
+    let workers = Builder::new_multi_thread()
+        .worker_threads(cores.max(2) + 1)
+        .thread_name("duplexer")
+        .enable_all()
+        .build()
+        .map_err(StdioError::Runtime)?;
+    // Signals and the last deadline are watched from here, where no handler can get in the way.
+    let front = Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
+    let ended = front.block_on(serve_on_workers(server.clone(), options, workers.handle()));
+    // Threads that are stuck in a handler are left to the end of the process.
+    workers.shutdown_background();
+    ended
+}
+
+async fn serve_on_workers(
+    server: Server,
+    options: DispatchOptions,
+    workers: &Handle,
+) -> Result<(), StdioError> {
+    let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
+    let (stop, stops) = watch::channel(());
+    let mut asked = stop.subscribe();
+    // On a worker, where the connection's own task runs beside its handlers without waking another thread.
+    let mut serving = JoinSet::new();
+    serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers);
+    let overdue = async {
+        let _ = asked.changed().await;
+        sleep(END_BUDGET).await;
+    };
+    tokio::select! {
+        biased;
+        ended = serving.join_next() => match ended.map(|ended| ended.map_err(JoinError::try_into_panic)) {
+            Some(Ok(ended)) => ended,
+            Some(Err(Ok(panic))) => std::panic::resume_unwind(panic),
+            Some(Err(Err(_))) | None => Ok(()),
+        },
+        () = overdue => {
+            tracing::warn!("handlers block every thread: the process ends without them");
+            Ok(())
+        }
+        never = pass_on(signals, stop) => match never {},
+    }
+}
+
+/// The same for those who own a multi-thread runtime. Catches SIGTERM and SIGINT while it serves.
+pub async fn serve_stdio(server: &Server) -> Result<(), StdioError> {
+    serve_stdio_with(server, DispatchOptions::default()).await
+}
+
+/// The same with options.
+pub async fn serve_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), StdioError> {
+    let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
+    let (stop, stops) = watch::channel(());
+    tokio::select! {
+        biased;
+        ended = serve_until(server, options, stops) => ended,
+        never = pass_on(signals, stop) => match never {},
+    }
+}
+
+async fn pass_on(mut signals: ShutdownSignals, stop: watch::Sender<()>) -> Infallible {
+    loop {
+        signals.next().await;
+        // Nobody listens any more only when everything has ended.
+        let _ = stop.send(());
+    }
+}
+
+/// Serves until the end of input or the first stop; a second stop ends the drain.
+async fn serve_until(
+    server: &Server,
+    options: DispatchOptions,
+    mut stops: watch::Receiver<()>,
+) -> Result<(), StdioError> {
+    let transport = Stdio::claim()?;
+    let running = tokio::select! {
+        running = server.start() => running?,
+        // Nothing has been accepted yet, so nothing is owed.
+        _ = stops.changed() => return Ok(()),
+    };
+    let (stream, peer) = StreamServer::new(&running, transport, options);
+    let end = End::default();
+    let stop_when_asked = async {
+        while stops.changed().await.is_ok() {
+            peer.stop();
+        }
+        std::future::pending::<()>().await;
+    };
+    let result = tokio::select! {
+        // Hooks leave something for the lifespans.
+        result = stream.run_and_close_within(|| end.left() / 2) => result,
+        () = stop_when_asked => Ok(()),
+        () = overdue(&peer, &end) => {
+            tracing::warn!("the connection did not end in time and was cut");
+            Ok(())
+        }
+    };
+    running.shutdown_within(end.left()).await;
+    result.map_err(Into::into)
+}
+
+/// Resolves when the end has taken too long.
+async fn overdue(peer: &Peer, end: &End) {
+    peer.closing().await;
+    sleep(end.left()).await;
+}
+
+/// When everything must have ended: known from the moment the end has begun.
+#[derive(Default)]
+struct End(OnceLock<Instant>);
+
+impl End {
+    fn left(&self) -> Duration {
+        let deadline = self.0.get_or_init(|| Instant::now() + END_BUDGET - MARGIN);
+        deadline.saturating_duration_since(Instant::now())
+    }
+}

@@ -1,0 +1,231 @@
+//! The envelope era: what a request must say about itself before anything else is looked at.
+//!
+//! The ladder is a pure function of the message and, where the transport has headers, of a look-up for them. The
+//! first rung that breaks is the answer.
+
+mod familiar;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use duplexer_types::capabilities::ClientCapabilities;
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::headers::{self, Values};
+use duplexer_types::json::JsonText;
+use duplexer_types::logging::LoggingLevel;
+use duplexer_types::meta::{self, InvalidMeta, RequestMeta, key};
+use duplexer_types::methods::Method;
+use duplexer_types::version::{Era, ProtocolVersion};
+use serde::Deserialize;
+
+use crate::kernel::connection::{Caller, Connection};
+use crate::registry::Running;
+use duplexer_core::dispatch::{Invocation, Outbound};
+
+/// Finds a header by its name, without regard to case.
+pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
+
+/// Whether a message carries an envelope: its `_meta` names a revision, whatever that is.
+pub fn is_enveloped(message: &Invocation) -> bool {
+    message.meta().is_some_and(|meta| familiar::version(meta).is_some() || meta::is_envelope(meta))
+}
+
+/// Climbs the ladder: the revision to serve the request in, or why it is refused.
+pub fn classify(
+    message: &Invocation,
+    headers: Option<HeaderLookup<'_>>,
+) -> Result<ProtocolVersion, ErrorObject> {
+    climb(message, headers).map(|climbed| climbed.version)
+}
+
+/// A request that has climbed the ladder.
+struct Climbed<'a> {
+    version: ProtocolVersion,
+    /// What is wrong with what it says about its client, if anything.
+    malformed: Option<serde_json::Error>,
+    /// What it is about, if a header says so too.
+    named: Option<Cow<'a, str>>,
+}
+
+/// Climbs the ladder and opens the connection of this one request. The envelope is read once for both.
+///
+/// Headers come with the server whose tools may have arguments mirrored in them.
+pub(crate) fn open(
+    message: &Arc<Invocation>,
+    headers: Option<(HeaderLookup<'_>, &Running)>,
+    outbound: Arc<dyn Outbound>,
+    caller: Caller,
+) -> Result<Arc<Connection>, ErrorObject> {
+    let Climbed { version, malformed, named } = climb(message, headers.map(|(lookup, _)| lookup))?;
+    if let (Some((lookup, running)), Some(name)) = (headers, named) {
+        check_mirrored(running, message, &name, lookup)?;
+    }
+    Ok(Arc::new(Connection::envelope(version, Arc::clone(message), malformed, outbound, caller)))
+}
+
+fn climb<'a>(message: &'a Invocation, headers: Option<HeaderLookup<'_>>) -> Result<Climbed<'a>, ErrorObject> {
+    if let Some(version) = message.meta().and_then(familiar::version) {
+        let named = check_headers(message, Some(version.as_str()), headers)?;
+        return Ok(Climbed { version, malformed: None, named });
+    }
+    let meta = read_meta(message)?;
+    if meta.protocol_version.is_none() || meta.client_capabilities.is_none() {
+        return Err(missing_keys(&meta));
+    }
+    let version = meta.version();
+    let named = check_headers(message, version.as_deref(), headers)?;
+    let Some(version) = version else {
+        let text = "the protocol-version envelope value must be a string";
+        return Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
+    };
+    match version.parse::<ProtocolVersion>() {
+        Ok(version) if version.era() == Era::Envelope => {
+            let malformed = check_identity(&meta).err();
+            if let (None, Some(text)) = (&malformed, message.meta()) {
+                familiar::remember(text, version);
+            }
+            Ok(Climbed { version, malformed, named })
+        }
+        _ => Err(ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &version)),
+    }
+}
+
+/// The last rung, for transports with headers: what a tool mirrors there must agree with its arguments.
+pub fn check_param_headers(
+    running: &Running,
+    message: &Invocation,
+    lookup: HeaderLookup<'_>,
+) -> Result<(), ErrorObject> {
+    let field = Method::parse(message.method()).and_then(Method::mirrored_field);
+    match field.and_then(|field| text_member(message, field)) {
+        Some(name) => check_mirrored(running, message, &name, lookup),
+        None => Ok(()),
+    }
+}
+
+/// The same for a request of which it is known what it is about.
+fn check_mirrored(
+    running: &Running,
+    message: &Invocation,
+    name: &str,
+    lookup: HeaderLookup<'_>,
+) -> Result<(), ErrorObject> {
+    let Some(tools) = &running.registry().tool_headers else { return Ok(()) };
+    if Method::parse(message.method()) != Some(Method::ToolsCall) {
+        return Ok(());
+    }
+    let Some(annotations) = tools(name) else { return Ok(()) };
+    match arguments(message) {
+        Ok(arguments) => annotations.check(arguments, lookup),
+        // Not for the ladder to say.
+        Err(_) => Ok(()),
+    }
+}
+
+/// The arguments of a call. Few tools have them mirrored, and only for those the params are read here.
+fn arguments(message: &Invocation) -> Result<Option<&str>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        #[serde(borrow)]
+        arguments: Option<JsonText<'a>>,
+    }
+    let call = message.decode::<Call<'_>>()?;
+    Ok(call.arguments.map(JsonText::as_str))
+}
+
+fn read_meta(message: &Invocation) -> Result<RequestMeta<'_>, ErrorObject> {
+    let invalid = |text: String| Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
+    match message.meta().map(RequestMeta::read) {
+        Some(Ok(meta)) => Ok(meta),
+        Some(Err(repeated @ InvalidMeta::Repeated(_))) => invalid(format!("params.{repeated}")),
+        None | Some(Err(InvalidMeta::NotAnObject)) => invalid(format!(
+            "params._meta must be an object carrying the required '{}' and '{}' envelope keys",
+            key::PROTOCOL_VERSION,
+            key::CLIENT_CAPABILITIES
+        )),
+    }
+}
+
+fn missing_keys(meta: &RequestMeta<'_>) -> ErrorObject {
+    let required = [
+        (key::PROTOCOL_VERSION, meta.protocol_version),
+        (key::CLIENT_CAPABILITIES, meta.client_capabilities),
+    ];
+    let missing: Vec<_> = required.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| *key).collect();
+    let text = format!("params._meta is missing the required envelope key(s): {}", missing.join(", "));
+    ErrorObject::new(ErrorCode::INVALID_PARAMS, text)
+}
+
+/// A proxy and the server must not read two different requests: headers repeat the body or the request is refused.
+/// Gives out what the request is about, if that is one of the things they repeat.
+fn check_headers<'a>(
+    message: &'a Invocation,
+    version: Option<&str>,
+    headers: Option<HeaderLookup<'_>>,
+) -> Result<Option<Cow<'a, str>>, ErrorObject> {
+    let Some(lookup) = headers else { return Ok(None) };
+    let mismatch = |text: String| Err(ErrorObject::new(ErrorCode::HEADER_MISMATCH, text));
+    let routing = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
+    let found = routing.map(|name| lookup(name.canonical));
+    if let Some((name, _)) = routing.iter().zip(found).find(|(_, values)| *values == Values::Several) {
+        return mismatch(format!("{} header appears more than once", name.lower));
+    }
+    let [version_header, method_header, name_header] = found;
+    if !version.is_some_and(|version| says(version_header, version)) {
+        let name = headers::PROTOCOL_VERSION.lower;
+        return mismatch(format!("{name} header does not match the request envelope's protocol version"));
+    }
+    if !says(method_header, message.method()) {
+        return mismatch(format!(
+            "{} header does not match the request body's method",
+            headers::METHOD.lower
+        ));
+    }
+    let field = Method::parse(message.method()).and_then(Method::mirrored_field);
+    let Some((field, named)) = field.and_then(|field| Some((field, text_member(message, field)?))) else {
+        return Ok(None);
+    };
+    match name_header {
+        Values::One(value) if headers::decode(value).is_some_and(|value| value == named) => Ok(Some(named)),
+        _ => {
+            let name = headers::NAME.lower;
+            mismatch(format!("{name} header does not match the request body's '{field}' parameter"))
+        }
+    }
+}
+
+/// Whether a header that is never encoded holds this text. White space around it is no part of it.
+fn says(values: Values<'_>, text: &str) -> bool {
+    matches!(values, Values::One(value) if value.trim_ascii() == text.as_bytes())
+}
+
+/// A member of the params, if it is there and a string.
+fn text_member<'a>(message: &'a Invocation, name: &str) -> Option<Cow<'a, str>> {
+    duplexer_types::jsonrpc::first_text(message.params()?, message.meta(), name)
+}
+
+/// What an envelope says about its client must be well-formed where it is said at all.
+///
+/// The ladder looks at presence only. This is part of the params' validation: the kernel refuses it behind the middleware.
+fn check_identity(meta: &RequestMeta<'_>) -> Result<(), serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Identity<'a> {
+        #[serde(borrow, rename = "name")]
+        _name: Cow<'a, str>,
+        #[serde(borrow, rename = "version")]
+        _version: Cow<'a, str>,
+    }
+    if let Some(info) = meta.client_info.filter(|info| *info != "null") {
+        serde_json::from_str::<Identity<'_>>(info)?;
+    }
+    if let Some(capabilities) = meta.client_capabilities.filter(|text| *text != "{}") {
+        serde_json::from_str::<ClientCapabilities>(capabilities)?;
+    }
+    if let Some(level) = meta.log_level {
+        serde_json::from_str::<LoggingLevel>(level)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

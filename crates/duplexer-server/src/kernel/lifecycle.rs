@@ -1,0 +1,132 @@
+//! How a connection opens: `initialize`, `server/discover`, and what is answered before anything else.
+//!
+//! They are ordinary entries of the registry. What a handshake agrees on is written down by the kernel, when the whole
+//! chain around it has succeeded.
+
+use std::sync::Arc;
+
+use duplexer_types::error::ErrorCode;
+use duplexer_types::lifecycle::{DiscoverResult, InitializeParams, InitializeResult};
+use duplexer_types::methods::Method;
+use duplexer_types::version::{Era, ProtocolVersion};
+
+use crate::features::subscriptions;
+use crate::kernel::connection::{ClientFacts, Connection, Negotiated};
+use crate::kernel::context::{Context, States};
+use crate::kernel::handler::{Entry, RawEntry};
+use crate::kernel::outcome::Outcome;
+use crate::registry::Handlers;
+use duplexer_core::dispatch::{BoxFuture, Invocation};
+use duplexer_core::error::McpError;
+
+/// Whether the kernel keeps a method to itself.
+pub(crate) fn is_reserved(method: Method) -> bool {
+    method == Method::Initialize
+}
+
+/// Puts the kernel's own entries into a registry; all but the handshake can be replaced.
+pub(crate) fn register(handlers: &mut Handlers) {
+    handlers.set_default(Method::Initialize, immediate(initialize));
+    handlers.set_default(Method::ServerDiscover, immediate(discover));
+    handlers.set_default(Method::Ping, immediate(|_| Ok(Outcome::empty())));
+}
+
+/// Takes note of a confirmed handshake.
+pub(crate) fn confirm(message: &Invocation, connection: &Connection) {
+    if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
+        connection.set_initialized();
+    }
+}
+
+/// A notification that changes how the connection stands.
+pub(crate) fn observe(method: Method, cx: &Context<States>) {
+    if method == Method::Initialized {
+        subscriptions::opened(cx);
+    }
+}
+
+/// The revision a handshake settles on: the client's, if it is one that has a handshake, else our newest such.
+pub fn negotiate(requested: &str) -> ProtocolVersion {
+    match requested.parse() {
+        Ok(version) if ProtocolVersion::HANDSHAKE.contains(&version) => version,
+        _ => ProtocolVersion::LATEST_HANDSHAKE,
+    }
+}
+
+fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
+    let params: InitializeParams = cx.params()?;
+    if cx.connection().agreed().is_some() {
+        return Err(McpError::new(ErrorCode::INVALID_REQUEST, "the connection is initialized already"));
+    }
+    let version = negotiate(&params.protocol_version);
+    let running = cx.server();
+    let instead = running.initialize_override();
+    let server = running.server();
+    let info = instead.server_info.clone().unwrap_or_else(|| server.server_info().clone());
+    let mut result = InitializeResult::new(version.as_str(), running.handshake_capabilities(version), info);
+    result.instructions = instead.instructions.clone().or_else(|| server.instructions().map(Into::into));
+    Ok(Outcome::of(result))
+}
+
+/// What a finished handshake has agreed on: the revision that its result names, whoever made that, and what the
+/// client has said about itself on the wire.
+pub(crate) fn agreement(
+    method: Option<Method>,
+    message: &Invocation,
+    outcome: &Outcome,
+) -> Option<Negotiated> {
+    if method != Some(Method::Initialize) {
+        return None;
+    }
+    let params = message.decode::<InitializeParams>().ok();
+    let client = params.map_or(ClientFacts::UNKNOWN, |params| {
+        ClientFacts::new(Some(params.client_info), Some(params.capabilities))
+    });
+    Some(Negotiated::new(negotiate(&told_version(outcome)), client))
+}
+
+fn told_version(outcome: &Outcome) -> String {
+    #[derive(serde::Deserialize)]
+    struct Told {
+        #[serde(rename = "protocolVersion")]
+        version: String,
+    }
+    match outcome.downcast_ref::<InitializeResult>() {
+        Some(result) => result.protocol_version.clone(),
+        None => {
+            serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |told: Told| told.version)
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]
+fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
+    let server = cx.server().server();
+    let versions: Vec<String> = ProtocolVersion::envelope_names().into_iter().map(Into::into).collect();
+    let mut result = DiscoverResult::new(versions, server.capabilities(cx.protocol_version()));
+    result.instructions = server.instructions().map(Into::into);
+    Ok(Outcome::of(result))
+}
+
+/// An entry that awaits nothing.
+fn immediate(answer: fn(&Context<States>) -> Result<Outcome, McpError>) -> Arc<dyn Entry> {
+    Arc::new(RawEntry(move |cx: Context<States>| -> BoxFuture<'static, _> {
+        Box::pin(std::future::ready(answer(&cx)))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RUN-09, P-LEG-1, P-LEG-3: a handshake never settles on a revision without one.
+    #[test]
+    fn a_handshake_settles_on_a_handshake_revision() {
+        for version in ProtocolVersion::HANDSHAKE {
+            assert_eq!(negotiate(version.as_str()), *version);
+        }
+        for other in ["2026-07-28", "1999-01-01", "", "v999.0.0"] {
+            assert_eq!(negotiate(other), ProtocolVersion::LATEST_HANDSHAKE, "{other}");
+        }
+    }
+}

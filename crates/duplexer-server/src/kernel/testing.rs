@@ -1,0 +1,56 @@
+//! Calls of a running server without a transport, for tests of this crate.
+
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use duplexer_core::dispatch::{
+    BoxFuture, CallContext, Cancellation, Channel, NoChannel, Outbound, OutboundRequest, Sending,
+};
+use duplexer_core::error::{CallError, McpError};
+use duplexer_core::transport::TransportContext;
+use duplexer_types::jsonrpc::Body;
+use duplexer_types::methods::Method;
+use duplexer_types::version::ProtocolVersion;
+
+use super::connection::{ClientFacts, Connection};
+use super::outcome::Outcome;
+use crate::registry::Running;
+
+/// A connection of the envelope era whose client has declared nothing.
+pub(crate) fn anonymous() -> Arc<Connection> {
+    Arc::new(Connection::ready(ProtocolVersion::V2026_07_28, ClientFacts::UNKNOWN))
+}
+
+struct Silent(Cancellation);
+
+impl Outbound for Silent {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        Box::pin(async move { NoChannel.request(request).await })
+    }
+
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+        NoChannel.notify(method, params)
+    }
+}
+
+impl Channel for Silent {
+    fn cancellation(&self) -> &Cancellation {
+        &self.0
+    }
+
+    fn closing(&self) -> &Cancellation {
+        &self.0
+    }
+}
+
+/// Calls the handler of `method` as a request of `connection` would.
+pub(crate) async fn call(
+    running: &Running,
+    connection: &Arc<Connection>,
+    method: Method,
+    params: &str,
+) -> Result<Outcome, McpError> {
+    let channel = Arc::new(Silent(Cancellation::new()));
+    let cx = CallContext::new(Some(1_i64.into()), Arc::new(TransportContext::stream("test")), channel);
+    running.call(connection, cx, method.name(), Some(params)).await
+}

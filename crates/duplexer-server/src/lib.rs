@@ -1,0 +1,46 @@
+//! MCP servers: tools, resources and prompts from plain functions, on a low-level server that serves both eras.
+//!
+//! ```
+//! use duplexer_server::{Server, tool::Tool};
+//!
+//! let server = Server::builder("greeter")
+//!     .tool(Tool::new("hello").description("Says hello.").handler(|| async { "Hello!" }))
+//!     .build()?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Layers, lowest first; each sees only those before it:
+//!
+//! - `registry` and `kernel`: an immutable table of handlers, and what runs them for one connection. [`driver`] holds
+//!   the entry points for transports, [`middleware`] what wraps every message.
+//! - `features`: [`subscriptions`], sealed [`request_state`], rounds of input.
+//! - `catalog`: [`tool`]s, [`resource`]s, [`prompt`]s and [`completion`]s behind a snapshot; [`elicit`].
+//! - `builder`: [`ServerBuilder`] puts all of it together. [`apps`] is an extension on top.
+
+pub mod apps;
+mod builder;
+mod catalog;
+mod features;
+mod kernel;
+pub mod middleware;
+mod registry;
+mod schema;
+
+pub use builder::{BuildError, Extension, ServerBuilder};
+pub use catalog::{
+    Catalog, CatalogError, Edit, NotOffered, Offered, completion, elicit, prompt, resource, tool,
+};
+pub use duplexer_core::error::{BoxError, CallError, McpError};
+pub use features::{request_state, subscriptions};
+pub use kernel::connection::{Caller, ClientFacts, Connection, Negotiated, Remembered, Requirement};
+pub use kernel::context::{Context, ReadError, States, TypedParams};
+pub use kernel::driver;
+pub use kernel::driver::{StdioError, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with};
+pub use kernel::handler::{Handler, IntoReply, Reply};
+pub use kernel::outcome::Outcome;
+pub use kernel::principal::Principal;
+pub use registry::{InitializeOverride, NotificationOptions, Running, Server, StartError};
+pub use schemars;
+
+#[doc(hidden)]
+pub mod __private;

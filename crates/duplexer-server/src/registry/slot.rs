@@ -1,0 +1,59 @@
+//! State slots: which lifespan a handler takes its state from.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use duplexer_core::error::McpError;
+
+use crate::kernel::context::{Context, States};
+
+/// Which lifespan a handler gets its state from. No two lifespans of a process share one, so that what is registered
+/// with it stays right when servers are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotId(u64);
+
+impl SlotId {
+    pub(crate) const NONE: Self = Self(0);
+
+    pub(crate) fn fresh() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The place of a state among those of a server: what is registered together with it gets contexts of that state.
+pub(crate) struct StateSlot<S> {
+    id: SlotId,
+    state: PhantomData<fn() -> S>,
+}
+
+impl<S: Any + Send + Sync> StateSlot<S> {
+    pub(crate) fn new(id: SlotId) -> Self {
+        Self { id, state: PhantomData }
+    }
+
+    /// Which lifespan it is.
+    pub(crate) fn id(&self) -> SlotId {
+        self.id
+    }
+
+    /// The context with this state.
+    pub(crate) fn context(&self, cx: Context<States>) -> Result<Context<S>, McpError> {
+        cx.typed(self.id).ok_or_else(|| McpError::internal("a handler's state is of another type"))
+    }
+}
+
+impl<S> Clone for StateSlot<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for StateSlot<S> {}
+
+impl<S> std::fmt::Debug for StateSlot<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("StateSlot").field(&self.id).finish()
+    }
+}

@@ -1,0 +1,236 @@
+//! What a handler gets beside its arguments.
+
+use std::sync::{Arc, Mutex};
+
+use duplexer::client::{ClientOptions, ServerNotification};
+use duplexer::server::{Offered, ReadError};
+use duplexer::testing::TestClient;
+use duplexer::types::resource::ResourceContents;
+use duplexer::types::tool::CallToolResult;
+use duplexer::{Context, McpError, Prompt, Resource, ResourceError, Server, Tool, ToolError};
+use duplexer_core::dispatch::Invocation;
+use duplexer_server::Reply;
+use duplexer_server::middleware::{ConcurrencyLimit, Next};
+use duplexer_types::elicitation::{ElicitParams, ElicitResult};
+use duplexer_types::error::ErrorCode;
+use duplexer_types::input::{InputRequest, InputRequiredResult};
+use duplexer_types::json::{Json, Members};
+use duplexer_types::logging::LoggingLevel;
+use duplexer_types::prompt::GetPromptParams;
+use duplexer_types::roots::ListRootsResult;
+use duplexer_types::version::{Era, ProtocolVersion};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::common::{both, call, options, refusal, text, try_call};
+
+#[derive(Deserialize, JsonSchema)]
+struct At {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct Level {
+    level: u8,
+}
+
+async fn read_text(cx: &Context<()>, uri: &str) -> Result<String, ReadError> {
+    let read = cx.read_resource(uri).await?;
+    Ok(match read.contents.first() {
+        Some(ResourceContents::Text(contents)) => contents.text.clone(),
+        other => format!("{other:?}"),
+    })
+}
+
+fn reading() -> Server {
+    let asks = Resource::template("ask://{name}").handler(|cx: Context<()>, _: Value| async move {
+        let name = cx.elicit::<At>("name", "Who?").await?;
+        Ok::<_, ResourceError>(format!("{:?}", name.ok().map(|at| at.uri)))
+    });
+    let deep = Resource::template("deep://{level}").handler(|cx: Context<()>, Level { level }| async move {
+        if level == 0 {
+            return Ok("bottom".to_owned());
+        }
+        Ok::<_, ResourceError>(format!("{level} {}", read_text(&cx, &format!("deep://{}", level - 1)).await?))
+    });
+    let answers = Resource::template("answers://{x}").handler(|cx: Context<()>, _: Value| async move {
+        let (answers, state) = (cx.input_responses()?.len(), cx.request_state()?);
+        Ok::<_, McpError>(format!("{answers} {state:?} {}", cx.raw_meta().is_some()))
+    });
+    Server::builder("test")
+        .tool(Tool::new("read").handler(|cx: Context<()>, At { uri }| async move {
+            read_text(&cx, &uri).await.map_err(ToolError::from)
+        }))
+        .tool(Tool::new("round").handler(|cx: Context<()>| async move {
+            let name = cx.elicit::<At>("name", "Which?").await?.accepted()?;
+            Ok::<_, ToolError>(format!("{} {}", name.uri, read_text(&cx, "answers://x").await?))
+        }))
+        .prompt(
+            Prompt::new("quote")
+                .handler(|cx: Context<()>, At { uri }| async move { read_text(&cx, &uri).await }),
+        )
+        .resource(Resource::text("note://one", "one"))
+        .resource(Resource::text("note://secret", "secret"))
+        .resource(asks)
+        .resource(deep)
+        .resource(answers)
+        .visible(|_, offered| !matches!(offered, Offered::Resource("note://secret")))
+        .build()
+        .unwrap()
+}
+
+fn with_user(era: Era) -> ClientOptions {
+    let me = Members::new().with("uri", Json::from(json!("me")));
+    options(era)
+        .on_elicitation(move |_: ElicitParams| std::future::ready(Ok(ElicitResult::accept(me.clone()))))
+}
+
+/// MRTR-14: as the caller could read it; a failure is told to the model, one of a prompt is the server's.
+#[tokio::test]
+async fn a_handler_reads_a_resource_of_its_server() {
+    both(&reading(), async |client, _| {
+        let read = async |uri: &str| call(client, "read", json!({ "uri": uri })).await;
+        assert_eq!(text(&read("note://one").await), "one");
+        assert_eq!(text(&read("deep://7").await), "7 6 5 4 3 2 1 bottom");
+        for unknown in ["note://none", "note://secret"] {
+            let result = read(unknown).await;
+            assert_eq!(result.is_error, Some(true));
+            assert_eq!(text(&result), format!("Unknown resource: {unknown}"));
+        }
+        let quote = async |uri: &str| {
+            let params = GetPromptParams::new("quote");
+            let arguments = Members::new().with("uri", uri.to_owned());
+            client.get_prompt(params.arguments(arguments)).await
+        };
+        assert_eq!(quote("note://one").await.unwrap().messages[0].content.as_text(), Some("one"));
+        assert_eq!(refusal(quote("note://none").await).code, ErrorCode::INTERNAL_ERROR);
+    })
+    .await;
+}
+
+/// MRTR-14: resources that read each other end somewhere.
+#[tokio::test]
+async fn reading_within_reading_is_bounded() {
+    both(&reading(), async |client, _| {
+        let result = call(client, "read", json!({"uri": "deep://8"})).await;
+        assert_eq!(result.is_error, Some(true), "{result:?}");
+        assert_eq!(text(&result), "Error reading resource deep://8");
+    })
+    .await;
+}
+
+/// MRTR-14: the reading does not see answers, state or `_meta` of the request around it. Where asking ends a request, it
+/// cannot ask; where asking is a request to the client, it can.
+#[tokio::test]
+async fn a_nested_reading_has_no_part_in_the_questions_around_it() {
+    for era in [Era::Handshake, Era::Envelope] {
+        let client = &TestClient::with_options(&reading(), with_user(era)).await.unwrap();
+        assert_eq!(text(&call(client, "round", json!({})).await), "me 0 None false");
+        let asked = try_call(client, "read", json!({"uri": "ask://x"})).await;
+        match era {
+            Era::Handshake => assert_eq!(text(&asked.unwrap()), r#"Some("me")"#),
+            Era::Envelope => assert_eq!(refusal(asked).code, ErrorCode::INTERNAL_ERROR),
+        }
+    }
+}
+
+/// Middleware wraps messages, and a reading within a handler is none: a limit of one is enough for it.
+#[tokio::test]
+async fn a_nested_reading_is_no_message() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let server = Server::builder("test")
+        .middleware(move |cx: Context, message: Invocation, next: Next| {
+            log.lock().unwrap().push(message.method().to_owned());
+            next.run(cx, message)
+        })
+        .middleware(ConcurrencyLimit::new(1))
+        .resource(Resource::text("note://one", "one"))
+        .tool(
+            Tool::new("read")
+                .handler(|cx: Context<()>| async move { read_text(&cx, "note://one").await.unwrap() }),
+        )
+        .build()
+        .unwrap();
+    let client = TestClient::new(&server).await.unwrap();
+    assert_eq!(text(&call(&client, "read", json!({})).await), "one");
+    assert!(!seen.lock().unwrap().iter().any(|method| method.contains("read")));
+    client.close().await;
+}
+
+/// MCPS-06: id, headers, revision, client, connection, state, server; progress, log, changes; the end of a stream. (Asking,
+/// reading and states are shown elsewhere.)
+#[tokio::test]
+async fn a_context_knows_the_request_and_the_way_back() {
+    let facts = Tool::new("facts").handler(|cx: Context<u8>| async move {
+        cx.progress(1.0, Some(1.0), Some("done")).await;
+        cx.log(LoggingLevel::Warning, Some("test"), json!("logged")).await;
+        cx.notify_tools_changed().await;
+        cx.notify_prompts_changed().await;
+        cx.notify_resources_changed().await;
+        cx.notify_resource_updated("a://b").await;
+        json!({
+            "id": cx.request_id().is_some(),
+            "headers": cx.transport().headers.values("Authorization").len(),
+            "version": cx.protocol_version().as_str(),
+            "roots": cx.connection().client().capabilities.as_ref().is_some_and(|all| all.roots.is_some()),
+            "client": cx.connection().client().info.as_ref().map(|info| info.name.clone()),
+            "session": cx.connection().session_id(),
+            "state": cx.state(),
+            "server": cx.server().server().server_info().name,
+            "stream": format!("{:?}", cx.close_stream()),
+        })
+        .to_string()
+    });
+    let server = Server::builder("test").dynamic().logging().state(7_u8).tool(facts).build().unwrap();
+    both(&server, async |client, era| {
+        let facts: Value = serde_json::from_str(text(&call(client, "facts", json!({})).await)).unwrap();
+        let version = match era {
+            Era::Handshake => ProtocolVersion::LATEST_HANDSHAKE,
+            Era::Envelope => ProtocolVersion::LATEST_ENVELOPE,
+        };
+        let expected = json!({
+            "id": true, "headers": 0, "version": version.as_str(), "roots": false, "client": "test",
+            "session": null, "state": 7, "server": "test", "stream": "NotSupported",
+        });
+        assert_eq!(facts, expected);
+    })
+    .await;
+    let (sender, mut told) = tokio::sync::mpsc::channel(8);
+    let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
+        let _ = sender.try_send(notification);
+    });
+    let client = TestClient::with_options(&server, options).await.unwrap();
+    call(&client, "facts", json!({})).await;
+    let mut kinds = Vec::new();
+    for _ in 0..4 {
+        let told = format!("{:?}", told.recv().await.unwrap());
+        kinds.push(told.split(['(', ' ']).next().unwrap().to_owned());
+    }
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["Log", "PromptsListChanged", "ResourcesListChanged", "ToolsListChanged"]);
+    client.close().await;
+}
+
+/// MCPS-06, MRTR-01: a round made by hand finds its answers and its state.
+#[tokio::test]
+async fn a_round_can_be_made_by_hand() {
+    let by_hand = Tool::new("by_hand").handler(|cx: Context<()>| async move {
+        let (answers, state) = (cx.input_responses()?, cx.request_state()?);
+        Ok::<_, McpError>(match state {
+            None => {
+                let asking = InputRequiredResult::asking([("roots", InputRequest::ListRoots)]);
+                Reply::InputRequired(asking.request_state("first"))
+            }
+            Some(state) => {
+                Reply::Complete(CallToolResult::text(format!("{state} {}", answers.get("roots").is_some())))
+            }
+        })
+    });
+    let server = Server::builder("test").tool(by_hand).build().unwrap();
+    let options = options(Era::Envelope).on_roots(|| async { Ok(ListRootsResult::new([])) });
+    let client = TestClient::with_options(&server, options).await.unwrap();
+    assert_eq!(text(&call(&client, "by_hand", json!({})).await), "first true");
+    client.close().await;
+}

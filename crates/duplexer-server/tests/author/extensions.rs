@@ -1,0 +1,259 @@
+//! Extensions, and MCP Apps as the first one.
+
+use std::sync::{Arc, Mutex};
+
+use duplexer::apps::{Apps, Permission, View};
+use duplexer::server::Extension;
+use duplexer::testing::TestClient;
+use duplexer::tool::ToolCall;
+use duplexer::types::content::Content;
+use duplexer::types::tool::CallToolResult;
+use duplexer::{Context, Json, McpError, Resource, Server, ServerBuilder, Tool};
+use duplexer_core::dispatch::OutboundRequest;
+use duplexer_server::Outcome;
+use duplexer_types::error::ErrorCode;
+use duplexer_types::resource::ResourceContents;
+use duplexer_types::version::Era;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::common::{both, call, options, refusal, text, try_call};
+
+struct Echo(&'static str);
+
+impl Extension<()> for Echo {
+    fn id(&self) -> &str {
+        self.0
+    }
+
+    fn settings(&self) -> Json {
+        json!({"loud": true}).into()
+    }
+
+    fn install(self, builder: ServerBuilder<()>) -> ServerBuilder<()> {
+        builder
+            .on_custom("com.example/echo", |params: Value| async move { Ok::<_, McpError>(params) })
+            .tool(Tool::new("echo").handler(|| async { "echo" }))
+    }
+}
+
+/// EXT-01, EXT-02, EXT-03: settings, tools and methods; ids are checked.
+#[tokio::test]
+async fn an_extension_contributes_settings_tools_and_methods() {
+    let server = Server::builder("test").extend(Echo("com.example/echo")).build().unwrap();
+    both(&server, async |client, era| {
+        assert_eq!(text(&call(client, "echo", json!({})).await), "echo");
+        let request = OutboundRequest::new("com.example/echo").params(Json::from(json!({"a": 1})));
+        assert_eq!(client.request_custom(request).await.unwrap().decode::<Value>().unwrap()["a"], 1);
+        if era == Era::Envelope {
+            let extensions = client.server_capabilities().extensions.as_ref().unwrap();
+            assert_eq!(extensions.get("com.example/echo").unwrap().as_str(), r#"{"loud":true}"#);
+        }
+    })
+    .await;
+    for id in ["echo", "-x/echo", "com.example/"] {
+        assert!(Server::builder("test").extend(Echo(id)).build().is_err(), "{id}");
+    }
+    let twice = Server::builder("test").extend(Echo("a.b/c")).extend(Echo("a.b/c"));
+    assert!(twice.build().unwrap_err().to_string().contains("twice"));
+    let method = |builder: ServerBuilder<()>| {
+        builder.on_custom("com.example/echo", |_: Value| async { Ok::<_, McpError>(()) })
+    };
+    let taken = method(Server::builder("test")).extend(Echo("a.b/c")).build();
+    assert!(taken.unwrap_err().to_string().contains("the custom method 'com.example/echo'"));
+    assert!(
+        method(Server::builder("test").extend(Echo("a.b/c"))).build().is_ok(),
+        "SRV-03: replaced on purpose"
+    );
+}
+
+/// Writes down what passes through it, before and after; changes what it is told to.
+struct Witness {
+    id: &'static str,
+    diary: Arc<Mutex<Vec<String>>>,
+}
+
+impl Extension<()> for Witness {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn install(self, builder: ServerBuilder<()>) -> ServerBuilder<()> {
+        let Self { id, diary } = self;
+        builder.intercept(move |cx: Context, call: ToolCall| {
+            let diary = Arc::clone(&diary);
+            let note = move |what: String| diary.lock().unwrap().push(what);
+            async move {
+                note(format!("{id} > {} {}", call.name(), call.arguments()));
+                let mut outcome = call.run(cx).await?;
+                // Below the shaping of results: what comes back is still what the tool has made.
+                let result = outcome.downcast_mut::<CallToolResult>().unwrap();
+                note(format!("{id} < {}", text(result)));
+                result.content.push(Content::text(id));
+                Ok(outcome)
+            }
+        })
+    }
+}
+
+/// EXT-04, EXT-02: the first extension is outermost, around the tool alone; each server's interceptors stay around its own
+/// tools, by the names it knows.
+#[tokio::test]
+async fn interceptors_nest_around_the_tool() {
+    let diary = Arc::new(Mutex::new(Vec::new()));
+    let witness = |id| Witness { id, diary: Arc::clone(&diary) };
+    let double = || Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() });
+    let inner = Server::builder("inner").tool(double()).extend(witness("x/inner"));
+    let server = Server::builder("test")
+        .tool(double())
+        .extend(witness("x/one"))
+        .extend(witness("x/two"))
+        .nest("in", inner)
+        .build()
+        .unwrap();
+    both(&server, async |client, _| {
+        diary.lock().unwrap().clear();
+        let result = call(client, "double", json!({"n": 2})).await;
+        let said: Vec<_> = result.content.iter().filter_map(Content::as_text).collect();
+        assert_eq!(said, ["4", "x/two", "x/one"]);
+        let expected = [r#"x/one > double {"n":2}"#, r#"x/two > double {"n":2}"#, "x/two < 4", "x/one < 4"];
+        assert_eq!(*diary.lock().unwrap(), expected);
+        diary.lock().unwrap().clear();
+        call(client, "in_double", json!({"n": 3})).await;
+        let seen: Vec<_> = diary.lock().unwrap().iter().take(3).cloned().collect();
+        assert_eq!(seen[0], r#"x/one > in_double {"n":3}"#);
+        assert_eq!(seen[2], r#"x/inner > double {"n":3}"#);
+        diary.lock().unwrap().clear();
+        assert!(try_call(client, "absent", json!({})).await.is_err());
+        client.all_tools().await.unwrap();
+        assert!(diary.lock().unwrap().is_empty(), "nothing but calls of tools that are there");
+    })
+    .await;
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Number {
+    n: i64,
+}
+
+/// EXT-04: the tool gets the arguments of the call, not those of the context it is run in; an interceptor may give others,
+/// which are checked, or answer by itself.
+#[tokio::test]
+async fn an_interceptor_decides_about_arguments_and_not_the_context() {
+    let earlier: Arc<Mutex<Option<Context>>> = Arc::default();
+    let server = Server::builder("test")
+        .tool(Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() }))
+        .intercept(move |cx: Context, call: ToolCall| {
+            let other = earlier.lock().unwrap().replace(cx.clone());
+            async move {
+                match call.arguments().decode::<Value>().unwrap()["n"].as_i64() {
+                    // In the context of the call before.
+                    Some(1) => call.run(other.unwrap()).await,
+                    Some(2) => call.with_arguments(json!({"n": 20})).run(cx).await,
+                    Some(3) => call.with_arguments(json!({"n": "three"})).run(cx).await,
+                    Some(4) => Ok(Outcome::of(CallToolResult::text("no need"))),
+                    Some(5) => Err(McpError::new(ErrorCode(5), "refused")),
+                    _ => call.run(cx).await,
+                }
+            }
+        })
+        .build()
+        .unwrap();
+    both(&server, async |client, _| {
+        let double = async |n: i64| call(client, "double", json!({"n": n})).await;
+        assert_eq!(text(&double(50).await), "100");
+        assert_eq!(text(&double(1).await), "2", "not 100");
+        assert_eq!(text(&double(2).await), "40");
+        let unfit = double(3).await;
+        assert!(unfit.is_error == Some(true) && text(&unfit).contains("/n"), "{unfit:?}");
+        assert_eq!(text(&double(4).await), "no need");
+        assert_eq!(refusal(try_call(client, "double", json!({"n": 5})).await).code, ErrorCode(5));
+    })
+    .await;
+}
+
+/// APP-01, APP-03, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
+#[tokio::test]
+async fn a_tool_brings_its_view() {
+    let clock =
+        Tool::new("clock").handler(|cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
+    let helper = Tool::new("helper").handler(|| async {}).app_only();
+    let page = View::new("ui://clock", "<p>")
+        .title("Clock")
+        .description("What time it is.")
+        .connect_domains(["https://time.example"])
+        .resource_domains(["https://a.example", "https://b.example"])
+        .frame_domains(["https://c.example"])
+        .base_uri_domains(["https://d.example"])
+        .permission(Permission::Geolocation)
+        .permission(Permission::ClipboardWrite)
+        .domain("clock.example")
+        .borderless();
+    let plain = View::new("ui://plain", "");
+    let server = Server::builder("test")
+        .extend(Apps::new().view(page).view(plain))
+        .tool(clock)
+        .tool(helper)
+        .tool(Tool::new("shown").handler(|| async {}).view("ui://plain").model_only())
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        let tools = client.all_tools().await.unwrap();
+        let ui = |tool: usize| tools[tool].meta.as_ref().unwrap().get("ui").unwrap().as_str();
+        assert_eq!(ui(0), r#"{"resourceUri":"ui://clock"}"#);
+        assert_eq!(ui(1), r#"{"visibility":["app"]}"#);
+        assert_eq!(ui(2), r#"{"resourceUri":"ui://plain","visibility":["model"]}"#);
+        let views = client.all_resources().await.unwrap();
+        assert_eq!(views[0].mime_type.as_deref(), Some("text/html;profile=mcp-app"));
+        assert_eq!(views[0].title.as_deref(), Some("Clock"));
+        assert!(views[1].meta.is_none());
+        let expected = json!({
+            "csp": {
+                "connectDomains": ["https://time.example"],
+                "resourceDomains": ["https://a.example", "https://b.example"],
+                "frameDomains": ["https://c.example"],
+                "baseUriDomains": ["https://d.example"],
+            },
+            "permissions": {"geolocation": {}, "clipboardWrite": {}},
+            "domain": "clock.example",
+            "prefersBorder": false,
+        });
+        let said: Value = views[0].meta.as_ref().unwrap().get("ui").unwrap().decode().unwrap();
+        assert_eq!(said, expected);
+        let read = client.read_resource("ui://clock").await.unwrap();
+        let [ResourceContents::Text(page)] = &*read.contents else { panic!("{read:?}") };
+        assert_eq!((&*page.text, page.mime_type.as_deref()), ("<p>", Some("text/html;profile=mcp-app")));
+        assert!(format!("{page:?}").contains("clock.example"), "the contents say it too");
+        assert_eq!(text(&call(client, "clock", json!({})).await), "false");
+        if era == Era::Envelope {
+            let extensions = client.server_capabilities().extensions.as_ref().unwrap();
+            assert_eq!(extensions.get("io.modelcontextprotocol/ui").unwrap().as_str(), "{}");
+        }
+    })
+    .await;
+    let settings = Json::from(json!({"mimeTypes": ["text/html;profile=mcp-app"]}));
+    let options = options(Era::Envelope).extension("io.modelcontextprotocol/ui", settings);
+    let client = TestClient::with_options(&server, options).await.unwrap();
+    assert_eq!(text(&call(&client, "clock", json!({})).await), "true");
+    client.close().await;
+}
+
+/// APP-02: a view that is not there, or is no view, fails the build; so does whoever writes `ui` by hand.
+#[test]
+fn views_are_checked() {
+    let tool = || Tool::new("x").handler(|| async {});
+    let fails = |builder: ServerBuilder<()>, expected: &str| {
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let new = || Server::builder("test");
+    let view = |uri| new().extend(Apps::new().view(View::new(uri, "")));
+    fails(new().tool(tool().view("ui://x")), "'ui://x' is not registered");
+    fails(view("https://x"), "begins with 'ui://'");
+    fails(view("ui://x").tool(tool().meta("ui", json!({})).view("ui://x")), "`ui` already");
+    fails(view("ui://x").tool(tool().view("ui://x").meta("ui", json!({}))), "`ui` already");
+    let page = Resource::text("ui://x", "").mime_type("text/html");
+    fails(new().resource(page).tool(tool().view("ui://x")), "of the type 'text/html'");
+    assert!(view("ui://x").tool(tool().view("ui://x")).build().is_ok());
+}

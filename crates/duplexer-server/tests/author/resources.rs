@@ -1,0 +1,256 @@
+//! Resources: single ones, templates, files, directories.
+
+use std::io;
+
+use duplexer::client::{Answer, ClientError};
+use duplexer::completion::Completing;
+use duplexer::resource::AsJson;
+use duplexer::testing::TestClient;
+use duplexer::{Context, Resource, ResourceError, Server};
+use duplexer_macros::resource;
+use duplexer_types::completion::{
+    CompleteParams, CompletionArgument, CompletionReference, ResourceTemplateReference,
+};
+use duplexer_types::error::ErrorCode;
+use duplexer_types::input::InputRequiredResult;
+use duplexer_types::resource::{ReadResourceResult, ResourceContents};
+use duplexer_types::version::Era;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::common::{both, refusal};
+
+async fn read(client: &TestClient, uri: &str) -> Result<ReadResourceResult, ClientError> {
+    client.read_resource(uri).await
+}
+
+/// `mime|contents` of the one thing that was read.
+async fn contents(client: &TestClient, uri: &str) -> String {
+    let result = read(client, uri).await.unwrap_or_else(|error| panic!("{uri}: {error}"));
+    match &*result.contents {
+        [ResourceContents::Text(one)] => {
+            assert_eq!(one.uri, uri);
+            format!("{}|{}", one.mime_type.as_deref().unwrap_or_default(), one.text)
+        }
+        [ResourceContents::Blob(one)] => {
+            assert_eq!(one.uri, uri);
+            format!("{}|{}", one.mime_type.as_deref().unwrap_or_default(), one.blob)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn not_found(era: Era) -> ErrorCode {
+    match era {
+        Era::Handshake => ErrorCode::RESOURCE_NOT_FOUND,
+        Era::Envelope => ErrorCode::INVALID_PARAMS,
+    }
+}
+
+/// RES-02, P-RSC-1, P-RSC-2, P-RSC-4: text, bytes, JSON, and what is said about them.
+#[tokio::test]
+async fn single_resources_are_read() {
+    let server = Server::builder("test")
+        .resource(Resource::text("config://app", "on").name("app").title("App").description("Settings."))
+        .resource(Resource::bytes("logo://png", [0_u8, 1, 2]).mime_type("image/png"))
+        .resource(Resource::bytes("raw://bytes", [255_u8]))
+        .resource(
+            Resource::new("made://json")
+                .meta("k", 1.to_string().as_str())
+                .handler(|| async { AsJson(json!({"a": [1]})) }),
+        )
+        .resource(Resource::new("made://cx").handler(|cx: Context| async move { cx.method().to_owned() }))
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        assert_eq!(contents(client, "config://app").await, "text/plain|on");
+        assert_eq!(contents(client, "logo://png").await, "image/png|AAEC");
+        assert_eq!(contents(client, "raw://bytes").await, "application/octet-stream|/w==");
+        assert_eq!(contents(client, "made://json").await, "application/json|{\n  \"a\": [\n    1\n  ]\n}");
+        assert_eq!(contents(client, "made://cx").await, "text/plain|resources/read");
+        let listed = client.all_resources().await.unwrap();
+        assert_eq!(listed.len(), 5);
+        assert_eq!((&*listed[0].name, listed[0].size, &*listed[1].name), ("app", Some(2), "logo://png"));
+        let made = read(client, "made://json").await.unwrap();
+        assert!(
+            matches!(&made.contents[0], ResourceContents::Text(text) if text.meta.is_some()),
+            "RES-02: _meta"
+        );
+        let error = refusal(read(client, "config://other").await);
+        assert_eq!((error.code, &*error.message), (not_found(era), "Unknown resource: config://other"));
+        assert_eq!(error.data.unwrap().as_str(), r#"{"uri":"config://other"}"#);
+    })
+    .await;
+}
+
+#[derive(Deserialize)]
+struct Row {
+    table: String,
+    id: u64,
+}
+
+/// RES-01, RES-05, P-RSC-3, P-RSC-6, P-RSC-8: exact first, then templates in order; bad values are unknown resources.
+#[tokio::test]
+async fn templates_are_read_with_typed_variables() {
+    let server = Server::builder("test")
+        .resource(Resource::template("db://{table}/{id}").handler(|Row { table, id }| async move {
+            match &*table {
+                "gone" => Err(ResourceError::NotFound),
+                "told" => Err(ResourceError::new("come back later")),
+                "hidden" => Err(ResourceError::from(io::Error::other("the password is 1234"))),
+                _ => Ok(format!("{table}#{id}")),
+            }
+        }))
+        .resource(Resource::template("db://{+anything}").handler(|any: Anything| async move { any.anything }))
+        .resource(Resource::text("db://exact/1", "exact"))
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        assert_eq!(contents(client, "db://users/7").await, "text/plain|users#7");
+        assert_eq!(contents(client, "db://exact/1").await, "text/plain|exact");
+        assert_eq!(contents(client, "db://a/b/c").await, "text/plain|a/b/c");
+        assert_eq!(contents(client, "db://a%20b/7").await, "text/plain|a b#7");
+        for unknown in [
+            "db://users/seven",
+            "db://gone/1",
+            "db://../1",
+            "db://%2e%2e/1",
+            "db://a%00/1",
+            "db://%2Fetc/1",
+            "x",
+        ] {
+            assert_eq!(refusal(read(client, unknown).await).code, not_found(era), "{unknown}");
+        }
+        let error = refusal(read(client, "db://told/1").await);
+        assert_eq!((error.code, &*error.message), (ErrorCode::INTERNAL_ERROR, "come back later"));
+        let error = refusal(read(client, "db://hidden/1").await);
+        assert_eq!(error.message, "Error reading resource db://hidden/1");
+        assert_eq!(client.all_resource_templates().await.unwrap().len(), 2);
+        assert_eq!(client.all_resources().await.unwrap().len(), 1, "templates are not among the resources");
+    })
+    .await;
+}
+
+#[derive(Deserialize)]
+struct Anything {
+    anything: String,
+}
+
+/// RES-04: variables and members are the same names. RES-03: duplicates fail.
+#[test]
+fn mistakes_fail_the_build() {
+    let check = |resource: Resource<()>, expected: &str| {
+        let builder = Server::builder("test").resource(Resource::text("a://b", ""));
+        let error = builder.resource(resource).build().unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    check(Resource::text("a://b", ""), "there are two resources 'a://b'");
+    check(Resource::text("no scheme", ""), "begins with a scheme");
+    check(Resource::template("a:{b").handler(|_: Anything| async { "" }), "never closed");
+    check(Resource::template("a:{b}").handler(|_: Anything| async { "" }), "wants 'anything'");
+    check(
+        Resource::template("a:{anything}/{b}").handler(|_: Anything| async { "" }),
+        "does not take the variable 'b'",
+    );
+}
+
+/// RES-06, PATH-03, P-RSC-3: files and directories, and nothing outside of them.
+#[tokio::test]
+async fn a_directory_is_offered_and_nothing_else() {
+    let outside = std::env::temp_dir().join(format!("duplexer-directory-{}", std::process::id()));
+    let base = outside.join("docs");
+    std::fs::create_dir_all(base.join("sub")).unwrap();
+    std::fs::write(base.join("a.md"), "\u{feff}# A").unwrap();
+    std::fs::write(base.join("sub/b.png"), [1, 2, 3]).unwrap();
+    std::fs::write(base.join(".env"), "PASSWORD=1234").unwrap();
+    std::fs::write(outside.join("secret.txt"), "secret").unwrap();
+    let server = Server::builder("test")
+        .directory("docs://guide", &base)
+        .resource(Resource::file("file:///a", base.join("a.md")))
+        .resource(Resource::file("file:///missing", base.join("missing")))
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        let listing = contents(client, "docs://guide").await;
+        assert!(listing.contains("\"a.md\"") && !listing.contains(".env"), "{listing}");
+        assert_eq!(contents(client, "docs://guide/a.md").await, "text/markdown|# A");
+        assert_eq!(contents(client, "docs://guide/sub/b.png").await, "image/png|AQID");
+        assert!(contents(client, "docs://guide/sub").await.contains("b.png"));
+        assert_eq!(contents(client, "file:///a").await, "text/markdown|# A");
+        for unknown in [
+            "docs://guide/../secret.txt",
+            "docs://guide/%2e%2e/secret.txt",
+            "docs://guide/x",
+            "docs://guide/.env",
+            "docs://guide/sub/../.env",
+            "file:///missing",
+        ] {
+            assert_eq!(refusal(read(client, unknown).await).code, not_found(era), "{unknown}");
+        }
+    })
+    .await;
+    std::fs::remove_dir_all(&outside).unwrap();
+}
+
+/// MRTR-15: what is the same for everybody asks for nothing; a template may.
+#[tokio::test]
+async fn only_templates_may_ask_for_input() {
+    let asking = || async { InputRequiredResult::resuming("state") };
+    let server = Server::builder("test")
+        .resource(Resource::new("a://single").handler(asking))
+        .resource(
+            Resource::template("a://many/{anything}")
+                .handler(|_: Anything| async { InputRequiredResult::resuming("state") }),
+        )
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        assert_eq!(refusal(read(client, "a://single").await).code, ErrorCode::INTERNAL_ERROR);
+        let many = client.read_resource("a://many/1").once().await;
+        match era {
+            Era::Envelope => assert!(matches!(many, Ok(Answer::InputRequired(_)))),
+            Era::Handshake => assert_eq!(refusal(many).code, ErrorCode::INTERNAL_ERROR),
+        }
+    })
+    .await;
+}
+
+async fn tables(completing: Completing) -> Vec<String> {
+    completing.filter(["users", "uploads", "orders"])
+}
+
+/// A row of a table.
+#[resource("db://{table}/{id}", title = "Row", mime_type = "text/csv")]
+async fn row(
+    cx: Context<String>,
+    #[complete(tables)] table: String,
+    id: u64,
+) -> Result<String, ResourceError> {
+    Ok(format!("{},{table},{id}", cx.state()))
+}
+
+#[resource("config://app")]
+async fn config() -> &'static str {
+    "on"
+}
+
+#[tokio::test]
+async fn marked_functions_are_resources() {
+    let server =
+        Server::builder("test").resource(config).state("db".to_owned()).resource(row).build().unwrap();
+    both(&server, async |client, _| {
+        assert_eq!(contents(client, "config://app").await, "text/plain|on");
+        assert_eq!(contents(client, "db://users/7").await, "text/csv|db,users,7");
+        let template = client.all_resource_templates().await.unwrap().remove(0);
+        assert_eq!((&*template.name, template.description.as_deref()), ("row", Some("A row of a table.")));
+        let reference = CompletionReference::Resource(ResourceTemplateReference::new("db://{table}/{id}"));
+        let suggest = async |name: &str, value: &str| {
+            let params = CompleteParams::new(reference.clone(), CompletionArgument::new(name, value));
+            client.complete(params).await.unwrap().completion.values
+        };
+        assert_eq!(suggest("table", "U").await, ["users", "uploads"]);
+        assert!(suggest("id", "").await.is_empty(), "MCPS-07");
+    })
+    .await;
+    assert_eq!(config().await, "on");
+}
