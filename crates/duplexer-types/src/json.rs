@@ -2,16 +2,22 @@
 //!
 //! Nothing is lost and nothing is reordered: nulls, key order and numerals of any size survive.
 
+mod find;
+pub(crate) mod plain;
+pub(crate) mod scan;
+mod stack;
 pub(crate) mod text;
 pub(crate) mod writer;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+pub use find::{Occurrence, find_member, find_members};
+pub use scan::{NotJson, Scanner};
 pub use text::JsonText;
 
 /// A JSON value as text.
@@ -161,51 +167,6 @@ pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
         _ => Err(D::Error::custom("expected an object")),
     }
 }
-
-/// The JSON text of the member `name` of the object `text`, without decoding the others.
-///
-/// `None` also if `text` is not an object, or has the member twice.
-pub fn find_member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    member(text, name).ok().flatten().map(RawValue::get)
-}
-
-/// Finds the member `name` of the object `text` without decoding the others.
-pub(crate) fn member<'a>(text: &'a str, name: &str) -> Result<Option<&'a RawValue>, serde_json::Error> {
-    struct Find<'n>(&'n str);
-
-    impl<'de> DeserializeSeed<'de> for Find<'_> {
-        type Value = Option<&'de RawValue>;
-
-        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-            deserializer.deserialize_map(self)
-        }
-    }
-
-    impl<'de> Visitor<'de> for Find<'_> {
-        type Value = Option<&'de RawValue>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-            let mut found = None;
-            while let Some(Name(name)) = access.next_key::<Name<'_>>()? {
-                let value = access.next_value::<&RawValue>()?;
-                if name == self.0 && found.replace(value).is_some() {
-                    return Err(A::Error::custom(format_args!("duplicate member `{name}`")));
-                }
-            }
-            Ok(found)
-        }
-    }
-
-    Find(name).deserialize(&mut serde_json::Deserializer::from_str(text))
-}
-
-/// A member's name, copied only if it is escaped.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The members of a JSON object, in the order they were written, each name once.
 ///

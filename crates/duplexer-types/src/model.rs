@@ -279,7 +279,8 @@ macro_rules! kinds {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let json = $crate::json::Json::object_of(deserializer)?;
-                let kind = json.member($tag).and_then(|text| serde_json::from_str::<String>(text).ok());
+                let [kind] = $crate::json::find_members(json.as_str(), [$tag]).map_err(serde::de::Error::custom)?;
+                let kind = kind.one().and_then(|text| serde_json::from_str::<String>(text).ok());
                 Ok(match kind.as_deref() {
                     $(Some($text) => Self::$variant(json.decode().map_err(serde::de::Error::custom)?),)*
                     _ => Self::Other(json),

@@ -1,6 +1,6 @@
 //! Numerals compared by value, exactly, however many digits they have.
 
-use crate::jsonrpc::scan::Scanner;
+use crate::json::scan::Scanner;
 
 /// Beyond this a numeral is sent as it was written, so that `1e999999999` stays ten characters.
 const LONGEST_EXPANSION: i64 = 400;

@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::Invocation;
-use super::scan::{self, Fault, Object, Scanner};
+use crate::json::scan::{self, NotJson, Object, Scanner};
 use crate::json::text::TEXT;
 
 type Error = serde_json::Error;
@@ -37,16 +37,7 @@ pub fn decode<'a, T: Deserialize<'a>>(
 ///
 /// Nothing behind it is looked at: a second one of that name is refused where the params are decoded.
 pub fn first_text<'a>(params: &'a str, meta: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
-    let mut scanner = Scanner::new(params);
-    let mut object = scanner.open_object().ok()?;
-    while let Some(found) = scanner.next_name(&mut object).ok()? {
-        let known = meta.filter(|_| found == "_meta").and_then(|meta| scanner.pass(meta));
-        let value = known.map_or_else(|| scanner.value(1), Ok).ok()?;
-        if found == name {
-            return scan::string(value);
-        }
-    }
-    None
+    Scanner::new(params).find_first(name, meta).ok().flatten().and_then(scan::string)
 }
 
 struct Params<'de> {
@@ -110,7 +101,7 @@ impl<'de> MapAccess<'de> for Members<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let known = self.known.into_iter().flatten().find_map(|known| self.scanner.pass(known));
+        let known = self.known.into_iter().flatten().find_map(|known| self.scanner.skip(known));
         let text = known.map_or_else(|| self.scanner.value(1), Ok).map_err(broken)?;
         seed.deserialize(Member(text))
     }
@@ -176,7 +167,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
     }
 }
 
-fn broken(Fault: Fault) -> Error {
+fn broken(NotJson: NotJson) -> Error {
     Error::custom("params is not an object")
 }
 

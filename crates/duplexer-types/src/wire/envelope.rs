@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use serde::de::Error as _;
 use serde::ser::{SerializeMap, Serializer as _};
 use serde::{Deserialize, Deserializer};
 
 use super::{CacheScope, Freshness, ResultBody, Shape, result_type};
 use crate::json::writer::Writer;
-use crate::json::{Json, Members};
+use crate::json::{Json, Members, Occurrence, find_members};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion, feature};
 
@@ -86,9 +87,11 @@ pub(crate) fn plain_result<R: ResultBody, S: serde::Serializer>(
 
 /// The `resultType` of a received result; without one it is complete, as in the handshake era.
 pub fn result_type_of(result: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    match crate::json::member(result, "resultType")? {
-        Some(text) => serde_json::from_str::<Text<'_>>(text.get()).map(|text| text.0),
-        None => Ok(result_type::COMPLETE.into()),
+    let [found] = find_members(result, ["resultType"])?;
+    match found {
+        Occurrence::One(text) => serde_json::from_str::<Text<'_>>(text).map(|text| text.0),
+        Occurrence::Absent => Ok(result_type::COMPLETE.into()),
+        Occurrence::Several => Err(serde_json::Error::custom("duplicate member `resultType`")),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Shape, Shaped, Wire};
 use crate::input::InputRequest;
-use crate::json::Json;
+use crate::json::{Json, Occurrence, find_members};
 use crate::lifecycle::EmptyParams;
 use crate::methods::Method;
 
@@ -54,8 +54,10 @@ impl Serialize for InputRequest {
 impl<'de> Deserialize<'de> for InputRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::object_of(deserializer)?;
-        let name = json.member("method").and_then(|name| serde_json::from_str::<String>(name).ok());
-        let params = json.member("params").unwrap_or("{}");
+        let [name, params] =
+            find_members(json.as_str(), ["method", "params"]).map_err(D::Error::custom)?.map(Occurrence::one);
+        let name = name.and_then(|name| serde_json::from_str::<String>(name).ok());
+        let params = params.unwrap_or("{}");
         let known = match name.as_deref().and_then(Method::parse) {
             Some(Method::ElicitationCreate) => serde_json::from_str(params).map(Self::Elicit),
             Some(Method::SamplingCreateMessage) => serde_json::from_str(params).map(Self::CreateMessage),
