@@ -4,16 +4,17 @@
 //! Member names are compared exactly, duplicate members are refused, nesting is bounded.
 
 mod decode;
-mod familiar;
 mod id;
 mod write;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 
 use crate::error::{ErrorCode, ErrorObject};
 use crate::json::Occurrence;
 use crate::json::scan::{self, NotJson, Scanner};
+use crate::meta::MetaCache;
 
 pub use crate::json::scan::MAX_DEPTH;
 pub use decode::{decode, first_text};
@@ -179,16 +180,22 @@ fn params_object<'a>(
     Ok(scanner.since(start))
 }
 
-/// Walks over the value of `_meta`, unless it is the one that was scanned last.
+thread_local! {
+    /// The last `_meta` that was scanned on this thread and is not nested too deeply.
+    static SCANNED: RefCell<MetaCache<()>> = const { RefCell::new(MetaCache::new()) };
+}
+
+/// Reads the value of `_meta`. The one that was scanned last is not scanned again.
 fn meta_value<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<&'a str, NotJson> {
-    let known = familiar::recognise(scanner.rest()).and_then(|known| scanner.skip(known));
+    let rest = scanner.rest();
+    let known = SCANNED.with_borrow(|cache| cache.prefix(rest)).and_then(|known| scanner.skip(known));
     if let Some(known) = known {
         return Ok(known);
     }
     let value = scanner.value(depth)?;
-    // How deep it is nested counts from the top, which is the same for every `_meta` that comes here.
+    // The depth counts from the top of the frame, where every `_meta` is at the same level.
     if !scanner.too_deep() {
-        familiar::remember(value);
+        SCANNED.with_borrow_mut(|cache| cache.store(value, ()));
     }
     Ok(value)
 }

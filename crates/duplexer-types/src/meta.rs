@@ -4,12 +4,16 @@
 //! about form: `_meta` is an object, and a key this module knows stands in it once, because two readers
 //! that disagree about which of two values counts are a way past a gate.
 
+mod cache;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::scan::{self, NotJson, Scanner};
 use crate::json::{Json, Members, Occurrence};
 use crate::jsonrpc::RequestId;
+
+pub use cache::MetaCache;
 
 /// Reserved `_meta` keys.
 pub mod key {
