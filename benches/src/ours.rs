@@ -20,7 +20,7 @@ static SERVER: LazyLock<Json> =
 
 /// Answers a frame the library's way.
 pub fn ours(frame: &str, out: &mut Vec<u8>) -> Option<()> {
-    let Ok(Frame::Request { id, call }) = jsonrpc::read(frame) else { return None };
+    let Ok(RawFrame::Request { id, call }) = jsonrpc::read(frame) else { return None };
     let version: ProtocolVersion = RequestMeta::read(call.meta?).ok()?.version()?.parse().ok()?;
     if call.method != "tools/call" {
         return None;

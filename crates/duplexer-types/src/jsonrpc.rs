@@ -23,16 +23,16 @@ pub use write::{Body, write_failure, write_notification, write_request, write_su
 
 /// A frame that borrows from the text it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame<'a> {
+pub enum RawFrame<'a> {
     /// Wants an answer under its id.
     Request {
         /// Correlates the answer.
         id: RequestId,
         /// What to do.
-        call: Invocation<'a>,
+        call: RawCall<'a>,
     },
     /// Wants no answer.
-    Notification(Invocation<'a>),
+    Notification(RawCall<'a>),
     /// The answer to one of our requests.
     Success {
         /// The id we sent.
@@ -53,7 +53,7 @@ pub enum Frame<'a> {
 
 /// Method and params of a request or notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invocation<'a> {
+pub struct RawCall<'a> {
     /// The method.
     pub method: Cow<'a, str>,
     /// JSON text of an object; `None` if absent or null.
@@ -109,7 +109,7 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 /// Reads one frame.
-pub fn read(text: &str) -> Result<Frame<'_>, Malformed> {
+pub fn read(text: &str) -> Result<RawFrame<'_>, Malformed> {
     let mut scanner = Scanner::new(text);
     match scanner.peek() {
         Some(b'{') => {
@@ -119,7 +119,7 @@ pub fn read(text: &str) -> Result<Frame<'_>, Malformed> {
         start => {
             scanner.value(0).and_then(|_| scanner.end()).map_err(|NotJson| Malformed::NotJson)?;
             match start {
-                Some(b'[') => Ok(Frame::Batch(text)),
+                Some(b'[') => Ok(RawFrame::Batch(text)),
                 _ => Err(Malformed::Invalid { id: None, reason: "a message is an object" }),
             }
         }
@@ -242,7 +242,7 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    fn frame(self, too_deep: bool) -> Result<Frame<'a>, Malformed> {
+    fn frame(self, too_deep: bool) -> Result<RawFrame<'a>, Malformed> {
         if self.method.is_present() {
             self.invocation(too_deep)
         } else if self.result.is_present() || self.error.is_present() {
@@ -254,22 +254,22 @@ impl<'a> Members<'a> {
     }
 
     /// A request or notification. Whatever else is wrong, the id is recovered if it is readable.
-    fn invocation(self, too_deep: bool) -> Result<Frame<'a>, Malformed> {
+    fn invocation(self, too_deep: bool) -> Result<RawFrame<'a>, Malformed> {
         let id = self.id.one().and_then(RequestId::read);
         match self.readable_invocation(too_deep) {
             Ok(call) => match id {
-                Some(id) => Ok(Frame::Request { id, call }),
+                Some(id) => Ok(RawFrame::Request { id, call }),
                 None if self.id.is_present() => {
                     Err(Malformed::Invalid { id: None, reason: "the id is neither a string nor an integer" })
                 }
-                None => Ok(Frame::Notification(call)),
+                None => Ok(RawFrame::Notification(call)),
             },
             Err(reason) if self.id.is_present() => Err(Malformed::Invalid { id, reason }),
             Err(reason) => Err(Malformed::Unanswerable { reason }),
         }
     }
 
-    fn readable_invocation(&self, too_deep: bool) -> Result<Invocation<'a>, &'static str> {
+    fn readable_invocation(&self, too_deep: bool) -> Result<RawCall<'a>, &'static str> {
         self.check_envelope(too_deep)?;
         let method = self.method.one().and_then(scan::string).ok_or("the method is not a string")?;
         let params = match self.params.one() {
@@ -278,17 +278,17 @@ impl<'a> Members<'a> {
             Some(_) => return Err("params is not an object"),
         };
         let Landmarks { meta, longest } = self.landmarks;
-        Ok(Invocation { method, params, meta: meta.one(), longest })
+        Ok(RawCall { method, params, meta: meta.one(), longest })
     }
 
-    fn response(self, too_deep: bool) -> Result<Frame<'a>, &'static str> {
+    fn response(self, too_deep: bool) -> Result<RawFrame<'a>, &'static str> {
         self.check_envelope(too_deep)?;
         let id = self.id.one().and_then(RequestId::read);
         match (self.error.one(), self.result.one()) {
-            (Some(error), _) => Ok(Frame::Failure { id, error }),
+            (Some(error), _) => Ok(RawFrame::Failure { id, error }),
             (None, Some(result)) => {
                 let id = id.ok_or("a result without a readable id")?;
-                Ok(Frame::Success { id, result })
+                Ok(RawFrame::Success { id, result })
             }
             (None, None) => Err("a response without a result"),
         }

@@ -10,13 +10,13 @@ use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::Invocation;
+use super::RawCall;
 use crate::json::scan::{self, NotJson, Object, Scanner};
 use crate::json::text::TEXT;
 
 type Error = serde_json::Error;
 
-impl<'a> Invocation<'a> {
+impl<'a> RawCall<'a> {
     /// The params as a `T`. Absent params are read as an empty object.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, Error> {
         decode(self.params, [self.meta, self.longest])
@@ -175,7 +175,7 @@ fn broken(NotJson: NotJson) -> Error {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{Frame, find_meta, read};
+    use super::super::{RawFrame, find_meta, read};
     use super::*;
     use crate::json::{Json, Members as Free};
 
@@ -204,7 +204,7 @@ mod tests {
 
     fn decoded<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<T, Error> {
         match read(frame) {
-            Ok(Frame::Notification(call)) => call.decode(),
+            Ok(RawFrame::Notification(call)) => call.decode(),
             other => panic!("{other:?}"),
         }
     }
@@ -226,7 +226,7 @@ mod tests {
             "{}".to_owned(),
         ] {
             let frame = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#);
-            if let Ok(Frame::Notification(call)) = read(&frame) {
+            if let Ok(RawFrame::Notification(call)) = read(&frame) {
                 let expected = serde_json::from_str::<Everything<'_>>(&params);
                 assert_eq!(call.decode::<Everything<'_>>().ok(), expected.ok(), "{params}");
             }
