@@ -5,7 +5,7 @@ use duplexer_core::server::Context;
 use duplexer_types::elicitation::{ElicitAction, ElicitParams, ElicitResult, FormSchema, PrimitiveSchema};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputResponse};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::roots::Root;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use schemars::JsonSchema;
@@ -77,7 +77,7 @@ pub trait AskExt {
         key: &str,
         message: &str,
         form: FormSchema,
-    ) -> impl Future<Output = Result<Answer<Members>, McpError>> + Send;
+    ) -> impl Future<Output = Result<Answer<JsonObject>, McpError>> + Send;
 
     /// Asks the user to open a URL. An accepted answer says that the user agreed to, not that anything is done there.
     fn elicit_url(
@@ -117,7 +117,7 @@ impl<S: Send + Sync> AskExt for Context<S> {
         key: &str,
         message: &str,
         form: FormSchema,
-    ) -> Result<Answer<Members>, McpError> {
+    ) -> Result<Answer<JsonObject>, McpError> {
         let result = elicited(self, key, ElicitParams::form(message, form)).await?;
         answered(result, |result| result.content.ok_or_else(|| unfit(key, "it was accepted without content")))
     }

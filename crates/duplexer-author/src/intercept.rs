@@ -5,7 +5,7 @@ use std::sync::Arc;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Outcome};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 
 use crate::catalog::ToolEntry;
 
@@ -61,7 +61,7 @@ impl ToolCall {
     }
 
     /// What the tool's definition holds as `_meta`.
-    pub fn meta(&self) -> Option<&Members> {
+    pub fn meta(&self) -> Option<&JsonObject> {
         self.tool.tool.meta.as_ref()
     }
 

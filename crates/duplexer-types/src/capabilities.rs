@@ -1,6 +1,6 @@
 //! What a client and a server can do.
 
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::model;
 
 model! {
@@ -14,13 +14,13 @@ model! {
         elicitation: ElicitationCapability = "elicitation" since V2025_06_18,
         /// What no specification describes.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        experimental: Members = "experimental",
+        experimental: JsonObject = "experimental",
         /// Extensions and their settings. In the handshake era they cannot be advertised.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: Members = "extensions" since V2026_07_28,
+        extensions: JsonObject = "extensions" since V2026_07_28,
         /// The experimental tasks of 2025-11-25.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
-        tasks: Members = "tasks" since V2025_11_25 until V2025_11_25,
+        tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,
     }
 }
 
@@ -34,18 +34,18 @@ model! {
         /// It has prompts.
         prompts: PromptsCapability = "prompts",
         /// It completes arguments.
-        completions: Members = "completions" since V2025_03_26,
+        completions: JsonObject = "completions" since V2025_03_26,
         /// It sends log messages.
-        logging: Members = "logging",
+        logging: JsonObject = "logging",
         /// What no specification describes.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        experimental: Members = "experimental",
+        experimental: JsonObject = "experimental",
         /// Extensions and their settings. In the handshake era they cannot be advertised.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: Members = "extensions" since V2026_07_28,
+        extensions: JsonObject = "extensions" since V2026_07_28,
         /// The experimental tasks of 2025-11-25.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
-        tasks: Members = "tasks" since V2025_11_25 until V2025_11_25,
+        tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,
     }
 }
 
@@ -61,9 +61,9 @@ model! {
     /// The client lets servers use its model.
     pub struct SamplingCapability {} optional {
         /// `includeContext` may be used.
-        context: Members = "context" since V2025_11_25,
+        context: JsonObject = "context" since V2025_11_25,
         /// `tools` and `toolChoice` may be used.
-        tools: Members = "tools" since V2025_11_25,
+        tools: JsonObject = "tools" since V2025_11_25,
     }
 }
 
@@ -71,9 +71,9 @@ model! {
     /// The client lets servers ask the user.
     pub struct ElicitationCapability {} optional {
         /// With a form.
-        form: Members = "form" since V2025_11_25,
+        form: JsonObject = "form" since V2025_11_25,
         /// By opening a URL.
-        url: Members = "url" since V2025_11_25,
+        url: JsonObject = "url" since V2025_11_25,
     }
 }
 

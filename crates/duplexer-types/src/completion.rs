@@ -1,6 +1,6 @@
 //! Suggestions for the argument of a prompt or of a resource template.
 
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::{kinds, model};
 use crate::wire::{Shape, Wire};
 
@@ -66,7 +66,7 @@ model! {
     /// What is known already.
     pub struct CompletionContext {} optional {
         /// Arguments that are settled.
-        arguments: Members<String> = "arguments",
+        arguments: JsonObject<String> = "arguments",
     }
 }
 

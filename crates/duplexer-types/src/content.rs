@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::annotations::Annotations;
 use crate::icon::Icon;
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::{kinds, model};
 use crate::resource::ResourceContents;
 
@@ -90,7 +90,7 @@ model! {
         /// Hints.
         annotations: Annotations = "annotations",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -105,7 +105,7 @@ model! {
         /// Hints.
         annotations: Annotations = "annotations",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -120,7 +120,7 @@ model! {
         /// Hints.
         annotations: Annotations = "annotations",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -145,7 +145,7 @@ model! {
         /// Hints.
         annotations: Annotations = "annotations",
         /// What the protocol does not describe.
-        meta: Members = "_meta",
+        meta: JsonObject = "_meta",
     }
 }
 
@@ -158,6 +158,6 @@ model! {
         /// Hints.
         annotations: Annotations = "annotations",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }

@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
 
 use crate::error::{ErrorCode, ErrorObject};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::version::feature;
 use crate::wire::{Shape, Wire, WireObject};
@@ -28,7 +28,7 @@ pub enum ElicitParams {
     Url(ElicitUrlParams),
     /// Something this library does not know.
     #[cfg_attr(test, arbitrary(skip))]
-    Other(Members),
+    Other(JsonObject),
 }
 
 model! {
@@ -107,7 +107,7 @@ impl<'de> serde::Deserialize<'de> for ElicitParams {
         match json.member("mode") {
             None | Some("\"form\"") => json.decode().map(Self::Form),
             Some("\"url\"") => json.decode().map(Self::Url),
-            Some(_) => json.decode().map(|members: Members| Self::Other(members)),
+            Some(_) => json.decode().map(|members: JsonObject| Self::Other(members)),
         }
         .map_err(D::Error::custom)
     }
@@ -121,7 +121,7 @@ model! {
     } optional {
         /// The filled form: strings, numbers, booleans, arrays of strings.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::answers))]
-        content: Members = "content",
+        content: JsonObject = "content",
     }
 }
 
@@ -139,7 +139,7 @@ open_enum! {
 
 impl ElicitResult {
     /// The form, filled.
-    pub fn accept(content: Members) -> Self {
+    pub fn accept(content: JsonObject) -> Self {
         Self::new(ElicitAction::Accept).content(content)
     }
 

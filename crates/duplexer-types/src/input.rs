@@ -1,7 +1,7 @@
 //! A server of the envelope era asks for input: it answers with what it needs, and the client asks again.
 
 use crate::elicitation::{ElicitParams, ElicitResult};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::model;
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
@@ -14,7 +14,7 @@ model! {
     /// It says what it needs, or what it wants to get back, or both; never neither.
     pub result InputRequiredResult {} optional {
         /// What is needed, each under a name of the server's choice.
-        input_requests: Members<InputRequest> = "inputRequests",
+        input_requests: JsonObject<InputRequest> = "inputRequests",
         /// What the server wants to get back, as it came.
         request_state: String = "requestState",
     } unless cannot_be_said impl {
@@ -35,7 +35,7 @@ fn cannot_be_said(result: &InputRequiredResult, shape: Shape) -> Option<&'static
 impl InputRequiredResult {
     /// Asks for input.
     pub fn asking(requests: impl IntoIterator<Item = (impl Into<String>, InputRequest)>) -> Self {
-        Self::new().input_requests(requests.into_iter().collect::<Members<InputRequest>>())
+        Self::new().input_requests(requests.into_iter().collect::<JsonObject<InputRequest>>())
     }
 
     /// Asks to come back with this state.

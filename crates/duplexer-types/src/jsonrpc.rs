@@ -113,7 +113,7 @@ pub fn read(text: &str) -> Result<RawFrame<'_>, Malformed> {
     let mut scanner = Scanner::new(text);
     match scanner.peek() {
         Some(b'{') => {
-            let members = Members::scan(&mut scanner).map_err(|NotJson| Malformed::NotJson)?;
+            let members = FrameMembers::scan(&mut scanner).map_err(|NotJson| Malformed::NotJson)?;
             members.frame(scanner.too_deep())
         }
         start => {
@@ -202,7 +202,7 @@ fn meta_value<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<&'a str, No
 
 /// What has been seen of a frame.
 #[derive(Default)]
-struct Members<'a> {
+struct FrameMembers<'a> {
     version: Occurrence<&'a str>,
     id: Occurrence<&'a str>,
     method: Occurrence<&'a str>,
@@ -212,7 +212,7 @@ struct Members<'a> {
     landmarks: Landmarks<'a>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> FrameMembers<'a> {
     fn scan(scanner: &mut Scanner<'a>) -> Result<Self, NotJson> {
         let mut members = Self::default();
         let mut object = scanner.open_object()?;

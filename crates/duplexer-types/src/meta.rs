@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::scan::{self, NotJson, Scanner};
-use crate::json::{Json, Members, Occurrence};
+use crate::json::{Json, JsonObject, Occurrence};
 use crate::jsonrpc::RequestId;
 
 pub use cache::MetaCache;
@@ -176,7 +176,7 @@ pub fn is_envelope(meta: &str) -> bool {
 }
 
 /// The `_meta` that every request of the envelope era carries.
-pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> Members {
+pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> JsonObject {
     [
         (key::PROTOCOL_VERSION, Json::from(version)),
         (key::CLIENT_INFO, client_info.clone()),

@@ -101,7 +101,7 @@ macro_rules! model {
     (@define [$($doc:tt)*] $name:ident { $($required:tt)* } { $($optional:tt)* } result) => {
         model!(@define [$($doc)*] $name { $($required)* } { $($optional)* } {
             /// What the protocol does not describe.
-            meta: $crate::json::Members = "_meta",
+            meta: $crate::json::JsonObject = "_meta",
         });
     };
     (@define [$($doc:tt)*] $name:ident { $($required:tt)* } { $($optional:tt)* } cacheable) => {
@@ -113,7 +113,7 @@ macro_rules! model {
             #[serde(deserialize_with = "crate::wire::envelope::scope")]
             cache_scope: $crate::wire::CacheScope = "cacheScope",
             /// What the protocol does not describe.
-            meta: $crate::json::Members = "_meta",
+            meta: $crate::json::JsonObject = "_meta",
         });
     };
     (@define [$($doc:tt)*] $name:ident
@@ -196,7 +196,7 @@ macro_rules! model {
         }
 
         impl $crate::wire::ResultBody for $name {
-            fn meta(&self) -> Option<&$crate::json::Members> {
+            fn meta(&self) -> Option<&$crate::json::JsonObject> {
                 self.meta.as_ref()
             }
             $($body)*

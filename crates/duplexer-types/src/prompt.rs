@@ -4,7 +4,7 @@ use crate::annotations::Role;
 use crate::content::Content;
 use crate::icon::Icon;
 use crate::input::InputResponse;
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::model;
 
 model! {
@@ -22,7 +22,7 @@ model! {
         /// Pictures.
         icons: Vec<Icon> = "icons" since V2025_11_25,
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -59,9 +59,9 @@ model! {
         name: String = "name",
     } optional {
         /// With what.
-        arguments: Members<String> = "arguments",
+        arguments: JsonObject<String> = "arguments",
         /// Answers to what the server asked for.
-        input_responses: Members<InputResponse> = "inputResponses" since V2026_07_28,
+        input_responses: JsonObject<InputResponse> = "inputResponses" since V2026_07_28,
         /// What the server wants to get back, as it came.
         request_state: String = "requestState" since V2026_07_28,
     }

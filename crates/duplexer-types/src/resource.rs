@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use crate::annotations::Annotations;
 use crate::icon::Icon;
 use crate::input::InputResponse;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::model;
 use crate::wire::{Shape, Wire};
 
@@ -30,7 +30,7 @@ model! {
         /// Hints.
         annotations: Annotations = "annotations",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -53,7 +53,7 @@ model! {
         /// Hints.
         annotations: Annotations = "annotations",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -86,7 +86,7 @@ model! {
         uri: String = "uri",
     } optional {
         /// Answers to what the server asked for.
-        input_responses: Members<InputResponse> = "inputResponses" since V2026_07_28,
+        input_responses: JsonObject<InputResponse> = "inputResponses" since V2026_07_28,
         /// What the server wants to get back, as it came.
         request_state: String = "requestState" since V2026_07_28,
     }
@@ -161,7 +161,7 @@ model! {
         /// What kind of text.
         mime_type: String = "mimeType",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -176,7 +176,7 @@ model! {
         /// What kind of bytes.
         mime_type: String = "mimeType",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 

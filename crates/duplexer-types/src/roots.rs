@@ -1,6 +1,6 @@
 //! Where a server may work, as the client suggests it.
 
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::model;
 
 model! {
@@ -12,7 +12,7 @@ model! {
         /// For people.
         name: String = "name",
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 

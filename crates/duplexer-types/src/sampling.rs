@@ -4,7 +4,7 @@ use serde::de::Error as _;
 
 use crate::annotations::Role;
 use crate::content::{AudioContent, Content, ImageContent, TextContent};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{kinds, model, open_enum};
 use crate::tool::Tool;
 use crate::wire::handshake::{Messages, is_structured};
@@ -30,7 +30,7 @@ model! {
         /// Where the model stops.
         stop_sequences: Vec<String> = "stopSequences",
         /// For the provider of the model.
-        metadata: Members = "metadata",
+        metadata: JsonObject = "metadata",
         /// What the model can have done.
         tools: Vec<Tool> = "tools" since V2025_11_25,
         /// Whether it has something done.
@@ -47,7 +47,7 @@ model! {
         content: Blocks = "content",
     } optional {
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_11_25,
+        meta: JsonObject = "_meta" since V2025_11_25,
     }
 }
 
@@ -162,7 +162,7 @@ model! {
         input: Json = "input",
     } optional {
         /// What the protocol does not describe.
-        meta: Members = "_meta",
+        meta: JsonObject = "_meta",
     }
 }
 
@@ -180,7 +180,7 @@ model! {
         /// Whether the tool failed.
         is_error: bool = "isError",
         /// What the protocol does not describe.
-        meta: Members = "_meta",
+        meta: JsonObject = "_meta",
     }
 }
 

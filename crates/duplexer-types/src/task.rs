@@ -5,7 +5,7 @@ use serde::ser::SerializeMap;
 
 use crate::error::ErrorObject;
 use crate::input::{InputRequest, InputResponse};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::version::feature;
 use crate::wire::envelope::plain_result;
@@ -72,7 +72,7 @@ pub struct DetailedTask {
     /// The task.
     pub task: Task,
     /// What it waits for.
-    pub input_requests: Option<Members<InputRequest>>,
+    pub input_requests: Option<JsonObject<InputRequest>>,
     /// What came of it.
     pub result: Option<Json>,
     /// Why it failed.
@@ -87,7 +87,7 @@ impl DetailedTask {
 
     /// The task waits for input.
     #[must_use]
-    pub fn input_required(mut task: Task, requests: Members<InputRequest>) -> Self {
+    pub fn input_required(mut task: Task, requests: JsonObject<InputRequest>) -> Self {
         task.status = TaskStatus::InputRequired;
         Self { input_requests: Some(requests), ..Self::new(task) }
     }
@@ -130,12 +130,12 @@ impl serde::Serialize for DetailedTask {
 #[derive(serde::Deserialize)]
 struct Detail {
     #[serde(rename = "inputRequests")]
-    input_requests: Option<Members<InputRequest>>,
+    input_requests: Option<JsonObject<InputRequest>>,
     #[serde(default, deserialize_with = "crate::json::present")]
     result: Option<Json>,
     error: Option<ErrorObject>,
     #[serde(rename = "_meta")]
-    meta: Option<Members>,
+    meta: Option<JsonObject>,
 }
 
 impl Detail {
@@ -177,7 +177,7 @@ macro_rules! flat_result {
             /// The task.
             pub task: $task,
             /// What the protocol does not describe.
-            pub meta: Option<Members>,
+            pub meta: Option<JsonObject>,
         }
 
         impl $name {
@@ -188,7 +188,7 @@ macro_rules! flat_result {
 
             /// Sets `_meta`.
             #[must_use]
-            pub fn meta(mut self, meta: impl Into<Members>) -> Self {
+            pub fn meta(mut self, meta: impl Into<JsonObject>) -> Self {
                 self.meta = Some(meta.into());
                 self
             }
@@ -210,7 +210,7 @@ macro_rules! flat_result {
         }
 
         impl ResultBody for $name {
-            fn meta(&self) -> Option<&Members> {
+            fn meta(&self) -> Option<&JsonObject> {
                 self.meta.as_ref()
             }
 
@@ -259,7 +259,7 @@ model! {
         /// Which one.
         task_id: String = "taskId",
         /// Under the names of the task's requests.
-        input_responses: Members<InputResponse> = "inputResponses",
+        input_responses: JsonObject<InputResponse> = "inputResponses",
     }
 }
 

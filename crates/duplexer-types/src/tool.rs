@@ -3,7 +3,7 @@
 use crate::content::Content;
 use crate::icon::Icon;
 use crate::input::InputResponse;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::wire::handshake::{describes_objects, is_structured};
 
@@ -30,7 +30,7 @@ model! {
         /// Whether it runs as a task.
         execution: ToolExecution = "execution" since V2025_11_25 until V2025_11_25,
         /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
@@ -92,7 +92,7 @@ model! {
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_object))]
         arguments: Json = "arguments",
         /// Answers to what the server asked for.
-        input_responses: Members<InputResponse> = "inputResponses" since V2026_07_28,
+        input_responses: JsonObject<InputResponse> = "inputResponses" since V2026_07_28,
         /// What the server wants to get back, as it came.
         request_state: String = "requestState" since V2026_07_28,
     }

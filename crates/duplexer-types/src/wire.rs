@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::ErrorObject;
 use crate::json::writer::Writer;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::version::{ProtocolVersion, Window};
 
 pub use custom::write_custom_result;
@@ -74,7 +74,7 @@ pub fn write_params<P: WireObject + ?Sized>(
     out: &mut Vec<u8>,
     params: &P,
     version: ProtocolVersion,
-    meta: Option<&Members>,
+    meta: Option<&JsonObject>,
 ) -> Result<(), serde_json::Error> {
     let mut map = Writer::new(out).serialize_map(None)?;
     params.members(Shape::of(version), &mut map)?;
@@ -85,7 +85,7 @@ pub fn write_params<P: WireObject + ?Sized>(
 /// What a request is answered with.
 pub trait ResultBody: WireObject + Send + Sync + 'static {
     /// The result's own `_meta`.
-    fn meta(&self) -> Option<&Members>;
+    fn meta(&self) -> Option<&JsonObject>;
 
     /// What the handler said about how long the result stays fresh.
     fn freshness(&self) -> Freshness {
@@ -188,7 +188,7 @@ impl<T: Wire + ?Sized> Wire for Box<T> {
     }
 }
 
-impl<T: Wire> Wire for Members<T> {
+impl<T: Wire> Wire for JsonObject<T> {
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter().map(|(name, value)| (name, Shaped(value, shape))))
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{
     DiscoverResult, EmptyParams, InitializeParams, InitializeResult, UnsupportedVersionData,
 };
@@ -112,7 +112,7 @@ impl Door<'_> {
 
     async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
         let stamp = Stamp::new(version, &self.identity)?;
-        let mut request = stamp.seal::<ServerDiscover>(&EmptyParams::new(), Members::new())?;
+        let mut request = stamp.seal::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
         request.options = request.options.timeout(PROBE).abandon(Abandon::Silent);
         let text = self.peer.request(request).await?;
         serde_json::from_str(&text).map_err(CallError::Unexpected)

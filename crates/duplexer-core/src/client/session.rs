@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use duplexer_types::capabilities::{ClientCapabilities, ServerCapabilities};
 use duplexer_types::headers;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::{self, key};
@@ -52,7 +52,7 @@ pub(super) struct Identity {
 pub(super) struct Stamp {
     version: ProtocolVersion,
     /// The `_meta` of the envelope era.
-    envelope: Option<Members>,
+    envelope: Option<JsonObject>,
     log_level: Option<Json>,
 }
 
@@ -80,7 +80,7 @@ impl Stamp {
     pub(super) fn seal<M: Request>(
         &self,
         params: &M::Params,
-        meta: Members,
+        meta: JsonObject,
     ) -> Result<OutboundRequest, CallError> {
         let meta = self.meta(meta);
         let shape = Shape::of(self.version);
@@ -99,7 +99,7 @@ impl Stamp {
     }
 
     /// The caller's `_meta` with ours, which wins; only the log level is the caller's to choose.
-    fn meta(&self, mut own: Members) -> Members {
+    fn meta(&self, mut own: JsonObject) -> JsonObject {
         let Some(envelope) = &self.envelope else { return own };
         for (name, value) in envelope.iter() {
             own.insert(name, value.clone());
@@ -145,7 +145,7 @@ pub(super) fn merged(ours: Vec<(String, String)>, callers: Vec<(String, String)>
 /// Params in the shape of a revision, with their `_meta`.
 struct Sealed<'a, P> {
     params: &'a P,
-    meta: &'a Members,
+    meta: &'a JsonObject,
     shape: Shape,
 }
 

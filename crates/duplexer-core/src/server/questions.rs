@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use duplexer_types::elicitation::ElicitParams;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods::{self, Method};
 use duplexer_types::version::{Era, feature};
@@ -37,7 +37,7 @@ pub(crate) struct Questions(OnceLock<Mutex<Ledger>>);
 struct Ledger {
     note: Note,
     /// What came with this round.
-    responses: Members<InputResponse>,
+    responses: JsonObject<InputResponse>,
     open: Vec<(String, InputRequest, String)>,
 }
 
@@ -46,9 +46,9 @@ struct Ledger {
 struct Note {
     v: u32,
     /// Answers of all rounds so far.
-    outcomes: Members<Answered>,
+    outcomes: JsonObject<Answered>,
     /// Digests of the questions of the last round.
-    asked: Members<String>,
+    asked: JsonObject<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,7 +64,7 @@ const SHAPE: u32 = 3;
 #[derive(Default, Deserialize)]
 struct Round {
     #[serde(default, rename = "inputResponses")]
-    responses: Option<Members<InputResponse>>,
+    responses: Option<JsonObject<InputResponse>>,
     #[serde(default, rename = "requestState")]
     state: Option<String>,
 }
@@ -100,7 +100,7 @@ impl<S> Context<S> {
 
     /// Answers that came with this request, for handlers that make an [`InputRequiredResult`] by hand. In the handshake
     /// era there are none.
-    pub fn input_responses(&self) -> Result<Members<InputResponse>, McpError> {
+    pub fn input_responses(&self) -> Result<JsonObject<InputResponse>, McpError> {
         Ok(self.round()?.responses.unwrap_or_default())
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::choice::{EnumSchema, MultiSelectSchema};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::wire::{Shape, Wire};
 
@@ -11,7 +11,7 @@ model! {
     /// A form.
     pub struct FormSchema says "type" = "object" {
         /// The fields, in order.
-        properties: Members<PrimitiveSchema> = "properties",
+        properties: JsonObject<PrimitiveSchema> = "properties",
     } optional {
         /// Fields that must be filled.
         required: Vec<String> = "required",

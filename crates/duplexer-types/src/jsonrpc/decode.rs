@@ -51,7 +51,7 @@ impl<'de> Deserializer<'de> for Params<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let mut scanner = Scanner::new(self.text);
         let object = scanner.open_object().map_err(broken)?;
-        visitor.visit_map(Members { scanner, object, known: self.known })
+        visitor.visit_map(ParamsAccess { scanner, object, known: self.known })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -82,13 +82,13 @@ impl<'de> Deserializer<'de> for Params<'de> {
     }
 }
 
-struct Members<'de> {
+struct ParamsAccess<'de> {
     scanner: Scanner<'de>,
     object: Object,
     known: [Option<&'de str>; 2],
 }
 
-impl<'de> MapAccess<'de> for Members<'de> {
+impl<'de> MapAccess<'de> for ParamsAccess<'de> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
@@ -177,7 +177,7 @@ mod tests {
 
     use super::super::{RawFrame, find_meta, read};
     use super::*;
-    use crate::json::{Json, Members as Free};
+    use crate::json::{Json, JsonObject as Free};
 
     #[derive(Debug, PartialEq, Deserialize)]
     struct Everything<'a> {

@@ -4,7 +4,7 @@ use serde::Serialize as _;
 
 use super::{CacheScope, Stamp, result_type};
 use crate::json::writer::Writer;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion};
 
@@ -21,7 +21,7 @@ pub fn write_custom_result(
         out.extend_from_slice(result.as_str().as_bytes());
         return Ok(());
     }
-    let mut members: Members = result.decode()?;
+    let mut members: JsonObject = result.decode()?;
     if members.get("resultType").is_none() {
         members.insert("resultType", Json::from(result_type::COMPLETE));
     }
@@ -32,7 +32,7 @@ pub fn write_custom_result(
         set_default(&mut members, "cacheScope", Json::of(&hint.scope.unwrap_or(CacheScope::Private))?);
     }
     if let Some(info) = stamp.server_info {
-        let own = members.get("_meta").map_or_else(|| Ok(Members::new()), Json::decode::<Members>);
+        let own = members.get("_meta").map_or_else(|| Ok(JsonObject::new()), Json::decode::<JsonObject>);
         if let Ok(mut own) = own {
             if own.get(key::SERVER_INFO).is_none_or(Json::is_null) {
                 own.remove(key::SERVER_INFO);
@@ -50,7 +50,7 @@ fn is_complete(kind: String) -> bool {
     kind == result_type::COMPLETE
 }
 
-fn set_default(members: &mut Members, name: &str, value: Json) {
+fn set_default(members: &mut JsonObject, name: &str, value: Json) {
     if members.get(name).is_none() {
         members.insert(name, value);
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{CacheScope, Freshness, ResultBody, Shape, result_type};
 use crate::json::writer::Writer;
-use crate::json::{Json, Members, Occurrence, find_members};
+use crate::json::{Json, JsonObject, Occurrence, find_members};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion, feature};
 
@@ -63,14 +63,14 @@ fn freshness<M: SerializeMap>(map: &mut M, set: Freshness, hint: Freshness) -> R
     map.serialize_entry("cacheScope", &set.scope.or(hint.scope).unwrap_or(CacheScope::Private))
 }
 
-pub(crate) fn plain_meta<M: SerializeMap>(map: &mut M, meta: Option<&Members>) -> Result<(), M::Error> {
+pub(crate) fn plain_meta<M: SerializeMap>(map: &mut M, meta: Option<&JsonObject>) -> Result<(), M::Error> {
     meta.map_or(Ok(()), |meta| map.serialize_entry("_meta", meta))
 }
 
 /// A result inside another message is a plain object: its members, its own freshness, its own `_meta`.
 pub(crate) fn plain_result<R: ResultBody, S: serde::Serializer>(
     result: &R,
-    meta: Option<&Members>,
+    meta: Option<&JsonObject>,
     shape: Shape,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -111,7 +111,7 @@ pub(crate) fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 
 /// The handler's `_meta` with the server's identity at its end, unless the handler named one itself.
 struct StampedMeta<'a> {
-    own: Option<&'a Members>,
+    own: Option<&'a JsonObject>,
     server_info: &'a Json,
 }
 
@@ -119,7 +119,7 @@ impl serde::Serialize for StampedMeta<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let mut named = false;
-        for (name, value) in self.own.into_iter().flat_map(Members::iter) {
+        for (name, value) in self.own.into_iter().flat_map(JsonObject::iter) {
             if name == key::SERVER_INFO {
                 if value.is_null() {
                     continue;

@@ -20,7 +20,7 @@ use crate::server::{Context, Next, Reply, Running, Server};
 fn form() -> InputRequest {
     ElicitParams::form(
         "ok?",
-        FormSchema::new(Members::new().with("ok", PrimitiveSchema::Boolean(BooleanSchema::new()))),
+        FormSchema::new(JsonObject::new().with("ok", PrimitiveSchema::Boolean(BooleanSchema::new()))),
     )
     .into()
 }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use duplexer_types::error::ErrorCode;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::meta::key;
@@ -91,13 +91,13 @@ async fn conclude(cx: &Context<States>, teller: &Teller<'_>, id: RequestId) {
 /// Says things under the id of the listening request.
 struct Teller<'a> {
     cx: &'a Context<States>,
-    meta: Members,
+    meta: JsonObject,
 }
 
 impl<'a> Teller<'a> {
     fn new(cx: &'a Context<States>, id: &RequestId) -> Result<Self, McpError> {
         let id = Json::of(id).map_err(McpError::internal)?;
-        Ok(Self { cx, meta: Members::new().with(key::SUBSCRIPTION_ID, id) })
+        Ok(Self { cx, meta: JsonObject::new().with(key::SUBSCRIPTION_ID, id) })
     }
 
     fn tell<N: Notification>(&self, params: &N::Params) -> Sending {
@@ -123,7 +123,7 @@ impl<'a> Teller<'a> {
 struct Tagged<'a, P> {
     params: &'a P,
     version: ProtocolVersion,
-    meta: &'a Members,
+    meta: &'a JsonObject,
 }
 
 impl<P: WireObject> Body for Tagged<'_, P> {

@@ -15,7 +15,7 @@ use super::schema::{faults, validator};
 use crate::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::elicitation::ElicitParams;
 use crate::input::InputRequiredResult;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::jsonrpc::RequestId;
 use crate::lifecycle::Implementation;
 use crate::meta::key;
@@ -82,9 +82,11 @@ fn full(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("everything can be written in full")
 }
 
-fn params_meta(version: V) -> Option<Members> {
+fn params_meta(version: V) -> Option<JsonObject> {
     let envelope = || {
-        Members::new().with(key::PROTOCOL_VERSION, version.as_str()).with(key::CLIENT_CAPABILITIES, json!({}))
+        JsonObject::new()
+            .with(key::PROTOCOL_VERSION, version.as_str())
+            .with(key::CLIENT_CAPABILITIES, json!({}))
     };
     (version.era() == Era::Envelope).then(envelope)
 }
@@ -167,7 +169,8 @@ fn result<R: Model + ResultBody>(
                 full["resultType"] = result.result_type().into();
             }
             // What the hint fills in is read back as if it had been set: so it is no loss.
-            let mut members: Members = Json::of(&result).and_then(|json| json.decode()).expect("an object");
+            let mut members: JsonObject =
+                Json::of(&result).and_then(|json| json.decode()).expect("an object");
             if hint.is_some() && version.era() == Era::Envelope {
                 let Freshness { ttl_ms, scope } = result.freshness();
                 let scope = Json::of(&scope.unwrap_or(CacheScope::Private)).expect("JSON");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::ErrorObject;
 use crate::input::InputRequiredResult;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::lifecycle::EmptyResult;
 use crate::meta::key::SERVER_INFO;
 use crate::task::{CreateTaskResult, Task, TaskStatus};
@@ -89,7 +89,7 @@ fn the_handshake_era_adds_nothing() {
     let info = info();
     let hint = Some(Freshness { ttl_ms: Some(1), scope: Some(CacheScope::Public) });
     let result = ListToolsResult::new([]).ttl_ms(5_u64).cache_scope(CacheScope::Public);
-    let with_meta = result.clone().meta(Members::new().with("k", "v"));
+    let with_meta = result.clone().meta(JsonObject::new().with("k", "v"));
     for version in V::HANDSHAKE {
         let stamp = Stamp { server_info: Some(&info), hint };
         assert_eq!(written(*version, &result, stamp), json!({"tools": []}), "{version}");

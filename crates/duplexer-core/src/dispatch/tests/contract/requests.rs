@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -196,7 +196,7 @@ async fn meta_is_written_only_if_there_is_some_and_joins_what_is_there(kind: Kin
     let link = kind.link(Desk::new(), mirror()).await;
     let bare = link.left.call("mirror", json!({"a": 1})).await.unwrap();
     assert_eq!((&bare["params"], &bare["meta"]), (&json!({"a": 1}), &Value::Null));
-    let meta = Members::new().with("k", Json::from(json!([1]))).with("own", Json::from(json!("ours")));
+    let meta = JsonObject::new().with("k", Json::from(json!([1]))).with("own", Json::from(json!("ours")));
     let request = OutboundRequest::new("mirror")
         .params(json!({"a": 1, "_meta": {"own": "theirs", "kept": true}}))
         .meta(meta);
