@@ -7,7 +7,7 @@ use duplexer_types::jsonrpc::{self, Body, Frame};
 use duplexer_types::meta::RequestMeta;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{self, Stamp};
+use duplexer_types::wire::{self, ResultMeta};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -41,6 +41,11 @@ struct Reply {
 
 impl Body for Reply {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        wire::write_result(out, &self.result, self.version, Stamp { server_info: Some(&SERVER), hint: None })
+        wire::write_result(
+            out,
+            &self.result,
+            self.version,
+            ResultMeta { server_info: Some(&SERVER), hint: None },
+        )
     }
 }

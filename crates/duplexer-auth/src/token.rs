@@ -70,7 +70,7 @@ fn audience(claims: &Map<String, Value>) -> Vec<String> {
 fn members(claims: &Map<String, Value>) -> JsonObject {
     let mut members = JsonObject::new();
     for (name, value) in claims {
-        if let Ok(json) = Json::of(value) {
+        if let Ok(json) = Json::encode(value) {
             members.insert(name.clone(), json);
         }
     }

@@ -104,7 +104,7 @@ impl<S> Tool<S> {
 
 /// Says it in `_meta`, where nobody else may have said something.
 pub(crate) fn tell(meta: &mut Option<JsonObject>, ui: &impl Serialize) -> Result<(), String> {
-    let said = Json::of(ui).map_err(|error| error.to_string())?;
+    let said = Json::encode(ui).map_err(|error| error.to_string())?;
     let meta = meta.get_or_insert_with(JsonObject::new);
     match meta.insert(MEMBER, said) {
         None => Ok(()),

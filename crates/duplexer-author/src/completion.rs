@@ -54,13 +54,13 @@ impl CompletionOutput for Completion {
 
 impl CompletionOutput for Vec<String> {
     fn into_completion(self) -> Result<Completion, McpError> {
-        Ok(Completion::of(self))
+        Ok(Completion::truncated(self))
     }
 }
 
 impl CompletionOutput for Vec<&'static str> {
     fn into_completion(self) -> Result<Completion, McpError> {
-        Ok(Completion::of(self.into_iter().map(Into::into).collect()))
+        Ok(Completion::truncated(self.into_iter().map(Into::into).collect()))
     }
 }
 

@@ -94,13 +94,13 @@ model! {
 
 impl Completion {
     /// How many suggestions one answer holds at most.
-    pub const LIMIT: usize = 100;
+    pub const MAX_VALUES: usize = 100;
 
     /// The first hundred of `values`, and how many there are where those are not all.
-    pub fn of(mut values: Vec<String>) -> Self {
+    pub fn truncated(mut values: Vec<String>) -> Self {
         let total = values.len();
-        values.truncate(Self::LIMIT);
+        values.truncate(Self::MAX_VALUES);
         let completion = Self::new(values);
-        if total > Self::LIMIT { completion.total(total as u64).has_more(true) } else { completion }
+        if total > Self::MAX_VALUES { completion.total(total as u64).has_more(true) } else { completion }
     }
 }

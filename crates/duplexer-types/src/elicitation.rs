@@ -184,12 +184,12 @@ impl UrlElicitationRequired {
             _ => "URL elicitations required",
         };
         let mut error = ErrorObject::new(ErrorCode::URL_ELICITATION_REQUIRED, message);
-        error.data = Json::of(self).ok();
+        error.data = Json::encode(self).ok();
         error
     }
 
     /// Reads it back from a received error.
-    pub fn of(error: &ErrorObject) -> Option<Self> {
+    pub fn from_error(error: &ErrorObject) -> Option<Self> {
         if error.code == ErrorCode::URL_ELICITATION_REQUIRED { error.data() } else { None }
     }
 }

@@ -33,7 +33,7 @@ impl Json {
     }
 
     /// Renders any value as JSON.
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self::from)
     }
 
@@ -100,7 +100,7 @@ impl From<serde_json::Value> for Json {
 
 impl From<JsonObject> for Json {
     fn from(members: JsonObject) -> Self {
-        Self::of(&members).unwrap_or_else(|_| Self::object())
+        Self::encode(&members).unwrap_or_else(|_| Self::object())
     }
 }
 

@@ -97,7 +97,7 @@ impl MissingCapabilityData {
     /// The error with this data.
     pub fn error(&self, message: impl Into<std::borrow::Cow<'static, str>>) -> ErrorObject {
         let mut error = ErrorObject::new(ErrorCode::MISSING_CLIENT_CAPABILITY, message);
-        error.data = Json::of(self).ok();
+        error.data = Json::encode(self).ok();
         error
     }
 }

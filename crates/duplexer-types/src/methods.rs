@@ -25,7 +25,7 @@ use crate::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use crate::version::{ProtocolVersion, Window};
 use crate::wire::{ResultBody, WireObject};
 
-use Mark::{AsksForInput, Cacheable, Extension, Mirrors, Paginated, Standing, Unserved};
+use Mark::{AsksForInput, Cacheable, Extension, LongLived, Mirrors, Paginated, Unserved};
 
 const ALWAYS: Window = Window::ALWAYS;
 const HANDSHAKE: Window = Window::HANDSHAKE;
@@ -40,38 +40,38 @@ methods! {
         Initialize             "initialize"                 [HANDSHAKE]      []             InitializeParams          => InitializeResult              Opening     [];
         ServerDiscover         "server/discover"            [ENVELOPE]       []             EmptyParams               => DiscoverResult                Opening     [Cacheable];
         Ping                   "ping"                       [HANDSHAKE]      [HANDSHAKE]    EmptyParams               => EmptyResult                   Always      [];
-        ToolsList              "tools/list"                 [ALWAYS]         []             PaginatedParams           => ListToolsResult               Initialised [Cacheable, Paginated];
-        ToolsCall              "tools/call"                 [ALWAYS]         []             CallToolParams            => CallToolResult                Initialised [AsksForInput, Mirrors("name")];
-        ResourcesList          "resources/list"             [ALWAYS]         []             PaginatedParams           => ListResourcesResult           Initialised [Cacheable, Paginated];
-        ResourcesTemplatesList "resources/templates/list"   [ALWAYS]         []             PaginatedParams           => ListResourceTemplatesResult   Initialised [Cacheable, Paginated];
-        ResourcesRead          "resources/read"             [ALWAYS]         []             ReadResourceParams        => ReadResourceResult            Initialised [Cacheable, AsksForInput, Mirrors("uri")];
-        ResourcesSubscribe     "resources/subscribe"        [HANDSHAKE]      []             SubscribeParams           => EmptyResult                   Initialised [];
-        ResourcesUnsubscribe   "resources/unsubscribe"      [HANDSHAKE]      []             UnsubscribeParams         => EmptyResult                   Initialised [];
-        PromptsList            "prompts/list"               [ALWAYS]         []             PaginatedParams           => ListPromptsResult             Initialised [Cacheable, Paginated];
-        PromptsGet             "prompts/get"                [ALWAYS]         []             GetPromptParams           => GetPromptResult               Initialised [AsksForInput, Mirrors("name")];
-        CompletionComplete     "completion/complete"        [ALWAYS]         []             CompleteParams            => CompleteResult                Initialised [];
-        LoggingSetLevel        "logging/setLevel"           [HANDSHAKE]      []             SetLevelParams            => EmptyResult                   Initialised [];
-        SubscriptionsListen    "subscriptions/listen"       [ENVELOPE]       []             SubscriptionsListenParams => SubscriptionsListenResult     Initialised [Standing];
-        SamplingCreateMessage  "sampling/createMessage"     []               [HANDSHAKE]    CreateMessageParams       => CreateMessageResult           Initialised [];
-        RootsList              "roots/list"                 []               [HANDSHAKE]    EmptyParams               => ListRootsResult               Initialised [];
-        ElicitationCreate      "elicitation/create"         []               [ELICITATION]  ElicitParams              => ElicitResult                  Initialised [];
-        TasksGet               "tasks/get"                  [SINCE_2025_11]  [V2025_11]     GetTaskParams             => GetTaskResult                 Initialised [Extension, Mirrors("taskId")];
-        TasksCancel            "tasks/cancel"               [SINCE_2025_11]  [V2025_11]     CancelTaskParams          => EmptyResult                   Initialised [Extension, Mirrors("taskId")];
-        TasksUpdate            "tasks/update"               [ENVELOPE]       []             UpdateTaskParams          => EmptyResult                   Initialised [Extension, Mirrors("taskId")];
+        ToolsList              "tools/list"                 [ALWAYS]         []             PaginatedParams           => ListToolsResult               Initialized [Cacheable, Paginated];
+        ToolsCall              "tools/call"                 [ALWAYS]         []             CallToolParams            => CallToolResult                Initialized [AsksForInput, Mirrors("name")];
+        ResourcesList          "resources/list"             [ALWAYS]         []             PaginatedParams           => ListResourcesResult           Initialized [Cacheable, Paginated];
+        ResourcesTemplatesList "resources/templates/list"   [ALWAYS]         []             PaginatedParams           => ListResourceTemplatesResult   Initialized [Cacheable, Paginated];
+        ResourcesRead          "resources/read"             [ALWAYS]         []             ReadResourceParams        => ReadResourceResult            Initialized [Cacheable, AsksForInput, Mirrors("uri")];
+        ResourcesSubscribe     "resources/subscribe"        [HANDSHAKE]      []             SubscribeParams           => EmptyResult                   Initialized [];
+        ResourcesUnsubscribe   "resources/unsubscribe"      [HANDSHAKE]      []             UnsubscribeParams         => EmptyResult                   Initialized [];
+        PromptsList            "prompts/list"               [ALWAYS]         []             PaginatedParams           => ListPromptsResult             Initialized [Cacheable, Paginated];
+        PromptsGet             "prompts/get"                [ALWAYS]         []             GetPromptParams           => GetPromptResult               Initialized [AsksForInput, Mirrors("name")];
+        CompletionComplete     "completion/complete"        [ALWAYS]         []             CompleteParams            => CompleteResult                Initialized [];
+        LoggingSetLevel        "logging/setLevel"           [HANDSHAKE]      []             SetLevelParams            => EmptyResult                   Initialized [];
+        SubscriptionsListen    "subscriptions/listen"       [ENVELOPE]       []             SubscriptionsListenParams => SubscriptionsListenResult     Initialized [LongLived];
+        SamplingCreateMessage  "sampling/createMessage"     []               [HANDSHAKE]    CreateMessageParams       => CreateMessageResult           Initialized [];
+        RootsList              "roots/list"                 []               [HANDSHAKE]    EmptyParams               => ListRootsResult               Initialized [];
+        ElicitationCreate      "elicitation/create"         []               [ELICITATION]  ElicitParams              => ElicitResult                  Initialized [];
+        TasksGet               "tasks/get"                  [SINCE_2025_11]  [V2025_11]     GetTaskParams             => GetTaskResult                 Initialized [Extension, Mirrors("taskId")];
+        TasksCancel            "tasks/cancel"               [SINCE_2025_11]  [V2025_11]     CancelTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
+        TasksUpdate            "tasks/update"               [ENVELOPE]       []             UpdateTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
     }
     notifications {
         Initialized               "notifications/initialized"                [HANDSHAKE] []            EmptyParams                     Opening     [];
         Cancelled                 "notifications/cancelled"                  [ALWAYS]    [ALWAYS]      CancelledParams                 Always      [];
         Progress                  "notifications/progress"                   [HANDSHAKE] [ALWAYS]      ProgressParams                  Always      [];
         Message                   "notifications/message"                    []          [ALWAYS]      LoggingMessageParams            Always      [];
-        ToolsListChanged          "notifications/tools/list_changed"         []          [ALWAYS]      EmptyParams                     Initialised [];
-        ResourcesListChanged      "notifications/resources/list_changed"     []          [ALWAYS]      EmptyParams                     Initialised [];
-        ResourcesUpdated          "notifications/resources/updated"          []          [ALWAYS]      ResourceUpdatedParams           Initialised [];
-        PromptsListChanged        "notifications/prompts/list_changed"       []          [ALWAYS]      EmptyParams                     Initialised [];
-        RootsListChanged          "notifications/roots/list_changed"         [HANDSHAKE] []            EmptyParams                     Initialised [];
-        ElicitationComplete       "notifications/elicitation/complete"       []          [V2025_11]    ElicitationCompleteParams       Initialised [];
-        SubscriptionsAcknowledged "notifications/subscriptions/acknowledged" []          [ENVELOPE]    SubscriptionsAcknowledgedParams Initialised [];
-        Tasks                     "notifications/tasks"                      []          [ENVELOPE]    DetailedTask                    Initialised [Extension];
+        ToolsListChanged          "notifications/tools/list_changed"         []          [ALWAYS]      EmptyParams                     Initialized [];
+        ResourcesListChanged      "notifications/resources/list_changed"     []          [ALWAYS]      EmptyParams                     Initialized [];
+        ResourcesUpdated          "notifications/resources/updated"          []          [ALWAYS]      ResourceUpdatedParams           Initialized [];
+        PromptsListChanged        "notifications/prompts/list_changed"       []          [ALWAYS]      EmptyParams                     Initialized [];
+        RootsListChanged          "notifications/roots/list_changed"         [HANDSHAKE] []            EmptyParams                     Initialized [];
+        ElicitationComplete       "notifications/elicitation/complete"       []          [V2025_11]    ElicitationCompleteParams       Initialized [];
+        SubscriptionsAcknowledged "notifications/subscriptions/acknowledged" []          [ENVELOPE]    SubscriptionsAcknowledgedParams Initialized [];
+        Tasks                     "notifications/tasks"                      []          [ENVELOPE]    DetailedTask                    Initialized [Extension];
     }
     // No types of their own: whoever sends them learns that there is no such method.
     unserved {
@@ -125,7 +125,7 @@ pub enum Phase {
     /// At any time.
     Always,
     /// Once the connection is open.
-    Initialised,
+    Initialized,
 }
 
 /// What is special about a method.
@@ -140,7 +140,7 @@ pub enum Mark {
     /// This member of its params is repeated in the HTTP header `Mcp-Name` (envelope era).
     Mirrors(&'static str),
     /// It is answered when the subscription it opens ends, which may be never.
-    Standing,
+    LongLived,
     /// It belongs to an extension, and exists where that is switched on.
     Extension,
     /// It is known and never served.
@@ -222,8 +222,8 @@ impl Method {
     }
 
     /// Whether it stands for as long as the peer likes.
-    pub fn is_standing(self) -> bool {
-        self.has(Standing)
+    pub fn is_long_lived(self) -> bool {
+        self.has(LongLived)
     }
 
     /// Whether it is part of the protocol proper: neither of an extension nor of what is never served.
@@ -295,7 +295,7 @@ macro_rules! methods {
         pub const METHODS: &[Row] = &[
             $(methods!(@row $request $rname Request [$($rclient)?] [$($rserver)?] $rparams $rphase [$($rmark),*]),)*
             $(methods!(@row $notification $nname Notification [$($nclient)?] [$($nserver)?] $nparams $nphase [$($nmark),*]),)*
-            $(methods!(@row $unserved $uname $ukind [$($uclient)?] [$($userver)?] $uparams Initialised [Unserved]),)*
+            $(methods!(@row $unserved $uname $ukind [$($uclient)?] [$($userver)?] $uparams Initialized [Unserved]),)*
         ];
 
         $(

@@ -85,7 +85,7 @@ macro_rules! model {
                         && shape.has(model!(@window [$($osince)?] [$($ountil)?]))
                         $(&& $okeep(value, shape))?
                     {
-                        map.serialize_entry($owire, &$crate::wire::Shaped(value, shape))?;
+                        map.serialize_entry($owire, &$crate::wire::ForRevision(value, shape))?;
                     }
                 )*)?
                 Ok(())
@@ -210,7 +210,7 @@ macro_rules! model {
         });
     };
 
-    (@shaped []) => { $crate::wire::Shaped };
+    (@shaped []) => { $crate::wire::ForRevision };
     (@shaped [$through:path]) => { $through };
 
     (@window [] []) => { $crate::version::Window::ALWAYS };

@@ -34,7 +34,7 @@ model! {
 
 impl CancelledParams {
     /// Cancels `request`.
-    pub fn of(request: RequestId) -> Self {
+    pub fn for_request(request: RequestId) -> Self {
         Self::new().request_id(request)
     }
 }

@@ -140,11 +140,11 @@ struct Detail {
 
 impl Detail {
     fn members_of<M: SerializeMap>(task: &DetailedTask, shape: Shape, map: &mut M) -> Result<(), M::Error> {
-        use crate::wire::Shaped;
+        use crate::wire::ForRevision;
         let DetailedTask { input_requests, result, error, .. } = task;
         input_requests
             .as_ref()
-            .map_or(Ok(()), |it| map.serialize_entry("inputRequests", &Shaped(it, shape)))?;
+            .map_or(Ok(()), |it| map.serialize_entry("inputRequests", &ForRevision(it, shape)))?;
         result.as_ref().map_or(Ok(()), |it| map.serialize_entry("result", it))?;
         error.as_ref().map_or(Ok(()), |it| map.serialize_entry("error", it))
     }

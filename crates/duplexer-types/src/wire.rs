@@ -19,7 +19,7 @@ use crate::json::{Json, JsonObject};
 use crate::version::{ProtocolVersion, Window};
 
 pub use custom::write_custom_result;
-pub use envelope::{Stamp, result_type_of, write_result};
+pub use envelope::{ResultMeta, result_type_of, write_result};
 pub use error::error_in;
 
 /// The revision a value is written for.
@@ -31,7 +31,7 @@ impl Shape {
     pub const FULL: Self = Self(None);
 
     /// What `version` knows.
-    pub const fn of(version: ProtocolVersion) -> Self {
+    pub const fn new(version: ProtocolVersion) -> Self {
         Self(Some(version))
     }
 
@@ -77,7 +77,7 @@ pub fn write_params<P: WireObject + ?Sized>(
     meta: Option<&JsonObject>,
 ) -> Result<(), serde_json::Error> {
     let mut map = Writer::new(out).serialize_map(None)?;
-    params.members(Shape::of(version), &mut map)?;
+    params.members(Shape::new(version), &mut map)?;
     envelope::plain_meta(&mut map, meta)?;
     map.end()
 }
@@ -135,9 +135,9 @@ pub enum CacheScope {
 
 /// A borrowed value together with the shape to write it in.
 #[derive(Clone, Copy, Debug)]
-pub struct Shaped<'a, T: ?Sized>(pub &'a T, pub Shape);
+pub struct ForRevision<'a, T: ?Sized>(pub &'a T, pub Shape);
 
-impl<T: Wire + ?Sized> Serialize for Shaped<'_, T> {
+impl<T: Wire + ?Sized> Serialize for ForRevision<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.write(self.1, serializer)
     }
@@ -178,7 +178,7 @@ impl Wire for f64 {
 
 impl<T: Wire> Wire for Vec<T> {
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|item| Shaped(item, shape)))
+        serializer.collect_seq(self.iter().map(|item| ForRevision(item, shape)))
     }
 }
 
@@ -190,7 +190,7 @@ impl<T: Wire + ?Sized> Wire for Box<T> {
 
 impl<T: Wire> Wire for JsonObject<T> {
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter().map(|(name, value)| (name, Shaped(value, shape))))
+        serializer.collect_map(self.iter().map(|(name, value)| (name, ForRevision(value, shape))))
     }
 }
 

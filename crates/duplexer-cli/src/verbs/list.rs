@@ -108,7 +108,7 @@ fn json(all: &[(Kind, Vec<Json>)]) -> Result<Json, Failure> {
     }
     let lists = all.iter().map(|(kind, pages)| Ok((kind.member(), entries(*kind, pages)?)));
     let lists: JsonObject<Vec<Json>> = lists.collect::<Result<_, Failure>>()?;
-    Json::of(&lists).map_err(unreadable)
+    Json::encode(&lists).map_err(unreadable)
 }
 
 fn entries(kind: Kind, pages: &[Json]) -> Result<Vec<Json>, Failure> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{Shape, Shaped};
+use duplexer_types::wire::{ForRevision, Shape};
 use tokio::time::sleep;
 
 use super::ClientError;
@@ -42,7 +42,7 @@ impl Retry {
         if let Some(state) = &self.state {
             members.insert("requestState", Json::from(state.as_str()));
         }
-        Json::of(&members).map(Some).map_err(CallError::Encode)
+        Json::encode(&members).map(Some).map_err(CallError::Encode)
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn answer(
     let questions =
         requests.into_iter().map(|(key, request)| (key, ask(callbacks.clone(), request, version)));
     let answers: JsonObject<InputResponse> = all(questions.collect()).await?;
-    let answers = Json::of(&Shaped(&answers, Shape::of(version))).map_err(CallError::Encode)?;
+    let answers = Json::encode(&ForRevision(&answers, Shape::new(version))).map_err(CallError::Encode)?;
     Ok(Retry { answers: Some(answers), state: asked.request_state })
 }
 

@@ -13,7 +13,7 @@ use duplexer_types::lifecycle::{
 use duplexer_types::meta::key;
 use duplexer_types::methods::{Initialize, Initialized, Notification, Request, ServerDiscover};
 use duplexer_types::version::{Era, ProtocolVersion};
-use duplexer_types::wire::{Shape, Shaped};
+use duplexer_types::wire::{ForRevision, Shape};
 
 use super::error::ConnectError;
 use super::inbound::Receiver;
@@ -134,7 +134,7 @@ impl Door<'_> {
     async fn initialize(&self) -> Result<Session, ConnectError> {
         let Identity { info, capabilities, .. } = &self.identity;
         let params = InitializeParams::new(OFFERED.as_str(), capabilities.clone(), info.clone());
-        let params = Json::of(&Shaped(&params, Shape::of(OFFERED))).map_err(CallError::Encode)?;
+        let params = Json::encode(&ForRevision(&params, Shape::new(OFFERED))).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(Initialize::METHOD.name()).params(params);
         request.options.timeout = self.timeout;
         request.options.abandon = Abandon::Silent;

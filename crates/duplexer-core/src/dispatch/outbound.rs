@@ -239,8 +239,8 @@ pub(crate) fn params_with_meta(
     for (name, value) in meta {
         own.insert(name, value);
     }
-    members.insert("_meta", Json::of(&own)?);
-    Json::of(&members).map(Some)
+    members.insert("_meta", Json::encode(&own)?);
+    Json::encode(&members).map(Some)
 }
 
 /// A channel that carries notifications but no requests.

@@ -19,7 +19,7 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods::{self, Method};
 use duplexer_types::version::{Era, feature};
-use duplexer_types::wire::{Shape, Shaped};
+use duplexer_types::wire::{ForRevision, Shape};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -142,7 +142,7 @@ impl<S> Context<S> {
 
     /// The answer to a question, if this round or an earlier one brought it; otherwise it is open from now on.
     fn recall(&self, key: &str, request: &InputRequest) -> Result<Option<InputResponse>, McpError> {
-        let digest = digest(request, Shape::of(self.protocol_version()))?;
+        let digest = digest(request, Shape::new(self.protocol_version()))?;
         let cell = &self.scope().questions.0;
         let ledger = if let Some(ledger) = cell.get() {
             ledger
@@ -180,7 +180,7 @@ impl Ledger {
             // An answer that cannot be read is no answer: the question is asked again.
             Some(InputResponse::Other(_)) | None => {}
             Some(response) => {
-                let data = Json::of(response).map_err(McpError::internal)?;
+                let data = Json::encode(response).map_err(McpError::internal)?;
                 let response = response.clone();
                 self.note.outcomes.insert(key, Answered { q: digest, data });
                 return Ok(Some(response));
@@ -270,7 +270,7 @@ fn seal(cx: &Context<States>, state: &str) -> Result<String, McpError> {
 
 /// Half of a SHA-256 over the question as it is written.
 fn digest(request: &InputRequest, shape: Shape) -> Result<String, McpError> {
-    let text = serde_json::to_vec(&Shaped(request, shape)).map_err(McpError::internal)?;
+    let text = serde_json::to_vec(&ForRevision(request, shape)).map_err(McpError::internal)?;
     let hash = Sha256::digest(&text);
     Ok(URL_SAFE_NO_PAD.encode(hash.get(..16).unwrap_or_default()))
 }

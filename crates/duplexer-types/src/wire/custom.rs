@@ -2,7 +2,7 @@
 
 use serde::Serialize as _;
 
-use super::{CacheScope, Stamp, result_type};
+use super::{CacheScope, ResultMeta, result_type};
 use crate::json::writer::Writer;
 use crate::json::{Json, JsonObject};
 use crate::meta::key;
@@ -15,7 +15,7 @@ pub fn write_custom_result(
     out: &mut Vec<u8>,
     result: &Json,
     version: ProtocolVersion,
-    stamp: Stamp<'_>,
+    stamp: ResultMeta<'_>,
 ) -> Result<(), serde_json::Error> {
     if version.era() == Era::Handshake {
         out.extend_from_slice(result.as_str().as_bytes());
@@ -28,8 +28,8 @@ pub fn write_custom_result(
     if let Some(hint) = stamp.hint
         && members.get("resultType").is_some_and(|kind| kind.decode().is_ok_and(is_complete))
     {
-        set_default(&mut members, "ttlMs", Json::of(&hint.ttl_ms.unwrap_or(0))?);
-        set_default(&mut members, "cacheScope", Json::of(&hint.scope.unwrap_or(CacheScope::Private))?);
+        set_default(&mut members, "ttlMs", Json::encode(&hint.ttl_ms.unwrap_or(0))?);
+        set_default(&mut members, "cacheScope", Json::encode(&hint.scope.unwrap_or(CacheScope::Private))?);
     }
     if let Some(info) = stamp.server_info {
         let own = members.get("_meta").map_or_else(|| Ok(JsonObject::new()), Json::decode::<JsonObject>);
@@ -39,7 +39,7 @@ pub fn write_custom_result(
                 own.insert(key::SERVER_INFO, info.clone());
             }
             members.remove("_meta");
-            members.insert("_meta", Json::of(&own)?);
+            members.insert("_meta", Json::encode(&own)?);
         }
     }
     members.serialize(Writer::new(out))
@@ -67,7 +67,7 @@ mod tests {
 
     fn hinted(result: &str, version: ProtocolVersion, hint: Option<Freshness>) -> String {
         let info = Json::parse(r#"{"name":"s","version":"1"}"#).unwrap();
-        let stamp = Stamp { server_info: Some(&info), hint };
+        let stamp = ResultMeta { server_info: Some(&info), hint };
         let mut out = Vec::new();
         write_custom_result(&mut out, &Json::parse(result).unwrap(), version, stamp).unwrap();
         String::from_utf8(out).unwrap()

@@ -14,7 +14,7 @@ use crate::version::{Era, ProtocolVersion, feature};
 
 /// What a server adds to each of its results in the envelope era.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stamp<'a> {
+pub struct ResultMeta<'a> {
     /// The server's identity, rendered once.
     pub server_info: Option<&'a Json>,
     /// For cacheable methods: what unset freshness is filled with.
@@ -28,10 +28,10 @@ pub fn write_result<R: ResultBody + ?Sized>(
     out: &mut Vec<u8>,
     result: &R,
     version: ProtocolVersion,
-    stamp: Stamp<'_>,
+    stamp: ResultMeta<'_>,
 ) -> Result<(), serde_json::Error> {
     let mut map = Writer::new(out).serialize_map(None)?;
-    result.members(Shape::of(version), &mut map)?;
+    result.members(Shape::new(version), &mut map)?;
     match version.era() {
         Era::Handshake => plain_meta(&mut map, result.meta())?,
         Era::Envelope => stamped(&mut map, result, stamp)?,
@@ -42,7 +42,7 @@ pub fn write_result<R: ResultBody + ?Sized>(
 fn stamped<M: SerializeMap, R: ResultBody + ?Sized>(
     map: &mut M,
     result: &R,
-    stamp: Stamp<'_>,
+    stamp: ResultMeta<'_>,
 ) -> Result<(), M::Error> {
     let kind = result.result_type();
     map.serialize_entry("resultType", kind)?;
@@ -52,7 +52,9 @@ fn stamped<M: SerializeMap, R: ResultBody + ?Sized>(
         freshness(map, result.freshness(), hint)?;
     }
     match stamp.server_info {
-        Some(info) => map.serialize_entry("_meta", &StampedMeta { own: result.meta(), server_info: info }),
+        Some(info) => {
+            map.serialize_entry("_meta", &MetaWithIdentity { own: result.meta(), server_info: info })
+        }
         None => plain_meta(map, result.meta()),
     }
 }
@@ -110,12 +112,12 @@ pub(crate) fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 }
 
 /// The handler's `_meta` with the server's identity at its end, unless the handler named one itself.
-struct StampedMeta<'a> {
+struct MetaWithIdentity<'a> {
     own: Option<&'a JsonObject>,
     server_info: &'a Json,
 }
 
-impl serde::Serialize for StampedMeta<'_> {
+impl serde::Serialize for MetaWithIdentity<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let mut named = false;

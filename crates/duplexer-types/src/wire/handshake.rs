@@ -6,7 +6,7 @@
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use super::{Shape, Shaped, Wire};
+use super::{ForRevision, Shape, Wire};
 use crate::annotations::{Annotations, Role};
 use crate::content::{Content, TextContent};
 use crate::elicitation::{EnumSchema, MultiSelectSchema, PrimitiveSchema};
@@ -70,7 +70,7 @@ impl Wire for Blocks {
         match &*self.0 {
             [block] => block.write(shape, serializer),
             blocks if shape.has(feature::SAMPLING_TOOLS) => {
-                serializer.collect_seq(blocks.iter().map(|block| Shaped(block, shape)))
+                serializer.collect_seq(blocks.iter().map(|block| ForRevision(block, shape)))
             }
             blocks => the_one_block(blocks).write(shape, serializer),
         }
@@ -93,7 +93,7 @@ impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(messages, shape) = *self;
         if shape.has(feature::SAMPLING_TOOLS) {
-            return serializer.collect_seq(messages.iter().map(|message| Shaped(message, shape)));
+            return serializer.collect_seq(messages.iter().map(|message| ForRevision(message, shape)));
         }
         let mut seq = serializer.serialize_seq(None)?;
         for SamplingMessage { role, content: Blocks(blocks), .. } in messages {
@@ -115,7 +115,7 @@ impl Serialize for OneBlock<'_> {
         let Self(role, block, shape) = *self;
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("role", role)?;
-        map.serialize_entry("content", &Shaped(block, shape))?;
+        map.serialize_entry("content", &ForRevision(block, shape))?;
         map.end()
     }
 }

@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Shape, Shaped, Wire};
+use super::{ForRevision, Shape, Wire};
 use crate::input::InputRequest;
 use crate::json::{Json, Occurrence, find_members};
 use crate::lifecycle::EmptyParams;
@@ -41,7 +41,7 @@ fn request<P: Wire, S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(2))?;
     map.serialize_entry("method", method.name())?;
-    map.serialize_entry("params", &Shaped(params, shape))?;
+    map.serialize_entry("params", &ForRevision(params, shape))?;
     map.end()
 }
 

@@ -84,7 +84,9 @@ async fn serve(
 /// Where requests share a stream its end cannot be seen, so it is told. The result follows, as the last word.
 async fn conclude(cx: &Context<States>, teller: &Teller<'_>, id: RequestId) {
     if cx.transport().request_stream == RequestStream::Shared {
-        teller.tell::<methods::Cancelled>(&CancelledParams::of(id).reason("the server ends it")).await;
+        teller
+            .tell::<methods::Cancelled>(&CancelledParams::for_request(id).reason("the server ends it"))
+            .await;
     }
 }
 
@@ -96,7 +98,7 @@ struct Teller<'a> {
 
 impl<'a> Teller<'a> {
     fn new(cx: &'a Context<States>, id: &RequestId) -> Result<Self, McpError> {
-        let id = Json::of(id).map_err(McpError::internal)?;
+        let id = Json::encode(id).map_err(McpError::internal)?;
         Ok(Self { cx, meta: JsonObject::new().with(key::SUBSCRIPTION_ID, id) })
     }
 

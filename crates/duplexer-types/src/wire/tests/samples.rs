@@ -25,10 +25,10 @@ use crate::sampling::{Blocks, CreateMessageParams, CreateMessageResult, Sampling
 use crate::task::{CreateTaskResult, DetailedTask, Task, TaskStatus};
 use crate::tool::{CallToolResult, ListToolsResult, Tool};
 use crate::version::ProtocolVersion as V;
-use crate::wire::{Shape, Shaped, Wire, result_type, result_type_of, write_params};
+use crate::wire::{ForRevision, Shape, Wire, result_type, result_type_of, write_params};
 
 fn at<T: Wire>(version: V, value: &T) -> Value {
-    serde_json::to_value(Shaped(value, Shape::of(version))).unwrap()
+    serde_json::to_value(ForRevision(value, Shape::new(version))).unwrap()
 }
 
 fn read<T: serde::de::DeserializeOwned>(text: &str) -> T {
@@ -343,9 +343,9 @@ fn url_elicitation_required_is_an_error_and_can_be_read_back() {
         let response = json!({"jsonrpc": "2.0", "id": 1, "error": error});
         let faults = super::schema::faults(V::V2025_11_25, "URLElicitationRequiredError", &response);
         assert!(faults.is_empty(), "{faults:?}");
-        assert_eq!(UrlElicitationRequired::of(&error), Some(required));
+        assert_eq!(UrlElicitationRequired::from_error(&error), Some(required));
     }
-    assert_eq!(UrlElicitationRequired::of(&ErrorObject::internal()), None);
+    assert_eq!(UrlElicitationRequired::from_error(&ErrorObject::internal()), None);
 }
 
 /// The data of the envelope era's own errors.
@@ -393,7 +393,7 @@ fn numbers_that_are_none_are_refused() {
 /// P-CMP-2: at most a hundred suggestions, and how many there are.
 #[test]
 fn completions_are_cut_at_a_hundred() {
-    let of = |count: usize| Completion::of(vec![String::new(); count]);
+    let of = |count: usize| Completion::truncated(vec![String::new(); count]);
     assert_eq!(of(100), Completion::new(vec![String::new(); 100]));
     assert_eq!(of(101), Completion::new(vec![String::new(); 100]).total(101_u64).has_more(true));
 }
