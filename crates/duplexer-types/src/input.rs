@@ -1,7 +1,7 @@
 //! A server of the envelope era asks for input: it answers with what it needs, and the client asks again.
 
 use crate::elicitation::{ElicitParams, ElicitResult};
-use crate::json::{Json, JsonObject};
+use crate::json::{Json, JsonObject, Occurrence, find_members};
 use crate::model::model;
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
@@ -111,15 +111,11 @@ impl serde::Serialize for InputResponse {
 impl<'de> serde::Deserialize<'de> for InputResponse {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::deserialize(deserializer)?;
-        let has = |name| json.member(name).is_some();
-        let known = if has("action") {
-            json.decode().ok().map(Self::Elicit)
-        } else if has("model") {
-            json.decode().ok().map(Self::CreateMessage)
-        } else if has("roots") {
-            json.decode().ok().map(Self::ListRoots)
-        } else {
-            None
+        let known = match find_members(json.as_str(), ["action", "model", "roots"]).unwrap_or_default() {
+            [Occurrence::One(_), ..] => json.decode().ok().map(Self::Elicit),
+            [_, Occurrence::One(_), _] => json.decode().ok().map(Self::CreateMessage),
+            [.., Occurrence::One(_)] => json.decode().ok().map(Self::ListRoots),
+            _ => None,
         };
         Ok(known.unwrap_or(Self::Other(json)))
     }

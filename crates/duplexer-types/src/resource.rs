@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use crate::annotations::Annotations;
 use crate::icon::Icon;
 use crate::input::InputResponse;
-use crate::json::{Json, JsonObject};
+use crate::json::{Json, JsonObject, Occurrence, find_members};
 use crate::model::model;
 use crate::wire::{Shape, Wire};
 
@@ -221,12 +221,11 @@ impl serde::Serialize for ResourceContents {
 impl<'de> serde::Deserialize<'de> for ResourceContents {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::object_of(deserializer)?;
-        if json.member("text").is_some() {
-            return json.decode().map(Self::Text).map_err(D::Error::custom);
-        }
-        if json.member("blob").is_some() {
-            return json.decode().map(Self::Blob).map_err(D::Error::custom);
-        }
-        Ok(Self::Other(json))
+        let known = match find_members(json.as_str(), ["text", "blob"]).map_err(D::Error::custom)? {
+            [Occurrence::One(_), _] => json.decode().map(Self::Text),
+            [_, Occurrence::One(_)] => json.decode().map(Self::Blob),
+            _ => return Ok(Self::Other(json)),
+        };
+        known.map_err(D::Error::custom)
     }
 }
