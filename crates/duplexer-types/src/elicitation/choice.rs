@@ -48,13 +48,13 @@ pub struct EnumSchema {
     /// What it is for.
     pub description: Option<String>,
     /// What is chosen before the user changes it.
-    pub default: Option<String>,
+    pub default_value: Option<String>,
 }
 
 impl EnumSchema {
     /// A field for one of `choices`.
     pub fn new(choices: impl Into<Vec<Choice>>) -> Self {
-        Self { choices: choices.into(), title: None, description: None, default: None }
+        Self { choices: choices.into(), title: None, description: None, default_value: None }
     }
 
     /// Sets `title`.
@@ -73,8 +73,8 @@ impl EnumSchema {
 
     /// Sets `default`.
     #[must_use]
-    pub fn default(mut self, default: impl Into<String>) -> Self {
-        self.default = Some(default.into());
+    pub fn default_value(mut self, default_value: impl Into<String>) -> Self {
+        self.default_value = Some(default_value.into());
         self
     }
 }
@@ -96,7 +96,7 @@ pub struct MultiSelectSchema {
     /// How many at most.
     pub max_items: Option<u64>,
     /// What is chosen before the user changes it.
-    pub default: Option<Vec<String>>,
+    pub default_value: Option<Vec<String>>,
 }
 
 impl MultiSelectSchema {
@@ -108,7 +108,7 @@ impl MultiSelectSchema {
             description: None,
             min_items: None,
             max_items: None,
-            default: None,
+            default_value: None,
         }
     }
 
@@ -142,8 +142,8 @@ impl MultiSelectSchema {
 
     /// Sets `default`.
     #[must_use]
-    pub fn default(mut self, default: impl Into<Vec<String>>) -> Self {
-        self.default = Some(default.into());
+    pub fn default_value(mut self, default_value: impl Into<Vec<String>>) -> Self {
+        self.default_value = Some(default_value.into());
         self
     }
 }
@@ -210,7 +210,7 @@ impl WireObject for EnumSchema {
             let names: Vec<&str> = self.choices.iter().map(Choice::shown).collect();
             map.serialize_entry("enumNames", &names)?;
         }
-        let default = self.default.as_ref().filter(|_| shape.has(feature::TITLED_ENUMS));
+        let default = self.default_value.as_ref().filter(|_| shape.has(feature::TITLED_ENUMS));
         entry(map, "default", default)
     }
 }
@@ -223,7 +223,7 @@ impl WireObject for MultiSelectSchema {
         entry(map, "minItems", self.min_items.as_ref())?;
         entry(map, "maxItems", self.max_items.as_ref())?;
         map.serialize_entry("items", &Items(&self.choices))?;
-        entry(map, "default", self.default.as_ref())
+        entry(map, "default", self.default_value.as_ref())
     }
 }
 
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for EnumSchema {
         let mut spelling = Spelling::deserialize(deserializer)?;
         let choices = spelling.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
         let Spelling { title, description, default, .. } = spelling;
-        Ok(Self { choices, title, description, default })
+        Ok(Self { choices, title, description, default_value: default })
     }
 }
 
@@ -283,6 +283,6 @@ impl<'de> Deserialize<'de> for MultiSelectSchema {
         let Field { mut items, title, description, min_items, max_items, default } =
             Field::deserialize(deserializer)?;
         let choices = items.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
-        Ok(Self { choices, title, description, min_items, max_items, default })
+        Ok(Self { choices, title, description, min_items, max_items, default_value: default })
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::choice::{EnumSchema, MultiSelectSchema};
-use crate::json::{Json, JsonObject};
+use crate::json::{Json, JsonObject, find_members};
 use crate::model::{model, open_enum};
 use crate::wire::{Shape, Wire};
 
@@ -54,7 +54,7 @@ model! {
         /// What the text must look like.
         format: StringFormat = "format",
         /// What is filled in before the user changes it.
-        default: String = "default" since V2025_11_25,
+        default_value: String = "default" since V2025_11_25,
     }
 }
 
@@ -90,7 +90,7 @@ model! {
         maximum: f64 = "maximum",
         /// What is filled in before the user changes it.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_number))]
-        default: f64 = "default" since V2025_11_25,
+        default_value: f64 = "default" since V2025_11_25,
     }
 }
 
@@ -112,7 +112,7 @@ model! {
         /// What it is for.
         description: String = "description",
         /// What is filled in before the user changes it.
-        default: bool = "default",
+        default_value: bool = "default",
     }
 }
 
@@ -126,9 +126,11 @@ impl Serialize for PrimitiveSchema {
 impl<'de> Deserialize<'de> for PrimitiveSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::object_of(deserializer)?;
-        let has_choices = || json.member("enum").or_else(|| json.member("oneOf")).is_some();
-        let known = match json.member("type") {
-            Some("\"string\"") if has_choices() => json.decode().ok().map(Self::Enum),
+        let [kind, values, titled] =
+            find_members(json.as_str(), ["type", "enum", "oneOf"]).unwrap_or_default();
+        let has_choices = values.one().or(titled.one()).is_some();
+        let known = match kind.one() {
+            Some("\"string\"") if has_choices => json.decode().ok().map(Self::Enum),
             Some("\"string\"") => json.decode().ok().map(Self::String),
             Some("\"number\"" | "\"integer\"") => json.decode().ok().map(Self::Number),
             Some("\"boolean\"") => json.decode().ok().map(Self::Boolean),

@@ -226,7 +226,7 @@ fn sampling_blocks_stand_alone_or_in_an_array() {
 #[test]
 fn choices_are_spelled_as_the_revision_does() {
     let titled = || [Choice::titled("r", "Red"), Choice::titled("g", "Green")];
-    let one = PrimitiveSchema::Enum(EnumSchema::new(titled()).default("r"));
+    let one = PrimitiveSchema::Enum(EnumSchema::new(titled()).default_value("r"));
     let one_of = json!([{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]);
     assert_eq!(at(V::V2025_11_25, &one), json!({"type": "string", "oneOf": one_of, "default": "r"}));
     let old = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]});
