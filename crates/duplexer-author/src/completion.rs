@@ -44,8 +44,8 @@ pub trait CompletionOutput: Sized + 'static {
 
 impl CompletionOutput for Completion {
     fn into_completion(mut self) -> Result<Completion, McpError> {
-        if self.values.len() > Self::LIMIT {
-            self.values.truncate(Self::LIMIT);
+        if self.values.len() > Self::MAX_VALUES {
+            self.values.truncate(Self::MAX_VALUES);
             self.has_more = Some(true);
         }
         Ok(self)
