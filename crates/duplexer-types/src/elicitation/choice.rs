@@ -1,4 +1,4 @@
-//! Choices in forms, in the three ways in which revisions spell them.
+//! Enumerations in forms, in the three spellings of the revisions.
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
@@ -7,23 +7,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::version::feature;
 use crate::wire::{Shape, Wire, WireObject, object};
 
-/// A choice, and what people read in its place.
+/// Option of an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// What is answered.
+    /// Value of the option.
     pub value: String,
-    /// What people read.
+    /// Display name.
     pub title: Option<String>,
 }
 
 impl Choice {
-    /// People read the value itself.
+    /// Creates an option without a display name.
     pub fn new(value: impl Into<String>) -> Self {
         Self { value: value.into(), title: None }
     }
 
-    /// People read `title`.
+    /// Creates an option with a display name.
     pub fn titled(value: impl Into<String>, title: impl Into<String>) -> Self {
         Self { value: value.into(), title: Some(title.into()) }
     }
@@ -33,26 +33,27 @@ impl Choice {
     }
 }
 
-/// One of several choices.
+/// [Single-choice field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
 ///
-/// Without titles it is an `enum`; with titles a `oneOf`, or where that does not exist `enumNames`.
+/// Without display names it is written as `enum`, with display names as `oneOf`, or as `enumNames` for revisions
+/// without `oneOf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub struct EnumSchema {
-    /// The choices, in order.
+    /// The options, in order.
     #[cfg_attr(test, arbitrary(with = crate::arbitrary::choices))]
     pub choices: Vec<Choice>,
-    /// The field's name, for people.
+    /// Display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// Description of the field.
     pub description: Option<String>,
-    /// What is chosen before the user changes it.
+    /// Default value.
     pub default_value: Option<String>,
 }
 
 impl EnumSchema {
-    /// A field for one of `choices`.
+    /// Creates a field for one of `choices`.
     pub fn new(choices: impl Into<Vec<Choice>>) -> Self {
         Self { choices: choices.into(), title: None, description: None, default_value: None }
     }
@@ -79,28 +80,28 @@ impl EnumSchema {
     }
 }
 
-/// Any of several choices.
+/// [Multiple-choice field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub struct MultiSelectSchema {
-    /// The choices, in order.
+    /// The options, in order.
     #[cfg_attr(test, arbitrary(with = crate::arbitrary::choices))]
     pub choices: Vec<Choice>,
-    /// The field's name, for people.
+    /// Display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// Description of the field.
     pub description: Option<String>,
-    /// How many at least.
+    /// Minimum number of selected options.
     pub min_items: Option<u64>,
-    /// How many at most.
+    /// Maximum number of selected options.
     pub max_items: Option<u64>,
-    /// What is chosen before the user changes it.
+    /// Default value.
     pub default_value: Option<Vec<String>>,
 }
 
 impl MultiSelectSchema {
-    /// A field for any of `choices`.
+    /// Creates a field for any of `choices`.
     pub fn new(choices: impl Into<Vec<Choice>>) -> Self {
         Self {
             choices: choices.into(),
@@ -148,7 +149,7 @@ impl MultiSelectSchema {
     }
 }
 
-/// A choice as it stands in `oneOf` and `anyOf`.
+/// An option in `oneOf` and `anyOf`.
 #[derive(Serialize, Deserialize)]
 struct Titled<T> {
     #[serde(rename = "const")]
@@ -169,7 +170,7 @@ fn have_titles(choices: &[Choice]) -> bool {
     choices.iter().any(|choice| choice.title.is_some())
 }
 
-/// How choices may be spelled, in a field or in the `items` of one.
+/// The spellings of an enumeration, in a field or in its `items`.
 #[derive(Deserialize)]
 struct Spelling {
     #[serde(rename = "enum")]

@@ -1,4 +1,4 @@
-//! Requests inside a result: the method says what is asked for.
+//! Input requests inside a result, distinguished by their method.
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
@@ -11,7 +11,7 @@ use crate::lifecycle::EmptyParams;
 use crate::methods::Method;
 
 impl InputRequest {
-    /// The method it would have as a request of its own.
+    /// Returns the method that the request has outside of a result.
     pub const fn method(&self) -> Option<Method> {
         match self {
             Self::Elicit(_) => Some(Method::ElicitationCreate),
