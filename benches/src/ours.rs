@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 
 use duplexer_types::json::Json;
-use duplexer_types::jsonrpc::{self, Body, Frame};
+use duplexer_types::jsonrpc::{self, Body, RawFrame};
 use duplexer_types::meta::RequestMeta;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{self, Stamp};
+use duplexer_types::wire::{self, ResultMeta};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ static SERVER: LazyLock<Json> =
 
 /// Answers a frame the library's way.
 pub fn ours(frame: &str, out: &mut Vec<u8>) -> Option<()> {
-    let Ok(Frame::Request { id, call }) = jsonrpc::read(frame) else { return None };
+    let Ok(RawFrame::Request { id, call }) = jsonrpc::read(frame) else { return None };
     let version: ProtocolVersion = RequestMeta::read(call.meta?).ok()?.version()?.parse().ok()?;
     if call.method != "tools/call" {
         return None;
@@ -41,6 +41,11 @@ struct Reply {
 
 impl Body for Reply {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        wire::write_result(out, &self.result, self.version, Stamp { server_info: Some(&SERVER), hint: None })
+        wire::write_result(
+            out,
+            &self.result,
+            self.version,
+            ResultMeta { server_info: Some(&SERVER), hint: None },
+        )
     }
 }

@@ -4,7 +4,7 @@ use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use duplexer::types::elicitation::{Choice, EnumSchema, FormSchema, MultiSelectSchema, PrimitiveSchema};
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::sampling::{CreateMessageParams, SamplingMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -100,7 +100,7 @@ fn choices() -> FormSchema {
         "enum": ["opt1", "opt2", "opt3"],
         "enumNames": ["Option One", "Option Two", "Option Three"],
     });
-    let fields = Members::new()
+    let fields = JsonObject::new()
         .with("untitledSingle", PrimitiveSchema::Enum(EnumSchema::new(plain())))
         .with("titledSingle", PrimitiveSchema::Enum(EnumSchema::new(titled())))
         .with("legacyEnum", PrimitiveSchema::Other(earlier.into()))

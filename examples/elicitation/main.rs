@@ -4,7 +4,7 @@ use duplexer::client::{ClientOptions, Mode};
 use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::lifecycle::Implementation;
 use duplexer_examples::{call, same, text};
 use schemars::JsonSchema;
@@ -29,7 +29,7 @@ async fn book(cx: Context, day: String) -> Result<String, ToolError> {
 fn client(guests: Option<u8>) -> ClientOptions {
     ClientOptions::new(Implementation::new("story", "1")).on_elicitation(move |_| async move {
         Ok(match guests {
-            Some(guests) => ElicitResult::accept(Members::new().with("guests", Json::from(json!(guests)))),
+            Some(guests) => ElicitResult::accept(JsonObject::new().with("guests", Json::from(json!(guests)))),
             None => ElicitResult::decline(),
         })
     })

@@ -2,7 +2,7 @@
 
 use duplexer::prelude::*;
 use duplexer::types::completion::{CompleteParams, CompletionArgument, CompletionReference, PromptReference};
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::prompt::GetPromptParams;
 use duplexer_examples::{clients, same};
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ async fn review(
 async fn main() -> Result<(), BoxError> {
     let server = Server::builder("reviewer").prompt(review).build()?;
     for client in clients(&server).await? {
-        let arguments = |all: &[(&str, &str)]| -> Members<String> {
+        let arguments = |all: &[(&str, &str)]| -> JsonObject<String> {
             all.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
         };
         let filled =

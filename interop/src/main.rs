@@ -166,5 +166,5 @@ async fn get_prompt(params: GetPromptParams) -> Result<GetPromptResult, McpError
 
 async fn complete(params: CompleteParams) -> Result<CompleteResult, McpError> {
     let all = ["Ada", "Alan", "Grace"].into_iter().filter(|name| name.starts_with(&params.argument.value));
-    Ok(CompleteResult::new(Completion::of(all.map(Into::into).collect())))
+    Ok(CompleteResult::new(Completion::truncated(all.map(Into::into).collect())))
 }

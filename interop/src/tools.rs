@@ -9,7 +9,7 @@ use duplexer_server::{Context, Reply};
 use duplexer_types::elicitation::{ElicitParams, FormSchema, PrimitiveSchema, StringSchema};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::sampling::{CreateMessageParams, SamplingMessage};
@@ -134,7 +134,7 @@ fn leave(cx: &Context<Shared>) -> Reply<CallToolResult> {
 
 fn question() -> ElicitParams {
     let name = PrimitiveSchema::String(StringSchema::new());
-    let form = FormSchema::new(Members::new().with("name", name)).required(vec!["name".to_owned()]);
+    let form = FormSchema::new(JsonObject::new().with("name", name)).required(vec!["name".to_owned()]);
     ElicitParams::form("What is your name?", form)
 }
 
@@ -189,7 +189,7 @@ fn rounds(cx: &Context<Shared>, params: &CallToolParams) -> Reply<CallToolResult
             Reply::InputRequired(InputRequiredResult::asking(both).request_state("first"))
         }
         Some("first") => {
-            let answered = params.input_responses.as_ref().map_or(0, Members::len);
+            let answered = params.input_responses.as_ref().map_or(0, JsonObject::len);
             Reply::InputRequired(InputRequiredResult::resuming(format!("answers: {answered}")))
         }
         Some(notes) => text(notes),

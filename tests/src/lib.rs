@@ -13,7 +13,7 @@ use duplexer_types::elicitation::{
 };
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::input::{InputRequest, InputRequiredResult};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::logging::{LoggingLevel, SetLevelParams};
 use duplexer_types::methods;
@@ -193,7 +193,7 @@ async fn ask(cx: &Context<Greeting>, what: &str) -> Answer {
         "elicit" => {
             // Anything goes into a form here: whether it is flat is the authoring layer's business.
             let nested = PrimitiveSchema::Other(json!({ "type": "object" }).into());
-            let form = FormSchema::new(Members::new().with("deep", nested));
+            let form = FormSchema::new(JsonObject::new().with("deep", nested));
             let result = cx.elicit_now(&ElicitParams::form("Which?", form)).await?;
             json!(result.content.map(|content| content.len())).to_string()
         }

@@ -142,7 +142,8 @@ async fn the_handler_s_own_identity_wins() {
     let server = || {
         let call = |params: CallToolParams| async move {
             let own = duplexer_types::json::Json::parse(&params.name).unwrap();
-            let meta = duplexer_types::json::Members::new().with("io.modelcontextprotocol/serverInfo", own);
+            let meta =
+                duplexer_types::json::JsonObject::new().with("io.modelcontextprotocol/serverInfo", own);
             Ok::<_, McpError>(CallToolResult::text("x").meta(meta))
         };
         Server::builder("s").version("1").on(methods::ToolsCall, call).build().unwrap()

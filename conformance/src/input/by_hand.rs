@@ -6,7 +6,7 @@ use duplexer::prelude::*;
 use duplexer::server::Reply;
 use duplexer::types::elicitation::{ElicitAction, ElicitParams, FormSchema, PrimitiveSchema, StringSchema};
 use duplexer::types::input::{InputRequiredResult, InputResponse};
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 
 /// Asks for a name, and again until there is one.
 #[tool]
@@ -20,7 +20,7 @@ pub(super) async fn test_input_required_result_elicitation(
 }
 
 fn question() -> ElicitParams {
-    let fields = Members::new().with("name", PrimitiveSchema::String(StringSchema::new()));
+    let fields = JsonObject::new().with("name", PrimitiveSchema::String(StringSchema::new()));
     ElicitParams::form("What is your name?", FormSchema::new(fields).required(vec!["name".to_owned()]))
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use duplexer_server::Principal;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use serde_json::{Map, Value};
 
 use crate::clock;
@@ -67,10 +67,10 @@ fn audience(claims: &Map<String, Value>) -> Vec<String> {
     }
 }
 
-fn members(claims: &Map<String, Value>) -> Members {
-    let mut members = Members::new();
+fn members(claims: &Map<String, Value>) -> JsonObject {
+    let mut members = JsonObject::new();
     for (name, value) in claims {
-        if let Ok(json) = Json::of(value) {
+        if let Ok(json) = Json::encode(value) {
             members.insert(name.clone(), json);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use duplexer::dispatch::CallClock;
 use duplexer::types::elicitation::{ElicitFormParams, ElicitParams, ElicitResult, ElicitUrlParams};
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -84,7 +84,7 @@ impl Questions {
         self.terminal.note(&format!("The server asks: {}", form.message));
         self.terminal.note(&format!("({DECLINE} refuses, {CANCEL} leaves)"));
         let required = form.requested_schema.required.as_deref().unwrap_or_default();
-        let mut content = Members::new();
+        let mut content = JsonObject::new();
         for (name, schema) in form.requested_schema.properties.iter() {
             let field = Field { name, schema, required: required.iter().any(|one| one == name) };
             match self.one(&field).await {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use duplexer_types::input::InputRequiredResult;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::wire::{result_type, result_type_of};
@@ -24,7 +24,7 @@ use duplexer_core::error::{BoxError, CallError};
 pub struct Call<M: Request> {
     client: Client,
     params: M::Params,
-    meta: Members,
+    meta: JsonObject,
     options: CallOptions,
 }
 
@@ -60,7 +60,7 @@ pub struct Exchange<'a> {
 
 impl<M: Request> Call<M> {
     pub(super) fn new(client: Client, params: M::Params) -> Self {
-        Self { client, params, meta: Members::new(), options: CallOptions::default() }
+        Self { client, params, meta: JsonObject::new(), options: CallOptions::default() }
     }
 
     /// With these options; earlier ones are forgotten.
@@ -82,7 +82,7 @@ impl<M: Request> Call<M> {
     }
 
     /// With these members in `_meta`, beside those that every request of the session carries.
-    pub fn meta(mut self, meta: Members) -> Self {
+    pub fn meta(mut self, meta: JsonObject) -> Self {
         self.meta = meta;
         self
     }

@@ -10,7 +10,7 @@ use duplexer_types::capabilities::{
 };
 use duplexer_types::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
 use duplexer_types::error::ErrorCode;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::logging::LoggingMessageParams;
 use duplexer_types::resource::ResourceUpdatedParams;
 use duplexer_types::roots::ListRootsResult;
@@ -66,13 +66,13 @@ pub(super) struct Callbacks {
 pub(super) struct Declared {
     pub(super) sampling: SamplingCapability,
     pub(super) elicitation: ElicitationCapability,
-    pub(super) extensions: Members,
+    pub(super) extensions: JsonObject,
 }
 
 impl Default for Declared {
     fn default() -> Self {
-        let both = ElicitationCapability::new().form(Members::new()).url(Members::new());
-        Self { sampling: SamplingCapability::new(), elicitation: both, extensions: Members::new() }
+        let both = ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new());
+        Self { sampling: SamplingCapability::new(), elicitation: both, extensions: JsonObject::new() }
     }
 }
 

@@ -8,7 +8,7 @@ use duplexer_types::methods::{
     self, Direction, ElicitationCreate, Method, Notification, Request, SamplingCreateMessage,
 };
 use duplexer_types::version::{ProtocolVersion, feature};
-use duplexer_types::wire::{Shape, Shaped, Wire};
+use duplexer_types::wire::{ForRevision, Shape, Wire};
 
 use super::handler::{Callbacks, ServerNotification, invalid_result};
 use super::negotiate::OFFERED;
@@ -66,7 +66,7 @@ impl Receiver {
 
     /// A callback's answer as the revision that is spoken has it.
     fn said<R: Wire>(&self, result: &R) -> Result<Json, McpError> {
-        Json::of(&Shaped(result, Shape::of(self.version()))).map_err(|error| {
+        Json::encode(&ForRevision(result, Shape::new(self.version()))).map_err(|error| {
             tracing::error!(%error, "a callback's answer cannot be written");
             invalid_result()
         })

@@ -4,9 +4,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{Shape, Shaped};
+use duplexer_types::wire::{ForRevision, Shape};
 use tokio::time::sleep;
 
 use super::ClientError;
@@ -34,15 +34,15 @@ impl Retry {
         if self.answers.is_none() && self.state.is_none() {
             return Ok(params);
         }
-        let decoded = params.map_or_else(|| Ok(Members::new()), |params| params.decode());
-        let mut members: Members = decoded.map_err(CallError::Encode)?;
+        let decoded = params.map_or_else(|| Ok(JsonObject::new()), |params| params.decode());
+        let mut members: JsonObject = decoded.map_err(CallError::Encode)?;
         if let Some(answers) = &self.answers {
             members.insert("inputResponses", answers.clone());
         }
         if let Some(state) = &self.state {
             members.insert("requestState", Json::from(state.as_str()));
         }
-        Json::of(&members).map(Some).map_err(CallError::Encode)
+        Json::encode(&members).map(Some).map_err(CallError::Encode)
     }
 }
 
@@ -59,8 +59,8 @@ pub(super) async fn answer(
     };
     let questions =
         requests.into_iter().map(|(key, request)| (key, ask(callbacks.clone(), request, version)));
-    let answers: Members<InputResponse> = all(questions.collect()).await?;
-    let answers = Json::of(&Shaped(&answers, Shape::of(version))).map_err(CallError::Encode)?;
+    let answers: JsonObject<InputResponse> = all(questions.collect()).await?;
+    let answers = Json::encode(&ForRevision(&answers, Shape::new(version))).map_err(CallError::Encode)?;
     Ok(Retry { answers: Some(answers), state: asked.request_state })
 }
 
@@ -82,9 +82,9 @@ fn ask(callbacks: Callbacks, request: InputRequest, version: ProtocolVersion) ->
 }
 
 /// Asks all questions together; the first that cannot be answered drops the others.
-async fn all(mut open: Vec<(String, Question)>) -> Result<Members<InputResponse>, ClientError> {
+async fn all(mut open: Vec<(String, Question)>) -> Result<JsonObject<InputResponse>, ClientError> {
     let order: Vec<String> = open.iter().map(|(key, _)| key.clone()).collect();
-    let mut answers = Members::new();
+    let mut answers = JsonObject::new();
     std::future::poll_fn(|cx| {
         let mut failed = None;
         open.retain_mut(|(key, question)| match question.as_mut().poll(cx) {

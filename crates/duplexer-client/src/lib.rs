@@ -28,7 +28,7 @@ use duplexer_types::json::Json;
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods::{Direction, Method, Notification, Request};
 use duplexer_types::version::{Era, ProtocolVersion};
-use duplexer_types::wire::{Shape, Shaped};
+use duplexer_types::wire::{ForRevision, Shape};
 
 use self::handler::Callbacks;
 use self::inbound::Receiver;
@@ -181,7 +181,7 @@ impl Client {
     /// Tells the server something.
     pub async fn notify<N: Notification>(&self, params: N::Params) -> Result<(), ClientError> {
         self.check_available(N::METHOD)?;
-        let params = Json::of(&Shaped(&params, Shape::of(self.0.session.version)));
+        let params = Json::encode(&ForRevision(&params, Shape::new(self.0.session.version)));
         let params = params.map_err(CallError::Encode)?;
         self.0.peer.notify(N::METHOD.name(), Some(&params)).await;
         Ok(())

@@ -6,14 +6,14 @@
 use std::time::Duration;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{
     DiscoverResult, EmptyParams, InitializeParams, InitializeResult, UnsupportedVersionData,
 };
 use duplexer_types::meta::key;
 use duplexer_types::methods::{Initialize, Initialized, Notification, Request, ServerDiscover};
 use duplexer_types::version::{Era, ProtocolVersion};
-use duplexer_types::wire::{Shape, Shaped};
+use duplexer_types::wire::{ForRevision, Shape};
 
 use super::error::ConnectError;
 use super::inbound::Receiver;
@@ -112,7 +112,7 @@ impl Door<'_> {
 
     async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
         let stamp = Stamp::new(version, &self.identity)?;
-        let mut request = stamp.seal::<ServerDiscover>(&EmptyParams::new(), Members::new())?;
+        let mut request = stamp.seal::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
         request.options = request.options.timeout(PROBE).abandon(Abandon::Silent);
         let text = self.peer.request(request).await?;
         serde_json::from_str(&text).map_err(CallError::Unexpected)
@@ -134,7 +134,7 @@ impl Door<'_> {
     async fn initialize(&self) -> Result<Session, ConnectError> {
         let Identity { info, capabilities, .. } = &self.identity;
         let params = InitializeParams::new(OFFERED.as_str(), capabilities.clone(), info.clone());
-        let params = Json::of(&Shaped(&params, Shape::of(OFFERED))).map_err(CallError::Encode)?;
+        let params = Json::encode(&ForRevision(&params, Shape::new(OFFERED))).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(Initialize::METHOD.name()).params(params);
         request.options.timeout = self.timeout;
         request.options.abandon = Abandon::Silent;

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 use duplexer_types::capabilities::{ClientCapabilities, ServerCapabilities};
 use duplexer_types::headers;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::meta::{self, key};
 use duplexer_types::methods::{Method, Request};
 use duplexer_types::version::{Era, ProtocolVersion, feature};
-use duplexer_types::wire::{self, ResultBody, Shape, Shaped, WireObject};
+use duplexer_types::wire::{self, ForRevision, ResultBody, Shape, WireObject};
 use serde::ser::SerializeMap;
 
 use duplexer_core::dispatch::OutboundRequest;
@@ -36,7 +36,7 @@ where
     let result: R = serde_json::from_str(text).map_err(CallError::Unexpected)?;
     let Some(era) = sieve else { return Ok(result) };
     let mut known = Vec::with_capacity(text.len());
-    wire::write_result(&mut known, &result, era, wire::Stamp::default())
+    wire::write_result(&mut known, &result, era, wire::ResultMeta::default())
         .and_then(|()| serde_json::from_slice(&known))
         .map_err(CallError::Unexpected)
 }
@@ -52,20 +52,20 @@ pub(super) struct Identity {
 pub(super) struct Stamp {
     version: ProtocolVersion,
     /// The `_meta` of the envelope era.
-    envelope: Option<Members>,
+    envelope: Option<JsonObject>,
     log_level: Option<Json>,
 }
 
 impl Stamp {
     /// The stamp of a session in `version`.
     pub(super) fn new(version: ProtocolVersion, identity: &Identity) -> Result<Self, CallError> {
-        let shape = Shape::of(version);
+        let shape = Shape::new(version);
         let stamp = match version.era() {
             Era::Handshake => Self { version, envelope: None, log_level: None },
             Era::Envelope => {
-                let info = Json::of(&Shaped(&identity.info, shape)).map_err(CallError::Encode)?;
+                let info = Json::encode(&ForRevision(&identity.info, shape)).map_err(CallError::Encode)?;
                 let capabilities =
-                    Json::of(&Shaped(&identity.capabilities, shape)).map_err(CallError::Encode)?;
+                    Json::encode(&ForRevision(&identity.capabilities, shape)).map_err(CallError::Encode)?;
                 Self {
                     version,
                     envelope: Some(meta::envelope(version.as_str(), &info, &capabilities)),
@@ -80,11 +80,11 @@ impl Stamp {
     pub(super) fn seal<M: Request>(
         &self,
         params: &M::Params,
-        meta: Members,
+        meta: JsonObject,
     ) -> Result<OutboundRequest, CallError> {
         let meta = self.meta(meta);
-        let shape = Shape::of(self.version);
-        let params = Json::of(&Sealed { params, meta: &meta, shape }).map_err(CallError::Encode)?;
+        let shape = Shape::new(self.version);
+        let params = Json::encode(&Sealed { params, meta: &meta, shape }).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(M::METHOD.name());
         request.options.headers = self.headers(M::METHOD.name(), Some(&params));
         Ok(request.params(params))
@@ -99,7 +99,7 @@ impl Stamp {
     }
 
     /// The caller's `_meta` with ours, which wins; only the log level is the caller's to choose.
-    fn meta(&self, mut own: Members) -> Members {
+    fn meta(&self, mut own: JsonObject) -> JsonObject {
         let Some(envelope) = &self.envelope else { return own };
         for (name, value) in envelope.iter() {
             own.insert(name, value.clone());
@@ -145,7 +145,7 @@ pub(super) fn merged(ours: Vec<(String, String)>, callers: Vec<(String, String)>
 /// Params in the shape of a revision, with their `_meta`.
 struct Sealed<'a, P> {
     params: &'a P,
-    meta: &'a Members,
+    meta: &'a JsonObject,
     shape: Shape,
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::meta::key;
 use duplexer_types::methods::{Request, SubscriptionsListen};
@@ -73,7 +73,7 @@ impl Client {
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, ClientError> {
         self.check_available(SubscriptionsListen::METHOD)?;
         let params = SubscriptionsListenParams::new(filter);
-        let mut request = self.0.session.stamp.seal::<SubscriptionsListen>(&params, Members::new())?;
+        let mut request = self.0.session.stamp.seal::<SubscriptionsListen>(&params, JsonObject::new())?;
         let (id, route) = self.0.routes.open();
         request.options.id = Some(id.clone());
         let mut listening = JoinSet::new();
@@ -135,7 +135,7 @@ impl Routes {
 
     /// The stream a notification belongs to, if it says so.
     fn of(&self, call: &Invocation) -> Option<Arc<Route>> {
-        let meta: Members = serde_json::from_str(call.meta()?).ok()?;
+        let meta: JsonObject = serde_json::from_str(call.meta()?).ok()?;
         let id: RequestId = meta.get(key::SUBSCRIPTION_ID)?.decode().ok()?;
         let open = lock(&self.open);
         open.get(&id).or_else(|| open.get(&id.twin()?)).map(Arc::clone)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::jsonrpc::{self, Frame, RequestId};
+use duplexer_types::jsonrpc::{self, RawFrame, RequestId};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
@@ -137,7 +137,7 @@ impl Exchange<'_> {
         }
         let body = self.body(response).await.unwrap_or_default();
         let told = std::str::from_utf8(&body).ok().map(jsonrpc::read);
-        if let Some(Ok(Frame::Failure { error, .. })) = told
+        if let Some(Ok(RawFrame::Failure { error, .. })) = told
             && let Ok(error) = serde_json::from_str(error)
         {
             return Unanswered(error);
@@ -198,7 +198,8 @@ impl Exchange<'_> {
 
     /// The messages of a text: several only in a session that has batches.
     fn parts(&self, text: ByteString) -> Vec<ByteString> {
-        let is_batch = self.link.session.has_batches() && matches!(jsonrpc::read(&text), Ok(Frame::Batch(_)));
+        let is_batch =
+            self.link.session.has_batches() && matches!(jsonrpc::read(&text), Ok(RawFrame::Batch(_)));
         match jsonrpc::batch(&text) {
             Ok(parts) if is_batch => parts.into_iter().map(|part| text.slice_ref(part)).collect(),
             _ => vec![text],
@@ -207,15 +208,15 @@ impl Exchange<'_> {
 
     fn sort(&self, text: &str) -> Sorted {
         match jsonrpc::read(text) {
-            Ok(Frame::Success { id, result }) if self.is_answered_by(&id) => {
+            Ok(RawFrame::Success { id, result }) if self.is_answered_by(&id) => {
                 if self.standing == Standing::Opening {
                     self.link.session.agree(result);
                 }
                 Sorted::Answer
             }
-            Ok(Frame::Failure { id: Some(id), .. }) if self.is_answered_by(&id) => Sorted::Answer,
-            Ok(Frame::Success { .. } | Frame::Failure { .. } | Frame::Batch(_)) => Sorted::Stray,
-            Ok(Frame::Request { .. } | Frame::Notification(_)) => Sorted::Message,
+            Ok(RawFrame::Failure { id: Some(id), .. }) if self.is_answered_by(&id) => Sorted::Answer,
+            Ok(RawFrame::Success { .. } | RawFrame::Failure { .. } | RawFrame::Batch(_)) => Sorted::Stray,
+            Ok(RawFrame::Request { .. } | RawFrame::Notification(_)) => Sorted::Message,
             Err(_) => Sorted::Unreadable,
         }
     }

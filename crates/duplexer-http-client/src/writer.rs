@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use duplexer_core::transport::{FrameWriter, Frames, TransportError};
-use duplexer_types::jsonrpc::{self, Frame, Invocation, RequestId};
+use duplexer_types::jsonrpc::{self, RawCall, RawFrame, RequestId};
 use duplexer_types::meta::is_envelope;
 use duplexer_types::methods::{Cancelled, Initialize, Initialized, Notification, Request};
 use serde::Deserialize;
@@ -70,15 +70,17 @@ impl Writer {
     fn send(&mut self, link: &Arc<Link>, message: Outgoing) {
         let read = std::str::from_utf8(&message.frame).ok().and_then(|text| jsonrpc::read(text).ok());
         match read {
-            Some(Frame::Request { id, call }) => {
+            Some(RawFrame::Request { id, call }) => {
                 let standing = standing(&call);
                 self.request(link, id, standing, message);
             }
-            Some(Frame::Notification(call)) if call.method == <Cancelled as Notification>::METHOD.name() => {
+            Some(RawFrame::Notification(call))
+                if call.method == <Cancelled as Notification>::METHOD.name() =>
+            {
                 let id = call.params.and_then(cancelled_id);
                 self.cancel(link, id.as_ref(), message);
             }
-            Some(Frame::Notification(call))
+            Some(RawFrame::Notification(call))
                 if call.method == <Initialized as Notification>::METHOD.name() =>
             {
                 self.open(link, message);
@@ -201,7 +203,7 @@ async fn farewell(link: Arc<Link>, mut exchanges: JoinSet<Option<RequestId>>) {
 }
 
 /// The era of a request is told by what it carries.
-fn standing(call: &Invocation<'_>) -> Standing {
+fn standing(call: &RawCall<'_>) -> Standing {
     if call.meta.is_some_and(is_envelope) {
         Standing::Alone
     } else if call.method == <Initialize as Request>::METHOD.name() {

@@ -2,7 +2,7 @@
 
 use duplexer_core::dispatch::{OutboundHook, OutboundSpan};
 use duplexer_core::error::CallError;
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 use duplexer_types::jsonrpc::RequestId;
 use opentelemetry::trace::{Span as _, SpanKind, TracerProvider};
 use opentelemetry::{Context, KeyValue};
@@ -50,7 +50,7 @@ impl OutboundHook for OtelHook {
         id: &RequestId,
         method: &str,
         params: Option<&str>,
-        meta: &mut Members,
+        meta: &mut JsonObject,
     ) -> Box<dyn OutboundSpan> {
         let parent = Context::current();
         let mut span = self.tracer.start(format!("{PREFIX}{}", short(method)), SpanKind::Client, &parent);

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::meta::{RequestMeta, TraceContext, key};
 use opentelemetry::Context;
 use opentelemetry::baggage::{Baggage, BaggageExt as _};
@@ -32,7 +32,7 @@ pub(crate) fn extract(ambient: Context, meta: Option<&str>) -> Context {
 }
 
 /// Puts the context into `meta`, as far as there is one.
-pub(crate) fn inject(context: &Context, meta: &mut Members) {
+pub(crate) fn inject(context: &Context, meta: &mut JsonObject) {
     let span = context.span();
     let span = span.span_context();
     if span.is_valid() {
@@ -150,8 +150,8 @@ mod tests {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     const SPAN: &str = "00f067aa0ba902b7";
 
-    fn passed_on(meta: &str) -> Members {
-        let mut out = Members::new();
+    fn passed_on(meta: &str) -> JsonObject {
+        let mut out = JsonObject::new();
         inject(&extract(Context::new(), Some(meta)), &mut out);
         out
     }
@@ -224,9 +224,9 @@ mod tests {
     /// OTEL-05: where there is no context nothing is added, and what a caller wrote stays.
     #[test]
     fn without_a_context_nothing_is_added() {
-        let mut meta = Members::new().with("traceparent", "theirs").with("x", "y");
+        let mut meta = JsonObject::new().with("traceparent", "theirs").with("x", "y");
         inject(&Context::new(), &mut meta);
-        assert_eq!(meta, Members::new().with("traceparent", "theirs").with("x", "y"));
+        assert_eq!(meta, JsonObject::new().with("traceparent", "theirs").with("x", "y"));
         for silent in ["{}", "5", r#"{"traceparent":5,"baggage":null}"#] {
             assert!(passed_on(silent).is_empty());
         }

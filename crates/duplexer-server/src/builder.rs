@@ -144,7 +144,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             Some(_) => None,
             None => RequestState::ephemeral().audience(self.info.name.as_str()).into_middleware(""),
         };
-        let stamp = Json::of(&self.info).map_err(BuildError::Identity)?;
+        let stamp = Json::encode(&self.info).map_err(BuildError::Identity)?;
         Ok(Server(Arc::new(Registry {
             identity: Identity { info: self.info, stamp, instructions: self.instructions },
             handlers: self.handlers,

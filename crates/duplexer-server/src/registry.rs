@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::headers::ParamHeaders;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods::{METHODS, Method};
 use duplexer_types::version::{ProtocolVersion, Window};
@@ -58,8 +58,8 @@ pub(crate) struct Identity {
 #[derive(Default)]
 pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
-    pub(crate) experimental: Members,
-    pub(crate) extensions: Members,
+    pub(crate) experimental: JsonObject,
+    pub(crate) extensions: JsonObject,
     /// How changes reach those who subscribe, if they do.
     pub(crate) subscriptions: Option<Plan>,
 }

@@ -105,7 +105,7 @@ pub(crate) fn wrapped(schema: &Value) -> Value {
 
 /// The schema as text: what people look for first comes first, and properties stand in the order `fields` gives.
 pub(crate) fn render(schema: &Value, fields: &[&str]) -> Json {
-    Json::of(&Ordered { schema, fields }).unwrap_or_else(|_| Json::object())
+    Json::encode(&Ordered { schema, fields }).unwrap_or_else(|_| Json::object())
 }
 
 struct Ordered<'a> {

@@ -1,24 +1,24 @@
-//! Who an item is for and how much it matters.
+//! Annotations: hints for the client about an item.
 
 use crate::model::{model, open_enum};
 
 model! {
-    /// Hints for the one who shows or uses an item.
+    /// [Annotations](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#annotations) of a resource or of content: hints about its use and display.
     pub struct Annotations {} optional {
-        /// Whom the item is for.
+        /// Intended audience.
         audience: Vec<Role> = "audience",
-        /// From 0 (may be left out) to 1 (cannot be left out).
+        /// Importance, from 0 (optional) to 1 (effectively required).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::fraction))]
         priority: f64 = "priority",
-        /// When the item last changed, in ISO 8601.
+        /// Time of the last modification, in ISO 8601.
         last_modified: String = "lastModified" since V2025_06_18,
     }
 }
 
 open_enum! {
-    /// Who speaks in a conversation, or listens.
+    /// Speaker or audience of a message.
     pub enum Role {
-        /// The person.
+        /// The user.
         User = "user",
         /// The model.
         Assistant = "assistant",

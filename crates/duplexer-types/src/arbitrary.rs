@@ -4,7 +4,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 
 use crate::elicitation::Choice;
 use crate::error::{ErrorCode, ErrorObject};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::jsonrpc::RequestId;
 
 impl<'a> Arbitrary<'a> for RequestId {
@@ -25,7 +25,7 @@ impl<'a> Arbitrary<'a> for Json {
     }
 }
 
-impl<'a, T: Arbitrary<'a>> Arbitrary<'a> for Members<T> {
+impl<'a, T: Arbitrary<'a>> Arbitrary<'a> for JsonObject<T> {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let members: Vec<(String, T)> = u.arbitrary()?;
         Ok(members.into_iter().collect())
@@ -92,14 +92,14 @@ pub(crate) fn maybe_object(u: &mut Unstructured<'_>) -> Result<Option<Json>> {
 }
 
 /// Settings: objects under names.
-pub(crate) fn settings(u: &mut Unstructured<'_>) -> Result<Option<Members>> {
+pub(crate) fn settings(u: &mut Unstructured<'_>) -> Result<Option<JsonObject>> {
     let names: Option<Vec<String>> = u.arbitrary()?;
     names.map(|names| names.into_iter().map(|name| Ok((name, object(u)?))).collect()).transpose()
 }
 
 /// An empty object, or nothing.
-pub(crate) fn no_members(u: &mut Unstructured<'_>) -> Result<Option<Members>> {
-    Ok(u.arbitrary::<bool>()?.then(Members::new))
+pub(crate) fn no_members(u: &mut Unstructured<'_>) -> Result<Option<JsonObject>> {
+    Ok(u.arbitrary::<bool>()?.then(JsonObject::new))
 }
 
 /// A number that JSON keeps exactly.
@@ -146,7 +146,7 @@ pub(crate) fn schema(u: &mut Unstructured<'_>) -> Result<Option<Json>> {
 }
 
 /// What a form is filled with, or nothing.
-pub(crate) fn answers(u: &mut Unstructured<'_>) -> Result<Option<Members>> {
+pub(crate) fn answers(u: &mut Unstructured<'_>) -> Result<Option<JsonObject>> {
     fn answer(u: &mut Unstructured<'_>) -> Result<Json> {
         Ok(match u.int_in_range(0..=3)? {
             0 => u.arbitrary::<bool>()?.to_string(),

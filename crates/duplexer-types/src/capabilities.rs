@@ -1,116 +1,118 @@
-//! What a client and a server can do.
+//! Capabilities of clients and servers.
 
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::model;
 
 model! {
-    /// What a client can do.
+    /// Capabilities of a client: in [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation), and in the `_meta` of
+    /// every request of the [envelope era](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta).
     pub struct ClientCapabilities {} optional {
-        /// It has roots.
+        /// The client exposes roots.
         roots: RootsCapability = "roots",
-        /// It lets servers use its model.
+        /// The client supports sampling.
         sampling: SamplingCapability = "sampling",
-        /// It lets servers ask the user.
+        /// The client supports elicitation.
         elicitation: ElicitationCapability = "elicitation" since V2025_06_18,
-        /// What no specification describes.
+        /// Non-standard capabilities.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        experimental: Members = "experimental",
-        /// Extensions and their settings. In the handshake era they cannot be advertised.
+        experimental: JsonObject = "experimental",
+        /// Supported extensions, by identifier, with their settings (envelope era).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: Members = "extensions" since V2026_07_28,
-        /// The experimental tasks of 2025-11-25.
+        extensions: JsonObject = "extensions" since V2026_07_28,
+        /// Support of tasks (2025-11-25).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
-        tasks: Members = "tasks" since V2025_11_25 until V2025_11_25,
+        tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,
     }
 }
 
 model! {
-    /// What a server can do.
+    /// Capabilities of a server: in the result of [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation) and of
+    /// [`server/discover`](https://modelcontextprotocol.io/specification/2026-07-28/server/discover).
     pub struct ServerCapabilities {} optional {
-        /// It has tools.
+        /// The server offers tools.
         tools: ToolsCapability = "tools",
-        /// It has resources.
+        /// The server offers resources.
         resources: ResourcesCapability = "resources",
-        /// It has prompts.
+        /// The server offers prompts.
         prompts: PromptsCapability = "prompts",
-        /// It completes arguments.
-        completions: Members = "completions" since V2025_03_26,
-        /// It sends log messages.
-        logging: Members = "logging",
-        /// What no specification describes.
+        /// The server supports argument completion.
+        completions: JsonObject = "completions" since V2025_03_26,
+        /// The server sends log messages.
+        logging: JsonObject = "logging",
+        /// Non-standard capabilities.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        experimental: Members = "experimental",
-        /// Extensions and their settings. In the handshake era they cannot be advertised.
+        experimental: JsonObject = "experimental",
+        /// Supported extensions, by identifier, with their settings (envelope era).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: Members = "extensions" since V2026_07_28,
-        /// The experimental tasks of 2025-11-25.
+        extensions: JsonObject = "extensions" since V2026_07_28,
+        /// Support of tasks (2025-11-25).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
-        tasks: Members = "tasks" since V2025_11_25 until V2025_11_25,
+        tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,
     }
 }
 
 model! {
-    /// The client has roots.
+    /// Capability of a client that exposes [roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots#capabilities).
     pub struct RootsCapability {} optional {
-        /// It tells when they change.
+        /// The client sends `notifications/roots/list_changed` (handshake era).
         list_changed: bool = "listChanged" until V2025_11_25,
     }
 }
 
 model! {
-    /// The client lets servers use its model.
+    /// Capability of a client that supports [sampling](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#capabilities).
     pub struct SamplingCapability {} optional {
-        /// `includeContext` may be used.
-        context: Members = "context" since V2025_11_25,
-        /// `tools` and `toolChoice` may be used.
-        tools: Members = "tools" since V2025_11_25,
+        /// The client supports `includeContext`.
+        context: JsonObject = "context" since V2025_11_25,
+        /// The client supports `tools` and `toolChoice`.
+        tools: JsonObject = "tools" since V2025_11_25,
     }
 }
 
 model! {
-    /// The client lets servers ask the user.
+    /// Capability of a client that supports [elicitation](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#capabilities).
     pub struct ElicitationCapability {} optional {
-        /// With a form.
-        form: Members = "form" since V2025_11_25,
-        /// By opening a URL.
-        url: Members = "url" since V2025_11_25,
+        /// Form mode.
+        form: JsonObject = "form" since V2025_11_25,
+        /// URL mode.
+        url: JsonObject = "url" since V2025_11_25,
     }
 }
 
 impl ElicitationCapability {
-    /// Whether the user can be asked with a form: so it is said, or nothing is said.
+    /// Whether the client supports form mode: declared, or implied because no mode is declared.
     pub fn asks_by_form(&self) -> bool {
         self.form.is_some() || self.url.is_none()
     }
 
-    /// Whether the user can be sent to a URL.
+    /// Whether the client supports URL mode.
     pub fn asks_by_url(&self) -> bool {
         self.url.is_some()
     }
 }
 
 model! {
-    /// The server has tools.
+    /// Capability of a server that offers [tools](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#capabilities).
     pub struct ToolsCapability {} optional {
-        /// It tells when the list changes.
+        /// The server sends `notifications/tools/list_changed`.
         list_changed: bool = "listChanged",
     }
 }
 
 model! {
-    /// The server has prompts.
+    /// Capability of a server that offers [prompts](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#capabilities).
     pub struct PromptsCapability {} optional {
-        /// It tells when the list changes.
+        /// The server sends `notifications/prompts/list_changed`.
         list_changed: bool = "listChanged",
     }
 }
 
 model! {
-    /// The server has resources.
+    /// Capability of a server that offers [resources](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#capabilities).
     pub struct ResourcesCapability {} optional {
-        /// It tells when a resource changes.
+        /// The server supports subscriptions to single resources.
         subscribe: bool = "subscribe",
-        /// It tells when the list changes.
+        /// The server sends `notifications/resources/list_changed`.
         list_changed: bool = "listChanged",
     }
 }

@@ -1,28 +1,29 @@
-//! Suggestions for the argument of a prompt or of a resource template.
+//! Completion of arguments of prompts and resource templates.
 
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::{kinds, model};
 use crate::wire::{Shape, Wire};
 
 model! {
-    /// Asks what an argument could be.
+    /// Parameters of a [`completion/complete`](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#requesting-completions) request.
+    #[doc(alias = "completion/complete")]
     pub struct CompleteParams {
-        /// Whose argument it is.
+        /// The prompt or resource template that has the argument.
         reference: CompletionReference = "ref",
-        /// The argument and what has been typed of it.
+        /// The argument to complete.
         argument: CompletionArgument = "argument",
     } optional {
-        /// What is known already.
+        /// Arguments that are already resolved.
         context: CompletionContext = "context" since V2025_06_18,
     }
 }
 
 kinds! {
-    /// What an argument belongs to.
+    /// [Reference](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types) to a prompt or resource template.
     pub enum CompletionReference by "type" {
-        /// A prompt.
+        /// Reference to a prompt.
         Prompt(PromptReference) = "ref/prompt",
-        /// A resource template.
+        /// Reference to a resource template.
         Resource(ResourceTemplateReference) = "ref/resource",
     }
 }
@@ -34,73 +35,74 @@ impl Wire for CompletionReference {
 }
 
 model! {
-    /// A prompt, by its name.
+    /// [Reference](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types) to a prompt, by name.
     pub struct PromptReference says "type" = "ref/prompt" {
-        /// The prompt's name.
+        /// Name of the prompt.
         name: String = "name",
     } optional {
-        /// For people.
+        /// Display name.
         title: String = "title" since V2025_06_18,
     }
 }
 
 model! {
-    /// A resource template, by its URI template.
+    /// [Reference](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types) to a resource or resource template, by URI.
     pub struct ResourceTemplateReference says "type" = "ref/resource" {
-        /// The template, or a URI.
+        /// URI, or URI template.
         uri: String = "uri",
     }
 }
 
 model! {
-    /// An argument and what has been typed of it.
+    /// Argument to complete in a `completion/complete` request.
     pub struct CompletionArgument {
-        /// The argument's name.
+        /// Name of the argument.
         name: String = "name",
-        /// What has been typed so far.
+        /// Current value of the argument, for matching.
         value: String = "value",
     }
 }
 
 model! {
-    /// What is known already.
+    /// Context of a `completion/complete` request.
     pub struct CompletionContext {} optional {
-        /// Arguments that are settled.
-        arguments: Members<String> = "arguments",
+        /// Arguments of the prompt or template that are already resolved.
+        arguments: JsonObject<String> = "arguments",
     }
 }
 
 model! {
-    /// The suggestions for an argument.
+    /// Result of a [`completion/complete`](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#requesting-completions) request.
+    #[doc(alias = "completion/complete")]
     pub result CompleteResult {
-        /// The suggestions.
+        /// The suggested values.
         completion: Completion = "completion",
     }
 }
 
 model! {
-    /// Suggestions, best first: at most a hundred.
+    /// Suggested [values](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results) of an argument, best match first.
     pub struct Completion {
-        /// The suggestions.
+        /// The suggested values, at most [`Self::MAX_VALUES`].
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::suggestions))]
         values: Vec<String> = "values",
     } optional {
-        /// How many there are altogether.
+        /// Total number of matches.
         total: u64 = "total",
-        /// Whether there are more than these.
+        /// Whether there are more matches than `values`.
         has_more: bool = "hasMore",
     }
 }
 
 impl Completion {
-    /// How many suggestions one answer holds at most.
-    pub const LIMIT: usize = 100;
+    /// Maximum number of values in one result.
+    pub const MAX_VALUES: usize = 100;
 
-    /// The first hundred of `values`, and how many there are where those are not all.
-    pub fn of(mut values: Vec<String>) -> Self {
+    /// Creates a completion with the first [`Self::MAX_VALUES`] of `values`. Sets `total` and `hasMore` if there are more.
+    pub fn truncated(mut values: Vec<String>) -> Self {
         let total = values.len();
-        values.truncate(Self::LIMIT);
+        values.truncate(Self::MAX_VALUES);
         let completion = Self::new(values);
-        if total > Self::LIMIT { completion.total(total as u64).has_more(true) } else { completion }
+        if total > Self::MAX_VALUES { completion.total(total as u64).has_more(true) } else { completion }
     }
 }

@@ -1,69 +1,69 @@
-//! What tools and prompts say: text, pictures, sound, resources.
+//! Content blocks of tools and prompts: text, images, audio, resources.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::annotations::Annotations;
 use crate::icon::Icon;
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::{kinds, model};
 use crate::resource::ResourceContents;
 
 kinds! {
-    /// A piece of what a tool or a prompt says.
+    /// [Content block](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result) of a tool result or of a prompt message.
     ///
-    /// Revisions that do not know a kind are told in text what it was.
+    /// For revisions without a kind of content, a text describes it.
     pub enum Content by "type" {
-        /// Text.
+        /// Text content.
         Text(TextContent) = "text",
-        /// A picture.
+        /// Image content.
         Image(ImageContent) = "image",
-        /// Sound.
+        /// Audio content.
         Audio(AudioContent) = "audio",
-        /// A resource that can be read.
+        /// Link to a resource.
         ResourceLink(ResourceLink) = "resource_link",
-        /// A resource, here and now.
+        /// Embedded contents of a resource.
         Resource(EmbeddedResource) = "resource",
     }
 }
 
 impl Content {
-    /// Text.
+    /// Creates text content.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
     }
 
-    /// A picture, in base64.
+    /// Creates an image from base64.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(data, mime_type))
     }
 
-    /// A picture, of its bytes.
+    /// Creates an image from its bytes.
     pub fn image_bytes(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::image(BASE64_STANDARD.encode(bytes), mime_type)
     }
 
-    /// Sound, in base64.
+    /// Creates audio from base64.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Audio(AudioContent::new(data, mime_type))
     }
 
-    /// Sound, of its bytes.
+    /// Creates audio from its bytes.
     pub fn audio_bytes(bytes: impl AsRef<[u8]>, mime_type: impl Into<String>) -> Self {
         Self::audio(BASE64_STANDARD.encode(bytes), mime_type)
     }
 
-    /// A resource that can be read.
+    /// Creates a link to a resource.
     pub fn resource_link(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self::ResourceLink(ResourceLink::new(uri, name))
     }
 
-    /// A resource, here and now.
+    /// Creates an embedded resource.
     pub fn resource(contents: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource::new(contents))
     }
 
-    /// The text, if it is text.
+    /// Returns the text, if the block is text.
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(content) = self { Some(&content.text) } else { None }
     }
@@ -82,82 +82,82 @@ impl From<String> for Content {
 }
 
 model! {
-    /// Text.
+    /// [Text content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#text-content).
     pub struct TextContent says "type" = "text" {
         /// The text.
         text: String = "text",
     } optional {
-        /// Hints.
+        /// Hints for the client.
         annotations: Annotations = "annotations",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// A picture.
+    /// [Image content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#image-content).
     pub struct ImageContent says "type" = "image" {
-        /// In base64.
+        /// The bytes, base64-encoded.
         data: String = "data",
-        /// What kind of picture.
+        /// Media type of the image.
         mime_type: String = "mimeType",
     } optional {
-        /// Hints.
+        /// Hints for the client.
         annotations: Annotations = "annotations",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// Sound.
+    /// [Audio content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#audio-content).
     pub struct AudioContent says "type" = "audio" {
-        /// In base64.
+        /// The bytes, base64-encoded.
         data: String = "data",
-        /// What kind of sound.
+        /// Media type of the audio.
         mime_type: String = "mimeType",
     } optional {
-        /// Hints.
+        /// Hints for the client.
         annotations: Annotations = "annotations",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// A resource that can be read, whether or not it is listed.
+    /// [Link to a resource](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#resource-links), which need not be listed.
     pub struct ResourceLink says "type" = "resource_link" {
-        /// Where it is.
+        /// URI of the resource.
         uri: String = "uri",
-        /// Its name, for programs.
+        /// Name of the resource.
         name: String = "name",
     } optional {
-        /// Its name, for people.
+        /// Display name.
         title: String = "title",
-        /// What it is.
+        /// Description of the resource.
         description: String = "description",
-        /// What kind of contents it has.
+        /// Media type of the contents.
         mime_type: String = "mimeType",
-        /// Its size in bytes.
+        /// Size of the contents in bytes.
         size: u64 = "size",
-        /// Pictures.
+        /// Icons for user interfaces.
         icons: Vec<Icon> = "icons" since V2025_11_25,
-        /// Hints.
+        /// Hints for the client.
         annotations: Annotations = "annotations",
-        /// What the protocol does not describe.
-        meta: Members = "_meta",
+        /// Additional metadata.
+        meta: JsonObject = "_meta",
     }
 }
 
 model! {
-    /// A resource, here and now.
+    /// [Embedded resource](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#embedded-resources).
     pub struct EmbeddedResource says "type" = "resource" {
-        /// Its contents.
+        /// Contents of the resource.
         resource: ResourceContents = "resource",
     } optional {
-        /// Hints.
+        /// Hints for the client.
         annotations: Annotations = "annotations",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }

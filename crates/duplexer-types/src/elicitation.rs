@@ -1,10 +1,10 @@
-//! A server asks the user: with a form, or by opening a URL.
+//! Elicitation: a server requests input from the user, through a form or a URL.
 
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
 
 use crate::error::{ErrorCode, ErrorObject};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::version::feature;
 use crate::wire::{Shape, Wire, WireObject};
@@ -17,45 +17,46 @@ pub use schema::{
 mod choice;
 mod schema;
 
-/// What the user is asked.
+/// Parameters of an [`elicitation/create`](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#creating-elicitation-requests) request.
+#[doc(alias = "elicitation/create")]
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub enum ElicitParams {
-    /// To fill a form.
+    /// Form mode.
     Form(ElicitFormParams),
-    /// To open a URL.
+    /// URL mode.
     Url(ElicitUrlParams),
-    /// Something this library does not know.
+    /// A mode that this library does not know.
     #[cfg_attr(test, arbitrary(skip))]
-    Other(Members),
+    Other(JsonObject),
 }
 
 model! {
-    /// The user is asked to fill a form.
+    /// Parameters of an `elicitation/create` request in [form mode](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#form-mode-elicitation-requests).
     pub struct ElicitFormParams says "mode" = "form" since V2025_11_25 {
-        /// What is asked.
+        /// Message that explains the request to the user.
         message: String = "message",
-        /// The form.
+        /// Schema of the form.
         requested_schema: FormSchema = "requestedSchema",
     }
 }
 
 model! {
-    /// The user is asked to open a URL.
+    /// Parameters of an `elicitation/create` request in [URL mode](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#url-mode-elicitation-requests).
     pub struct ElicitUrlParams says "mode" = "url" {
-        /// What is asked.
+        /// Message that explains the request to the user.
         message: String = "message",
-        /// Where to go.
+        /// URL that the user opens.
         url: String = "url",
     } optional {
-        /// Names the request in `notifications/elicitation/complete` (2025-11-25, which needs it).
+        /// Identifier of the elicitation in `notifications/elicitation/complete` (2025-11-25, where it is required).
         elicitation_id: String = "elicitationId" since V2025_11_25 until V2025_11_25,
-    } unless cannot_be_said
+    } unless is_unsupported
 }
 
-/// Asking by URL is another question than asking with a form: it is refused where it does not exist.
-fn cannot_be_said(params: &ElicitUrlParams, shape: Shape) -> Option<&'static str> {
+/// URL mode cannot be converted to form mode, so revisions without it reject the request.
+fn is_unsupported(params: &ElicitUrlParams, shape: Shape) -> Option<&'static str> {
     if !shape.has(feature::URL_ELICITATION) {
         return Some("this revision cannot ask by URL");
     }
@@ -64,12 +65,12 @@ fn cannot_be_said(params: &ElicitUrlParams, shape: Shape) -> Option<&'static str
 }
 
 impl ElicitParams {
-    /// Asks the user to fill a form.
+    /// Creates a request in form mode.
     pub fn form(message: impl Into<String>, schema: FormSchema) -> Self {
         Self::Form(ElicitFormParams::new(message, schema))
     }
 
-    /// Asks the user to open a URL.
+    /// Creates a request in URL mode.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(ElicitUrlParams::new(message, url))
     }
@@ -100,96 +101,100 @@ impl serde::Serialize for ElicitParams {
     }
 }
 
-/// Without a `mode` it is a form.
+/// Form mode is the default.
 impl<'de> serde::Deserialize<'de> for ElicitParams {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::object_of(deserializer)?;
         match json.member("mode") {
             None | Some("\"form\"") => json.decode().map(Self::Form),
             Some("\"url\"") => json.decode().map(Self::Url),
-            Some(_) => json.decode().map(|members: Members| Self::Other(members)),
+            Some(_) => json.decode().map(|members: JsonObject| Self::Other(members)),
         }
         .map_err(D::Error::custom)
     }
 }
 
 model! {
-    /// What the user answered.
+    /// Result of an [`elicitation/create`](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions) request.
+    #[doc(alias = "elicitation/create")]
     pub result ElicitResult meta until V2025_11_25 {
-        /// What the user did.
+        /// Action of the user.
         action: ElicitAction = "action",
     } optional {
-        /// The filled form: strings, numbers, booleans, arrays of strings.
+        /// Data of the submitted form: strings, numbers, booleans, arrays of strings.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::answers))]
-        content: Members = "content",
+        content: JsonObject = "content",
     }
 }
 
 open_enum! {
-    /// What the user did.
+    /// [Action](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions) of the user.
     pub enum ElicitAction {
-        /// Answered, or agreed to open the URL.
+        /// The user submitted the form, or consented to open the URL.
         Accept = "accept",
-        /// Refused.
+        /// The user declined.
         Decline = "decline",
-        /// Went away.
+        /// The user dismissed the request.
         Cancel = "cancel",
     }
 }
 
 impl ElicitResult {
-    /// The form, filled.
-    pub fn accept(content: Members) -> Self {
+    /// Creates the result of a submitted form.
+    pub fn accept(content: JsonObject) -> Self {
         Self::new(ElicitAction::Accept).content(content)
     }
 
-    /// The user agreed to open the URL.
+    /// Creates the result of a user who consents to open the URL.
     pub fn agree() -> Self {
         Self::new(ElicitAction::Accept)
     }
 
-    /// The user refused.
+    /// Creates the result of a user who declines.
     pub fn decline() -> Self {
         Self::new(ElicitAction::Decline)
     }
 
-    /// The user went away.
+    /// Creates the result of a user who dismisses the request.
     pub fn cancel() -> Self {
         Self::new(ElicitAction::Cancel)
     }
 }
 
 model! {
-    /// What a URL was opened for has been done (2025-11-25).
+    /// Parameters of a
+    /// [`notifications/elicitation/complete`](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation)
+    /// notification (2025-11-25).
+    #[doc(alias = "notifications/elicitation/complete")]
     pub struct ElicitationCompleteParams {
-        /// Which one.
+        /// Identifier of the completed elicitation.
         elicitation_id: String = "elicitationId",
     }
 }
 
 model! {
-    /// The user must open URLs before the request can be served (2025-11-25): a request's failure, and the
-    /// data of [`ErrorCode::URL_ELICITATION_REQUIRED`].
+    /// Data of [`ErrorCode::URL_ELICITATION_REQUIRED`]: the user must open URLs before the request can be processed
+    /// ([2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error)).
     pub struct UrlElicitationRequired {
-        /// Which ones.
+        /// The required elicitations.
         elicitations: Vec<ElicitUrlParams> = "elicitations",
     }
 }
 
 impl UrlElicitationRequired {
-    /// The error that says so.
+    /// Returns the error with this data.
     pub fn error(&self) -> ErrorObject {
         let message = match *self.elicitations {
             [_] | [] => "URL elicitation required",
             _ => "URL elicitations required",
         };
         let mut error = ErrorObject::new(ErrorCode::URL_ELICITATION_REQUIRED, message);
-        error.data = Json::of(self).ok();
+        error.data = Json::encode(self).ok();
         error
     }
 
-    /// Reads it back from a received error.
-    pub fn of(error: &ErrorObject) -> Option<Self> {
+    /// Reads the data of a received error.
+    pub fn from_error(error: &ErrorObject) -> Option<Self> {
         if error.code == ErrorCode::URL_ELICITATION_REQUIRED { error.data() } else { None }
     }
 }

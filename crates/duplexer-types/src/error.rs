@@ -1,4 +1,4 @@
-//! Error codes, the error object of the wire, and the data that MCP's own codes carry.
+//! Error codes and the error object of JSON-RPC.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,40 +7,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
-/// A JSON-RPC error code. The set is open: peers and applications have codes of their own.
+/// JSON-RPC [error code](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes). The set is open: peers and applications define their own codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ErrorCode(pub i64);
 
 impl ErrorCode {
-    /// The bytes are not JSON.
+    /// The message is not JSON.
     pub const PARSE_ERROR: Self = Self(-32700);
-    /// The JSON is not a request.
+    /// The JSON is not a valid request.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// The method does not exist, or not in this revision.
+    /// The method does not exist in this revision.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The params do not fit the method.
+    /// The parameters are invalid.
     pub const INVALID_PARAMS: Self = Self(-32602);
-    /// The server failed.
+    /// Internal error.
     pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// The connection ended before there was an answer.
+    /// The connection closed before the response.
     pub const CONNECTION_CLOSED: Self = Self(-32000);
-    /// The caller waited long enough.
+    /// The request timed out.
     pub const REQUEST_TIMEOUT: Self = Self(-32001);
-    /// No such resource (handshake era; later revisions say [`Self::INVALID_PARAMS`]).
+    /// The resource does not exist (handshake era; later revisions use [`Self::INVALID_PARAMS`]).
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// A header is missing, malformed, or says something else than the body (envelope era).
+    /// A header is missing, malformed, or does not match the body (envelope era).
     pub const HEADER_MISMATCH: Self = Self(-32020);
-    /// The client did not declare a capability that the request needs (envelope era).
+    /// The client did not declare a capability that the request requires (envelope era).
     pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The request names a revision that is not served (envelope era).
+    /// The server does not support the revision of the request (envelope era).
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
-    /// The user must open a URL first (2025-11-25).
+    /// The user must open a URL before the request can be processed (2025-11-25).
     pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
-    /// The request was cancelled (handshake era over HTTP, where a stream must end with an answer).
+    /// The request was cancelled (handshake era over HTTP, where a stream must end with a response).
     pub const REQUEST_CANCELLED: Self = Self(-32800);
 
-    /// The HTTP status of a reply with this error in the envelope era.
+    /// Returns the HTTP status of a response with this error in the envelope era.
     pub const fn http_status(self) -> u16 {
         match self {
             Self::PARSE_ERROR
@@ -61,63 +61,63 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// The `error` member of a response.
+/// The `error` member of a JSON-RPC response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorObject {
-    /// What kind of failure.
+    /// Error code.
     pub code: ErrorCode,
-    /// One sentence for people.
+    /// Short description of the error.
     pub message: Cow<'static, str>,
-    /// What programs may want to know.
+    /// Additional information about the error.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::json::present")]
     pub data: Option<Json>,
 }
 
 impl ErrorObject {
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The same with data.
+    /// Sets `data`.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<Json>) -> Self {
         self.data = Some(data.into());
         self
     }
 
-    /// The data read as a `T`, if there is any and it fits.
+    /// Decodes `data` as a `T`. `None` if it is absent or not a `T`.
     pub fn data<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
         self.data.as_ref().and_then(|data| data.decode().ok())
     }
 
-    /// -32601, with the method as data.
+    /// Creates the error -32601, with the method as data.
     pub fn method_not_found(method: &str) -> Self {
         Self::new(ErrorCode::METHOD_NOT_FOUND, "Method not found").with_data(method)
     }
 
-    /// -32602, with empty data: what exactly did not fit stays in the log.
+    /// Creates the error -32602 with empty data. The details are only logged.
     pub fn invalid_params() -> Self {
         Self::new(ErrorCode::INVALID_PARAMS, "Invalid request parameters").with_data("")
     }
 
-    /// -32603, without any detail.
+    /// Creates the error -32603, without details.
     pub fn internal() -> Self {
         Self::new(ErrorCode::INTERNAL_ERROR, "Internal server error")
     }
 
-    /// -32000: the connection ended before there was an answer.
+    /// Creates the error -32000: the connection closed before the response.
     pub fn connection_closed() -> Self {
         Self::new(ErrorCode::CONNECTION_CLOSED, "Connection closed")
     }
 
-    /// -32600: a request has the id of another one that has no answer yet.
+    /// Creates the error -32600: another request with the same id is in flight.
     pub fn id_in_flight(id: impl fmt::Display) -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, format!("Invalid request: id {id} is already in flight"))
     }
 
-    /// -32022, with what is served and what was asked for.
+    /// Creates the error -32022, with the supported revisions and the requested one.
     pub fn unsupported_version(supported: &[&str], requested: &str) -> Self {
         let data = serde_json::json!({ "supported": supported, "requested": requested });
         Self::new(ErrorCode::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version").with_data(data)

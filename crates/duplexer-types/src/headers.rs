@@ -12,6 +12,8 @@ pub use annotation::{InvalidAnnotation, Reason};
 pub use param::ParamHeaders;
 pub use value::{decode, encode};
 
+use crate::json::Occurrence;
+
 /// A header name in its two spellings. Names are compared without case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
@@ -50,29 +52,8 @@ pub fn is_param(name: &str) -> bool {
     name.get(..PARAM_PREFIX.lower.len()).is_some_and(|prefix| PARAM_PREFIX.is(prefix))
 }
 
-/// What a request's headers hold under one name.
-///
-/// Values are bytes, because that is what a header is until it has been looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Values<'a> {
-    /// No such header.
-    Absent,
-    /// The value.
-    One(&'a [u8]),
-    /// More than one, so none can be relied upon.
-    Several,
-}
-
-impl<'a> FromIterator<&'a [u8]> for Values<'a> {
-    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(values: I) -> Self {
-        let mut values = values.into_iter();
-        match (values.next(), values.next()) {
-            (None, _) => Self::Absent,
-            (Some(value), None) => Self::One(value),
-            (Some(_), Some(_)) => Self::Several,
-        }
-    }
-}
+/// Values of the headers with one name. They are bytes, because a header need not be text.
+pub type Values<'a> = Occurrence<&'a [u8]>;
 
 #[cfg(test)]
 mod tests {

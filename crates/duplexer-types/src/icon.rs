@@ -1,28 +1,28 @@
-//! Pictures for user interfaces.
+//! Icons for user interfaces.
 
 use crate::model::{model, open_enum};
 
 model! {
-    /// A picture that stands for an item.
+    /// [Icon](https://modelcontextprotocol.io/specification/2026-07-28/basic#icons) of an item.
     pub struct Icon {
-        /// An `https:` or `data:` URI.
+        /// URI of the image: an `https:` or `data:` URI.
         src: String = "src",
     } optional {
-        /// The media type, where the source does not say it.
+        /// Media type, if the one of the source is missing or generic.
         mime_type: String = "mimeType",
-        /// `WxH`, or `any`.
+        /// Sizes of the image: `WxH`, or `any` for scalable formats.
         sizes: Vec<String> = "sizes",
-        /// The background it was made for.
+        /// Theme of the user interface that the icon is designed for.
         theme: Theme = "theme",
     }
 }
 
 open_enum! {
-    /// A background.
+    /// Theme of a user interface.
     pub enum Theme {
-        /// Light.
+        /// Light background.
         Light = "light",
-        /// Dark.
+        /// Dark background.
         Dark = "dark",
     }
 }

@@ -1,7 +1,7 @@
-//! A server of the envelope era asks for input: it answers with what it needs, and the client asks again.
+//! Multi round-trip requests (envelope era): a result requests input, and the client retries with the responses.
 
 use crate::elicitation::{ElicitParams, ElicitResult};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject, Occurrence, find_members};
 use crate::model::model;
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
@@ -9,22 +9,26 @@ use crate::version::feature;
 use crate::wire::{Shape, Wire, result_type};
 
 model! {
-    /// The server needs something before it can go on.
+    /// Result that [requests input](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) from the client, in place of the final result of a
+    /// `tools/call`, `prompts/get` or `resources/read` request. Its `resultType` is `input_required`.
     ///
-    /// It says what it needs, or what it wants to get back, or both; never neither.
+    /// It holds input requests, or a request state, or both.
+    #[doc(alias = "tools/call")]
+    #[doc(alias = "prompts/get")]
+    #[doc(alias = "resources/read")]
     pub result InputRequiredResult {} optional {
-        /// What is needed, each under a name of the server's choice.
-        input_requests: Members<InputRequest> = "inputRequests",
-        /// What the server wants to get back, as it came.
+        /// The input requests, by keys that the server chooses.
+        input_requests: JsonObject<InputRequest> = "inputRequests",
+        /// Opaque state of the server, which the client returns verbatim.
         request_state: String = "requestState",
-    } unless cannot_be_said impl {
+    } unless is_invalid impl {
         fn result_type(&self) -> &str {
             result_type::INPUT_REQUIRED
         }
     }
 }
 
-fn cannot_be_said(result: &InputRequiredResult, shape: Shape) -> Option<&'static str> {
+fn is_invalid(result: &InputRequiredResult, shape: Shape) -> Option<&'static str> {
     if !shape.has(feature::ENVELOPE) {
         return Some("this revision cannot ask for input in a result");
     }
@@ -33,29 +37,29 @@ fn cannot_be_said(result: &InputRequiredResult, shape: Shape) -> Option<&'static
 }
 
 impl InputRequiredResult {
-    /// Asks for input.
+    /// Creates a result with input requests.
     pub fn asking(requests: impl IntoIterator<Item = (impl Into<String>, InputRequest)>) -> Self {
-        Self::new().input_requests(requests.into_iter().collect::<Members<InputRequest>>())
+        Self::new().input_requests(requests.into_iter().collect::<JsonObject<InputRequest>>())
     }
 
-    /// Asks to come back with this state.
+    /// Creates a result with a request state and no input requests.
     pub fn resuming(state: impl Into<String>) -> Self {
         Self::new().request_state(state)
     }
 }
 
-/// Something a server needs.
+/// [Input request](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) of a server.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub enum InputRequest {
-    /// Ask the user.
+    /// Parameters of an `elicitation/create` request.
     Elicit(Box<ElicitParams>),
-    /// Use the model.
+    /// Parameters of a `sampling/createMessage` request.
     CreateMessage(Box<CreateMessageParams>),
-    /// Tell the roots.
+    /// A `roots/list` request.
     ListRoots,
-    /// Something this library does not know.
+    /// A request that this library does not know.
     #[cfg_attr(test, arbitrary(skip))]
     Other(Json),
 }
@@ -72,21 +76,21 @@ impl From<CreateMessageParams> for InputRequest {
     }
 }
 
-/// What a client gives for an [`InputRequest`].
+/// Response of a client to an [`InputRequest`] ([specification](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)).
 ///
-/// On the wire nothing but its members tells what it answers. One that cannot be read is kept as it came,
-/// so that the server can ask again.
+/// Only its members show which request it answers. A response that cannot be decoded is kept verbatim, so that the
+/// server can request the input again.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub enum InputResponse {
-    /// What the user answered.
+    /// Result of an elicitation.
     Elicit(ElicitResult),
-    /// What the model said.
+    /// Result of sampling.
     CreateMessage(CreateMessageResult),
-    /// The roots.
+    /// The roots of the client.
     ListRoots(ListRootsResult),
-    /// Something this library does not know.
+    /// A response that this library does not know.
     #[cfg_attr(test, arbitrary(skip))]
     Other(Json),
 }
@@ -111,15 +115,11 @@ impl serde::Serialize for InputResponse {
 impl<'de> serde::Deserialize<'de> for InputResponse {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::deserialize(deserializer)?;
-        let has = |name| json.member(name).is_some();
-        let known = if has("action") {
-            json.decode().ok().map(Self::Elicit)
-        } else if has("model") {
-            json.decode().ok().map(Self::CreateMessage)
-        } else if has("roots") {
-            json.decode().ok().map(Self::ListRoots)
-        } else {
-            None
+        let known = match find_members(json.as_str(), ["action", "model", "roots"]).unwrap_or_default() {
+            [Occurrence::One(_), ..] => json.decode().ok().map(Self::Elicit),
+            [_, Occurrence::One(_), _] => json.decode().ok().map(Self::CreateMessage),
+            [.., Occurrence::One(_)] => json.decode().ok().map(Self::ListRoots),
+            _ => None,
         };
         Ok(known.unwrap_or(Self::Other(json)))
     }

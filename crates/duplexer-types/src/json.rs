@@ -2,16 +2,22 @@
 //!
 //! Nothing is lost and nothing is reordered: nulls, key order and numerals of any size survive.
 
+mod find;
+pub(crate) mod plain;
+pub(crate) mod scan;
+mod stack;
 pub(crate) mod text;
 pub(crate) mod writer;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+pub use find::{Occurrence, find_member, find_members};
+pub use scan::{NotJson, Scanner};
 pub use text::JsonText;
 
 /// A JSON value as text.
@@ -27,7 +33,7 @@ impl Json {
     }
 
     /// Renders any value as JSON.
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self::from)
     }
 
@@ -92,9 +98,9 @@ impl From<serde_json::Value> for Json {
     }
 }
 
-impl From<Members> for Json {
-    fn from(members: Members) -> Self {
-        Self::of(&members).unwrap_or_else(|_| Self::object())
+impl From<JsonObject> for Json {
+    fn from(members: JsonObject) -> Self {
+        Self::encode(&members).unwrap_or_else(|_| Self::object())
     }
 }
 
@@ -162,58 +168,13 @@ pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     }
 }
 
-/// The JSON text of the member `name` of the object `text`, without decoding the others.
-///
-/// `None` also if `text` is not an object, or has the member twice.
-pub fn find_member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    member(text, name).ok().flatten().map(RawValue::get)
-}
-
-/// Finds the member `name` of the object `text` without decoding the others.
-pub(crate) fn member<'a>(text: &'a str, name: &str) -> Result<Option<&'a RawValue>, serde_json::Error> {
-    struct Find<'n>(&'n str);
-
-    impl<'de> DeserializeSeed<'de> for Find<'_> {
-        type Value = Option<&'de RawValue>;
-
-        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-            deserializer.deserialize_map(self)
-        }
-    }
-
-    impl<'de> Visitor<'de> for Find<'_> {
-        type Value = Option<&'de RawValue>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-            let mut found = None;
-            while let Some(Name(name)) = access.next_key::<Name<'_>>()? {
-                let value = access.next_value::<&RawValue>()?;
-                if name == self.0 && found.replace(value).is_some() {
-                    return Err(A::Error::custom(format_args!("duplicate member `{name}`")));
-                }
-            }
-            Ok(found)
-        }
-    }
-
-    Find(name).deserialize(&mut serde_json::Deserializer::from_str(text))
-}
-
-/// A member's name, copied only if it is escaped.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-
 /// The members of a JSON object, in the order they were written, each name once.
 ///
-/// `Members` alone is an object that nobody has described, such as `_meta`.
+/// `JsonObject` alone is an object that nobody has described, such as `_meta`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Members<T = Json>(Vec<(String, T)>);
+pub struct JsonObject<T = Json>(Vec<(String, T)>);
 
-impl<T> Members<T> {
+impl<T> JsonObject<T> {
     /// No members.
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -263,13 +224,13 @@ impl<T> Members<T> {
     }
 }
 
-impl<T> Default for Members<T> {
+impl<T> Default for JsonObject<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K: Into<String>, T> FromIterator<(K, T)> for Members<T> {
+impl<K: Into<String>, T> FromIterator<(K, T)> for JsonObject<T> {
     fn from_iter<I: IntoIterator<Item = (K, T)>>(members: I) -> Self {
         let mut all = Self::new();
         for (name, value) in members {
@@ -279,7 +240,7 @@ impl<K: Into<String>, T> FromIterator<(K, T)> for Members<T> {
     }
 }
 
-impl<T> IntoIterator for Members<T> {
+impl<T> IntoIterator for JsonObject<T> {
     type Item = (String, T);
     type IntoIter = std::vec::IntoIter<(String, T)>;
 
@@ -288,18 +249,18 @@ impl<T> IntoIterator for Members<T> {
     }
 }
 
-impl<T: Serialize> Serialize for Members<T> {
+impl<T: Serialize> Serialize for JsonObject<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object<T>(std::marker::PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
-            type Value = Members<T>;
+            type Value = JsonObject<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -312,7 +273,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
                 }
                 match repeated_name(&members) {
                     Some(name) => Err(A::Error::custom(format_args!("duplicate member `{name}`"))),
-                    None => Ok(Members(members)),
+                    None => Ok(JsonObject(members)),
                 }
             }
         }
@@ -362,7 +323,7 @@ mod tests {
     fn nulls_order_and_large_numbers_survive() {
         let text = r#"{"z":null,"a":123456789012345678901234567890,"m":{"y":1.0,"b":[null, 1e2]}}"#;
         assert_eq!(Json::parse(text).unwrap().as_str(), text);
-        let members: Members = serde_json::from_str(text).unwrap();
+        let members: JsonObject = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&members).unwrap(), text);
     }
 
@@ -394,8 +355,8 @@ mod tests {
 
     #[test]
     fn a_name_stands_once() {
-        assert!(serde_json::from_str::<Members>(r#"{"a":1,"a":2}"#).is_err());
-        let mut members: Members = Members::new();
+        assert!(serde_json::from_str::<JsonObject>(r#"{"a":1,"a":2}"#).is_err());
+        let mut members: JsonObject = JsonObject::new();
         members.insert("a", Json::from("x"));
         assert_eq!(members.insert("a", Json::null()), Some(Json::from("x")));
         assert_eq!(members.len(), 1);

@@ -4,36 +4,35 @@
 //! Member names are compared exactly, duplicate members are refused, nesting is bounded.
 
 mod decode;
-mod familiar;
 mod id;
-pub(crate) mod plain;
-pub(crate) mod scan;
-mod stack;
 mod write;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 
 use crate::error::{ErrorCode, ErrorObject};
+use crate::json::Occurrence;
+use crate::json::scan::{self, NotJson, Scanner};
+use crate::meta::MetaCache;
 
+pub use crate::json::scan::MAX_DEPTH;
 pub use decode::{decode, first_text};
 pub use id::RequestId;
-pub use scan::MAX_DEPTH;
-use scan::{Fault, Scanner};
 pub use write::{Body, write_failure, write_notification, write_request, write_success};
 
 /// A frame that borrows from the text it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame<'a> {
+pub enum RawFrame<'a> {
     /// Wants an answer under its id.
     Request {
         /// Correlates the answer.
         id: RequestId,
         /// What to do.
-        call: Invocation<'a>,
+        call: RawCall<'a>,
     },
     /// Wants no answer.
-    Notification(Invocation<'a>),
+    Notification(RawCall<'a>),
     /// The answer to one of our requests.
     Success {
         /// The id we sent.
@@ -54,7 +53,7 @@ pub enum Frame<'a> {
 
 /// Method and params of a request or notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invocation<'a> {
+pub struct RawCall<'a> {
     /// The method.
     pub method: Cow<'a, str>,
     /// JSON text of an object; `None` if absent or null.
@@ -110,17 +109,17 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 /// Reads one frame.
-pub fn read(text: &str) -> Result<Frame<'_>, Malformed> {
+pub fn read(text: &str) -> Result<RawFrame<'_>, Malformed> {
     let mut scanner = Scanner::new(text);
     match scanner.peek() {
         Some(b'{') => {
-            let members = Members::scan(&mut scanner).map_err(|Fault| Malformed::NotJson)?;
+            let members = FrameMembers::scan(&mut scanner).map_err(|NotJson| Malformed::NotJson)?;
             members.frame(scanner.too_deep())
         }
         start => {
-            scanner.value(0).and_then(|_| scanner.end()).map_err(|Fault| Malformed::NotJson)?;
+            scanner.value(0).and_then(|_| scanner.end()).map_err(|NotJson| Malformed::NotJson)?;
             match start {
-                Some(b'[') => Ok(Frame::Batch(text)),
+                Some(b'[') => Ok(RawFrame::Batch(text)),
                 _ => Err(Malformed::Invalid { id: None, reason: "a message is an object" }),
             }
         }
@@ -130,13 +129,17 @@ pub fn read(text: &str) -> Result<Frame<'_>, Malformed> {
 /// The messages of a batch, each as its own text.
 pub fn batch(text: &str) -> Result<Vec<&str>, Malformed> {
     let mut scanner = Scanner::new(text);
-    let items = scanner.items().and_then(|items| scanner.end().map(|()| items));
-    match items {
-        Ok(items) if items.is_empty() => {
+    let mut items = Vec::new();
+    let read = scanner.items(|scanner| {
+        items.push(scanner.value(1)?);
+        Ok(())
+    });
+    match read.and_then(|()| scanner.end()) {
+        Ok(()) if items.is_empty() => {
             Err(Malformed::Invalid { id: None, reason: "a batch holds at least one message" })
         }
-        Ok(items) => Ok(items),
-        Err(Fault) => Err(Malformed::NotJson),
+        Ok(()) => Ok(items),
+        Err(NotJson) => Err(Malformed::NotJson),
     }
 }
 
@@ -146,13 +149,13 @@ pub fn batch(text: &str) -> Result<Vec<&str>, Malformed> {
 pub fn find_meta(params: &str) -> Option<&str> {
     let mut landmarks = Landmarks::default();
     params_object(&mut Scanner::new(params), 1, &mut landmarks).ok()?;
-    landmarks.meta.get()
+    landmarks.meta.one()
 }
 
 /// What is noted of a params object on the way over it.
 #[derive(Clone, Copy, Default)]
 struct Landmarks<'a> {
-    meta: Slot<'a>,
+    meta: Occurrence<&'a str>,
     longest: Option<&'a str>,
 }
 
@@ -160,83 +163,57 @@ fn params_object<'a>(
     scanner: &mut Scanner<'a>,
     depth: usize,
     landmarks: &mut Landmarks<'a>,
-) -> Result<&'a str, Fault> {
+) -> Result<&'a str, NotJson> {
     let start = scanner.position();
-    let mut object = scanner.open_object()?;
-    while let Some(name) = scanner.next_name(&mut object)? {
-        if name == "_meta" {
-            landmarks.meta.put(meta_value(scanner, depth + 1)?);
-        } else {
-            let value = scanner.value(depth + 1)?;
-            if landmarks.longest.is_none_or(|longest| longest.len() < value.len()) {
-                landmarks.longest = Some(value);
-            }
+    let longest = &mut landmarks.longest;
+    let [meta] = scanner.find_with(&["_meta"], |scanner, is_meta| {
+        if is_meta {
+            return meta_value(scanner, depth + 1);
         }
-    }
+        let value = scanner.value(depth + 1)?;
+        if longest.is_none_or(|longest| longest.len() < value.len()) {
+            *longest = Some(value);
+        }
+        Ok(value)
+    })?;
+    landmarks.meta = meta;
     Ok(scanner.since(start))
 }
 
-/// Walks over the value of `_meta`, unless it is the one that was scanned last.
-fn meta_value<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<&'a str, Fault> {
-    let known = familiar::recognise(scanner.rest()).and_then(|known| scanner.pass(known));
+thread_local! {
+    /// The last `_meta` that was scanned on this thread and is not nested too deeply.
+    static SCANNED: RefCell<MetaCache<()>> = const { RefCell::new(MetaCache::new()) };
+}
+
+/// Reads the value of `_meta`. The one that was scanned last is not scanned again.
+fn meta_value<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<&'a str, NotJson> {
+    let rest = scanner.rest();
+    let known = SCANNED.with_borrow(|cache| cache.prefix(rest)).and_then(|known| scanner.skip(known));
     if let Some(known) = known {
         return Ok(known);
     }
     let value = scanner.value(depth)?;
-    // How deep it is nested counts from the top, which is the same for every `_meta` that comes here.
+    // The depth counts from the top of the frame, where every `_meta` is at the same level.
     if !scanner.too_deep() {
-        familiar::remember(value);
+        SCANNED.with_borrow_mut(|cache| cache.store(value, ()));
     }
     Ok(value)
 }
 
 /// What has been seen of a frame.
 #[derive(Default)]
-struct Members<'a> {
-    version: Slot<'a>,
-    id: Slot<'a>,
-    method: Slot<'a>,
-    params: Slot<'a>,
-    result: Slot<'a>,
-    error: Slot<'a>,
+struct FrameMembers<'a> {
+    version: Occurrence<&'a str>,
+    id: Occurrence<&'a str>,
+    method: Occurrence<&'a str>,
+    params: Occurrence<&'a str>,
+    result: Occurrence<&'a str>,
+    error: Occurrence<&'a str>,
     landmarks: Landmarks<'a>,
 }
 
-/// A member that may stand once.
-#[derive(Default, Clone, Copy)]
-enum Slot<'a> {
-    #[default]
-    Absent,
-    Once(&'a str),
-    Twice,
-}
-
-impl<'a> Slot<'a> {
-    fn put(&mut self, value: &'a str) {
-        *self = match self {
-            Self::Absent => Self::Once(value),
-            Self::Once(_) | Self::Twice => Self::Twice,
-        };
-    }
-
-    fn get(self) -> Option<&'a str> {
-        match self {
-            Self::Once(value) => Some(value),
-            Self::Absent | Self::Twice => None,
-        }
-    }
-
-    fn is_present(self) -> bool {
-        !matches!(self, Self::Absent)
-    }
-
-    fn is_repeated(self) -> bool {
-        matches!(self, Self::Twice)
-    }
-}
-
-impl<'a> Members<'a> {
-    fn scan(scanner: &mut Scanner<'a>) -> Result<Self, Fault> {
+impl<'a> FrameMembers<'a> {
+    fn scan(scanner: &mut Scanner<'a>) -> Result<Self, NotJson> {
         let mut members = Self::default();
         let mut object = scanner.open_object()?;
         while let Some(name) = scanner.next_name(&mut object)? {
@@ -246,72 +223,72 @@ impl<'a> Members<'a> {
         Ok(members)
     }
 
-    fn take(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn take(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<(), NotJson> {
         if name == "params" && scanner.peek() == Some(b'{') {
             let params = params_object(scanner, 1, &mut self.landmarks)?;
-            self.params.put(params);
+            self.params.add(params);
             return Ok(());
         }
         let value = scanner.value(1)?;
         match name {
-            "jsonrpc" => self.version.put(value),
-            "id" => self.id.put(value),
-            "method" => self.method.put(value),
-            "params" => self.params.put(value),
-            "result" => self.result.put(value),
-            "error" => self.error.put(value),
+            "jsonrpc" => self.version.add(value),
+            "id" => self.id.add(value),
+            "method" => self.method.add(value),
+            "params" => self.params.add(value),
+            "result" => self.result.add(value),
+            "error" => self.error.add(value),
             _ => {}
         }
         Ok(())
     }
 
-    fn frame(self, too_deep: bool) -> Result<Frame<'a>, Malformed> {
+    fn frame(self, too_deep: bool) -> Result<RawFrame<'a>, Malformed> {
         if self.method.is_present() {
             self.invocation(too_deep)
         } else if self.result.is_present() || self.error.is_present() {
             self.response(too_deep).map_err(|reason| Malformed::Unanswerable { reason })
         } else {
-            let id = self.id.get().and_then(RequestId::read);
+            let id = self.id.one().and_then(RequestId::read);
             Err(Malformed::Invalid { id, reason: "there is neither a method nor a result" })
         }
     }
 
     /// A request or notification. Whatever else is wrong, the id is recovered if it is readable.
-    fn invocation(self, too_deep: bool) -> Result<Frame<'a>, Malformed> {
-        let id = self.id.get().and_then(RequestId::read);
+    fn invocation(self, too_deep: bool) -> Result<RawFrame<'a>, Malformed> {
+        let id = self.id.one().and_then(RequestId::read);
         match self.readable_invocation(too_deep) {
             Ok(call) => match id {
-                Some(id) => Ok(Frame::Request { id, call }),
+                Some(id) => Ok(RawFrame::Request { id, call }),
                 None if self.id.is_present() => {
                     Err(Malformed::Invalid { id: None, reason: "the id is neither a string nor an integer" })
                 }
-                None => Ok(Frame::Notification(call)),
+                None => Ok(RawFrame::Notification(call)),
             },
             Err(reason) if self.id.is_present() => Err(Malformed::Invalid { id, reason }),
             Err(reason) => Err(Malformed::Unanswerable { reason }),
         }
     }
 
-    fn readable_invocation(&self, too_deep: bool) -> Result<Invocation<'a>, &'static str> {
+    fn readable_invocation(&self, too_deep: bool) -> Result<RawCall<'a>, &'static str> {
         self.check_envelope(too_deep)?;
-        let method = self.method.get().and_then(scan::string).ok_or("the method is not a string")?;
-        let params = match self.params.get() {
+        let method = self.method.one().and_then(scan::string).ok_or("the method is not a string")?;
+        let params = match self.params.one() {
             None | Some("null") => None,
             Some(params) if params.starts_with('{') => Some(params),
             Some(_) => return Err("params is not an object"),
         };
         let Landmarks { meta, longest } = self.landmarks;
-        Ok(Invocation { method, params, meta: meta.get(), longest })
+        Ok(RawCall { method, params, meta: meta.one(), longest })
     }
 
-    fn response(self, too_deep: bool) -> Result<Frame<'a>, &'static str> {
+    fn response(self, too_deep: bool) -> Result<RawFrame<'a>, &'static str> {
         self.check_envelope(too_deep)?;
-        let id = self.id.get().and_then(RequestId::read);
-        match (self.error.get(), self.result.get()) {
-            (Some(error), _) => Ok(Frame::Failure { id, error }),
+        let id = self.id.one().and_then(RequestId::read);
+        match (self.error.one(), self.result.one()) {
+            (Some(error), _) => Ok(RawFrame::Failure { id, error }),
             (None, Some(result)) => {
                 let id = id.ok_or("a result without a readable id")?;
-                Ok(Frame::Success { id, result })
+                Ok(RawFrame::Success { id, result })
             }
             (None, None) => Err("a response without a result"),
         }
@@ -320,13 +297,13 @@ impl<'a> Members<'a> {
     fn check_envelope(&self, too_deep: bool) -> Result<(), &'static str> {
         let meta = self.landmarks.meta;
         let all = [self.version, self.id, self.method, self.params, self.result, self.error, meta];
-        if all.into_iter().any(Slot::is_repeated) {
+        if all.into_iter().any(|member| member.is_repeated()) {
             return Err("a member stands twice");
         }
         if too_deep {
             return Err("nested too deeply");
         }
-        match self.version.get() {
+        match self.version.one() {
             Some("\"2.0\"") => Ok(()),
             Some(version) if scan::string(version).is_some_and(|version| version == "2.0") => Ok(()),
             _ => Err("jsonrpc is not \"2.0\""),

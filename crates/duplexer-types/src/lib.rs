@@ -1,8 +1,8 @@
 //! The messages of the Model Context Protocol: every revision, both directions, no async, no I/O.
 //!
-//! The public types are free of versions. [`wire`] gives them the shape of a revision while they are
-//! written; [`methods`] says which method exists where; [`jsonrpc`] reads and writes frames. Each page of
-//! the specification is a module.
+//! The public types are independent of revisions. [`wire`] gives them the shape of a revision while they are
+//! written, [`methods`] defines which method exists in which revision, [`jsonrpc`] reads and writes frames. Each page
+//! of the specification is a module.
 
 mod model;
 

@@ -1,4 +1,4 @@
-//! Who is there and which revision is spoken: `initialize`, `server/discover`, and the errors about both.
+//! Opening of a connection: `initialize`, `server/discover`, and the data of related errors.
 
 use crate::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::error::{ErrorCode, ErrorObject};
@@ -7,97 +7,127 @@ use crate::json::Json;
 use crate::model::model;
 
 model! {
-    /// A program that speaks the protocol.
+    /// Identity of a client or server: `clientInfo` and `serverInfo` of [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle) and of the
+    /// [request envelope](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta).
     pub struct Implementation {
-        /// Its name, for programs.
+        /// Name of the program.
         name: String = "name",
-        /// Its version.
+        /// Version of the program.
         version: String = "version",
     } optional {
-        /// Its name, for people.
+        /// Display name.
         title: String = "title" since V2025_06_18,
-        /// What it does.
+        /// Description of the program.
         description: String = "description" since V2025_11_25,
-        /// Where people read more.
+        /// URL of the website.
         website_url: String = "websiteUrl" since V2025_11_25,
-        /// Pictures.
+        /// Icons for user interfaces.
         icons: Vec<Icon> = "icons" since V2025_11_25,
     }
 }
 
 model! {
-    /// Params of methods and notifications that need none.
+    /// Parameters of requests and notifications that have none.
+    ///
+    /// Requests: [`ping`](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping), [`server/discover`](https://modelcontextprotocol.io/specification/2026-07-28/server/discover),
+    /// [`roots/list`](https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots). Notifications: `notifications/initialized`,
+    /// `notifications/tools/list_changed`, `notifications/resources/list_changed`,
+    /// `notifications/prompts/list_changed`, `notifications/roots/list_changed`, `notifications/tasks/status`.
+    #[doc(alias = "ping")]
+    #[doc(alias = "server/discover")]
+    #[doc(alias = "roots/list")]
+    #[doc(alias = "notifications/initialized")]
+    #[doc(alias = "notifications/tools/list_changed")]
+    #[doc(alias = "notifications/resources/list_changed")]
+    #[doc(alias = "notifications/prompts/list_changed")]
+    #[doc(alias = "notifications/roots/list_changed")]
+    #[doc(alias = "notifications/tasks/status")]
     pub struct EmptyParams {}
 }
 
 model! {
-    /// "Done."
+    /// Result without members.
+    ///
+    /// It answers [`ping`](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping), [`logging/setLevel`](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging),
+    /// `resources/subscribe`, `resources/unsubscribe`, `tasks/cancel` and `tasks/update`.
+    #[doc(alias = "ping")]
+    #[doc(alias = "logging/setLevel")]
+    #[doc(alias = "resources/subscribe")]
+    #[doc(alias = "resources/unsubscribe")]
+    #[doc(alias = "tasks/cancel")]
+    #[doc(alias = "tasks/update")]
     pub result EmptyResult {}
 }
 
 model! {
-    /// Opens a connection of the handshake era.
+    /// Parameters of an [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization) request (handshake era).
+    #[doc(alias = "initialize")]
     pub struct InitializeParams {
-        /// The revision the client would like.
+        /// The revision that the client proposes.
         protocol_version: String = "protocolVersion",
-        /// What the client can do.
+        /// Capabilities of the client.
         capabilities: ClientCapabilities = "capabilities",
-        /// Who the client is.
+        /// Identity of the client.
         client_info: Implementation = "clientInfo",
     }
 }
 
 model! {
-    /// What the connection will be like.
+    /// Result of an [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization) request (handshake era).
+    #[doc(alias = "initialize")]
     pub result InitializeResult {
-        /// The revision that is spoken from now on.
+        /// The revision of the connection.
         protocol_version: String = "protocolVersion",
-        /// What the server can do.
+        /// Capabilities of the server.
         capabilities: ServerCapabilities = "capabilities",
-        /// Who the server is.
+        /// Identity of the server.
         server_info: Implementation = "serverInfo",
     } optional {
-        /// For the model.
+        /// Instructions for the model on how to use the server.
         instructions: String = "instructions",
     }
 }
 
 model! {
-    /// What a server of the envelope era is like. Who it is stands in `_meta`, as in every result.
+    /// Result of a [`server/discover`](https://modelcontextprotocol.io/specification/2026-07-28/server/discover) request (envelope era).
+    ///
+    /// The identity of the server is in `_meta`, as in every result.
+    #[doc(alias = "server/discover")]
     pub cacheable result DiscoverResult {
-        /// The revisions it serves.
+        /// The revisions that the server supports.
         supported_versions: Vec<String> = "supportedVersions",
-        /// What it can do.
+        /// Capabilities of the server.
         capabilities: ServerCapabilities = "capabilities",
     } optional {
-        /// For the model.
+        /// Instructions for the model on how to use the server.
         instructions: String = "instructions",
     }
 }
 
 model! {
-    /// The data of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`].
+    /// Data of [`ErrorCode::UNSUPPORTED_PROTOCOL_VERSION`]
+    /// ([specification](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)).
     pub struct UnsupportedVersionData {
-        /// What is served.
+        /// The revisions that the server supports.
         supported: Vec<String> = "supported",
-        /// What was asked for.
+        /// The revision of the request.
         requested: String = "requested",
     }
 }
 
 model! {
-    /// The data of [`ErrorCode::MISSING_CLIENT_CAPABILITY`].
+    /// Data of [`ErrorCode::MISSING_CLIENT_CAPABILITY`] ([specification](https://modelcontextprotocol.io/specification/2026-07-28/basic)).
     pub struct MissingCapabilityData {
-        /// What the client would have to declare.
+        /// The capabilities that the client must declare.
         required_capabilities: ClientCapabilities = "requiredCapabilities",
     }
 }
 
 impl MissingCapabilityData {
-    /// The error with this data.
+    /// Returns the error with this data.
     pub fn error(&self, message: impl Into<std::borrow::Cow<'static, str>>) -> ErrorObject {
         let mut error = ErrorObject::new(ErrorCode::MISSING_CLIENT_CAPABILITY, message);
-        error.data = Json::of(self).ok();
+        error.data = Json::encode(self).ok();
         error
     }
 }

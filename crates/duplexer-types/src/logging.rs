@@ -1,4 +1,4 @@
-//! Log messages for the client.
+//! Log messages of a server.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,35 +6,35 @@ use crate::json::Json;
 use crate::model::model;
 use crate::wire::same_everywhere;
 
-/// How serious a log message is; the order is ascending.
+/// [Severity](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-levels) of a log message (RFC 5424), in ascending order.
 ///
-/// The set is closed: a level nobody knows cannot be compared with one.
+/// The set is closed: an unknown level could not be compared with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 pub enum LoggingLevel {
-    /// Details for finding faults.
+    /// Detailed debugging information.
     Debug,
-    /// What happens.
+    /// General informational messages.
     Info,
-    /// What happens and is worth noticing.
+    /// Normal but significant events.
     Notice,
-    /// What may become a fault.
+    /// Warning conditions.
     Warning,
-    /// A fault.
+    /// Error conditions.
     Error,
-    /// A part has failed.
+    /// Critical conditions, such as the failure of a component.
     Critical,
-    /// Somebody must act now.
+    /// Action is required immediately.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 same_everywhere!(LoggingLevel);
 
 impl LoggingLevel {
-    /// Every level, ascending.
+    /// All levels, in ascending order.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -46,7 +46,7 @@ impl LoggingLevel {
         Self::Emergency,
     ];
 
-    /// The level as it is written on the wire.
+    /// Returns the protocol's name of the level.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -62,22 +62,24 @@ impl LoggingLevel {
 }
 
 model! {
-    /// Asks for log messages from `level` on.
+    /// Parameters of a [`logging/setLevel`](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#setting-log-level) request (handshake era).
+    #[doc(alias = "logging/setLevel")]
     pub struct SetLevelParams {
-        /// The lowest level to send.
+        /// Minimum level of the messages that the server sends.
         level: LoggingLevel = "level",
     }
 }
 
 model! {
-    /// A log message.
+    /// Parameters of a [`notifications/message`](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-message-notifications) notification.
+    #[doc(alias = "notifications/message")]
     pub struct LoggingMessageParams {
-        /// How serious it is.
+        /// Severity of the message.
         level: LoggingLevel = "level",
-        /// Any JSON.
+        /// The data to log: any JSON.
         data: Json = "data",
     } optional {
-        /// Who logs.
+        /// Name of the logger.
         logger: String = "logger",
     }
 }

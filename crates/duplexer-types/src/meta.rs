@@ -4,12 +4,16 @@
 //! about form: `_meta` is an object, and a key this module knows stands in it once, because two readers
 //! that disagree about which of two values counts are a way past a gate.
 
+mod cache;
+
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::json::{Json, Members};
+use crate::json::scan::{self, NotJson, Scanner};
+use crate::json::{Json, JsonObject, Occurrence};
 use crate::jsonrpc::RequestId;
-use crate::jsonrpc::scan::{self, Fault, Scanner};
+
+pub use cache::MetaCache;
 
 /// Reserved `_meta` keys.
 pub mod key {
@@ -118,9 +122,7 @@ impl std::error::Error for InvalidMeta {}
 impl<'a> RequestMeta<'a> {
     /// Reads the text of a `_meta`, in one pass and without decoding what nobody asked for.
     pub fn read(text: &'a str) -> Result<Self, InvalidMeta> {
-        let mut found = [None; KNOWN.len()];
-        collect(text, &mut found)?;
-        let [version, info, capabilities, level, token, traceparent, tracestate, baggage] = found;
+        let [version, info, capabilities, level, token, traceparent, tracestate, baggage] = collect(text)?;
         Ok(Self {
             protocol_version: version,
             client_info: info,
@@ -153,20 +155,15 @@ const KNOWN: [&str; 8] = [
     key::BAGGAGE,
 ];
 
-fn collect<'a>(text: &'a str, found: &mut [Option<&'a str>; KNOWN.len()]) -> Result<(), InvalidMeta> {
-    let not_an_object = |Fault| InvalidMeta::NotAnObject;
+/// Returns the texts of the [`KNOWN`] keys.
+fn collect(text: &str) -> Result<[Option<&str>; KNOWN.len()], InvalidMeta> {
     let mut scanner = Scanner::new(text);
-    let mut object = scanner.open_object().map_err(not_an_object)?;
-    while let Some(name) = scanner.next_name(&mut object).map_err(not_an_object)? {
-        let value = scanner.value(1).map_err(not_an_object)?;
-        let known = KNOWN.iter().zip(found.iter_mut()).find(|(known, _)| name == **known);
-        if let Some((known, slot)) = known
-            && slot.replace(value).is_some()
-        {
-            return Err(InvalidMeta::Repeated(known));
-        }
+    let found = scanner.find(&KNOWN).and_then(|found| scanner.end().map(|()| found));
+    let found = found.map_err(|NotJson| InvalidMeta::NotAnObject)?;
+    match KNOWN.iter().zip(&found).find(|(_, value)| value.is_repeated()) {
+        Some((key, _)) => Err(InvalidMeta::Repeated(key)),
+        None => Ok(found.map(Occurrence::one)),
     }
-    scanner.end().map_err(not_an_object)
 }
 
 /// Whether a `_meta` is an envelope: it names a revision, whatever that is.
@@ -179,7 +176,7 @@ pub fn is_envelope(meta: &str) -> bool {
 }
 
 /// The `_meta` that every request of the envelope era carries.
-pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> Members {
+pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> JsonObject {
     [
         (key::PROTOCOL_VERSION, Json::from(version)),
         (key::CLIENT_INFO, client_info.clone()),

@@ -1,8 +1,8 @@
-//! THE TABLE: every request and notification of every revision.
+//! The method table: every request and notification of every revision.
 //!
-//! Whoever asks "does this method exist here" reads it; nothing else knows. A row says who sends a method in
-//! which revisions, what its params and its result are, and what else is special about it. Methods that are
-//! known but not served of themselves (the tasks of 2025-11-25, the tasks extension) are in it too.
+//! It is the only definition of which method exists where. A row holds the sender of a method in each revision, its
+//! params and result types, and its properties. Methods that are known but not served by default (the tasks of
+//! 2025-11-25, the tasks extension) are in it too.
 
 use crate::completion::{CompleteParams, CompleteResult};
 use crate::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
@@ -25,7 +25,7 @@ use crate::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use crate::version::{ProtocolVersion, Window};
 use crate::wire::{ResultBody, WireObject};
 
-use Mark::{AsksForInput, Cacheable, Extension, Mirrors, Paginated, Standing, Unserved};
+use Mark::{AsksForInput, Cacheable, Extension, LongLived, Mirrors, Paginated, Unserved};
 
 const ALWAYS: Window = Window::ALWAYS;
 const HANDSHAKE: Window = Window::HANDSHAKE;
@@ -36,44 +36,44 @@ const SINCE_2025_11: Window = Window::since(ProtocolVersion::V2025_11_25);
 
 methods! {
     requests {
-        // name                 on the wire                 client sends     server sends   params => result                                            phase        marks
+        // name                 protocol name               client sends     server sends   params => result                                            phase        marks
         Initialize             "initialize"                 [HANDSHAKE]      []             InitializeParams          => InitializeResult              Opening     [];
         ServerDiscover         "server/discover"            [ENVELOPE]       []             EmptyParams               => DiscoverResult                Opening     [Cacheable];
         Ping                   "ping"                       [HANDSHAKE]      [HANDSHAKE]    EmptyParams               => EmptyResult                   Always      [];
-        ToolsList              "tools/list"                 [ALWAYS]         []             PaginatedParams           => ListToolsResult               Initialised [Cacheable, Paginated];
-        ToolsCall              "tools/call"                 [ALWAYS]         []             CallToolParams            => CallToolResult                Initialised [AsksForInput, Mirrors("name")];
-        ResourcesList          "resources/list"             [ALWAYS]         []             PaginatedParams           => ListResourcesResult           Initialised [Cacheable, Paginated];
-        ResourcesTemplatesList "resources/templates/list"   [ALWAYS]         []             PaginatedParams           => ListResourceTemplatesResult   Initialised [Cacheable, Paginated];
-        ResourcesRead          "resources/read"             [ALWAYS]         []             ReadResourceParams        => ReadResourceResult            Initialised [Cacheable, AsksForInput, Mirrors("uri")];
-        ResourcesSubscribe     "resources/subscribe"        [HANDSHAKE]      []             SubscribeParams           => EmptyResult                   Initialised [];
-        ResourcesUnsubscribe   "resources/unsubscribe"      [HANDSHAKE]      []             UnsubscribeParams         => EmptyResult                   Initialised [];
-        PromptsList            "prompts/list"               [ALWAYS]         []             PaginatedParams           => ListPromptsResult             Initialised [Cacheable, Paginated];
-        PromptsGet             "prompts/get"                [ALWAYS]         []             GetPromptParams           => GetPromptResult               Initialised [AsksForInput, Mirrors("name")];
-        CompletionComplete     "completion/complete"        [ALWAYS]         []             CompleteParams            => CompleteResult                Initialised [];
-        LoggingSetLevel        "logging/setLevel"           [HANDSHAKE]      []             SetLevelParams            => EmptyResult                   Initialised [];
-        SubscriptionsListen    "subscriptions/listen"       [ENVELOPE]       []             SubscriptionsListenParams => SubscriptionsListenResult     Initialised [Standing];
-        SamplingCreateMessage  "sampling/createMessage"     []               [HANDSHAKE]    CreateMessageParams       => CreateMessageResult           Initialised [];
-        RootsList              "roots/list"                 []               [HANDSHAKE]    EmptyParams               => ListRootsResult               Initialised [];
-        ElicitationCreate      "elicitation/create"         []               [ELICITATION]  ElicitParams              => ElicitResult                  Initialised [];
-        TasksGet               "tasks/get"                  [SINCE_2025_11]  [V2025_11]     GetTaskParams             => GetTaskResult                 Initialised [Extension, Mirrors("taskId")];
-        TasksCancel            "tasks/cancel"               [SINCE_2025_11]  [V2025_11]     CancelTaskParams          => EmptyResult                   Initialised [Extension, Mirrors("taskId")];
-        TasksUpdate            "tasks/update"               [ENVELOPE]       []             UpdateTaskParams          => EmptyResult                   Initialised [Extension, Mirrors("taskId")];
+        ToolsList              "tools/list"                 [ALWAYS]         []             PaginatedParams           => ListToolsResult               Initialized [Cacheable, Paginated];
+        ToolsCall              "tools/call"                 [ALWAYS]         []             CallToolParams            => CallToolResult                Initialized [AsksForInput, Mirrors("name")];
+        ResourcesList          "resources/list"             [ALWAYS]         []             PaginatedParams           => ListResourcesResult           Initialized [Cacheable, Paginated];
+        ResourcesTemplatesList "resources/templates/list"   [ALWAYS]         []             PaginatedParams           => ListResourceTemplatesResult   Initialized [Cacheable, Paginated];
+        ResourcesRead          "resources/read"             [ALWAYS]         []             ReadResourceParams        => ReadResourceResult            Initialized [Cacheable, AsksForInput, Mirrors("uri")];
+        ResourcesSubscribe     "resources/subscribe"        [HANDSHAKE]      []             SubscribeParams           => EmptyResult                   Initialized [];
+        ResourcesUnsubscribe   "resources/unsubscribe"      [HANDSHAKE]      []             UnsubscribeParams         => EmptyResult                   Initialized [];
+        PromptsList            "prompts/list"               [ALWAYS]         []             PaginatedParams           => ListPromptsResult             Initialized [Cacheable, Paginated];
+        PromptsGet             "prompts/get"                [ALWAYS]         []             GetPromptParams           => GetPromptResult               Initialized [AsksForInput, Mirrors("name")];
+        CompletionComplete     "completion/complete"        [ALWAYS]         []             CompleteParams            => CompleteResult                Initialized [];
+        LoggingSetLevel        "logging/setLevel"           [HANDSHAKE]      []             SetLevelParams            => EmptyResult                   Initialized [];
+        SubscriptionsListen    "subscriptions/listen"       [ENVELOPE]       []             SubscriptionsListenParams => SubscriptionsListenResult     Initialized [LongLived];
+        SamplingCreateMessage  "sampling/createMessage"     []               [HANDSHAKE]    CreateMessageParams       => CreateMessageResult           Initialized [];
+        RootsList              "roots/list"                 []               [HANDSHAKE]    EmptyParams               => ListRootsResult               Initialized [];
+        ElicitationCreate      "elicitation/create"         []               [ELICITATION]  ElicitParams              => ElicitResult                  Initialized [];
+        TasksGet               "tasks/get"                  [SINCE_2025_11]  [V2025_11]     GetTaskParams             => GetTaskResult                 Initialized [Extension, Mirrors("taskId")];
+        TasksCancel            "tasks/cancel"               [SINCE_2025_11]  [V2025_11]     CancelTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
+        TasksUpdate            "tasks/update"               [ENVELOPE]       []             UpdateTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
     }
     notifications {
         Initialized               "notifications/initialized"                [HANDSHAKE] []            EmptyParams                     Opening     [];
         Cancelled                 "notifications/cancelled"                  [ALWAYS]    [ALWAYS]      CancelledParams                 Always      [];
         Progress                  "notifications/progress"                   [HANDSHAKE] [ALWAYS]      ProgressParams                  Always      [];
         Message                   "notifications/message"                    []          [ALWAYS]      LoggingMessageParams            Always      [];
-        ToolsListChanged          "notifications/tools/list_changed"         []          [ALWAYS]      EmptyParams                     Initialised [];
-        ResourcesListChanged      "notifications/resources/list_changed"     []          [ALWAYS]      EmptyParams                     Initialised [];
-        ResourcesUpdated          "notifications/resources/updated"          []          [ALWAYS]      ResourceUpdatedParams           Initialised [];
-        PromptsListChanged        "notifications/prompts/list_changed"       []          [ALWAYS]      EmptyParams                     Initialised [];
-        RootsListChanged          "notifications/roots/list_changed"         [HANDSHAKE] []            EmptyParams                     Initialised [];
-        ElicitationComplete       "notifications/elicitation/complete"       []          [V2025_11]    ElicitationCompleteParams       Initialised [];
-        SubscriptionsAcknowledged "notifications/subscriptions/acknowledged" []          [ENVELOPE]    SubscriptionsAcknowledgedParams Initialised [];
-        Tasks                     "notifications/tasks"                      []          [ENVELOPE]    DetailedTask                    Initialised [Extension];
+        ToolsListChanged          "notifications/tools/list_changed"         []          [ALWAYS]      EmptyParams                     Initialized [];
+        ResourcesListChanged      "notifications/resources/list_changed"     []          [ALWAYS]      EmptyParams                     Initialized [];
+        ResourcesUpdated          "notifications/resources/updated"          []          [ALWAYS]      ResourceUpdatedParams           Initialized [];
+        PromptsListChanged        "notifications/prompts/list_changed"       []          [ALWAYS]      EmptyParams                     Initialized [];
+        RootsListChanged          "notifications/roots/list_changed"         [HANDSHAKE] []            EmptyParams                     Initialized [];
+        ElicitationComplete       "notifications/elicitation/complete"       []          [V2025_11]    ElicitationCompleteParams       Initialized [];
+        SubscriptionsAcknowledged "notifications/subscriptions/acknowledged" []          [ENVELOPE]    SubscriptionsAcknowledgedParams Initialized [];
+        Tasks                     "notifications/tasks"                      []          [ENVELOPE]    DetailedTask                    Initialized [Extension];
     }
-    // No types of their own: whoever sends them learns that there is no such method.
+    // Methods without marker types: the server answers that the method does not exist.
     unserved {
         TasksResult "tasks/result"               Request      [V2025_11] [V2025_11] GetTaskParams;
         TasksList   "tasks/list"                 Request      [V2025_11] [V2025_11] PaginatedParams;
@@ -81,116 +81,116 @@ methods! {
     }
 }
 
-/// A request, as a type.
+/// Request method as a type.
 pub trait Request {
-    /// Its row.
+    /// Row of the method.
     const METHOD: Method;
-    /// What it carries, without `_meta`.
+    /// Parameters, without `_meta`.
     type Params: WireObject + serde::de::DeserializeOwned + Send + Sync + 'static;
-    /// What it is answered with.
+    /// Result.
     type Result: ResultBody + serde::de::DeserializeOwned;
 }
 
-/// A notification, as a type.
+/// Notification method as a type.
 pub trait Notification {
-    /// Its row.
+    /// Row of the method.
     const METHOD: Method;
-    /// What it carries, without `_meta`.
+    /// Parameters, without `_meta`.
     type Params: WireObject + serde::de::DeserializeOwned + Send + Sync + 'static;
 }
 
-/// Who sends a message.
+/// Sender and receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// The client.
+    /// From the client to the server.
     ClientToServer,
-    /// The server.
+    /// From the server to the client.
     ServerToClient,
 }
 
-/// Whether a message is answered.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// It is.
+    /// Expects a response.
     Request,
-    /// It is not.
+    /// Expects no response.
     Notification,
 }
 
-/// When a message may be sent on a connection of the handshake era.
+/// When a message can be sent on a connection of the handshake era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// It opens the connection.
+    /// Before initialization.
     Opening,
     /// At any time.
     Always,
-    /// Once the connection is open.
-    Initialised,
+    /// After initialization.
+    Initialized,
 }
 
-/// What is special about a method.
+/// Property of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// Its results say how long they stay fresh (envelope era).
+    /// Results are cacheable: they carry `ttlMs` and `cacheScope` (envelope era).
     Cacheable,
-    /// It may be answered with a request for input (envelope era).
+    /// The result can be an `InputRequiredResult` (envelope era).
     AsksForInput,
-    /// It is answered in pages.
+    /// Results are paginated.
     Paginated,
-    /// This member of its params is repeated in the HTTP header `Mcp-Name` (envelope era).
+    /// The HTTP header `Mcp-Name` mirrors this member of the params (envelope era).
     Mirrors(&'static str),
-    /// It is answered when the subscription it opens ends, which may be never.
-    Standing,
-    /// It belongs to an extension, and exists where that is switched on.
+    /// The request stays open for as long as the subscription that it opens.
+    LongLived,
+    /// The method belongs to an extension and exists where that is enabled.
     Extension,
-    /// It is known and never served.
+    /// The method is known and never served.
     Unserved,
 }
 
-/// A row of the table.
+/// Row of the method table.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Row {
-    /// Which method it is about.
+    /// The method.
     pub method: Method,
-    /// The method on the wire.
+    /// The protocol's name of the method.
     pub name: &'static str,
-    /// Whether it is answered.
+    /// Request or notification.
     pub kind: Kind,
     /// The revisions in which a client sends it.
     pub client: Option<Window>,
     /// The revisions in which a server sends it.
     pub server: Option<Window>,
-    /// When it may be sent.
+    /// When the method can be sent.
     pub phase: Phase,
-    /// What is special about it.
+    /// Properties of the method.
     pub marks: &'static [Mark],
-    /// Refuses params that are not what the method takes.
+    /// Checks params against the type of the method.
     pub check: fn(&str) -> Result<(), serde_json::Error>,
 }
 
 impl Method {
-    /// The method's row.
+    /// Returns the row of the method.
     pub const fn row(self) -> &'static Row {
         &METHODS[self as usize]
     }
 
-    /// The method on the wire.
+    /// Returns the protocol's name of the method.
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Whether it is answered.
+    /// Returns whether the method is a request or a notification.
     pub const fn kind(self) -> Kind {
         self.row().kind
     }
 
-    /// When it may be sent.
+    /// Returns when the method can be sent.
     pub const fn phase(self) -> Phase {
         self.row().phase
     }
 
-    /// The revisions in which it is sent in this direction.
+    /// Returns the revisions in which the method is sent in this direction.
     pub const fn window(self, direction: Direction) -> Option<Window> {
         match direction {
             Direction::ClientToServer => self.row().client,
@@ -198,7 +198,7 @@ impl Method {
         }
     }
 
-    /// Whether `version` has it in this direction. (It may still be one that is not served.)
+    /// Whether the method exists in `version` in this direction. It need not be served.
     pub const fn exists(self, direction: Direction, version: ProtocolVersion) -> bool {
         match self.window(direction) {
             Some(window) => window.contains(version),
@@ -206,37 +206,40 @@ impl Method {
         }
     }
 
-    /// Whether its results say how long they stay fresh.
+    /// Whether results carry `ttlMs` and `cacheScope`.
     pub fn is_cacheable(self) -> bool {
         self.has(Cacheable)
     }
 
-    /// Whether it may be answered with a request for input.
+    /// Whether the result can be an `InputRequiredResult`.
     pub fn asks_for_input(self) -> bool {
         self.has(AsksForInput)
     }
 
-    /// Whether it is answered in pages.
+    /// Whether results are paginated.
     pub fn is_paginated(self) -> bool {
         self.has(Paginated)
     }
 
-    /// Whether it stands for as long as the peer likes.
-    pub fn is_standing(self) -> bool {
-        self.has(Standing)
+    /// Whether a request of this method stays open indefinitely.
+    pub fn is_long_lived(self) -> bool {
+        self.has(LongLived)
     }
 
-    /// Whether it is part of the protocol proper: neither of an extension nor of what is never served.
+    /// Whether the method is part of the core protocol: neither of an extension nor unserved.
     pub fn is_core(self) -> bool {
         !self.has(Extension) && !self.has(Unserved)
     }
 
-    /// The member of its params that HTTP repeats in `Mcp-Name`.
+    /// Returns the member of the params that the HTTP header `Mcp-Name` mirrors.
     pub fn mirrored_field(self) -> Option<&'static str> {
         self.row().marks.iter().find_map(|mark| if let Mirrors(field) = mark { Some(*field) } else { None })
     }
 
-    /// Refuses params that are not what the method takes; without params they are `{}`.
+    /// Checks params against the type of the method. Absent params are an empty object.
+    ///
+    /// # Errors
+    /// Fails if the params cannot be decoded.
     pub fn check(self, params: Option<&str>) -> Result<(), serde_json::Error> {
         (self.row().check)(params.unwrap_or("{}"))
     }
@@ -270,17 +273,17 @@ macro_rules! methods {
             $unserved:ident $uname:literal $ukind:ident [$($uclient:ident)?] [$($userver:ident)?] $uparams:ident;
         )* }
     ) => {
-        /// A method of the protocol.
+        /// Method of the protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Method {
-            $(#[doc = concat!("`", $rname, "`.")] $request,)*
-            $(#[doc = concat!("`", $nname, "`.")] $notification,)*
-            $(#[doc = concat!("`", $uname, "`.")] $unserved,)*
+            $(#[doc = concat!("`", $rname, "`.")] #[doc(alias = $rname)] $request,)*
+            $(#[doc = concat!("`", $nname, "`.")] #[doc(alias = $nname)] $notification,)*
+            $(#[doc = concat!("`", $uname, "`.")] #[doc(alias = $uname)] $unserved,)*
         }
 
         impl Method {
-            /// The method with this name on the wire.
+            /// Returns the method with this protocol name.
             pub fn parse(name: &str) -> Option<Self> {
                 match name {
                     $($rname => Some(Self::$request),)*
@@ -295,11 +298,12 @@ macro_rules! methods {
         pub const METHODS: &[Row] = &[
             $(methods!(@row $request $rname Request [$($rclient)?] [$($rserver)?] $rparams $rphase [$($rmark),*]),)*
             $(methods!(@row $notification $nname Notification [$($nclient)?] [$($nserver)?] $nparams $nphase [$($nmark),*]),)*
-            $(methods!(@row $unserved $uname $ukind [$($uclient)?] [$($userver)?] $uparams Initialised [Unserved]),)*
+            $(methods!(@row $unserved $uname $ukind [$($uclient)?] [$($userver)?] $uparams Initialized [Unserved]),)*
         ];
 
         $(
-            #[doc = concat!("The request `", $rname, "`.")]
+            #[doc = concat!("The `", $rname, "` request.")]
+            #[doc(alias = $rname)]
             #[derive(Clone, Copy, Debug)]
             pub struct $request;
 
@@ -310,7 +314,8 @@ macro_rules! methods {
             }
         )*
         $(
-            #[doc = concat!("The notification `", $nname, "`.")]
+            #[doc = concat!("The `", $nname, "` notification.")]
+            #[doc(alias = $nname)]
             #[derive(Clone, Copy, Debug)]
             pub struct $notification;
 

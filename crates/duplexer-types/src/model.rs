@@ -1,10 +1,9 @@
-//! `model!` and `open_enum!`: how the messages of the protocol are written down.
+//! The macros `model!`, `kinds!` and `open_enum!`, which declare the messages of the protocol.
 //!
-//! A model lists its members once, with wire name and window of revisions. From that list come the struct,
-//! its constructor (what is required) and builder methods (what is optional), reading, and writing in the
-//! shape of any revision.
+//! A model lists its members once, with protocol name and window of revisions. The macro derives the struct, its
+//! constructor (required members), its setters (optional members), decoding, and encoding for any revision.
 
-/// Declares an object of the protocol.
+/// Declares an object of the protocol. Doc comments and `doc(alias)` attributes pass through.
 ///
 /// ```text
 /// model! {
@@ -13,22 +12,22 @@
 ///         /// Unique name.
 ///         name: String = "name",
 ///     } optional {
-///         /// For people.
+///         /// Display name.
 ///         title: String = "title" since V2025_06_18,
-///         /// Gone again.
+///         /// Removed after 2025-11-25.
 ///         execution: Json = "execution" since V2025_11_25 until V2025_11_25,
 ///     }
 /// }
 /// ```
 ///
-/// Members of the first block are arguments of `new`; those of the second are `Option`s with a builder
-/// method of the same name. `until` names the last revision that knows the member.
+/// Members of the first block are arguments of `new`; those of the second are `Option`s with a setter of the same
+/// name. `until` is the last revision with the member.
 ///
-/// - `pub result` adds `_meta` (`meta until` where it went away), `pub cacheable result` also the freshness
+/// - `pub result` adds `_meta` (`meta until` where it was removed), `pub cacheable result` also the freshness
 ///   members of the envelope era; `impl { .. }` overrides methods of `ResultBody`.
-/// - `says "type" = "text"` writes a member that never varies and is not looked at when reading.
+/// - `says "type" = "text"` writes a constant member, which decoding ignores.
 /// - `if f` writes an optional member only where `f(&value, shape)`; `through F` writes `F(&value, shape)`
-///   in place of the value; `unless f` refuses to write the object where `f(&object, shape)` has a reason.
+///   in place of the value; `unless f` fails to write the object where `f(&object, shape)` returns a reason.
 macro_rules! model {
     ($(#[$doc:meta])* pub struct $name:ident $($rest:tt)*) => {
         model!(@read plain [$(#[$doc])*] $name $($rest)*);
@@ -85,7 +84,7 @@ macro_rules! model {
                         && shape.has(model!(@window [$($osince)?] [$($ountil)?]))
                         $(&& $okeep(value, shape))?
                     {
-                        map.serialize_entry($owire, &$crate::wire::Shaped(value, shape))?;
+                        map.serialize_entry($owire, &$crate::wire::ForRevision(value, shape))?;
                     }
                 )*)?
                 Ok(())
@@ -100,20 +99,20 @@ macro_rules! model {
     };
     (@define [$($doc:tt)*] $name:ident { $($required:tt)* } { $($optional:tt)* } result) => {
         model!(@define [$($doc)*] $name { $($required)* } { $($optional)* } {
-            /// What the protocol does not describe.
-            meta: $crate::json::Members = "_meta",
+            /// Additional metadata.
+            meta: $crate::json::JsonObject = "_meta",
         });
     };
     (@define [$($doc:tt)*] $name:ident { $($required:tt)* } { $($optional:tt)* } cacheable) => {
         model!(@define [$($doc)*] $name { $($required)* } { $($optional)* } {
-            /// Milliseconds for which the result is fresh (envelope era).
+            /// Time for which the result is fresh, in milliseconds (envelope era).
             #[serde(deserialize_with = "crate::wire::envelope::ttl")]
             ttl_ms: u64 = "ttlMs",
-            /// Who may be served a copy (envelope era).
+            /// Callers that a cache can serve the result to (envelope era).
             #[serde(deserialize_with = "crate::wire::envelope::scope")]
             cache_scope: $crate::wire::CacheScope = "cacheScope",
-            /// What the protocol does not describe.
-            meta: $crate::json::Members = "_meta",
+            /// Additional metadata.
+            meta: $crate::json::JsonObject = "_meta",
         });
     };
     (@define [$($doc:tt)*] $name:ident
@@ -132,7 +131,7 @@ macro_rules! model {
             $($(#[$xattr])* #[serde(rename = $xwire, default)] pub $x: Option<$xty>,)*
         }
 
-        // What serde derives also reads arrays; with `remote` it stays private and is given objects only.
+        // The derived implementation also accepts arrays. With `remote` it stays private and gets objects only.
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 Self::deserialize($crate::json::ObjectsOnly(deserializer))
@@ -140,7 +139,7 @@ macro_rules! model {
         }
 
         impl $name {
-            #[doc = concat!("A `", stringify!($name), "` with what it cannot do without.")]
+            #[doc = concat!("Creates a `", stringify!($name), "` from its required members.")]
             #[allow(clippy::new_without_default, clippy::missing_const_for_fn, reason = "one macro for all models")]
             pub fn new($($r: impl Into<$rty>),*) -> Self {
                 Self { $($r: $r.into(),)* $($o: None,)* $($x: None,)* }
@@ -164,7 +163,7 @@ macro_rules! model {
             )*
         }
 
-        /// Everything the value holds, whatever revision knows it.
+        /// Writes all members, whatever revision defines them.
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 $crate::wire::Wire::write(self, $crate::wire::Shape::FULL, serializer)
@@ -196,7 +195,7 @@ macro_rules! model {
         }
 
         impl $crate::wire::ResultBody for $name {
-            fn meta(&self) -> Option<&$crate::json::Members> {
+            fn meta(&self) -> Option<&$crate::json::JsonObject> {
                 self.meta.as_ref()
             }
             $($body)*
@@ -210,7 +209,7 @@ macro_rules! model {
         });
     };
 
-    (@shaped []) => { $crate::wire::Shaped };
+    (@shaped []) => { $crate::wire::ForRevision };
     (@shaped [$through:path]) => { $through };
 
     (@window [] []) => { $crate::version::Window::ALWAYS };
@@ -229,10 +228,10 @@ macro_rules! model {
 }
 pub(crate) use model;
 
-/// Declares objects told apart by one member; a kind nobody knows is kept as it came.
+/// Declares objects that one member distinguishes. An unknown kind is kept verbatim.
 ///
-/// `Wire` is left to the caller, because older revisions say some kinds differently: [`kinds!`] gives
-/// `write_kind`, which writes each kind as it is.
+/// The caller implements `Wire`, because older revisions write some kinds differently: [`kinds!`] provides
+/// `write_kind`, which writes each kind in its own form.
 macro_rules! kinds {
     (
         $(#[$doc:meta])*
@@ -244,7 +243,7 @@ macro_rules! kinds {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$vdoc])* $variant($type),)*
-            /// A kind this library does not know.
+            /// A kind that this library does not know.
             #[cfg_attr(test, arbitrary(skip))]
             Other($crate::json::Json),
         }
@@ -279,7 +278,8 @@ macro_rules! kinds {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let json = $crate::json::Json::object_of(deserializer)?;
-                let kind = json.member($tag).and_then(|text| serde_json::from_str::<String>(text).ok());
+                let [kind] = $crate::json::find_members(json.as_str(), [$tag]).map_err(serde::de::Error::custom)?;
+                let kind = kind.one().and_then(|text| serde_json::from_str::<String>(text).ok());
                 Ok(match kind.as_deref() {
                     $(Some($text) => Self::$variant(json.decode().map_err(serde::de::Error::custom)?),)*
                     _ => Self::Other(json),
@@ -290,7 +290,7 @@ macro_rules! kinds {
 }
 pub(crate) use kinds;
 
-/// Declares a set of strings that may grow: a value nobody knows is kept as it came.
+/// Declares an open set of strings. An unknown value is kept verbatim.
 macro_rules! open_enum {
     (
         $(#[$doc:meta])*
@@ -302,13 +302,13 @@ macro_rules! open_enum {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$vdoc])* $variant,)*
-            /// A value this library does not know.
+            /// A value that this library does not know.
             #[cfg_attr(test, arbitrary(skip))]
             Other(Box<str>),
         }
 
         impl $name {
-            /// The value as it is written on the wire.
+            /// Returns the protocol's text of the value.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*

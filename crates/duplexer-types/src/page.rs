@@ -1,11 +1,17 @@
-//! Lists in pages. A page without `nextCursor` is the last; the empty string is a cursor like any other.
+//! Pagination. A page without `nextCursor` is the last; the empty string is a cursor like any other.
 
 use crate::model::model;
 
 model! {
-    /// Asks for a page of a list: the first, unless a cursor says which.
+    /// Parameters of a [paginated](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination) request: `tools/list`, `resources/list`,
+    /// `resources/templates/list`, `prompts/list`, `tasks/list`.
+    #[doc(alias = "tools/list")]
+    #[doc(alias = "resources/list")]
+    #[doc(alias = "resources/templates/list")]
+    #[doc(alias = "prompts/list")]
+    #[doc(alias = "tasks/list")]
     pub struct PaginatedParams {} optional {
-        /// Where the page before ended.
+        /// Cursor from the `nextCursor` of the previous page. Absent for the first page.
         cursor: String = "cursor",
     }
 }

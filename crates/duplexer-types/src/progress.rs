@@ -1,4 +1,4 @@
-//! How far a request has come, and that it is no longer wanted.
+//! Progress of a request, and its cancellation.
 
 use crate::jsonrpc::RequestId;
 use crate::model::model;
@@ -6,40 +6,42 @@ use crate::version::feature;
 use crate::wire::Shape;
 
 model! {
-    /// How far a request has come.
+    /// Parameters of a [`notifications/progress`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress) notification.
+    #[doc(alias = "notifications/progress")]
     pub struct ProgressParams {
-        /// The token that the request carried in its `_meta`.
+        /// The `progressToken` from the `_meta` of the request.
         progress_token: RequestId = "progressToken",
-        /// Grows with every notification.
+        /// Progress so far. It increases with every notification.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::number))]
         progress: f64 = "progress",
     } optional {
-        /// What `progress` will be at the end, if that is known.
+        /// Value of `progress` at completion, if known.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_number))]
         total: f64 = "total",
-        /// For people.
+        /// Description of the current progress, for the user.
         message: String = "message" since V2025_03_26,
     }
 }
 
 model! {
-    /// The sender no longer waits for an answer.
+    /// Parameters of a [`notifications/cancelled`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation) notification.
+    #[doc(alias = "notifications/cancelled")]
     pub struct CancelledParams {} optional {
-        /// The request; the handshake era allows to leave it out.
+        /// Id of the request to cancel. Optional in the handshake era.
         request_id: RequestId = "requestId",
-        /// For logs.
+        /// Reason of the cancellation, for logs.
         reason: String = "reason",
-    } unless names_no_request
+    } unless has_no_request
 }
 
 impl CancelledParams {
-    /// Cancels `request`.
-    pub fn of(request: RequestId) -> Self {
+    /// Creates the parameters that cancel `request`.
+    pub fn for_request(request: RequestId) -> Self {
         Self::new().request_id(request)
     }
 }
 
-fn names_no_request(params: &CancelledParams, shape: Shape) -> Option<&'static str> {
+fn has_no_request(params: &CancelledParams, shape: Shape) -> Option<&'static str> {
     (params.request_id.is_none() && !shape.has(feature::HANDSHAKE))
         .then_some("a cancellation names its request in this revision")
 }

@@ -1,100 +1,104 @@
-//! Texts that a person picks to begin a conversation with.
+//! Prompts: message templates that a user selects.
 
 use crate::annotations::Role;
 use crate::content::Content;
 use crate::icon::Icon;
 use crate::input::InputResponse;
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::model;
 
 model! {
-    /// A prompt.
+    /// Definition of a [prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#prompt), an item of [`ListPromptsResult`].
     pub struct Prompt {
-        /// Its name, for programs.
+        /// Unique identifier of the prompt.
         name: String = "name",
     } optional {
-        /// Its name, for people.
+        /// Display name.
         title: String = "title" since V2025_06_18,
-        /// What it is for.
+        /// Description of the prompt.
         description: String = "description",
-        /// What it can be filled with.
+        /// Arguments that fill in the template.
         arguments: Vec<PromptArgument> = "arguments",
-        /// Pictures.
+        /// Icons for user interfaces.
         icons: Vec<Icon> = "icons" since V2025_11_25,
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// What a prompt can be filled with.
+    /// Definition of an argument of a [prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#prompt).
     pub struct PromptArgument {
-        /// Its name, for programs.
+        /// Identifier of the argument.
         name: String = "name",
     } optional {
-        /// Its name, for people.
+        /// Display name.
         title: String = "title" since V2025_06_18,
-        /// What it is for.
+        /// Description of the argument.
         description: String = "description",
-        /// Whether the prompt cannot do without.
+        /// Whether the argument must be given. Default: false.
         required: bool = "required",
     }
 }
 
 model! {
-    /// A page of prompts.
+    /// Result of a [`prompts/list`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#listing-prompts) request: one page of prompts.
+    #[doc(alias = "prompts/list")]
     pub cacheable result ListPromptsResult {
-        /// The prompts.
+        /// The prompts of this page.
         prompts: Vec<Prompt> = "prompts",
     } optional {
-        /// Where the next page begins.
+        /// Cursor of the next page. Absent on the last page.
         next_cursor: String = "nextCursor",
     }
 }
 
 model! {
-    /// Fills a prompt.
+    /// Parameters of a [`prompts/get`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt) request.
+    #[doc(alias = "prompts/get")]
     pub struct GetPromptParams {
-        /// Which one.
+        /// Name of the prompt.
         name: String = "name",
     } optional {
-        /// With what.
-        arguments: Members<String> = "arguments",
-        /// Answers to what the server asked for.
-        input_responses: Members<InputResponse> = "inputResponses" since V2026_07_28,
-        /// What the server wants to get back, as it came.
+        /// Arguments that fill in the template.
+        arguments: JsonObject<String> = "arguments",
+        /// Responses to the server's input requests, by their keys (envelope era).
+        input_responses: JsonObject<InputResponse> = "inputResponses" since V2026_07_28,
+        /// State of the server from its [`InputRequiredResult`](crate::input::InputRequiredResult), verbatim
+        /// (envelope era).
         request_state: String = "requestState" since V2026_07_28,
     }
 }
 
 model! {
-    /// A filled prompt.
+    /// Result of a [`prompts/get`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt) request.
+    #[doc(alias = "prompts/get")]
     pub result GetPromptResult {
-        /// What is said.
+        /// The messages of the prompt.
         messages: Vec<PromptMessage> = "messages",
     } optional {
-        /// What it is for.
+        /// Description of the prompt.
         description: String = "description",
     }
 }
 
 model! {
-    /// What somebody says.
+    /// Message of a [prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#promptmessage).
     pub struct PromptMessage {
-        /// Who.
+        /// Speaker of the message.
         role: Role = "role",
-        /// What.
+        /// Content of the message.
         content: Content = "content",
     }
 }
 
 impl PromptMessage {
-    /// The person says it.
+    /// Creates a message of the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// The model says it.
+    /// Creates a message of the assistant.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }

@@ -1,197 +1,207 @@
-//! What can be read.
+//! Resources: data that a server offers for reading.
 
 use serde::de::Error as _;
 
 use crate::annotations::Annotations;
 use crate::icon::Icon;
 use crate::input::InputResponse;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject, Occurrence, find_members};
 use crate::model::model;
 use crate::wire::{Shape, Wire};
 
 model! {
-    /// Something that can be read.
+    /// Definition of a [resource](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource), an item of [`ListResourcesResult`].
     pub struct Resource {
-        /// Where it is.
+        /// URI of the resource.
         uri: String = "uri",
-        /// Its name, for programs.
+        /// Name of the resource.
         name: String = "name",
     } optional {
-        /// Its name, for people.
+        /// Display name.
         title: String = "title" since V2025_06_18,
-        /// What it is.
+        /// Description of the resource.
         description: String = "description",
-        /// What kind of contents it has.
+        /// Media type of the contents.
         mime_type: String = "mimeType",
-        /// Its size in bytes.
+        /// Size of the contents in bytes.
         size: u64 = "size",
-        /// Pictures.
+        /// Icons for user interfaces.
         icons: Vec<Icon> = "icons" since V2025_11_25,
-        /// Hints.
+        /// Hints for the client.
         annotations: Annotations = "annotations",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// A pattern of URIs that can be read.
+    /// Definition of a parameterized resource
+    /// ([resource template](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-templates)), an item of [`ListResourceTemplatesResult`].
     pub struct ResourceTemplate {
-        /// The pattern (RFC 6570).
+        /// URI template (RFC 6570).
         uri_template: String = "uriTemplate",
-        /// Its name, for programs.
+        /// Name of the template.
         name: String = "name",
     } optional {
-        /// Its name, for people.
+        /// Display name.
         title: String = "title" since V2025_06_18,
-        /// What it is for.
+        /// Description of the template.
         description: String = "description",
-        /// What kind of contents all that match have.
+        /// Media type, if all matching resources have the same.
         mime_type: String = "mimeType",
-        /// Pictures.
+        /// Icons for user interfaces.
         icons: Vec<Icon> = "icons" since V2025_11_25,
-        /// Hints.
+        /// Hints for the client.
         annotations: Annotations = "annotations",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// A page of resources.
+    /// Result of a [`resources/list`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#listing-resources) request: one page of resources.
+    #[doc(alias = "resources/list")]
     pub cacheable result ListResourcesResult {
-        /// The resources.
+        /// The resources of this page.
         resources: Vec<Resource> = "resources",
     } optional {
-        /// Where the next page begins.
+        /// Cursor of the next page. Absent on the last page.
         next_cursor: String = "nextCursor",
     }
 }
 
 model! {
-    /// A page of resource templates.
+    /// Result of a [`resources/templates/list`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-templates) request: one page of
+    /// resource templates.
+    #[doc(alias = "resources/templates/list")]
     pub cacheable result ListResourceTemplatesResult {
-        /// The templates.
+        /// The templates of this page.
         resource_templates: Vec<ResourceTemplate> = "resourceTemplates",
     } optional {
-        /// Where the next page begins.
+        /// Cursor of the next page. Absent on the last page.
         next_cursor: String = "nextCursor",
     }
 }
 
 model! {
-    /// Reads a resource.
+    /// Parameters of a [`resources/read`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources) request.
+    #[doc(alias = "resources/read")]
     pub struct ReadResourceParams {
-        /// Which one.
+        /// URI of the resource.
         uri: String = "uri",
     } optional {
-        /// Answers to what the server asked for.
-        input_responses: Members<InputResponse> = "inputResponses" since V2026_07_28,
-        /// What the server wants to get back, as it came.
+        /// Responses to the server's input requests, by their keys (envelope era).
+        input_responses: JsonObject<InputResponse> = "inputResponses" since V2026_07_28,
+        /// State of the server from its [`InputRequiredResult`](crate::input::InputRequiredResult), verbatim
+        /// (envelope era).
         request_state: String = "requestState" since V2026_07_28,
     }
 }
 
 model! {
-    /// What was read.
+    /// Result of a [`resources/read`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources) request.
+    #[doc(alias = "resources/read")]
     pub cacheable result ReadResourceResult {
-        /// One or more contents.
+        /// Contents of the resource, and of its sub-resources if it has any.
         contents: Vec<ResourceContents> = "contents",
     }
 }
 
 impl ReadResourceResult {
-    /// One text.
+    /// Creates a result with one text.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new([ResourceContents::text(uri, text)])
     }
 
-    /// Bytes, in base64.
+    /// Creates a result with binary contents from base64.
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::new([ResourceContents::blob(uri, blob)])
     }
 }
 
 model! {
-    /// Asks to be told when a resource changes (handshake era).
+    /// Parameters of a [`resources/subscribe`](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions) request (handshake era).
+    #[doc(alias = "resources/subscribe")]
     pub struct SubscribeParams {
-        /// Which one.
+        /// URI of the resource.
         uri: String = "uri",
     }
 }
 
 model! {
-    /// Asks to be told no longer (handshake era).
+    /// Parameters of a [`resources/unsubscribe`](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions) request (handshake era).
+    #[doc(alias = "resources/unsubscribe")]
     pub struct UnsubscribeParams {
-        /// Which one.
+        /// URI of the resource.
         uri: String = "uri",
     }
 }
 
 model! {
-    /// A resource has changed.
+    /// Parameters of a [`notifications/resources/updated`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions) notification.
+    #[doc(alias = "notifications/resources/updated")]
     pub struct ResourceUpdatedParams {
-        /// Which one, or a part of it.
+        /// URI of the resource that changed. It may be a sub-resource of the subscribed one.
         uri: String = "uri",
     }
 }
 
-/// What a resource holds.
+/// [Contents](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-contents) of a resource.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub enum ResourceContents {
-    /// Text.
+    /// Text contents.
     Text(TextResourceContents),
-    /// Bytes.
+    /// Binary contents.
     Blob(BlobResourceContents),
-    /// Neither.
+    /// Contents with neither `text` nor `blob`.
     #[cfg_attr(test, arbitrary(skip))]
     Other(Json),
 }
 
 model! {
-    /// Text.
+    /// [Text contents](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#text-content) of a resource.
     pub struct TextResourceContents {
-        /// Where it is.
+        /// URI of the resource.
         uri: String = "uri",
         /// The text.
         text: String = "text",
     } optional {
-        /// What kind of text.
+        /// Media type.
         mime_type: String = "mimeType",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// Bytes.
+    /// [Binary contents](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#binary-content) of a resource.
     pub struct BlobResourceContents {
-        /// Where they are.
+        /// URI of the resource.
         uri: String = "uri",
-        /// In base64.
+        /// The bytes, base64-encoded.
         blob: String = "blob",
     } optional {
-        /// What kind of bytes.
+        /// Media type.
         mime_type: String = "mimeType",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 impl ResourceContents {
-    /// Text.
+    /// Creates text contents.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Text(TextResourceContents::new(uri, text))
     }
 
-    /// Bytes, in base64.
+    /// Creates binary contents from base64.
     pub fn blob(uri: impl Into<String>, blob: impl Into<String>) -> Self {
         Self::Blob(BlobResourceContents::new(uri, blob))
     }
 
-    /// The same with its media type.
+    /// Sets `mimeType`.
     #[must_use]
     pub fn mime_type(self, mime_type: impl Into<String>) -> Self {
         match self {
@@ -221,12 +231,11 @@ impl serde::Serialize for ResourceContents {
 impl<'de> serde::Deserialize<'de> for ResourceContents {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::object_of(deserializer)?;
-        if json.member("text").is_some() {
-            return json.decode().map(Self::Text).map_err(D::Error::custom);
-        }
-        if json.member("blob").is_some() {
-            return json.decode().map(Self::Blob).map_err(D::Error::custom);
-        }
-        Ok(Self::Other(json))
+        let known = match find_members(json.as_str(), ["text", "blob"]).map_err(D::Error::custom)? {
+            [Occurrence::One(_), _] => json.decode().map(Self::Text),
+            [_, Occurrence::One(_)] => json.decode().map(Self::Blob),
+            _ => return Ok(Self::Other(json)),
+        };
+        known.map_err(D::Error::custom)
     }
 }

@@ -1,25 +1,26 @@
-//! Where a server may work, as the client suggests it.
+//! Roots: directories and files that a client exposes to servers.
 
-use crate::json::Members;
+use crate::json::JsonObject;
 use crate::model::model;
 
 model! {
-    /// A place to work in.
+    /// [Root](https://modelcontextprotocol.io/specification/2026-07-28/client/roots#root) directory or file that a server may work on.
     pub struct Root {
-        /// A `file:` URI.
+        /// URI of the root; its scheme is `file`.
         uri: String = "uri",
     } optional {
-        /// For people.
+        /// Display name.
         name: String = "name",
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// The client's roots.
+    /// Result of a [`roots/list`](https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots) request.
+    #[doc(alias = "roots/list")]
     pub result ListRootsResult meta until V2025_11_25 {
-        /// All of them.
+        /// The roots of the client.
         roots: Vec<Root> = "roots",
     }
 }

@@ -1,90 +1,92 @@
-//! A server uses the client's model.
+//! Sampling: a server requests a completion from the client's model.
 
 use serde::de::Error as _;
 
 use crate::annotations::Role;
 use crate::content::{AudioContent, Content, ImageContent, TextContent};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{kinds, model, open_enum};
 use crate::tool::Tool;
 use crate::wire::handshake::{Messages, is_structured};
 use crate::wire::{Shape, Wire};
 
 model! {
-    /// Asks the client's model to go on with a conversation.
+    /// Parameters of a [`sampling/createMessage`](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages) request.
+    #[doc(alias = "sampling/createMessage")]
     pub struct CreateMessageParams {
-        /// The conversation. Revisions in which a message has one block get one message per block.
+        /// Messages of the conversation. Revisions that allow one block per message get one message per block.
         messages: Vec<SamplingMessage> = "messages" through Messages,
-        /// How many tokens at most.
+        /// Maximum number of tokens to sample.
         max_tokens: u64 = "maxTokens",
     } optional {
-        /// Which model would suit.
+        /// Preferences for the selection of a model.
         model_preferences: ModelPreferences = "modelPreferences",
-        /// What the model is told first.
+        /// System prompt.
         system_prompt: String = "systemPrompt",
-        /// What else the model gets to see.
+        /// Context of servers to include.
         include_context: IncludeContext = "includeContext",
-        /// How much chance there is in the answer.
+        /// Sampling temperature.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_number))]
         temperature: f64 = "temperature",
-        /// Where the model stops.
+        /// Sequences at which sampling stops.
         stop_sequences: Vec<String> = "stopSequences",
-        /// For the provider of the model.
-        metadata: Members = "metadata",
-        /// What the model can have done.
+        /// Provider-specific metadata.
+        metadata: JsonObject = "metadata",
+        /// Tools that the model can use.
         tools: Vec<Tool> = "tools" since V2025_11_25,
-        /// Whether it has something done.
+        /// How the model uses tools. Default: auto.
         tool_choice: ToolChoice = "toolChoice" since V2025_11_25,
     }
 }
 
 model! {
-    /// What somebody says.
+    /// Message of a [sampling](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages) conversation.
     pub struct SamplingMessage {
-        /// Who.
+        /// Speaker of the message.
         role: Role = "role",
-        /// What.
+        /// Content of the message.
         content: Blocks = "content",
     } optional {
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_11_25,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_11_25,
     }
 }
 
 impl SamplingMessage {
-    /// The person says it.
+    /// Creates a message of the user.
     pub fn user(content: impl Into<Blocks>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// The model says it.
+    /// Creates a message of the assistant.
     pub fn assistant(content: impl Into<Blocks>) -> Self {
         Self::new(Role::Assistant, content)
     }
 }
 
 model! {
-    /// What the model said.
+    /// Result of a [`sampling/createMessage`](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages) request.
+    #[doc(alias = "sampling/createMessage")]
     pub result CreateMessageResult {
-        /// Who speaks: the model.
+        /// Speaker of the message: the assistant.
         role: Role = "role",
-        /// What it said.
+        /// Content of the message.
         content: Blocks = "content",
-        /// Which model it was.
+        /// Name of the model.
         model: String = "model",
     } optional {
-        /// Why it stopped.
+        /// Reason why sampling stopped.
         stop_reason: StopReason = "stopReason",
     }
 }
 
-/// The blocks of a message: on the wire a single block stands alone, several stand in an array.
+/// Content blocks of a message. A single block is written as an object, several as an array.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 pub struct Blocks(pub Vec<SamplingContent>);
 
 impl Blocks {
-    /// What of it is text.
+    /// Returns the concatenated text blocks.
     pub fn text(&self) -> String {
         self.0.iter().filter_map(SamplingContent::as_text).collect()
     }
@@ -123,134 +125,134 @@ impl<'de> serde::Deserialize<'de> for Blocks {
 }
 
 kinds! {
-    /// A piece of what is said to a model or by it.
+    /// [Content block](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#content-types) of a sampling message.
     pub enum SamplingContent by "type" {
-        /// Text.
+        /// Text content.
         Text(TextContent) = "text",
-        /// A picture.
+        /// Image content.
         Image(ImageContent) = "image",
-        /// Sound.
+        /// Audio content.
         Audio(AudioContent) = "audio",
-        /// The model wants something done.
+        /// Request of the model to call a tool.
         ToolUse(ToolUseContent) = "tool_use",
-        /// It has been done.
+        /// Result of a tool call.
         ToolResult(ToolResultContent) = "tool_result",
     }
 }
 
 impl SamplingContent {
-    /// Text.
+    /// Creates text content.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent::new(text))
     }
 
-    /// The text, if it is text.
+    /// Returns the text, if the block is text.
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(content) = self { Some(&content.text) } else { None }
     }
 }
 
 model! {
-    /// The model wants something done.
+    /// [Request](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools) of the model to call a tool.
     pub struct ToolUseContent says "type" = "tool_use" {
-        /// Links it to its result.
+        /// Identifier of the tool use.
         id: String = "id",
-        /// Which tool.
+        /// Name of the tool.
         name: String = "name",
-        /// With what: an object.
+        /// Arguments of the tool: a JSON object.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::object))]
         input: Json = "input",
     } optional {
-        /// What the protocol does not describe.
-        meta: Members = "_meta",
+        /// Additional metadata.
+        meta: JsonObject = "_meta",
     }
 }
 
 model! {
-    /// It has been done.
+    /// [Result](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools) of a tool call of the model.
     pub struct ToolResultContent says "type" = "tool_result" {
-        /// Links it to its use.
+        /// Identifier of the tool use that this is the result of.
         tool_use_id: String = "toolUseId",
-        /// What the tool said.
+        /// Content of the result.
         content: Vec<Content> = "content",
     } optional {
-        /// The same for programs: any JSON. Before 2026-07-28 only objects are sent.
+        /// Structured result: any JSON. Before 2026-07-28 only objects are sent.
         #[serde(deserialize_with = "crate::json::present")]
         structured_content: Json = "structuredContent" if is_structured,
-        /// Whether the tool failed.
+        /// Whether the tool failed. Default: false.
         is_error: bool = "isError",
-        /// What the protocol does not describe.
-        meta: Members = "_meta",
+        /// Additional metadata.
+        meta: JsonObject = "_meta",
     }
 }
 
 model! {
-    /// Whether the model has something done.
+    /// How the model uses [tools](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools).
     pub struct ToolChoice {} optional {
-        /// Whether.
+        /// The mode. Default: auto.
         mode: ToolChoiceMode = "mode",
     }
 }
 
 open_enum! {
-    /// Whether the model has something done.
+    /// Mode of tool use.
     pub enum ToolChoiceMode {
-        /// As it likes.
+        /// The model decides.
         Auto = "auto",
-        /// It must.
+        /// The model must use a tool.
         Required = "required",
-        /// It must not.
+        /// The model must not use tools.
         None = "none",
     }
 }
 
 model! {
-    /// Which model would suit; priorities go from 0 to 1.
+    /// [Preferences](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#model-preferences) for the selection of a model. Priorities range from 0 to 1.
     pub struct ModelPreferences {} optional {
-        /// Parts of model names, best first.
+        /// Hints at model names, in order of preference.
         hints: Vec<ModelHint> = "hints",
-        /// It should be cheap.
+        /// Importance of low cost.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::fraction))]
         cost_priority: f64 = "costPriority",
-        /// It should be fast.
+        /// Importance of low latency.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::fraction))]
         speed_priority: f64 = "speedPriority",
-        /// It should be clever.
+        /// Importance of advanced capabilities.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::fraction))]
         intelligence_priority: f64 = "intelligencePriority",
     }
 }
 
 model! {
-    /// A hint at a model.
+    /// [Hint](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#model-preferences) at a model.
     pub struct ModelHint {} optional {
-        /// A part of its name.
+        /// Substring of the model name.
         name: String = "name",
     }
 }
 
 open_enum! {
-    /// What else the model gets to see.
+    /// Context of servers to include in a sampling request.
     pub enum IncludeContext {
-        /// Nothing.
+        /// No context.
         None = "none",
-        /// What the asking server knows.
+        /// Context of the requesting server.
         ThisServer = "thisServer",
-        /// What all servers know.
+        /// Context of all connected servers.
         AllServers = "allServers",
     }
 }
 
 open_enum! {
-    /// Why the model stopped.
+    /// Reason why sampling stopped.
     pub enum StopReason {
-        /// It had nothing more to say.
+        /// The model finished its turn.
         EndTurn = "endTurn",
-        /// It came to a stop sequence.
+        /// The model reached a stop sequence.
         StopSequence = "stopSequence",
-        /// It had no more tokens.
+        /// The token limit was reached.
         MaxTokens = "maxTokens",
-        /// It wants something done.
+        /// The model requests tool calls.
         ToolUse = "toolUse",
     }
 }

@@ -1,40 +1,46 @@
-//! `subscriptions/listen`: change notifications on a stream of their own (envelope era).
+//! `subscriptions/listen`: a stream of change notifications (envelope era).
 
 use crate::model::model;
 
 model! {
-    /// Which changes a client wants to hear of, or which of them the server will tell.
+    /// [Filter](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter) of a subscription: what the client requests, or
+    /// what the server acknowledges.
     pub struct SubscriptionFilter {} optional {
-        /// Of the list of tools.
+        /// Sends `notifications/tools/list_changed`.
         tools_list_changed: bool = "toolsListChanged",
-        /// Of the list of prompts.
+        /// Sends `notifications/prompts/list_changed`.
         prompts_list_changed: bool = "promptsListChanged",
-        /// Of the list of resources.
+        /// Sends `notifications/resources/list_changed`.
         resources_list_changed: bool = "resourcesListChanged",
-        /// Of the resources with these URIs.
+        /// Sends `notifications/resources/updated` for the resources with these URIs.
         resource_subscriptions: Vec<String> = "resourceSubscriptions",
-        /// Of these tasks (tasks extension).
+        /// Sends `notifications/tasks` for these tasks (tasks extension).
         task_ids: Vec<String> = "taskIds",
     }
 }
 
 model! {
-    /// Opens a stream of change notifications.
+    /// Parameters of a [`subscriptions/listen`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#opening-a-stream) request.
+    #[doc(alias = "subscriptions/listen")]
     pub struct SubscriptionsListenParams {
-        /// What is asked for.
+        /// The requested notifications.
         notifications: SubscriptionFilter = "notifications",
     }
 }
 
 model! {
-    /// The first message of the stream.
+    /// Parameters of a [`notifications/subscriptions/acknowledged`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment)
+    /// notification, the first message of the stream.
+    #[doc(alias = "notifications/subscriptions/acknowledged")]
     pub struct SubscriptionsAcknowledgedParams {
-        /// What will be told: a part of what was asked for.
+        /// The notifications that the server will send: a subset of the requested ones.
         notifications: SubscriptionFilter = "notifications",
     }
 }
 
 model! {
-    /// The server ends the stream. Its `_meta` names the subscription.
+    /// Result of a [`subscriptions/listen`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#cancellation) request: the server ends the
+    /// stream. Its `_meta` holds the id of the subscription.
+    #[doc(alias = "subscriptions/listen")]
     pub result SubscriptionsListenResult {}
 }

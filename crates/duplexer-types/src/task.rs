@@ -1,105 +1,108 @@
-//! Calls that outlive their request: the messages of the tasks extension (envelope era).
+//! Tasks: requests whose results are retrieved later. The messages of the tasks extension (envelope era).
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 
 use crate::error::ErrorObject;
 use crate::input::{InputRequest, InputResponse};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::version::feature;
 use crate::wire::envelope::plain_result;
 use crate::wire::{ResultBody, Shape, Wire, WireObject, object, result_type};
 
-/// The id under which the extension is declared.
+/// Identifier of the tasks extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 open_enum! {
-    /// How a task stands.
+    /// [Status](https://modelcontextprotocol.io/extensions/tasks/overview) of a task.
     pub enum TaskStatus {
-        /// Under way.
+        /// The request is being processed.
         Working = "working",
-        /// It waits for input.
+        /// The task waits for input.
         InputRequired = "input_required",
-        /// Done, well or with a tool's own failure.
+        /// The request completed; the result may be a tool execution error.
         Completed = "completed",
-        /// The request failed.
+        /// The request failed with a JSON-RPC error.
         Failed = "failed",
-        /// Given up.
+        /// The task was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 impl TaskStatus {
-    /// Whether the status will never change again.
+    /// Whether the status is terminal.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
 model! {
-    /// A task.
+    /// State of a [task](https://modelcontextprotocol.io/extensions/tasks/overview).
     pub struct Task {
-        /// Its name; nobody can guess it.
+        /// Identifier of the task. It must be hard to guess.
         task_id: String = "taskId",
-        /// How it stands.
+        /// Status of the task.
         status: TaskStatus = "status",
-        /// When it began, in ISO 8601.
+        /// Time of creation, in ISO 8601.
         created_at: String = "createdAt",
-        /// When it last changed, in ISO 8601.
+        /// Time of the last update, in ISO 8601.
         last_updated_at: String = "lastUpdatedAt",
-        /// For how many milliseconds from its beginning it is kept; `null`: for ever.
+        /// Retention time from creation, in milliseconds; `null` for unlimited.
         #[serde(deserialize_with = "required_or_null")]
         ttl_ms: Option<u64> = "ttlMs",
     } optional {
-        /// For people.
+        /// Description of the status, for the user.
         status_message: String = "statusMessage",
-        /// How many milliseconds to wait between two looks at it.
+        /// Suggested polling interval, in milliseconds.
         poll_interval_ms: u64 = "pollIntervalMs",
     }
 }
 
-/// Unlike serde's `Option`, it must be there.
+/// Requires the member, unlike serde's `Option`. Its value may be `null`.
 fn required_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     serde::Deserialize::deserialize(deserializer)
 }
 
-/// A task with all that is known of it: what `tasks/get` answers and `notifications/tasks` says.
+/// State of a [task](https://modelcontextprotocol.io/extensions/tasks/overview) with its input requests, result or error: the parameters of a `notifications/tasks`
+/// notification and the body of a `tasks/get` result.
+#[doc(alias = "notifications/tasks")]
+#[doc(alias = "tasks/get")]
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub struct DetailedTask {
-    /// The task.
+    /// State of the task.
     pub task: Task,
-    /// What it waits for.
-    pub input_requests: Option<Members<InputRequest>>,
-    /// What came of it.
+    /// Pending input requests, if the task waits for input.
+    pub input_requests: Option<JsonObject<InputRequest>>,
+    /// Result of the request, if the task completed.
     pub result: Option<Json>,
-    /// Why it failed.
+    /// Error of the request, if the task failed.
     pub error: Option<ErrorObject>,
 }
 
 impl DetailedTask {
-    /// A task of which no more is known: under way, or cancelled.
+    /// Creates the state of a task that is working or cancelled.
     pub fn new(task: Task) -> Self {
         Self { task, input_requests: None, result: None, error: None }
     }
 
-    /// The task waits for input.
+    /// Creates the state of a task that waits for input.
     #[must_use]
-    pub fn input_required(mut task: Task, requests: Members<InputRequest>) -> Self {
+    pub fn input_required(mut task: Task, requests: JsonObject<InputRequest>) -> Self {
         task.status = TaskStatus::InputRequired;
         Self { input_requests: Some(requests), ..Self::new(task) }
     }
 
-    /// The task is done.
+    /// Creates the state of a completed task.
     #[must_use]
-    pub fn completed(mut task: Task, result: Json) -> Self {
+    pub fn completed(mut task: Task, result: impl Into<Json>) -> Self {
         task.status = TaskStatus::Completed;
-        Self { result: Some(result), ..Self::new(task) }
+        Self { result: Some(result.into()), ..Self::new(task) }
     }
 
-    /// The request failed.
+    /// Creates the state of a failed task.
     #[must_use]
     pub fn failed(mut task: Task, error: ErrorObject) -> Self {
         task.status = TaskStatus::Failed;
@@ -126,30 +129,30 @@ impl serde::Serialize for DetailedTask {
     }
 }
 
-/// What stands beside a task's own members.
+/// The members of a [`DetailedTask`] besides those of its task.
 #[derive(serde::Deserialize)]
 struct Detail {
     #[serde(rename = "inputRequests")]
-    input_requests: Option<Members<InputRequest>>,
+    input_requests: Option<JsonObject<InputRequest>>,
     #[serde(default, deserialize_with = "crate::json::present")]
     result: Option<Json>,
     error: Option<ErrorObject>,
     #[serde(rename = "_meta")]
-    meta: Option<Members>,
+    meta: Option<JsonObject>,
 }
 
 impl Detail {
     fn members_of<M: SerializeMap>(task: &DetailedTask, shape: Shape, map: &mut M) -> Result<(), M::Error> {
-        use crate::wire::Shaped;
+        use crate::wire::ForRevision;
         let DetailedTask { input_requests, result, error, .. } = task;
         input_requests
             .as_ref()
-            .map_or(Ok(()), |it| map.serialize_entry("inputRequests", &Shaped(it, shape)))?;
+            .map_or(Ok(()), |it| map.serialize_entry("inputRequests", &ForRevision(it, shape)))?;
         result.as_ref().map_or(Ok(()), |it| map.serialize_entry("result", it))?;
         error.as_ref().map_or(Ok(()), |it| map.serialize_entry("error", it))
     }
 
-    /// A task and what stands beside it, both from the same text.
+    /// Reads a task and its details from the same text.
     fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(Task, Self), D::Error> {
         let json = Json::object_of(deserializer)?;
         Ok((json.decode().map_err(D::Error::custom)?, json.decode().map_err(D::Error::custom)?))
@@ -166,7 +169,7 @@ impl<'de> serde::Deserialize<'de> for DetailedTask {
     }
 }
 
-/// A result that is a task and nothing else around it.
+/// Declares a result whose members are those of a task.
 macro_rules! flat_result {
     ($(#[$doc:meta])* $name:ident($task:ty) = $kind:ident, $read:expr) => {
         $(#[$doc])*
@@ -174,21 +177,21 @@ macro_rules! flat_result {
         #[cfg_attr(test, derive(arbitrary::Arbitrary))]
         #[non_exhaustive]
         pub struct $name {
-            /// The task.
+            /// State of the task.
             pub task: $task,
-            /// What the protocol does not describe.
-            pub meta: Option<Members>,
+            /// Additional metadata.
+            pub meta: Option<JsonObject>,
         }
 
         impl $name {
-            /// The result that says how `task` stands.
+            /// Creates a result from the state of a task.
             pub fn new(task: $task) -> Self {
                 Self { task, meta: None }
             }
 
             /// Sets `_meta`.
             #[must_use]
-            pub fn meta(mut self, meta: impl Into<Members>) -> Self {
+            pub fn meta(mut self, meta: impl Into<JsonObject>) -> Self {
                 self.meta = Some(meta.into());
                 self
             }
@@ -210,7 +213,7 @@ macro_rules! flat_result {
         }
 
         impl ResultBody for $name {
-            fn meta(&self) -> Option<&Members> {
+            fn meta(&self) -> Option<&JsonObject> {
                 self.meta.as_ref()
             }
 
@@ -236,37 +239,45 @@ macro_rules! flat_result {
 }
 
 flat_result! {
-    /// In place of a result: the call has become a task.
+    /// Result that creates a [task](https://modelcontextprotocol.io/extensions/tasks/overview), in place of the final result of a request such as `tools/call`. Its
+    /// `resultType` is `task`.
+    #[doc(alias = "tools/call")]
     CreateTaskResult(Task) = TASK, |task, _| task
 }
 
 flat_result! {
-    /// How a task stands.
+    /// Result of a [`tasks/get`](https://modelcontextprotocol.io/extensions/tasks/overview) request.
+    #[doc(alias = "tasks/get")]
     GetTaskResult(DetailedTask) = COMPLETE, |task, detail: Detail| detail.task(task)
 }
 
 model! {
-    /// Asks how a task stands.
+    /// Parameters of a [`tasks/get`](https://modelcontextprotocol.io/extensions/tasks/overview) request, and of a
+    /// [`tasks/result`](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#retrieving-task-results) request of 2025-11-25.
+    #[doc(alias = "tasks/get")]
+    #[doc(alias = "tasks/result")]
     pub struct GetTaskParams {
-        /// Which one.
+        /// Identifier of the task.
         task_id: String = "taskId",
     }
 }
 
 model! {
-    /// Gives a task what it waits for, or a part of it.
+    /// Parameters of a [`tasks/update`](https://modelcontextprotocol.io/extensions/tasks/overview) request, which responds to input requests of a task.
+    #[doc(alias = "tasks/update")]
     pub struct UpdateTaskParams {
-        /// Which one.
+        /// Identifier of the task.
         task_id: String = "taskId",
-        /// Under the names of the task's requests.
-        input_responses: Members<InputResponse> = "inputResponses",
+        /// Responses to some or all input requests of the task, by their keys.
+        input_responses: JsonObject<InputResponse> = "inputResponses",
     }
 }
 
 model! {
-    /// Asks that a task be given up.
+    /// Parameters of a [`tasks/cancel`](https://modelcontextprotocol.io/extensions/tasks/overview) request.
+    #[doc(alias = "tasks/cancel")]
     pub struct CancelTaskParams {
-        /// Which one.
+        /// Identifier of the task.
         task_id: String = "taskId",
     }
 }

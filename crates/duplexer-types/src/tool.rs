@@ -1,113 +1,120 @@
-//! What a model can have done.
+//! Tools: functions that a model can call.
 
 use crate::content::Content;
 use crate::icon::Icon;
 use crate::input::InputResponse;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
 use crate::wire::handshake::{describes_objects, is_structured};
 
 model! {
-    /// A tool.
+    /// Definition of a [tool](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool), an item of [`ListToolsResult`].
     pub struct Tool {
-        /// Its name, for programs.
+        /// Unique identifier of the tool.
         name: String = "name",
-        /// A JSON Schema whose `type` is `object`.
+        /// JSON Schema of the arguments; its root `type` is `object`.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::object_schema))]
         input_schema: Json = "inputSchema",
     } optional {
-        /// Its name, for people.
+        /// Display name.
         title: String = "title" since V2025_06_18,
-        /// What it does, for the model.
+        /// Description of the tool, for the model.
         description: String = "description",
-        /// A JSON Schema of `structuredContent`. Before 2026-07-28 only those of objects are sent.
+        /// JSON Schema of `structuredContent`. Before 2026-07-28 only object schemas are sent.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::schema))]
         output_schema: Json = "outputSchema" since V2025_06_18 if describes_objects,
-        /// Hints about what it does.
+        /// Hints about the behaviour of the tool.
         annotations: ToolAnnotations = "annotations" since V2025_03_26,
-        /// Pictures.
+        /// Icons for user interfaces.
         icons: Vec<Icon> = "icons" since V2025_11_25,
-        /// Whether it runs as a task.
+        /// Execution settings, such as task support (2025-11-25).
         execution: ToolExecution = "execution" since V2025_11_25 until V2025_11_25,
-        /// What the protocol does not describe.
-        meta: Members = "_meta" since V2025_06_18,
+        /// Additional metadata.
+        meta: JsonObject = "_meta" since V2025_06_18,
     }
 }
 
 model! {
-    /// Hints about what a tool does. Nobody vouches for them.
+    /// Hints about the behaviour of a [tool](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool).
+    ///
+    /// They are untrusted, unless the server is trusted.
     pub struct ToolAnnotations {} optional {
-        /// Its name, for people; the tool's own title goes before it.
+        /// Display name. [`Tool::title`] takes precedence.
         title: String = "title",
-        /// It changes nothing. (Otherwise: it may.)
+        /// The tool does not modify its environment. Default: false.
         read_only_hint: bool = "readOnlyHint",
-        /// It may destroy something. (Otherwise: it may.)
+        /// The tool may perform destructive updates, not only additive ones. Default: true.
         destructive_hint: bool = "destructiveHint",
-        /// Doing it twice does no more than doing it once. (Otherwise: it may.)
+        /// Repeated calls with the same arguments have no additional effect. Default: false.
         idempotent_hint: bool = "idempotentHint",
-        /// It deals with the world outside. (Otherwise: it may.)
+        /// The tool interacts with external entities (an "open world"). Default: true.
         open_world_hint: bool = "openWorldHint",
     }
 }
 
 model! {
-    /// How a tool runs (2025-11-25).
+    /// Execution settings of a tool ([2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#tool-level-negotiation)).
     pub struct ToolExecution {} optional {
-        /// Whether it runs as a task.
+        /// Whether calls can be augmented with a task. Default: forbidden.
         task_support: TaskSupport = "taskSupport",
     }
 }
 
 open_enum! {
-    /// Whether a tool runs as a task (2025-11-25).
+    /// Whether calls of a tool can be augmented with a task
+    /// ([2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#tool-level-negotiation)).
     pub enum TaskSupport {
-        /// Never.
+        /// Calls must not be augmented.
         Forbidden = "forbidden",
-        /// If asked to.
+        /// The client chooses.
         Optional = "optional",
-        /// Always.
+        /// Calls must be augmented.
         Required = "required",
     }
 }
 
 model! {
-    /// A page of tools.
+    /// Result of a [`tools/list`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#listing-tools) request: one page of tools.
+    #[doc(alias = "tools/list")]
     pub cacheable result ListToolsResult {
-        /// The tools.
+        /// The tools of this page.
         tools: Vec<Tool> = "tools",
     } optional {
-        /// Where the next page begins.
+        /// Cursor of the next page. Absent on the last page.
         next_cursor: String = "nextCursor",
     }
 }
 
 model! {
-    /// Has a tool do its work.
+    /// Parameters of a [`tools/call`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools) request.
+    #[doc(alias = "tools/call")]
     pub struct CallToolParams {
-        /// Which one.
+        /// Name of the tool.
         name: String = "name",
     } optional {
-        /// With what: an object.
+        /// Arguments of the tool: a JSON object.
         #[serde(deserialize_with = "crate::json::object")]
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_object))]
         arguments: Json = "arguments",
-        /// Answers to what the server asked for.
-        input_responses: Members<InputResponse> = "inputResponses" since V2026_07_28,
-        /// What the server wants to get back, as it came.
+        /// Responses to the server's input requests, by their keys (envelope era).
+        input_responses: JsonObject<InputResponse> = "inputResponses" since V2026_07_28,
+        /// State of the server from its [`InputRequiredResult`](crate::input::InputRequiredResult), verbatim
+        /// (envelope era).
         request_state: String = "requestState" since V2026_07_28,
     }
 }
 
 model! {
-    /// What a tool has to say.
+    /// Result of a [`tools/call`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result) request.
+    #[doc(alias = "tools/call")]
     pub result CallToolResult {
-        /// For the model.
+        /// Content for the model.
         content: Vec<Content> = "content",
     } optional {
-        /// For programs: any JSON, `null` included. Before 2026-07-28 only objects are sent.
+        /// Structured result: any JSON, `null` included. Before 2026-07-28 only objects are sent.
         #[serde(deserialize_with = "crate::json::present")]
         structured_content: Json = "structuredContent" since V2025_06_18 if is_structured,
-        /// Whether the tool failed.
+        /// Whether the tool failed. Default: false.
         is_error: bool = "isError",
     } impl {
         fn is_error(&self) -> bool {
@@ -117,18 +124,19 @@ model! {
 }
 
 impl CallToolResult {
-    /// One text.
+    /// Creates a result with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new([Content::text(text)])
     }
 
-    /// The tool failed; the text tells the model why.
+    /// Creates a tool execution error, `isError: true`. The text is for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self::text(text).is_error(true)
     }
 
-    /// JSON for programs, and the same as text for the model.
-    pub fn structured(value: Json) -> Self {
+    /// Creates a structured result, with the same JSON as text.
+    pub fn structured(value: impl Into<Json>) -> Self {
+        let value = value.into();
         Self::text(value.as_str()).structured_content(value)
     }
 }

@@ -1,13 +1,13 @@
-//! Protocol revisions, the two eras, and which feature exists in which revision.
+//! Protocol revisions, the two eras, and the features of each revision.
 //!
-//! This is the only module that knows the order of revisions. Everything else asks a [`Window`].
+//! Only this module knows the order of revisions. All other code queries a [`Window`].
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A published revision of the protocol, in order of publication.
+/// Published [revision](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning) of the protocol.
 ///
-/// The order of the variants is the order of time, so `<` means "older than".
+/// The variants are in order of publication, so `<` means "older than".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProtocolVersion {
@@ -23,25 +23,25 @@ pub enum ProtocolVersion {
     V2026_07_28,
 }
 
-/// How a connection learns who its peer is.
+/// How the peers negotiate revision, identity and capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// `initialize` opens a connection that remembers what was agreed.
+    /// `initialize` opens a connection that stores the negotiated values.
     Handshake,
-    /// Every request carries its own `_meta`; nothing is remembered.
+    /// Every request carries the values in its own `_meta`; the connection stores nothing.
     Envelope,
 }
 
 impl ProtocolVersion {
-    /// Every revision this library knows, oldest first.
+    /// All revisions, oldest first.
     pub const ALL: &[Self] =
         &[Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    /// The revisions that open with `initialize`, oldest first.
+    /// The revisions of the handshake era, oldest first.
     pub const HANDSHAKE: &[Self] =
         &[Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
-    /// The revisions in which every request carries its envelope, oldest first.
+    /// The revisions of the envelope era, oldest first.
     pub const ENVELOPE: &[Self] = &[Self::V2026_07_28];
-    /// The revisions of the envelope era as they are named to clients.
+    /// Returns the names of the revisions of the envelope era.
     pub fn envelope_names() -> Vec<&'static str> {
         Self::ENVELOPE.iter().map(|version| version.as_str()).collect()
     }
@@ -50,10 +50,10 @@ impl ProtocolVersion {
     pub const LATEST_HANDSHAKE: Self = Self::V2025_11_25;
     /// The newest revision of the envelope era.
     pub const LATEST_ENVELOPE: Self = Self::V2026_07_28;
-    /// What an HTTP request without a version header is taken to speak.
+    /// The revision of an HTTP request without a version header.
     pub const ASSUMED: Self = Self::V2025_03_26;
 
-    /// The revision as it is written on the wire.
+    /// Returns the protocol's name of the revision.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -64,7 +64,7 @@ impl ProtocolVersion {
         }
     }
 
-    /// The era this revision belongs to.
+    /// Returns the era of this revision.
     pub const fn era(self) -> Era {
         match self {
             Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Handshake,
@@ -104,7 +104,7 @@ impl FromStr for ProtocolVersion {
     }
 }
 
-/// A span of revisions: from the first that has something to the last that has it.
+/// Inclusive range of revisions, such as those that have a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     first: ProtocolVersion,
@@ -112,49 +112,49 @@ pub struct Window {
 }
 
 impl Window {
-    /// Every revision.
+    /// All revisions.
     pub const ALWAYS: Self = Self::since(ProtocolVersion::V2024_11_05);
     /// The handshake era.
     pub const HANDSHAKE: Self = Self::until(ProtocolVersion::LATEST_HANDSHAKE);
     /// The envelope era.
     pub const ENVELOPE: Self = Self::since(ProtocolVersion::V2026_07_28);
 
-    /// From `first` on.
+    /// Creates the window from `first` on.
     pub const fn since(first: ProtocolVersion) -> Self {
         Self { first, last: ProtocolVersion::LATEST_ENVELOPE }
     }
 
-    /// From the beginning up to and including `last`.
+    /// Creates the window up to and including `last`.
     pub const fn until(last: ProtocolVersion) -> Self {
         Self { first: ProtocolVersion::V2024_11_05, last }
     }
 
-    /// From `first` up to and including `last`.
+    /// Creates the window from `first` up to and including `last`.
     pub const fn between(first: ProtocolVersion, last: ProtocolVersion) -> Self {
         Self { first, last }
     }
 
-    /// Whether `version` lies in the window.
+    /// Whether the window contains `version`.
     pub const fn contains(self, version: ProtocolVersion) -> bool {
         self.first as u8 <= version as u8 && version as u8 <= self.last as u8
     }
 
-    /// The first revision of the window.
+    /// Returns the first revision of the window.
     pub const fn first(self) -> ProtocolVersion {
         self.first
     }
 
-    /// The last revision of the window.
+    /// Returns the last revision of the window.
     pub const fn last(self) -> ProtocolVersion {
         self.last
     }
 }
 
-/// What came and went with the revisions, apart from methods (see `methods`) and fields (see the models).
+/// Windows of features, apart from methods (see `methods`) and fields (see the models).
 pub mod feature {
     use super::{ProtocolVersion as V, Window};
 
-    /// An array of messages is a frame.
+    /// JSON-RPC batches.
     pub const BATCHES: Window = Window::between(V::V2025_03_26, V::V2025_03_26);
     /// `initialize`, sessions, and requests from server to client.
     pub const HANDSHAKE: Window = Window::HANDSHAKE;
@@ -170,19 +170,19 @@ pub mod feature {
     pub const STRUCTURED_ANY: Window = Window::since(V::V2026_07_28);
     /// Sampling messages with tool use, tool results and several content blocks.
     pub const SAMPLING_TOOLS: Window = Window::since(V::V2025_11_25);
-    /// Enumerations with titles as `oneOf` / `anyOf`, several choices, defaults of every kind.
+    /// Enumerations with titles as `oneOf` / `anyOf`, multiple choice, defaults of every kind.
     pub const TITLED_ENUMS: Window = Window::since(V::V2025_11_25);
     /// Elicitation by URL.
     pub const URL_ELICITATION: Window = Window::since(V::V2025_11_25);
     /// `elicitationId`, `notifications/elicitation/complete` and error -32042.
     pub const ELICITATION_ID: Window = Window::between(V::V2025_11_25, V::V2025_11_25);
-    /// A missing resource has an error code of its own (-32002).
+    /// The error code -32002 for a missing resource.
     pub const RESOURCE_NOT_FOUND_CODE: Window = Window::HANDSHAKE;
-    /// An error response may lack its id.
+    /// Error responses without an id.
     pub const ERROR_WITHOUT_ID: Window = Window::since(V::V2025_11_25);
-    /// SSE streams open with an empty event, and the server may close them to be polled.
+    /// SSE streams start with an empty event, and the server can close them to make the client poll.
     pub const SSE_POLLING: Window = Window::between(V::V2025_11_25, V::V2025_11_25);
-    /// `MCP-Protocol-Version` is sent on requests after the opening.
+    /// The header `MCP-Protocol-Version` on requests after `initialize`.
     pub const VERSION_HEADER: Window = Window::since(V::V2025_06_18);
 }
 

@@ -1,8 +1,8 @@
-//! Gives a value the shape of its revision while it is written: one pass, nothing in between.
+//! Writes values in the shape of a revision, in one pass.
 //!
-//! The public types are free of versions. Which member exists in which revision is data in the models
-//! (`model!`); what a revision says differently is in `wire/handshake.rs`; what the envelope era adds to
-//! every result is in `wire/envelope.rs`.
+//! The public types are independent of revisions. The models (`model!`) define which member exists in which revision,
+//! `wire/handshake.rs` has the older forms of values, `wire/envelope.rs` adds the members that the envelope era
+//! requires in every result.
 
 pub(crate) mod custom;
 pub(crate) mod envelope;
@@ -15,27 +15,27 @@ use serde::{Serialize, Serializer};
 
 use crate::error::ErrorObject;
 use crate::json::writer::Writer;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::version::{ProtocolVersion, Window};
 
 pub use custom::write_custom_result;
-pub use envelope::{Stamp, result_type_of, write_result};
+pub use envelope::{ResultMeta, result_type_of, write_result};
 pub use error::error_in;
 
-/// The revision a value is written for.
+/// The revision that a value is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(Option<ProtocolVersion>);
 
 impl Shape {
-    /// Everything the value holds, whatever revision knows it.
+    /// All members, whatever revision defines them.
     pub const FULL: Self = Self(None);
 
-    /// What `version` knows.
-    pub const fn of(version: ProtocolVersion) -> Self {
+    /// The members of `version`.
+    pub const fn new(version: ProtocolVersion) -> Self {
         Self(Some(version))
     }
 
-    /// Whether what exists in `window` is written.
+    /// Whether members with this window are written.
     pub const fn has(self, window: Window) -> bool {
         match self.0 {
             Some(version) => window.contains(version),
@@ -44,19 +44,19 @@ impl Shape {
     }
 }
 
-/// A value that can be written in the shape of a revision.
+/// Value that can be written in the shape of a revision.
 pub trait Wire {
-    /// Writes the value as `shape` has it.
+    /// Writes the value in this shape.
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
-/// A value whose JSON is an object: its members can be written into a larger one.
+/// Value whose JSON is an object. Its members can be written into another object.
 pub trait WireObject: Wire {
-    /// Writes the members, without `_meta` where the type is a result.
+    /// Writes the members; for a result without `_meta`.
     fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error>;
 }
 
-/// Writes an object that consists of its members alone.
+/// Writes an object from its members.
 pub(crate) fn object<T: WireObject + ?Sized, S: Serializer>(
     value: &T,
     shape: Shape,
@@ -67,83 +67,85 @@ pub(crate) fn object<T: WireObject + ?Sized, S: Serializer>(
     map.end()
 }
 
-/// Writes the params of a request or a notification as `version` has them, with their `_meta` at the end.
+/// Writes the params of a request or notification in the shape of `version`, followed by `_meta`.
 ///
-/// On failure `out` may hold a part of them: cut it back.
+/// # Errors
+/// Fails if the params cannot be written in this revision. `out` may then hold a part of them, which the caller
+/// truncates.
 pub fn write_params<P: WireObject + ?Sized>(
     out: &mut Vec<u8>,
     params: &P,
     version: ProtocolVersion,
-    meta: Option<&Members>,
+    meta: Option<&JsonObject>,
 ) -> Result<(), serde_json::Error> {
     let mut map = Writer::new(out).serialize_map(None)?;
-    params.members(Shape::of(version), &mut map)?;
+    params.members(Shape::new(version), &mut map)?;
     envelope::plain_meta(&mut map, meta)?;
     map.end()
 }
 
-/// What a request is answered with.
+/// Result of a request.
 pub trait ResultBody: WireObject + Send + Sync + 'static {
-    /// The result's own `_meta`.
-    fn meta(&self) -> Option<&Members>;
+    /// Returns the `_meta` of the result.
+    fn meta(&self) -> Option<&JsonObject>;
 
-    /// What the handler said about how long the result stays fresh.
+    /// Returns the freshness that the handler has set.
     fn freshness(&self) -> Freshness {
         Freshness::default()
     }
 
-    /// The `resultType` of the envelope era.
+    /// Returns the `resultType` of the envelope era.
     fn result_type(&self) -> &str {
         result_type::COMPLETE
     }
 
-    /// Whether the result is a tool's failure, told in-band.
+    /// Whether the result is a tool execution error (`isError: true`).
     fn is_error(&self) -> bool {
         false
     }
 }
 
-/// The values of `resultType` that the protocol defines.
+/// Values of `resultType`.
 pub mod result_type {
     /// A final result.
     pub const COMPLETE: &str = "complete";
-    /// The server asks for input before it can go on.
+    /// The server requests input before it can complete the request.
     pub const INPUT_REQUIRED: &str = "input_required";
-    /// The call has become a task (tasks extension).
+    /// The request became a task (tasks extension).
     pub const TASK: &str = "task";
 }
 
-/// How long a result may be kept and for whom; unset members take the server's hint.
+/// [Freshness](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching) of a result. The hint of the server replaces unset members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freshness {
-    /// Milliseconds for which the result is fresh.
+    /// Time for which the result is fresh, in milliseconds.
     pub ttl_ms: Option<u64>,
-    /// Who may be served the copy.
+    /// Callers that a cache can serve the result to.
     pub scope: Option<CacheScope>,
 }
 
-/// Who may be served a cached copy of a result.
+/// Callers that a [cache](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching) can serve a result to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 pub enum CacheScope {
-    /// Anybody.
+    /// All callers.
     Public,
-    /// Only the caller who asked.
+    /// Only the caller of the request.
     Private,
 }
 
-/// A borrowed value together with the shape to write it in.
+/// Borrowed value that serializes in the shape of a revision.
 #[derive(Clone, Copy, Debug)]
-pub struct Shaped<'a, T: ?Sized>(pub &'a T, pub Shape);
+pub struct ForRevision<'a, T: ?Sized>(pub &'a T, pub Shape);
 
-impl<T: Wire + ?Sized> Serialize for Shaped<'_, T> {
+impl<T: Wire + ?Sized> Serialize for ForRevision<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.write(self.1, serializer)
     }
 }
 
-/// Types whose JSON is the same in every revision.
+/// Implements [`Wire`] for types whose JSON is the same in every revision.
 macro_rules! same_everywhere {
     ($($type:ty),* $(,)?) => {$(
         impl $crate::wire::Wire for $type {
@@ -161,7 +163,7 @@ pub(crate) use same_everywhere;
 
 same_everywhere!(String, str, bool, u32, u64, i64, Json, CacheScope, ErrorObject);
 
-/// Whole numbers are written without a fraction. What is not a number has no JSON, so it is refused.
+/// Whole numbers are written without a fraction. NaN and infinity have no JSON form, so they are an error.
 impl Wire for f64 {
     fn write<S: Serializer>(&self, _: Shape, serializer: S) -> Result<S::Ok, S::Error> {
         const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -178,7 +180,7 @@ impl Wire for f64 {
 
 impl<T: Wire> Wire for Vec<T> {
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|item| Shaped(item, shape)))
+        serializer.collect_seq(self.iter().map(|item| ForRevision(item, shape)))
     }
 }
 
@@ -188,13 +190,13 @@ impl<T: Wire + ?Sized> Wire for Box<T> {
     }
 }
 
-impl<T: Wire> Wire for Members<T> {
+impl<T: Wire> Wire for JsonObject<T> {
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter().map(|(name, value)| (name, Shaped(value, shape))))
+        serializer.collect_map(self.iter().map(|(name, value)| (name, ForRevision(value, shape))))
     }
 }
 
-/// A `null` that has a meaning of its own.
+/// For members whose `null` has a meaning.
 impl<T: Wire> Wire for Option<T> {
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

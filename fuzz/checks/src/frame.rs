@@ -2,7 +2,7 @@
 
 use duplexer_types::error::ErrorObject;
 use duplexer_types::json::Json;
-use duplexer_types::jsonrpc::{self, Frame, Invocation, Malformed, RequestId};
+use duplexer_types::jsonrpc::{self, Malformed, RawCall, RawFrame, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub fn frame(data: &[u8]) {
     }
     if let Ok(frame) = ours {
         reads_back(&frame);
-        if let Frame::Request { call, .. } | Frame::Notification(call) = &frame {
+        if let RawFrame::Request { call, .. } | RawFrame::Notification(call) = &frame {
             decodes(call);
         }
     }
@@ -41,7 +41,7 @@ struct Params {
 }
 
 /// Decoding from the frame gives what plain `serde_json` makes of the same text.
-fn decodes(call: &Invocation<'_>) {
+fn decodes(call: &RawCall<'_>) {
     let text = call.params.unwrap_or("{}");
     assert_eq!(call.decode::<Tree>().ok(), Tree::of(text), "{text:?}");
     assert_eq!(call.decode::<Params>().ok(), serde_json::from_str(text).ok(), "{text:?}");
@@ -67,13 +67,13 @@ struct Call {
     meta: Option<Tree>,
 }
 
-fn summary(read: &Result<Frame<'_>, Malformed>) -> Verdict {
+fn summary(read: &Result<RawFrame<'_>, Malformed>) -> Verdict {
     match read {
-        Ok(Frame::Request { id, call }) => Verdict::Request(id.clone(), Call::of(call)),
-        Ok(Frame::Notification(call)) => Verdict::Notification(Call::of(call)),
-        Ok(Frame::Success { id, result }) => Verdict::Success(id.clone(), Tree::of(result)),
-        Ok(Frame::Failure { id, error }) => Verdict::Failure(id.clone(), Tree::of(error)),
-        Ok(Frame::Batch(_)) => Verdict::Batch,
+        Ok(RawFrame::Request { id, call }) => Verdict::Request(id.clone(), Call::of(call)),
+        Ok(RawFrame::Notification(call)) => Verdict::Notification(Call::of(call)),
+        Ok(RawFrame::Success { id, result }) => Verdict::Success(id.clone(), Tree::of(result)),
+        Ok(RawFrame::Failure { id, error }) => Verdict::Failure(id.clone(), Tree::of(error)),
+        Ok(RawFrame::Batch(_)) => Verdict::Batch,
         Err(Malformed::NotJson) => Verdict::NotJson,
         Err(Malformed::Invalid { id, .. }) => Verdict::Invalid(id.clone()),
         Err(Malformed::Unanswerable { .. }) => Verdict::Unanswerable,
@@ -81,7 +81,7 @@ fn summary(read: &Result<Frame<'_>, Malformed>) -> Verdict {
 }
 
 impl Call {
-    fn of(call: &Invocation<'_>) -> Self {
+    fn of(call: &RawCall<'_>) -> Self {
         Self {
             method: call.method.clone().into_owned(),
             params: call.params.and_then(Tree::of),
@@ -167,14 +167,14 @@ fn batch(text: &str, tree: &Tree) {
     }
 }
 
-fn reads_back(frame: &Frame<'_>) {
+fn reads_back(frame: &RawFrame<'_>) {
     let mut out = Vec::new();
     let written = match frame {
-        Frame::Request { id, call } => jsonrpc::write_request(&mut out, id, &call.method, call.params),
-        Frame::Notification(call) => jsonrpc::write_notification(&mut out, &call.method, call.params),
-        Frame::Success { id, result } => jsonrpc::write_success(&mut out, id, *result),
-        Frame::Failure { id, error } => return failure_reads_back(id.as_ref(), error),
-        Frame::Batch(_) => return,
+        RawFrame::Request { id, call } => jsonrpc::write_request(&mut out, id, &call.method, call.params),
+        RawFrame::Notification(call) => jsonrpc::write_notification(&mut out, &call.method, call.params),
+        RawFrame::Success { id, result } => jsonrpc::write_success(&mut out, id, *result),
+        RawFrame::Failure { id, error } => return failure_reads_back(id.as_ref(), error),
+        RawFrame::Batch(_) => return,
     };
     assert!(written.is_ok());
     let line = String::from_utf8(out).unwrap_or_default();
@@ -187,7 +187,7 @@ fn failure_reads_back(id: Option<&RequestId>, error: &str) {
     jsonrpc::write_failure(&mut out, id, &object);
     let line = String::from_utf8(out).unwrap_or_default();
     match jsonrpc::read(&line) {
-        Ok(Frame::Failure { id: again, error }) => {
+        Ok(RawFrame::Failure { id: again, error }) => {
             assert_eq!(again.as_ref(), id);
             assert_eq!(serde_json::from_str::<ErrorObject>(error).ok(), Some(object));
         }

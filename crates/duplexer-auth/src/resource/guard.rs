@@ -117,7 +117,7 @@ impl Middleware for Guard {
             return Box::pin(std::future::ready(Err(error)));
         }
         let ends = cx.principal().and_then(|principal| principal.expires_at);
-        match ends.filter(|_| method.is_standing()) {
+        match ends.filter(|_| method.is_long_lived()) {
             None => next.run(cx, message),
             Some(end) => {
                 let left = clock::until(end, self.auth.0.clock.now());

@@ -1,6 +1,6 @@
 //! Arguments of tools and prompts: `name=text` and `name:=json`.
 
-use duplexer::types::json::{Json, Members};
+use duplexer::types::json::{Json, JsonObject};
 
 use crate::failure::Failure;
 
@@ -38,12 +38,12 @@ fn not_json(word: &str, name: &str, text: &str, error: &serde_json::Error) -> Fa
 }
 
 /// The arguments of a tool: an object. Of equal names the last counts.
-pub(crate) fn arguments(words: &[String]) -> Result<Members, Failure> {
+pub(crate) fn arguments(words: &[String]) -> Result<JsonObject, Failure> {
     words.iter().map(|word| Argument::parse(word).map(|one| (one.name, one.value))).collect()
 }
 
 /// The arguments of a prompt, which are texts.
-pub(crate) fn texts(words: &[String]) -> Result<Members<String>, Failure> {
+pub(crate) fn texts(words: &[String]) -> Result<JsonObject<String>, Failure> {
     words.iter().map(|word| Argument::parse(word).map(Argument::into_text)).collect()
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use duplexer::Json;
 use duplexer::types::headers;
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::meta;
 use duplexer::types::methods::Method;
 use duplexer::types::version::ProtocolVersion;
@@ -66,7 +66,7 @@ fn program() -> String {
 fn curl(url: &str) -> String {
     let (tool, method, version) = ("add", Method::ToolsCall, ProtocolVersion::LATEST_ENVELOPE);
     let who = Json::from(json!({"name": "curl", "version": "1"}));
-    let params = Members::<Json>::new()
+    let params = JsonObject::<Json>::new()
         .with("name", tool)
         .with("arguments", json!({"a": 2, "b": 3}))
         .with("_meta", meta::envelope(version.as_str(), &who, &Json::object()));

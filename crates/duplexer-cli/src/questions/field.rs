@@ -80,11 +80,11 @@ impl Field<'_> {
 
     fn default(&self) -> Option<Value> {
         match self.schema {
-            PrimitiveSchema::String(schema) => schema.default.clone().map(Value::from),
-            PrimitiveSchema::Number(schema) => schema.default.map(|default| number(default, schema)),
-            PrimitiveSchema::Boolean(schema) => schema.default.map(Value::from),
-            PrimitiveSchema::Enum(schema) => schema.default.clone().map(Value::from),
-            PrimitiveSchema::MultiSelect(schema) => schema.default.clone().map(Value::from),
+            PrimitiveSchema::String(schema) => schema.default_value.clone().map(Value::from),
+            PrimitiveSchema::Number(schema) => schema.default_value.map(|default| number(default, schema)),
+            PrimitiveSchema::Boolean(schema) => schema.default_value.map(Value::from),
+            PrimitiveSchema::Enum(schema) => schema.default_value.clone().map(Value::from),
+            PrimitiveSchema::MultiSelect(schema) => schema.default_value.clone().map(Value::from),
             _ => None,
         }
     }

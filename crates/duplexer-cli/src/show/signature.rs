@@ -1,13 +1,13 @@
 //! What a tool takes, on one line: `count(to: integer, pause?: integer = 100)`.
 
 use duplexer::Json;
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use serde_json::Value;
 
 /// A tool's name and its arguments, read from its schema.
 pub(super) fn signature(name: &str, schema: &Json) -> String {
     let member = |member: &str| schema.member(member).and_then(|text| Json::parse(text).ok());
-    let properties: Members<Value> =
+    let properties: JsonObject<Value> =
         member("properties").and_then(|properties| properties.decode().ok()).unwrap_or_default();
     let required: Vec<String> =
         member("required").and_then(|required| required.decode().ok()).unwrap_or_default();

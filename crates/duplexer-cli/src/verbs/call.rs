@@ -1,7 +1,7 @@
 //! `duplexer call`: have a tool do its work.
 
 use duplexer::Json;
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::tool::{CallToolParams, CallToolResult};
 
 use super::{Kind, Output, unknown, unreadable};
@@ -14,7 +14,7 @@ use crate::terminal::print;
 /// A tool and what it is given.
 pub(super) struct Call {
     tool: String,
-    arguments: Members,
+    arguments: JsonObject,
 }
 
 impl Call {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use duplexer::Json;
 use duplexer::client::{Call, ClientError};
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::methods::Request;
 use duplexer::types::page::PaginatedParams;
 
@@ -107,8 +107,8 @@ fn json(all: &[(Kind, Vec<Json>)]) -> Result<Json, Failure> {
         return Ok(page.clone());
     }
     let lists = all.iter().map(|(kind, pages)| Ok((kind.member(), entries(*kind, pages)?)));
-    let lists: Members<Vec<Json>> = lists.collect::<Result<_, Failure>>()?;
-    Json::of(&lists).map_err(unreadable)
+    let lists: JsonObject<Vec<Json>> = lists.collect::<Result<_, Failure>>()?;
+    Json::encode(&lists).map_err(unreadable)
 }
 
 fn entries(kind: Kind, pages: &[Json]) -> Result<Vec<Json>, Failure> {

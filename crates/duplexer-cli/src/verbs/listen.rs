@@ -1,7 +1,7 @@
 //! `duplexer listen`: what changes at a server.
 
 use duplexer::client::{Change, ServerNotification};
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::subscription::SubscriptionFilter;
 use duplexer::types::version::Era;
 
@@ -102,7 +102,7 @@ fn show(change: &Change, output: Output) {
     match output {
         Output::Text => print(&uri.map_or_else(|| format!("{what} changed"), |uri| format!("{uri} changed"))),
         Output::Json => {
-            let mut line = Members::<duplexer::Json>::new().with("changed", what);
+            let mut line = JsonObject::<duplexer::Json>::new().with("changed", what);
             if let Some(uri) = uri {
                 line = line.with("uri", uri.as_str());
             }

@@ -4,7 +4,7 @@ use duplexer::types::completion::{
     CompleteParams, CompleteResult, CompletionArgument, CompletionContext, CompletionReference,
     PromptReference, ResourceTemplateReference,
 };
-use duplexer::types::json::Members;
+use duplexer::types::json::JsonObject;
 use duplexer::types::prompt::{GetPromptParams, GetPromptResult};
 
 use super::{Kind, Output, unknown, unreadable};
@@ -17,7 +17,7 @@ use crate::terminal::print;
 /// A prompt and what it is filled with.
 pub(super) struct Prompt {
     name: String,
-    arguments: Members<String>,
+    arguments: JsonObject<String>,
 }
 
 impl Prompt {
@@ -46,7 +46,7 @@ pub(super) struct Complete {
     of: String,
     name: String,
     typed: String,
-    known: Members<String>,
+    known: JsonObject<String>,
 }
 
 impl Complete {

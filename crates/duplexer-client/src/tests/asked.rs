@@ -3,7 +3,7 @@
 use duplexer_types::capabilities::{ElicitationCapability, SamplingCapability};
 use duplexer_types::elicitation::ElicitResult;
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::roots::{ListRootsResult, Root};
 use duplexer_types::sampling::{Blocks, CreateMessageParams, CreateMessageResult, SamplingContent};
@@ -90,7 +90,7 @@ async fn sampling_with_tools_needs_its_capability() {
     let (_client, mut server) = in_handshake(options().on_sampling(model), "2025-11-25").await;
     assert_eq!(server.ask("sampling/createMessage", asked.clone()).await["code"], -32602);
 
-    let tools = SamplingCapability::new().tools(Members::new());
+    let tools = SamplingCapability::new().tools(JsonObject::new());
     let able = options().on_sampling(model).sampling_capability(tools);
     let (_client, mut server) = in_handshake(able, "2025-11-25").await;
     assert_eq!(server.ask("sampling/createMessage", asked).await["model"], "m");
@@ -101,7 +101,7 @@ async fn sampling_with_tools_needs_its_capability() {
 async fn elicitation_keeps_to_the_declared_modes() {
     let able = || options().on_elicitation(|_| async { Ok(ElicitResult::decline()) });
     let forms = able().elicitation_capability(ElicitationCapability::new());
-    let urls = able().elicitation_capability(ElicitationCapability::new().url(Members::new()));
+    let urls = able().elicitation_capability(ElicitationCapability::new().url(JsonObject::new()));
     let decline = json!({"action": "decline"});
     let check = async |options: ClientOptions, version: &str, params: Value, can: bool| {
         let (_client, mut server) = in_handshake(options, version).await;

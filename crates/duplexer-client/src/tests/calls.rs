@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::methods::{Initialized, Method, RootsListChanged};
@@ -26,7 +26,7 @@ use duplexer_core::transport::Frames;
 #[tokio::test(start_paused = true)]
 async fn a_request_of_the_envelope_era_carries_its_envelope() {
     let (client, mut server) = in_envelope(options().log_level(LoggingLevel::Info)).await;
-    let own: Members = [
+    let own: JsonObject = [
         ("com.example/x", Json::from("y")),
         ("io.modelcontextprotocol/protocolVersion", Json::from("1999-01-01")),
         ("io.modelcontextprotocol/logLevel", Json::from("error")),

@@ -2,7 +2,7 @@
 
 use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::error::ErrorCode;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::roots::{ListRootsResult, Root};
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn asker() -> ClientOptions {
         .on_elicitation(async |params| match params {
             ElicitParams::Form(form) => {
                 let answer = Json::from(form.message.as_str());
-                Ok(ElicitResult::accept(Members::new().with("echo", answer)))
+                Ok(ElicitResult::accept(JsonObject::new().with("echo", answer)))
             }
             _ => Err(McpError::new(ErrorCode(-1), "the user refuses")),
         })

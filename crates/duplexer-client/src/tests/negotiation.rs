@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duplexer_types::capabilities::{ElicitationCapability, ServerCapabilities};
 use duplexer_types::elicitation::ElicitResult;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::DiscoverResult;
 use duplexer_types::roots::ListRootsResult;
 use duplexer_types::version::Era;
@@ -291,7 +291,7 @@ async fn capabilities_follow_from_callbacks() {
         json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": true}})
     );
 
-    let forms = able().elicitation_capability(ElicitationCapability::new().form(Members::new()));
+    let forms = able().elicitation_capability(ElicitationCapability::new().form(JsonObject::new()));
     let (client, mut server) = in_envelope(forms).await;
     let ((), call) = tokio::join!(ask_and_go(client), server.next("tools/list"));
     assert_eq!(

@@ -32,7 +32,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn of(text: &str, frame: &jsonrpc::Invocation<'_>) -> Self {
+    pub(crate) fn of(text: &str, frame: &jsonrpc::RawCall<'_>) -> Self {
         let method = match &frame.method {
             std::borrow::Cow::Borrowed(method) => Method::InText(place(text, method)),
             std::borrow::Cow::Owned(method) => Method::Own(method.as_str().into()),
@@ -56,7 +56,7 @@ impl Invocation {
     }
 
     /// The invocation that `frame`, read from `text`, holds. For transports that read frames themselves.
-    pub fn of_frame(text: &ByteString, frame: &jsonrpc::Invocation<'_>) -> Self {
+    pub fn of_frame(text: &ByteString, frame: &jsonrpc::RawCall<'_>) -> Self {
         Self::from_frame(text.clone(), Parts::of(text, frame))
     }
 
@@ -121,7 +121,7 @@ fn part<'a>(text: &'a str, range: &Range<usize>) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use duplexer_types::jsonrpc::Frame;
+    use duplexer_types::jsonrpc::RawFrame;
 
     use super::*;
 
@@ -129,7 +129,7 @@ mod tests {
     fn the_parts_of_a_frame_are_found_again_in_its_text() {
         let line = r#"{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"x":1,"_meta":{"y":2}}}"#;
         let text = ByteString::from(line);
-        let Ok(Frame::Request { call, .. }) = jsonrpc::read(&text) else { panic!("a request") };
+        let Ok(RawFrame::Request { call, .. }) = jsonrpc::read(&text) else { panic!("a request") };
         let parts = Parts::of(&text, &call);
         let invocation = Invocation::from_frame(text, parts);
         assert_eq!(invocation.method(), "a/b");

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 
 use super::clock::CallClock;
@@ -83,7 +83,7 @@ pub struct OutboundRequest {
     /// JSON text of an object, or nothing.
     pub params: Option<Json>,
     /// Goes into `params._meta`.
-    pub meta: Members,
+    pub meta: JsonObject,
     /// How the call is to be made.
     pub options: CallOptions,
 }
@@ -91,7 +91,7 @@ pub struct OutboundRequest {
 impl OutboundRequest {
     /// A request without params.
     pub fn new(method: impl Into<Cow<'static, str>>) -> Self {
-        Self { method: method.into(), params: None, meta: Members::new(), options: CallOptions::default() }
+        Self { method: method.into(), params: None, meta: JsonObject::new(), options: CallOptions::default() }
     }
 
     /// With params: the JSON text of an object.
@@ -103,7 +103,7 @@ impl OutboundRequest {
 
     /// With `_meta`.
     #[must_use]
-    pub fn meta(mut self, meta: Members) -> Self {
+    pub fn meta(mut self, meta: JsonObject) -> Self {
         self.meta = meta;
         self
     }
@@ -229,18 +229,19 @@ impl fmt::Debug for ProgressCallback {
 /// The params with `meta` in their `_meta`; what the params bring along themselves stays, ours wins.
 pub(crate) fn params_with_meta(
     params: Option<Json>,
-    meta: Members,
+    meta: JsonObject,
 ) -> Result<Option<Json>, serde_json::Error> {
     if meta.is_empty() {
         return Ok(params);
     }
-    let mut members: Members = params.map_or_else(|| Ok(Members::new()), |params| params.decode())?;
-    let mut own: Members = members.remove("_meta").map_or_else(|| Ok(Members::new()), |own| own.decode())?;
+    let mut members: JsonObject = params.map_or_else(|| Ok(JsonObject::new()), |params| params.decode())?;
+    let mut own: JsonObject =
+        members.remove("_meta").map_or_else(|| Ok(JsonObject::new()), |own| own.decode())?;
     for (name, value) in meta {
         own.insert(name, value);
     }
-    members.insert("_meta", Json::of(&own)?);
-    Json::of(&members).map(Some)
+    members.insert("_meta", Json::encode(&own)?);
+    Json::encode(&members).map(Some)
 }
 
 /// A channel that carries notifications but no requests.
@@ -291,7 +292,7 @@ pub trait OutboundHook: Send + Sync + 'static {
         id: &RequestId,
         method: &str,
         params: Option<&str>,
-        meta: &mut Members,
+        meta: &mut JsonObject,
     ) -> Box<dyn OutboundSpan>;
 }
 

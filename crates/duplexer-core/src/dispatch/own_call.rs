@@ -62,7 +62,7 @@ pub(crate) async fn call(
     let id = line.register(options.id.as_ref(), waiter)?;
     let mut pending = Pending { line, id: &id, abandon: options.abandon, sent: false };
     if options.on_progress.is_some() {
-        meta.insert(key::PROGRESS_TOKEN, Json::of(&id).map_err(CallError::Encode)?);
+        meta.insert(key::PROGRESS_TOKEN, Json::encode(&id).map_err(CallError::Encode)?);
     }
     let span = hook.map(|hook| hook.begin(&id, &method, params.as_ref().map(Json::as_str), &mut meta));
     let outcome = async {

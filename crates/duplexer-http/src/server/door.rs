@@ -11,7 +11,7 @@ use duplexer_core::transport::{Headers, TransportContext};
 use duplexer_server::driver::is_enveloped;
 use duplexer_server::{Caller, Principal, Running};
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
+use duplexer_types::jsonrpc::{self, Malformed, RawFrame, RequestId};
 use duplexer_types::version::Era;
 use http::{HeaderValue, Method, Request, StatusCode, request::Parts};
 use http_body::Body;
@@ -283,15 +283,17 @@ fn read_message(text: &ByteString) -> Result<Message, Refusal> {
 /// The message that a text is.
 pub(super) fn understand(text: &ByteString) -> Result<Message, Malformed> {
     Ok(match jsonrpc::read(text)? {
-        Frame::Request { id, call } => Message::Request(id, Invocation::of_frame(text, &call)),
-        Frame::Notification(call) => Message::Notification(Invocation::of_frame(text, &call)),
-        Frame::Success { id, result } => Message::Response(Response::Answer(id, Ok(text.slice_ref(result)))),
-        Frame::Failure { id: Some(id), error } => {
+        RawFrame::Request { id, call } => Message::Request(id, Invocation::of_frame(text, &call)),
+        RawFrame::Notification(call) => Message::Notification(Invocation::of_frame(text, &call)),
+        RawFrame::Success { id, result } => {
+            Message::Response(Response::Answer(id, Ok(text.slice_ref(result))))
+        }
+        RawFrame::Failure { id: Some(id), error } => {
             let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
             Message::Response(Response::Answer(id, Err(error)))
         }
-        Frame::Failure { id: None, .. } => Message::Response(Response::Nameless),
-        Frame::Batch(_) => Message::Batch(text.clone()),
+        RawFrame::Failure { id: None, .. } => Message::Response(Response::Nameless),
+        RawFrame::Batch(_) => Message::Batch(text.clone()),
     })
 }
 

@@ -1,6 +1,6 @@
 //! A view: a page, and what it asks of the client that shows it.
 
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 use serde::Serialize;
 
 use crate::catalog::resource::{IntoResource, Resource};
@@ -39,8 +39,8 @@ pub enum Permission {
 struct ViewUi {
     #[serde(skip_serializing_if = "Policy::is_empty")]
     csp: Policy,
-    #[serde(skip_serializing_if = "Members::is_empty")]
-    permissions: Members<Granted>,
+    #[serde(skip_serializing_if = "JsonObject::is_empty")]
+    permissions: JsonObject<Granted>,
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

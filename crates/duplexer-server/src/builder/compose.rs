@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 use duplexer_types::methods::{Kind, METHODS};
 
 use super::{Advertised, BuildError, Handlers, Rest, ServerBuilder};
@@ -127,7 +127,7 @@ impl Advertised {
 }
 
 /// Both may say the same.
-fn same(ours: &mut Members, theirs: Members, what: &'static str, faults: &mut Vec<BuildError>) {
+fn same(ours: &mut JsonObject, theirs: JsonObject, what: &'static str, faults: &mut Vec<BuildError>) {
     for (name, settings) in theirs {
         if ours.get(&name).is_some_and(|known| *known != settings) {
             faults.push(clash(what, name.clone()));

@@ -47,8 +47,8 @@ pub trait CompletionOutput: Sized + 'static {
 
 impl CompletionOutput for Completion {
     fn into_completion(mut self) -> Result<Completion, McpError> {
-        if self.values.len() > Self::LIMIT {
-            self.values.truncate(Self::LIMIT);
+        if self.values.len() > Self::MAX_VALUES {
+            self.values.truncate(Self::MAX_VALUES);
             self.has_more = Some(true);
         }
         Ok(self)
@@ -57,13 +57,13 @@ impl CompletionOutput for Completion {
 
 impl CompletionOutput for Vec<String> {
     fn into_completion(self) -> Result<Completion, McpError> {
-        Ok(Completion::of(self))
+        Ok(Completion::truncated(self))
     }
 }
 
 impl CompletionOutput for Vec<&'static str> {
     fn into_completion(self) -> Result<Completion, McpError> {
-        Ok(Completion::of(self.into_iter().map(Into::into).collect()))
+        Ok(Completion::truncated(self.into_iter().map(Into::into).collect()))
     }
 }
 

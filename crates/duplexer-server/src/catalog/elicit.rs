@@ -5,7 +5,7 @@ use duplexer_core::error::McpError;
 use duplexer_types::elicitation::{ElicitAction, ElicitParams, ElicitResult, FormSchema, PrimitiveSchema};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputResponse};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::roots::Root;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use schemars::JsonSchema;
@@ -84,7 +84,7 @@ impl<S: Send + Sync> Context<S> {
         key: &str,
         message: &str,
         form: FormSchema,
-    ) -> Result<Answer<Members>, McpError> {
+    ) -> Result<Answer<JsonObject>, McpError> {
         let result = elicited(self, key, ElicitParams::form(message, form)).await?;
         answered(result, |result| result.content.ok_or_else(|| unfit(key, "it was accepted without content")))
     }

@@ -14,7 +14,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::icon::Icon;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::prompt as wire;
 use duplexer_types::prompt::PromptArgument;
 use schemars::JsonSchema;
@@ -167,7 +167,7 @@ macro_rules! settings {
 
             /// One member of `_meta`.
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
-                self.draft.prompt.meta.get_or_insert_with(Members::new).insert(key, value.into());
+                self.draft.prompt.meta.get_or_insert_with(JsonObject::new).insert(key, value.into());
                 self
             }
         }

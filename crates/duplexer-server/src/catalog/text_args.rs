@@ -50,7 +50,7 @@ impl<'de> Deserializer<'de> for Words<'_> {
     type Error = WordError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
-        visitor.visit_map(Members { rest: self.0, value: None })
+        visitor.visit_map(JsonObject { rest: self.0, value: None })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
@@ -75,12 +75,12 @@ impl<'de> Deserializer<'de> for Words<'_> {
     }
 }
 
-struct Members<'a> {
+struct JsonObject<'a> {
     rest: &'a [(String, Value)],
     value: Option<&'a (String, Value)>,
 }
 
-impl<'de> MapAccess<'de> for Members<'_> {
+impl<'de> MapAccess<'de> for JsonObject<'_> {
     type Error = WordError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, WordError> {

@@ -3,7 +3,7 @@
 use duplexer_types::capabilities::{ClientCapabilities, ElicitationCapability, SamplingCapability};
 use duplexer_types::elicitation::ElicitParams;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 use duplexer_types::lifecycle::MissingCapabilityData;
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::result_type;
@@ -34,11 +34,11 @@ pub(crate) fn check(
 
 fn check_result(result: &InputRequiredResult, client: &ClientFacts) -> Result<(), McpError> {
     let requests = result.input_requests.as_ref();
-    if result.request_state.is_none() && requests.is_none_or(Members::is_empty) {
+    if result.request_state.is_none() && requests.is_none_or(JsonObject::is_empty) {
         return Err(invalid_result("it asks for nothing"));
     }
     let mut missing = Vec::new();
-    for (_, request) in requests.into_iter().flat_map(Members::iter) {
+    for (_, request) in requests.into_iter().flat_map(JsonObject::iter) {
         let needed = requirement(request).ok_or_else(|| invalid_result("it asks for something unknown"))?;
         if !client.supports(&needed) && !missing.contains(&needed) {
             missing.push(needed);

@@ -15,11 +15,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use duplexer_types::elicitation::ElicitParams;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods::{self, Method};
 use duplexer_types::version::{Era, feature};
-use duplexer_types::wire::{Shape, Shaped};
+use duplexer_types::wire::{ForRevision, Shape};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -37,7 +37,7 @@ pub(crate) struct Questions(OnceLock<Mutex<Ledger>>);
 struct Ledger {
     note: Note,
     /// What came with this round.
-    responses: Members<InputResponse>,
+    responses: JsonObject<InputResponse>,
     open: Vec<(String, InputRequest, String)>,
 }
 
@@ -46,9 +46,9 @@ struct Ledger {
 struct Note {
     v: u32,
     /// Answers of all rounds so far.
-    outcomes: Members<Answered>,
+    outcomes: JsonObject<Answered>,
     /// Digests of the questions of the last round.
-    asked: Members<String>,
+    asked: JsonObject<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,7 +64,7 @@ const SHAPE: u32 = 3;
 #[derive(Default, Deserialize)]
 struct Round {
     #[serde(default, rename = "inputResponses")]
-    responses: Option<Members<InputResponse>>,
+    responses: Option<JsonObject<InputResponse>>,
     #[serde(default, rename = "requestState")]
     state: Option<String>,
 }
@@ -100,7 +100,7 @@ impl<S> Context<S> {
 
     /// Answers that came with this request, for handlers that make an [`InputRequiredResult`] by hand. In the handshake
     /// era there are none.
-    pub fn input_responses(&self) -> Result<Members<InputResponse>, McpError> {
+    pub fn input_responses(&self) -> Result<JsonObject<InputResponse>, McpError> {
         Ok(self.round()?.responses.unwrap_or_default())
     }
 
@@ -142,7 +142,7 @@ impl<S> Context<S> {
 
     /// The answer to a question, if this round or an earlier one brought it; otherwise it is open from now on.
     fn recall(&self, key: &str, request: &InputRequest) -> Result<Option<InputResponse>, McpError> {
-        let digest = digest(request, Shape::of(self.protocol_version()))?;
+        let digest = digest(request, Shape::new(self.protocol_version()))?;
         let cell = &self.scope().questions.0;
         let ledger = if let Some(ledger) = cell.get() {
             ledger
@@ -180,7 +180,7 @@ impl Ledger {
             // An answer that cannot be read is no answer: the question is asked again.
             Some(InputResponse::Other(_)) | None => {}
             Some(response) => {
-                let data = Json::of(response).map_err(McpError::internal)?;
+                let data = Json::encode(response).map_err(McpError::internal)?;
                 let response = response.clone();
                 self.note.outcomes.insert(key, Answered { q: digest, data });
                 return Ok(Some(response));
@@ -270,7 +270,7 @@ fn seal(cx: &Context<States>, state: &str) -> Result<String, McpError> {
 
 /// Half of a SHA-256 over the question as it is written.
 fn digest(request: &InputRequest, shape: Shape) -> Result<String, McpError> {
-    let text = serde_json::to_vec(&Shaped(request, shape)).map_err(McpError::internal)?;
+    let text = serde_json::to_vec(&ForRevision(request, shape)).map_err(McpError::internal)?;
     let hash = Sha256::digest(&text);
     Ok(URL_SAFE_NO_PAD.encode(hash.get(..16).unwrap_or_default()))
 }

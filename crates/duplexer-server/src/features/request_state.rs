@@ -278,9 +278,9 @@ impl Policy {
         };
         let [state] = params::find(params, [STATE]).map_err(|error| McpError::InvalidParams(error.into()))?;
         let opened = match state {
-            Found::Absent | Found::Once("null") => return Ok((message, None)),
-            Found::Repeated => Err("it stands twice in the request".into()),
-            Found::Once(state) => self.open_in(cx, method, params, state),
+            Found::Absent | Found::One("null") => return Ok((message, None)),
+            Found::Several => Err("it stands twice in the request".into()),
+            Found::One(state) => self.open_in(cx, method, params, state),
         };
         let (params, binding) = opened.map_err(|cause| refusal(method, &*cause))?;
         Ok((message.with_params(Some(params.into())), Some(binding)))
@@ -324,12 +324,12 @@ impl Policy {
         }
         let text = outcome.as_text().ok_or("a result of an unknown type asks for input")?;
         let replaced = match params::find(text, [STATE])? {
-            [Found::Once(state)] if state.starts_with('"') => {
+            [Found::One(state)] if state.starts_with('"') => {
                 let plain: String = serde_json::from_str(state)?;
                 params::replace(text, state, &self.sealed(&plain, &bind()?)?)?
             }
-            [Found::Repeated] => return Err("the result has a state twice".into()),
-            [Found::Absent | Found::Once(_)] => return Ok(outcome),
+            [Found::Several] => return Err("the result has a state twice".into()),
+            [Found::Absent | Found::One(_)] => return Ok(outcome),
         };
         Ok(outcome.with_text(replaced)?)
     }

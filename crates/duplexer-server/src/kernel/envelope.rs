@@ -3,9 +3,8 @@
 //! The ladder is a pure function of the message and, where the transport has headers, of a look-up for them. The
 //! first rung that breaks is the answer.
 
-mod familiar;
-
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use duplexer_types::capabilities::ClientCapabilities;
@@ -13,7 +12,7 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::json::JsonText;
 use duplexer_types::logging::LoggingLevel;
-use duplexer_types::meta::{self, InvalidMeta, RequestMeta, key};
+use duplexer_types::meta::{self, InvalidMeta, MetaCache, RequestMeta, key};
 use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use serde::Deserialize;
@@ -25,9 +24,18 @@ use duplexer_core::dispatch::{Invocation, Outbound};
 /// Finds a header by its name, without regard to case.
 pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
 
+thread_local! {
+    /// The last `_meta` that this thread has validated as an envelope, with its revision.
+    static VALIDATED: RefCell<MetaCache<ProtocolVersion>> = const { RefCell::new(MetaCache::new()) };
+}
+
+fn cached_version(meta: &str) -> Option<ProtocolVersion> {
+    VALIDATED.with_borrow(|cache| cache.get(meta).copied())
+}
+
 /// Whether a message carries an envelope: its `_meta` names a revision, whatever that is.
 pub fn is_enveloped(message: &Invocation) -> bool {
-    message.meta().is_some_and(|meta| familiar::version(meta).is_some() || meta::is_envelope(meta))
+    message.meta().is_some_and(|meta| cached_version(meta).is_some() || meta::is_envelope(meta))
 }
 
 /// Climbs the ladder: the revision to serve the request in, or why it is refused.
@@ -64,7 +72,7 @@ pub(crate) fn open(
 }
 
 fn climb<'a>(message: &'a Invocation, headers: Option<HeaderLookup<'_>>) -> Result<Climbed<'a>, ErrorObject> {
-    if let Some(version) = message.meta().and_then(familiar::version) {
+    if let Some(version) = message.meta().and_then(cached_version) {
         let named = check_headers(message, Some(version.as_str()), headers)?;
         return Ok(Climbed { version, malformed: None, named });
     }
@@ -82,7 +90,7 @@ fn climb<'a>(message: &'a Invocation, headers: Option<HeaderLookup<'_>>) -> Resu
         Ok(version) if version.era() == Era::Envelope => {
             let malformed = check_identity(&meta).err();
             if let (None, Some(text)) = (&malformed, message.meta()) {
-                familiar::remember(text, version);
+                VALIDATED.with_borrow_mut(|cache| cache.store(text, version));
             }
             Ok(Climbed { version, malformed, named })
         }

@@ -8,7 +8,7 @@ use bytestring::ByteString;
 use duplexer_types::json::Json;
 use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{self, ResultBody, Stamp};
+use duplexer_types::wire::{self, ResultBody, ResultMeta};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ impl Outcome {
 
     /// The result of a custom method. It must serialise as an object, or as nothing.
     pub fn custom<T: Serialize + ?Sized>(value: &T) -> Result<Self, McpError> {
-        let json = Json::of(value).map_err(|error| {
+        let json = Json::encode(value).map_err(|error| {
             tracing::error!(%error, "a handler's result cannot be written as JSON");
             invalid_result("it cannot be written")
         })?;
@@ -150,7 +150,7 @@ impl Outcome {
         &self,
         out: &mut Vec<u8>,
         version: ProtocolVersion,
-        stamp: Stamp<'_>,
+        stamp: ResultMeta<'_>,
     ) -> Result<(), serde_json::Error> {
         match &self.0 {
             Repr::Typed(result) => result.write(out, version, stamp),
@@ -184,7 +184,7 @@ trait AnyResult: Any + Send + Sync {
         &self,
         out: &mut Vec<u8>,
         version: ProtocolVersion,
-        stamp: Stamp<'_>,
+        stamp: ResultMeta<'_>,
     ) -> Result<(), serde_json::Error>;
     fn is_error(&self) -> bool;
     fn result_type(&self) -> &str;
@@ -198,7 +198,7 @@ impl<R: ResultBody> AnyResult for R {
         &self,
         out: &mut Vec<u8>,
         version: ProtocolVersion,
-        stamp: Stamp<'_>,
+        stamp: ResultMeta<'_>,
     ) -> Result<(), serde_json::Error> {
         wire::write_result(out, self, version, stamp)
     }

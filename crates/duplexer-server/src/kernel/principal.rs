@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 
 /// Who a request is made for, as an authorization layer has established it.
 ///
@@ -21,7 +21,7 @@ pub struct Principal {
     /// When the token ends; what stands for long should not outlive it.
     pub expires_at: Option<SystemTime>,
     /// Everything else the token says.
-    pub claims: Members,
+    pub claims: JsonObject,
 }
 
 impl Principal {
@@ -33,7 +33,7 @@ impl Principal {
             subject: None,
             scopes: Vec::new(),
             expires_at: None,
-            claims: Members::new(),
+            claims: JsonObject::new(),
         }
     }
 

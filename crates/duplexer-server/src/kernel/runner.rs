@@ -198,11 +198,11 @@ fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitte
             (entry, method.phase())
         }
         None => match handlers.custom(cx.method()) {
-            Some(custom) if version.has(custom.window) => (&custom.entry, Phase::Initialised),
+            Some(custom) if version.has(custom.window) => (&custom.entry, Phase::Initialized),
             _ => return Err(not_found()),
         },
     };
-    if phase == Phase::Initialised && !cx.connection().is_open() {
+    if phase == Phase::Initialized && !cx.connection().is_open() {
         return Err(McpError::InvalidParams("the connection has not been initialized".into()));
     }
     Ok(Arc::clone(entry))

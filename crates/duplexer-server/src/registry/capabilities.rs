@@ -3,7 +3,7 @@
 use duplexer_types::capabilities::{
     PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
 };
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 use duplexer_types::methods::{METHODS, Method};
 use duplexer_types::version::{Era, ProtocolVersion};
 
@@ -49,12 +49,12 @@ pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapab
         derived = derived.tools(ToolsCapability::new().list_changed(changes.tools_changed));
     }
     if handles(Method::LoggingSetLevel) {
-        derived = derived.logging(Members::new());
+        derived = derived.logging(JsonObject::new());
     }
     if handles(Method::CompletionComplete) {
-        derived = derived.completions(Members::new());
+        derived = derived.completions(JsonObject::new());
     }
-    let given = |members: &Members| (!members.is_empty()).then(|| members.clone());
+    let given = |members: &JsonObject| (!members.is_empty()).then(|| members.clone());
     derived.experimental = given(&server.advertised.experimental);
     derived.extensions = given(&server.advertised.extensions);
     derived

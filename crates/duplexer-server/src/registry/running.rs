@@ -8,7 +8,7 @@ use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire::{ResultBody, Stamp, write_result};
+use duplexer_types::wire::{ResultBody, ResultMeta, write_result};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
@@ -157,9 +157,9 @@ impl Running {
     }
 
     /// What the envelope era adds to a result of this method.
-    pub(crate) fn stamp(&self, method: Option<Method>) -> Stamp<'_> {
+    pub(crate) fn stamp(&self, method: Option<Method>) -> ResultMeta<'_> {
         let hint = method.and_then(|method| self.registry().hints.get(method as usize).copied().flatten());
-        Stamp { server_info: Some(&self.registry().identity.stamp), hint }
+        ResultMeta { server_info: Some(&self.registry().identity.stamp), hint }
     }
 
     /// Where the state of type `S` is found among those of this server: the last one of that type.

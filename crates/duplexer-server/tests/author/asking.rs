@@ -13,7 +13,7 @@ use duplexer_types::elicitation::{
     ElicitParams, ElicitResult, FormSchema, NumberKind, NumberSchema, PrimitiveSchema,
 };
 use duplexer_types::error::ErrorCode;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::roots::{ListRootsResult, Root};
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult, SamplingMessage};
 use duplexer_types::version::Era;
@@ -38,7 +38,7 @@ struct Age {
 /// A client whose user answers by the message.
 fn asked(era: Era, log: &Arc<Mutex<Vec<String>>>) -> ClientOptions {
     let log = Arc::clone(log);
-    let capability = ElicitationCapability::new().form(Members::new()).url(Members::new());
+    let capability = ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new());
     options(era)
         .on_elicitation(move |params| {
             let message = match params {
@@ -49,7 +49,7 @@ fn asked(era: Era, log: &Arc<Mutex<Vec<String>>>) -> ClientOptions {
             log.lock().unwrap().push(message.clone());
             async move {
                 let filled = |json: serde_json::Value| {
-                    let content: Members = Json::from(json).decode().unwrap();
+                    let content: JsonObject = Json::from(json).decode().unwrap();
                     Ok(ElicitResult::accept(content))
                 };
                 match &*message {
@@ -201,7 +201,7 @@ async fn a_form_can_be_made_by_hand() {
     let server = Server::builder("test")
         .tool(Tool::new("age").handler(|cx: Context| async move {
             let age = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer));
-            let form = FormSchema::new(Members::new().with("age", age));
+            let form = FormSchema::new(JsonObject::new().with("age", age));
             let content = cx.elicit_form("age", "nonsense?", form).await?.accepted()?;
             Ok::<_, ToolError>(content.get("age").map_or("none", Json::as_str).to_owned())
         }))

@@ -13,7 +13,7 @@ use duplexer_server::middleware::Next;
 use duplexer_server::request_state::RequestState;
 use duplexer_server::subscriptions::MemoryBus;
 use duplexer_types::completion::{CompleteParams, CompletionArgument, CompletionReference, PromptReference};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::prompt::GetPromptParams;
 use duplexer_types::version::Era;
 use duplexer_types::wire::CacheScope;
@@ -93,7 +93,7 @@ async fn a_prefix_stands_before_names_and_nothing_else() {
         assert!(capabilities.resources.is_some() && capabilities.tools.is_some());
         assert!(capabilities.logging.is_some(), "{era:?}");
         let params =
-            GetPromptParams::new("g_greet").arguments(Members::new().with("what", "world".to_owned()));
+            GetPromptParams::new("g_greet").arguments(JsonObject::new().with("what", "world".to_owned()));
         let filled = client.get_prompt(params).await.unwrap();
         assert_eq!(filled.messages[0].content.as_text(), Some("hello world"));
         let reference = CompletionReference::Prompt(PromptReference::new("g_greet"));

@@ -14,7 +14,7 @@ use duplexer_server::middleware::{ConcurrencyLimit, Next};
 use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::prompt::GetPromptParams;
 use duplexer_types::roots::ListRootsResult;
@@ -81,7 +81,7 @@ fn reading() -> Server {
 }
 
 fn with_user(era: Era) -> ClientOptions {
-    let me = Members::new().with("uri", Json::from(json!("me")));
+    let me = JsonObject::new().with("uri", Json::from(json!("me")));
     options(era)
         .on_elicitation(move |_: ElicitParams| std::future::ready(Ok(ElicitResult::accept(me.clone()))))
 }
@@ -100,7 +100,7 @@ async fn a_handler_reads_a_resource_of_its_server() {
         }
         let quote = async |uri: &str| {
             let params = GetPromptParams::new("quote");
-            let arguments = Members::new().with("uri", uri.to_owned());
+            let arguments = JsonObject::new().with("uri", uri.to_owned());
             client.get_prompt(params.arguments(arguments)).await
         };
         assert_eq!(quote("note://one").await.unwrap().messages[0].content.as_text(), Some("one"));

@@ -11,7 +11,7 @@ use duplexer_types::completion::{
     CompleteParams, CompletionArgument, CompletionContext, CompletionReference, PromptReference,
 };
 use duplexer_types::error::ErrorCode;
-use duplexer_types::json::Members;
+use duplexer_types::json::JsonObject;
 use duplexer_types::prompt::{GetPromptParams, GetPromptResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ async fn get(
     name: &str,
     arguments: &[(&str, &str)],
 ) -> Result<GetPromptResult, ClientError> {
-    let arguments: Members<String> =
+    let arguments: JsonObject<String> =
         arguments.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
     client.get_prompt(GetPromptParams::new(name).arguments(arguments)).await
 }
@@ -120,7 +120,7 @@ async fn arguments_are_completed() {
         let complete = async |prompt: &str, name: &str, value: &str| {
             let reference = CompletionReference::Prompt(PromptReference::new(prompt));
             let context = CompletionContext::new()
-                .arguments([("code", "x".to_owned())].into_iter().collect::<Members<String>>());
+                .arguments([("code", "x".to_owned())].into_iter().collect::<JsonObject<String>>());
             let params =
                 CompleteParams::new(reference, CompletionArgument::new(name, value)).context(context);
             client.complete(params).await

@@ -1,4 +1,4 @@
-//! Choices in forms, in the three ways in which revisions spell them.
+//! Enumerations in forms, in the three spellings of the revisions.
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
@@ -7,23 +7,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::version::feature;
 use crate::wire::{Shape, Wire, WireObject, object};
 
-/// A choice, and what people read in its place.
+/// Option of an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// What is answered.
+    /// Value of the option.
     pub value: String,
-    /// What people read.
+    /// Display name.
     pub title: Option<String>,
 }
 
 impl Choice {
-    /// People read the value itself.
+    /// Creates an option without a display name.
     pub fn new(value: impl Into<String>) -> Self {
         Self { value: value.into(), title: None }
     }
 
-    /// People read `title`.
+    /// Creates an option with a display name.
     pub fn titled(value: impl Into<String>, title: impl Into<String>) -> Self {
         Self { value: value.into(), title: Some(title.into()) }
     }
@@ -33,28 +33,29 @@ impl Choice {
     }
 }
 
-/// One of several choices.
+/// [Single-choice field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
 ///
-/// Without titles it is an `enum`; with titles a `oneOf`, or where that does not exist `enumNames`.
+/// Without display names it is written as `enum`, with display names as `oneOf`, or as `enumNames` for revisions
+/// without `oneOf`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub struct EnumSchema {
-    /// The choices, in order.
+    /// The options, in order.
     #[cfg_attr(test, arbitrary(with = crate::arbitrary::choices))]
     pub choices: Vec<Choice>,
-    /// The field's name, for people.
+    /// Display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// Description of the field.
     pub description: Option<String>,
-    /// What is chosen before the user changes it.
-    pub default: Option<String>,
+    /// Default value.
+    pub default_value: Option<String>,
 }
 
 impl EnumSchema {
-    /// A field for one of `choices`.
+    /// Creates a field for one of `choices`.
     pub fn new(choices: impl Into<Vec<Choice>>) -> Self {
-        Self { choices: choices.into(), title: None, description: None, default: None }
+        Self { choices: choices.into(), title: None, description: None, default_value: None }
     }
 
     /// Sets `title`.
@@ -73,34 +74,34 @@ impl EnumSchema {
 
     /// Sets `default`.
     #[must_use]
-    pub fn default(mut self, default: impl Into<String>) -> Self {
-        self.default = Some(default.into());
+    pub fn default_value(mut self, default_value: impl Into<String>) -> Self {
+        self.default_value = Some(default_value.into());
         self
     }
 }
 
-/// Any of several choices.
+/// [Multiple-choice field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub struct MultiSelectSchema {
-    /// The choices, in order.
+    /// The options, in order.
     #[cfg_attr(test, arbitrary(with = crate::arbitrary::choices))]
     pub choices: Vec<Choice>,
-    /// The field's name, for people.
+    /// Display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// Description of the field.
     pub description: Option<String>,
-    /// How many at least.
+    /// Minimum number of selected options.
     pub min_items: Option<u64>,
-    /// How many at most.
+    /// Maximum number of selected options.
     pub max_items: Option<u64>,
-    /// What is chosen before the user changes it.
-    pub default: Option<Vec<String>>,
+    /// Default value.
+    pub default_value: Option<Vec<String>>,
 }
 
 impl MultiSelectSchema {
-    /// A field for any of `choices`.
+    /// Creates a field for any of `choices`.
     pub fn new(choices: impl Into<Vec<Choice>>) -> Self {
         Self {
             choices: choices.into(),
@@ -108,7 +109,7 @@ impl MultiSelectSchema {
             description: None,
             min_items: None,
             max_items: None,
-            default: None,
+            default_value: None,
         }
     }
 
@@ -142,13 +143,13 @@ impl MultiSelectSchema {
 
     /// Sets `default`.
     #[must_use]
-    pub fn default(mut self, default: impl Into<Vec<String>>) -> Self {
-        self.default = Some(default.into());
+    pub fn default_value(mut self, default_value: impl Into<Vec<String>>) -> Self {
+        self.default_value = Some(default_value.into());
         self
     }
 }
 
-/// A choice as it stands in `oneOf` and `anyOf`.
+/// An option in `oneOf` and `anyOf`.
 #[derive(Serialize, Deserialize)]
 struct Titled<T> {
     #[serde(rename = "const")]
@@ -169,7 +170,7 @@ fn have_titles(choices: &[Choice]) -> bool {
     choices.iter().any(|choice| choice.title.is_some())
 }
 
-/// How choices may be spelled, in a field or in the `items` of one.
+/// The spellings of an enumeration, in a field or in its `items`.
 #[derive(Deserialize)]
 struct Spelling {
     #[serde(rename = "enum")]
@@ -210,7 +211,7 @@ impl WireObject for EnumSchema {
             let names: Vec<&str> = self.choices.iter().map(Choice::shown).collect();
             map.serialize_entry("enumNames", &names)?;
         }
-        let default = self.default.as_ref().filter(|_| shape.has(feature::TITLED_ENUMS));
+        let default = self.default_value.as_ref().filter(|_| shape.has(feature::TITLED_ENUMS));
         entry(map, "default", default)
     }
 }
@@ -223,7 +224,7 @@ impl WireObject for MultiSelectSchema {
         entry(map, "minItems", self.min_items.as_ref())?;
         entry(map, "maxItems", self.max_items.as_ref())?;
         map.serialize_entry("items", &Items(&self.choices))?;
-        entry(map, "default", self.default.as_ref())
+        entry(map, "default", self.default_value.as_ref())
     }
 }
 
@@ -263,7 +264,7 @@ impl<'de> Deserialize<'de> for EnumSchema {
         let mut spelling = Spelling::deserialize(deserializer)?;
         let choices = spelling.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
         let Spelling { title, description, default, .. } = spelling;
-        Ok(Self { choices, title, description, default })
+        Ok(Self { choices, title, description, default_value: default })
     }
 }
 
@@ -283,6 +284,6 @@ impl<'de> Deserialize<'de> for MultiSelectSchema {
         let Field { mut items, title, description, min_items, max_items, default } =
             Field::deserialize(deserializer)?;
         let choices = items.choices().ok_or_else(|| D::Error::missing_field("enum"))?;
-        Ok(Self { choices, title, description, min_items, max_items, default })
+        Ok(Self { choices, title, description, min_items, max_items, default_value: default })
     }
 }

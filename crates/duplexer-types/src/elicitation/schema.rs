@@ -1,118 +1,118 @@
-//! Forms: a flat object of strings, numbers, booleans and choices.
+//! Schemas of forms: a flat object of strings, numbers, booleans and enumerations.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::choice::{EnumSchema, MultiSelectSchema};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject, find_members};
 use crate::model::{model, open_enum};
 use crate::wire::{Shape, Wire};
 
 model! {
-    /// A form.
+    /// [Schema](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema) of a form: a flat JSON object.
     pub struct FormSchema says "type" = "object" {
-        /// The fields, in order.
-        properties: Members<PrimitiveSchema> = "properties",
+        /// Schemas of the fields, in order.
+        properties: JsonObject<PrimitiveSchema> = "properties",
     } optional {
-        /// Fields that must be filled.
+        /// Names of the required fields.
         required: Vec<String> = "required",
-        /// The dialect of JSON Schema.
+        /// JSON Schema dialect.
         schema: String = "$schema" since V2025_11_25,
     }
 }
 
-/// A field of a form.
+/// [Schema](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema) of a form field.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]
 #[non_exhaustive]
 pub enum PrimitiveSchema {
-    /// Text.
+    /// String field.
     String(StringSchema),
-    /// A number.
+    /// Number field.
     Number(NumberSchema),
-    /// Yes or no.
+    /// Boolean field.
     Boolean(BooleanSchema),
-    /// One of several choices.
+    /// Single choice.
     Enum(EnumSchema),
-    /// Any of several choices. Where that does not exist (2025-06-18) it becomes one of them.
+    /// Multiple choice. Revisions without it (2025-06-18) get a single choice.
     MultiSelect(MultiSelectSchema),
-    /// A field this library does not know.
+    /// A field that this library does not know.
     #[cfg_attr(test, arbitrary(skip))]
     Other(Json),
 }
 
 model! {
-    /// Text.
+    /// [String field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
     pub struct StringSchema says "type" = "string" {} optional {
-        /// The field's name, for people.
+        /// Display name.
         title: String = "title",
-        /// What it is for.
+        /// Description of the field.
         description: String = "description",
-        /// How many characters at least.
+        /// Minimum number of characters.
         min_length: u64 = "minLength",
-        /// How many characters at most.
+        /// Maximum number of characters.
         max_length: u64 = "maxLength",
-        /// What the text must look like.
+        /// Format of the string.
         format: StringFormat = "format",
-        /// What is filled in before the user changes it.
-        default: String = "default" since V2025_11_25,
+        /// Default value.
+        default_value: String = "default" since V2025_11_25,
     }
 }
 
 open_enum! {
-    /// What a text must look like.
+    /// Format of a string field.
     pub enum StringFormat {
-        /// An e-mail address.
+        /// E-mail address.
         Email = "email",
-        /// A URI.
+        /// URI.
         Uri = "uri",
-        /// A date.
+        /// Date.
         Date = "date",
-        /// A date and a time.
+        /// Date and time.
         DateTime = "date-time",
     }
 }
 
 model! {
-    /// A number.
+    /// [Number field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
     pub struct NumberSchema {
-        /// Whole or not.
+        /// Number or integer.
         kind: NumberKind = "type",
     } optional {
-        /// The field's name, for people.
+        /// Display name.
         title: String = "title",
-        /// What it is for.
+        /// Description of the field.
         description: String = "description",
-        /// The smallest that is allowed.
+        /// Minimum value.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_number))]
         minimum: f64 = "minimum",
-        /// The largest that is allowed.
+        /// Maximum value.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_number))]
         maximum: f64 = "maximum",
-        /// What is filled in before the user changes it.
+        /// Default value.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::maybe_number))]
-        default: f64 = "default" since V2025_11_25,
+        default_value: f64 = "default" since V2025_11_25,
     }
 }
 
 open_enum! {
-    /// Whole or not.
+    /// Kind of a number field.
     pub enum NumberKind {
         /// Any number.
         Number = "number",
-        /// A whole one.
+        /// An integer.
         Integer = "integer",
     }
 }
 
 model! {
-    /// Yes or no.
+    /// [Boolean field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
     pub struct BooleanSchema says "type" = "boolean" {} optional {
-        /// The field's name, for people.
+        /// Display name.
         title: String = "title",
-        /// What it is for.
+        /// Description of the field.
         description: String = "description",
-        /// What is filled in before the user changes it.
-        default: bool = "default",
+        /// Default value.
+        default_value: bool = "default",
     }
 }
 
@@ -122,13 +122,15 @@ impl Serialize for PrimitiveSchema {
     }
 }
 
-/// A field that cannot be read is kept as it came: the others of its form are still good.
+/// A field that cannot be decoded is kept verbatim: the other fields of its form stay usable.
 impl<'de> Deserialize<'de> for PrimitiveSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::object_of(deserializer)?;
-        let has_choices = || json.member("enum").or_else(|| json.member("oneOf")).is_some();
-        let known = match json.member("type") {
-            Some("\"string\"") if has_choices() => json.decode().ok().map(Self::Enum),
+        let [kind, values, titled] =
+            find_members(json.as_str(), ["type", "enum", "oneOf"]).unwrap_or_default();
+        let has_choices = values.one().or(titled.one()).is_some();
+        let known = match kind.one() {
+            Some("\"string\"") if has_choices => json.decode().ok().map(Self::Enum),
             Some("\"string\"") => json.decode().ok().map(Self::String),
             Some("\"number\"" | "\"integer\"") => json.decode().ok().map(Self::Number),
             Some("\"boolean\"") => json.decode().ok().map(Self::Boolean),

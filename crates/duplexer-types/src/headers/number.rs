@@ -1,9 +1,9 @@
 //! Numerals compared by value, exactly, however many digits they have.
 
-use crate::jsonrpc::scan::Scanner;
+use crate::json::scan::Scanner;
 
 /// Beyond this a numeral is sent as it was written, so that `1e999999999` stays ten characters.
-const LONGEST_EXPANSION: i64 = 400;
+const MAX_EXPANSION: i64 = 400;
 
 /// The value of a JSON numeral: `digits` times ten to the power of `exponent`.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Decimal {
         if self.digits.is_empty() {
             return Some("0".to_owned());
         }
-        if !(0..=LONGEST_EXPANSION).contains(&self.exponent) {
+        if !(0..=MAX_EXPANSION).contains(&self.exponent) {
             return None;
         }
         let sign = if self.negative { "-" } else { "" };

@@ -8,8 +8,8 @@ use super::annotation::{self, InvalidAnnotation, Kind};
 use super::number::Decimal;
 use super::{PARAM_PREFIX, Values, value};
 use crate::error::{ErrorCode, ErrorObject};
-use crate::json::Json;
-use crate::jsonrpc::scan::{self, Fault, Scanner};
+use crate::json::scan::{self, NotJson, Scanner};
+use crate::json::{Json, Occurrence};
 
 /// The arguments of one tool that are mirrored in headers.
 #[derive(Clone, Debug, Default)]
@@ -32,17 +32,6 @@ struct Node {
     param: Option<usize>,
     /// Sorted by name.
     children: Vec<(String, Node)>,
-}
-
-/// An argument as it was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Argument<'a> {
-    /// Not there, or null.
-    Absent,
-    /// JSON text.
-    Present(&'a str),
-    /// Written twice, or inside something written twice: two readers may see two values.
-    Ambiguous,
 }
 
 impl ParamHeaders {
@@ -69,7 +58,7 @@ impl ParamHeaders {
     pub fn emit(&self, arguments: Option<&str>) -> Vec<(String, String)> {
         let found = self.find(arguments);
         let rendered = self.params.iter().zip(found).filter_map(|(param, argument)| {
-            let Argument::Present(json) = argument else {
+            let Occurrence::One(json) = argument else {
                 return None;
             };
             let text = param.render(json)?;
@@ -99,14 +88,14 @@ impl ParamHeaders {
         })
     }
 
-    fn find<'a>(&self, arguments: Option<&'a str>) -> Vec<Argument<'a>> {
-        let mut found = vec![Argument::Absent; self.params.len()];
+    fn find<'a>(&self, arguments: Option<&'a str>) -> Vec<Occurrence<&'a str>> {
+        let mut found = vec![Occurrence::Absent; self.params.len()];
         if let Some(arguments) = arguments
             && !self.is_empty()
             && self.root.find(arguments, &mut found).is_err()
         {
             // Not an object: nothing was found in it.
-            found.fill(Argument::Absent);
+            found.fill(Occurrence::Absent);
         }
         found
     }
@@ -135,7 +124,7 @@ impl Node {
     }
 
     /// Walks an object in step with the schema. As deep as the schema goes, whatever the text.
-    fn find<'a>(&self, object: &'a str, found: &mut [Argument<'a>]) -> Result<(), Fault> {
+    fn find<'a>(&self, object: &'a str, found: &mut [Occurrence<&'a str>]) -> Result<(), NotJson> {
         let mut seen = vec![false; self.children.len()];
         let mut scanner = Scanner::new(object);
         let mut members = scanner.open_object()?;
@@ -154,11 +143,11 @@ impl Node {
         Ok(())
     }
 
-    fn take<'a>(&self, value: &'a str, found: &mut [Argument<'a>]) -> Result<(), Fault> {
+    fn take<'a>(&self, value: &'a str, found: &mut [Occurrence<&'a str>]) -> Result<(), NotJson> {
         if let Some(slot) = self.param.and_then(|param| found.get_mut(param))
             && value != "null"
         {
-            *slot = Argument::Present(value);
+            *slot = Occurrence::One(value);
         }
         if !self.children.is_empty() && value.starts_with('{') {
             self.find(value, found)?;
@@ -166,9 +155,9 @@ impl Node {
         Ok(())
     }
 
-    fn obscure(&self, found: &mut [Argument<'_>]) {
+    fn obscure(&self, found: &mut [Occurrence<&str>]) {
         if let Some(slot) = self.param.and_then(|param| found.get_mut(param)) {
-            *slot = Argument::Ambiguous;
+            *slot = Occurrence::Several;
         }
         for (_, child) in &self.children {
             child.obscure(found);
@@ -212,18 +201,18 @@ impl Param {
         }
     }
 
-    fn check(&self, argument: Argument<'_>, header: Values<'_>) -> Result<(), Complaint> {
+    fn check(&self, argument: Occurrence<&str>, header: Values<'_>) -> Result<(), Complaint> {
         let header = match header {
             Values::Several => return Err(Complaint::Repeated),
             Values::Absent => None,
             Values::One(header) => Some(header),
         };
         let json = match (argument, header) {
-            (Argument::Absent, None) => return Ok(()),
-            (Argument::Absent, Some(_)) => return Err(Complaint::Unexpected),
-            (Argument::Ambiguous, None) => return Err(Complaint::Missing),
-            (Argument::Ambiguous, Some(_)) => return Err(Complaint::Different),
-            (Argument::Present(json), _) => json,
+            (Occurrence::Absent, None) => return Ok(()),
+            (Occurrence::Absent, Some(_)) => return Err(Complaint::Unexpected),
+            (Occurrence::Several, None) => return Err(Complaint::Missing),
+            (Occurrence::Several, Some(_)) => return Err(Complaint::Different),
+            (Occurrence::One(json), _) => json,
         };
         match (self.render(json), header) {
             (None, None) => Ok(()),

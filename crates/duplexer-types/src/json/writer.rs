@@ -5,7 +5,7 @@
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
 
-use crate::jsonrpc::plain::plain_prefix;
+use super::plain::plain_prefix;
 
 type Error = serde_json::Error;
 

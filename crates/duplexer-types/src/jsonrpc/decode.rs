@@ -10,13 +10,13 @@ use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::Invocation;
-use super::scan::{self, Fault, Object, Scanner};
+use super::RawCall;
+use crate::json::scan::{self, NotJson, Object, Scanner};
 use crate::json::text::TEXT;
 
 type Error = serde_json::Error;
 
-impl<'a> Invocation<'a> {
+impl<'a> RawCall<'a> {
     /// The params as a `T`. Absent params are read as an empty object.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, Error> {
         decode(self.params, [self.meta, self.longest])
@@ -37,16 +37,7 @@ pub fn decode<'a, T: Deserialize<'a>>(
 ///
 /// Nothing behind it is looked at: a second one of that name is refused where the params are decoded.
 pub fn first_text<'a>(params: &'a str, meta: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
-    let mut scanner = Scanner::new(params);
-    let mut object = scanner.open_object().ok()?;
-    while let Some(found) = scanner.next_name(&mut object).ok()? {
-        let known = meta.filter(|_| found == "_meta").and_then(|meta| scanner.pass(meta));
-        let value = known.map_or_else(|| scanner.value(1), Ok).ok()?;
-        if found == name {
-            return scan::string(value);
-        }
-    }
-    None
+    Scanner::new(params).find_first(name, meta).ok().flatten().and_then(scan::string)
 }
 
 struct Params<'de> {
@@ -60,7 +51,7 @@ impl<'de> Deserializer<'de> for Params<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let mut scanner = Scanner::new(self.text);
         let object = scanner.open_object().map_err(broken)?;
-        visitor.visit_map(Members { scanner, object, known: self.known })
+        visitor.visit_map(ParamsAccess { scanner, object, known: self.known })
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -91,13 +82,13 @@ impl<'de> Deserializer<'de> for Params<'de> {
     }
 }
 
-struct Members<'de> {
+struct ParamsAccess<'de> {
     scanner: Scanner<'de>,
     object: Object,
     known: [Option<&'de str>; 2],
 }
 
-impl<'de> MapAccess<'de> for Members<'de> {
+impl<'de> MapAccess<'de> for ParamsAccess<'de> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
@@ -110,7 +101,7 @@ impl<'de> MapAccess<'de> for Members<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let known = self.known.into_iter().flatten().find_map(|known| self.scanner.pass(known));
+        let known = self.known.into_iter().flatten().find_map(|known| self.scanner.skip(known));
         let text = known.map_or_else(|| self.scanner.value(1), Ok).map_err(broken)?;
         seed.deserialize(Member(text))
     }
@@ -176,7 +167,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
     }
 }
 
-fn broken(Fault: Fault) -> Error {
+fn broken(NotJson: NotJson) -> Error {
     Error::custom("params is not an object")
 }
 
@@ -184,9 +175,9 @@ fn broken(Fault: Fault) -> Error {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{Frame, find_meta, read};
+    use super::super::{RawFrame, find_meta, read};
     use super::*;
-    use crate::json::{Json, Members as Free};
+    use crate::json::{Json, JsonObject as Free};
 
     #[derive(Debug, PartialEq, Deserialize)]
     struct Everything<'a> {
@@ -213,7 +204,7 @@ mod tests {
 
     fn decoded<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<T, Error> {
         match read(frame) {
-            Ok(Frame::Notification(call)) => call.decode(),
+            Ok(RawFrame::Notification(call)) => call.decode(),
             other => panic!("{other:?}"),
         }
     }
@@ -235,7 +226,7 @@ mod tests {
             "{}".to_owned(),
         ] {
             let frame = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#);
-            if let Ok(Frame::Notification(call)) = read(&frame) {
+            if let Ok(RawFrame::Notification(call)) = read(&frame) {
                 let expected = serde_json::from_str::<Everything<'_>>(&params);
                 assert_eq!(call.decode::<Everything<'_>>().ok(), expected.ok(), "{params}");
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::scan;
+use crate::json::scan;
 
 /// What correlates a response, a progress notification or a cancellation with its request.
 ///

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn call<'a>(method: &'a str, params: Option<&'a str>, meta: Option<&'a str>) -> Invocation<'a> {
+fn call<'a>(method: &'a str, params: Option<&'a str>, meta: Option<&'a str>) -> RawCall<'a> {
     let mut landmarks = Landmarks::default();
     params.map(|params| params_object(&mut Scanner::new(params), 0, &mut landmarks));
-    Invocation { method: method.into(), params, meta, longest: landmarks.longest }
+    RawCall { method: method.into(), params, meta, longest: landmarks.longest }
 }
 
 #[test]
@@ -15,7 +15,7 @@ fn the_longest_member_of_the_params_is_noted_beside_meta() {
     let longest = |params: &str| {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#);
         match read(&text) {
-            Ok(Frame::Notification(call)) => call.longest.map(str::to_owned),
+            Ok(RawFrame::Notification(call)) => call.longest.map(str::to_owned),
             other => panic!("{other:?}"),
         }
     };
@@ -27,15 +27,15 @@ fn the_longest_member_of_the_params_is_noted_beside_meta() {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "so that it compares with what `read` returns")]
-fn request(id: impl Into<RequestId>, call: Invocation<'_>) -> Result<Frame<'_>, Malformed> {
-    Ok(Frame::Request { id: id.into(), call })
+fn request(id: impl Into<RequestId>, call: RawCall<'_>) -> Result<RawFrame<'_>, Malformed> {
+    Ok(RawFrame::Request { id: id.into(), call })
 }
 
 /// TYP-01, TYP-04, TYP-05: the kind of a frame follows from its members; unknown ones are ignored.
 #[test]
 fn frames_are_told_apart_by_their_members() {
     let check =
-        |text: &str, expected: Result<Frame<'_>, Malformed>| assert_eq!(read(text), expected, "{text}");
+        |text: &str, expected: Result<RawFrame<'_>, Malformed>| assert_eq!(read(text), expected, "{text}");
     check(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, request(1_i64, call("m", None, None)));
     check(
         r#" { "x" : [1] , "params" : { "a" : 1 , "_meta" : {"k":2} } , "method" : "m" , "id" : "1" , "jsonrpc" : "2.0" } "#,
@@ -43,20 +43,20 @@ fn frames_are_told_apart_by_their_members() {
     );
     check(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":null}"#, request(1_i64, call("m", None, None)));
     check(r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#, request(1_i64, call("m", None, None)));
-    check(r#"{"jsonrpc":"2.0","method":"m"}"#, Ok(Frame::Notification(call("m", None, None))));
+    check(r#"{"jsonrpc":"2.0","method":"m"}"#, Ok(RawFrame::Notification(call("m", None, None))));
     check(
         r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#,
-        Ok(Frame::Success { id: 1_i64.into(), result: r#"{"a":1}"# }),
+        Ok(RawFrame::Success { id: 1_i64.into(), result: r#"{"a":1}"# }),
     );
     check(
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1},"result":{}}"#,
-        Ok(Frame::Failure { id: Some(1_i64.into()), error: r#"{"code":1}"# }),
+        Ok(RawFrame::Failure { id: Some(1_i64.into()), error: r#"{"code":1}"# }),
     );
     for id in ["", r#""id":null,"#] {
         let text = format!(r#"{{"jsonrpc":"2.0",{id}"error":{{}}}}"#);
-        check(&text, Ok(Frame::Failure { id: None, error: "{}" }));
+        check(&text, Ok(RawFrame::Failure { id: None, error: "{}" }));
     }
-    check("[1]", Ok(Frame::Batch("[1]")));
+    check("[1]", Ok(RawFrame::Batch("[1]")));
 }
 
 /// Names are compared after decoding, exactly: no case folding, no NUL tricks (CVE-2026-27896, GHSA-q382-vc8q-7jhj).

@@ -1,56 +1,59 @@
-//! Results of custom methods: objects nobody has described, which get the stamp of the era like all others.
+//! Results of custom methods: free-form objects that get the same envelope members as all other results.
 
 use serde::Serialize as _;
 
-use super::{CacheScope, Stamp, result_type};
+use super::{CacheScope, ResultMeta, result_type};
 use crate::json::writer::Writer;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion};
 
 /// Writes the result of a custom method; in the envelope era with `resultType` and the server's identity.
 ///
-/// What the handler has set wins. A `_meta` that is not an object is left alone.
+/// Members that the handler has set take precedence. A `_meta` that is not an object stays unchanged.
+///
+/// # Errors
+/// Fails if `result` is not an object.
 pub fn write_custom_result(
     out: &mut Vec<u8>,
     result: &Json,
     version: ProtocolVersion,
-    stamp: Stamp<'_>,
+    added: ResultMeta<'_>,
 ) -> Result<(), serde_json::Error> {
     if version.era() == Era::Handshake {
         out.extend_from_slice(result.as_str().as_bytes());
         return Ok(());
     }
-    let mut members: Members = result.decode()?;
+    let mut members: JsonObject = result.decode()?;
     if members.get("resultType").is_none() {
         members.insert("resultType", Json::from(result_type::COMPLETE));
     }
-    if let Some(hint) = stamp.hint
+    if let Some(hint) = added.hint
         && members.get("resultType").is_some_and(|kind| kind.decode().is_ok_and(is_complete))
     {
-        set_default(&mut members, "ttlMs", Json::of(&hint.ttl_ms.unwrap_or(0))?);
-        set_default(&mut members, "cacheScope", Json::of(&hint.scope.unwrap_or(CacheScope::Private))?);
+        set_default(&mut members, "ttlMs", Json::encode(&hint.ttl_ms.unwrap_or(0))?);
+        set_default(&mut members, "cacheScope", Json::encode(&hint.scope.unwrap_or(CacheScope::Private))?);
     }
-    if let Some(info) = stamp.server_info {
-        let own = members.get("_meta").map_or_else(|| Ok(Members::new()), Json::decode::<Members>);
+    if let Some(info) = added.server_info {
+        let own = members.get("_meta").map_or_else(|| Ok(JsonObject::new()), Json::decode::<JsonObject>);
         if let Ok(mut own) = own {
             if own.get(key::SERVER_INFO).is_none_or(Json::is_null) {
                 own.remove(key::SERVER_INFO);
                 own.insert(key::SERVER_INFO, info.clone());
             }
             members.remove("_meta");
-            members.insert("_meta", Json::of(&own)?);
+            members.insert("_meta", Json::encode(&own)?);
         }
     }
     members.serialize(Writer::new(out))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "what `is_ok_and` gives")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that `is_ok_and` requires")]
 fn is_complete(kind: String) -> bool {
     kind == result_type::COMPLETE
 }
 
-fn set_default(members: &mut Members, name: &str, value: Json) {
+fn set_default(members: &mut JsonObject, name: &str, value: Json) {
     if members.get(name).is_none() {
         members.insert(name, value);
     }
@@ -67,21 +70,22 @@ mod tests {
 
     fn hinted(result: &str, version: ProtocolVersion, hint: Option<Freshness>) -> String {
         let info = Json::parse(r#"{"name":"s","version":"1"}"#).unwrap();
-        let stamp = Stamp { server_info: Some(&info), hint };
+        let added = ResultMeta { server_info: Some(&info), hint };
         let mut out = Vec::new();
-        write_custom_result(&mut out, &Json::parse(result).unwrap(), version, stamp).unwrap();
+        write_custom_result(&mut out, &Json::parse(result).unwrap(), version, added).unwrap();
         String::from_utf8(out).unwrap()
     }
 
-    /// RUN-15, RUN-16: completed and stamped, last in the result; the handler's own identity wins, null does not.
+    /// RUN-15, RUN-16: `resultType` and identity are added at the end; an identity that the handler set takes
+    /// precedence, `null` does not.
     #[test]
-    fn an_envelope_result_is_completed_and_stamped() {
+    fn an_envelope_result_gets_its_type_and_the_identity() {
         let check = |result, expected| assert_eq!(written(result, ProtocolVersion::V2026_07_28), expected);
-        let stamp = r#""io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}"#;
-        check(r#"{"a":1}"#, format!(r#"{{"a":1,"resultType":"complete","_meta":{{{stamp}}}}}"#));
+        let identity = r#""io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}"#;
+        check(r#"{"a":1}"#, format!(r#"{{"a":1,"resultType":"complete","_meta":{{{identity}}}}}"#));
         check(
             r#"{"_meta":{"io.modelcontextprotocol/serverInfo":null,"x":1},"resultType":"odd"}"#,
-            format!(r#"{{"resultType":"odd","_meta":{{"x":1,{stamp}}}}}"#),
+            format!(r#"{{"resultType":"odd","_meta":{{"x":1,{identity}}}}}"#),
         );
         check(
             r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}"#,
@@ -91,9 +95,9 @@ mod tests {
         check(r#"{"_meta":7}"#, r#"{"_meta":7,"resultType":"complete"}"#.to_owned());
     }
 
-    /// CACHE-02, CACHE-03, TYP-19: in an object nobody has described the keys that are there win, one by one.
+    /// CACHE-02, CACHE-03, TYP-19: in a free-form object each key that is present takes precedence.
     #[test]
-    fn freshness_fills_what_the_object_leaves_open() {
+    fn freshness_fills_the_keys_that_are_absent() {
         let check = |result, expected| {
             let hint = Freshness { ttl_ms: Some(5), scope: None };
             let text = hinted(result, ProtocolVersion::V2026_07_28, Some(hint));
@@ -106,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_result_is_left_as_it_is() {
+    fn a_handshake_result_stays_unchanged() {
         assert_eq!(written(r#"{"a":null}"#, ProtocolVersion::V2025_11_25), r#"{"a":null}"#);
     }
 }

@@ -1,12 +1,12 @@
-//! Errors in the words of a revision: handlers do not know which one they answer in.
+//! Revision-specific error codes. Handlers do not know the revision of their request.
 
 use crate::error::{ErrorCode, ErrorObject};
 use crate::version::{ProtocolVersion, feature};
 
-/// The same error with a code that `version` has.
+/// Returns the error with a code that exists in `version`.
 ///
-/// A missing resource becomes invalid params. A URL that must be opened first cannot be said at all: what is left is that the
-/// request failed, and why.
+/// A missing resource becomes "invalid params". A required URL elicitation cannot be expressed: it becomes an internal
+/// error with the same message.
 #[must_use]
 pub fn error_in(mut error: ErrorObject, version: ProtocolVersion) -> ErrorObject {
     match error.code {
@@ -26,20 +26,24 @@ pub fn error_in(mut error: ErrorObject, version: ProtocolVersion) -> ErrorObject
 mod tests {
     use super::*;
 
-    /// P-RPC-14, P-ELI-11: the codes of one revision are not said in another.
+    /// P-RPC-14, P-ELI-11: the codes of one revision are not sent in another.
     #[test]
     fn codes_stay_in_their_revisions() {
         let check = |code: i64, version: ProtocolVersion, expected: i64| {
             let error = ErrorObject::new(ErrorCode(code), "text").with_data("data");
-            let said = error_in(error.clone(), version);
-            assert_eq!((said.code.0, &said.message), (expected, &error.message), "{code} {version}");
-            assert_eq!(said.data.is_none(), expected == -32603, "{code} {version}");
+            let converted = error_in(error.clone(), version);
+            assert_eq!(
+                (converted.code.0, &converted.message),
+                (expected, &error.message),
+                "{code} {version}"
+            );
+            assert_eq!(converted.data.is_none(), expected == -32603, "{code} {version}");
         };
         for version in ProtocolVersion::ALL {
             let enveloped = version.has(feature::ENVELOPE);
             check(-32002, *version, if enveloped { -32602 } else { -32002 });
-            let can_be_said = *version == ProtocolVersion::V2025_11_25;
-            check(-32042, *version, if can_be_said { -32042 } else { -32603 });
+            let has_code = *version == ProtocolVersion::V2025_11_25;
+            check(-32042, *version, if has_code { -32042 } else { -32603 });
             check(-32602, *version, -32602);
             check(7, *version, 7);
         }

@@ -1,17 +1,17 @@
-//! Requests inside a result: the method says what is asked for.
+//! Input requests inside a result, distinguished by their method.
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Shape, Shaped, Wire};
+use super::{ForRevision, Shape, Wire};
 use crate::input::InputRequest;
-use crate::json::Json;
+use crate::json::{Json, Occurrence, find_members};
 use crate::lifecycle::EmptyParams;
 use crate::methods::Method;
 
 impl InputRequest {
-    /// The method it would have as a request of its own.
+    /// Returns the method that the request has outside of a result.
     pub const fn method(&self) -> Option<Method> {
         match self {
             Self::Elicit(_) => Some(Method::ElicitationCreate),
@@ -41,7 +41,7 @@ fn request<P: Wire, S: Serializer>(
 ) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(2))?;
     map.serialize_entry("method", method.name())?;
-    map.serialize_entry("params", &Shaped(params, shape))?;
+    map.serialize_entry("params", &ForRevision(params, shape))?;
     map.end()
 }
 
@@ -54,8 +54,10 @@ impl Serialize for InputRequest {
 impl<'de> Deserialize<'de> for InputRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Json::object_of(deserializer)?;
-        let name = json.member("method").and_then(|name| serde_json::from_str::<String>(name).ok());
-        let params = json.member("params").unwrap_or("{}");
+        let [name, params] =
+            find_members(json.as_str(), ["method", "params"]).map_err(D::Error::custom)?.map(Occurrence::one);
+        let name = name.and_then(|name| serde_json::from_str::<String>(name).ok());
+        let params = params.unwrap_or("{}");
         let known = match name.as_deref().and_then(Method::parse) {
             Some(Method::ElicitationCreate) => serde_json::from_str(params).map(Self::Elicit),
             Some(Method::SamplingCreateMessage) => serde_json::from_str(params).map(Self::CreateMessage),

@@ -5,7 +5,7 @@ mod subscriptions;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duplexer_types::elicitation::{ElicitParams, ElicitResult, FormSchema};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
@@ -30,7 +30,7 @@ fn server() -> Server {
                     Ok(CallToolResult::text(format!("hello from {}", cx.state())))
                 }
                 "ask" => {
-                    let question = ElicitParams::form("Sure?", FormSchema::new(Members::new()));
+                    let question = ElicitParams::form("Sure?", FormSchema::new(JsonObject::new()));
                     let answer = cx.elicit_now(&question).await?;
                     Ok(CallToolResult::text(answer.action.as_str()))
                 }

@@ -38,7 +38,7 @@ pub(super) async fn request(
     let OutboundRequest { method, params, mut meta, options } = request;
     let id = Occupied::take(&there, options.id)?;
     if options.on_progress.is_some() {
-        meta.insert(key::PROGRESS_TOKEN, Json::of(&id.id).map_err(CallError::Encode)?);
+        meta.insert(key::PROGRESS_TOKEN, Json::encode(&id.id).map_err(CallError::Encode)?);
     }
     let params = params_with_meta(params, meta).map_err(CallError::Encode)?;
     let invocation = Invocation::new(method.to_string(), params.map(|params| params.as_str().into()));

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
+use duplexer_types::jsonrpc::{self, Malformed, RawFrame, RequestId};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -64,15 +64,15 @@ enum Read {
 impl Read {
     fn from(text: &ByteString) -> Result<Self, Malformed> {
         Ok(match jsonrpc::read(text)? {
-            Frame::Request { id, call } => Self::Request(id, Parts::of(text, &call)),
-            Frame::Notification(call) => Self::Notification(Parts::of(text, &call)),
-            Frame::Success { id, result } => Self::Answer(id, Ok(text.slice_ref(result))),
-            Frame::Failure { id: Some(id), error } => {
+            RawFrame::Request { id, call } => Self::Request(id, Parts::of(text, &call)),
+            RawFrame::Notification(call) => Self::Notification(Parts::of(text, &call)),
+            RawFrame::Success { id, result } => Self::Answer(id, Ok(text.slice_ref(result))),
+            RawFrame::Failure { id: Some(id), error } => {
                 let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
                 Self::Answer(id, Err(error))
             }
-            Frame::Failure { id: None, .. } => Self::NamelessError,
-            Frame::Batch(_) => Self::Batch,
+            RawFrame::Failure { id: None, .. } => Self::NamelessError,
+            RawFrame::Batch(_) => Self::Batch,
         })
     }
 }

@@ -22,7 +22,7 @@ fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outc
     let params: CompleteParams = cx.params()?;
     let name = params.argument.name;
     let Some(suggest) = find(catalog, cx, &params.reference, &name)? else {
-        let nothing = CompleteResult::new(Completion::of(Vec::new()));
+        let nothing = CompleteResult::new(Completion::truncated(Vec::new()));
         return Ok(Box::pin(std::future::ready(Ok(Outcome::of(nothing)))));
     };
     let settled = params.context.and_then(|context| context.arguments).into_iter().flatten().collect();

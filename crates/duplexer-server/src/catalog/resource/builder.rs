@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use duplexer_types::annotations::Annotations;
 use duplexer_types::icon::Icon;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use serde::de::DeserializeOwned;
 
 use super::Resource;
@@ -43,7 +43,7 @@ pub(crate) struct Draft {
     pub(crate) size: Option<u64>,
     pub(crate) icons: Option<Vec<Icon>>,
     pub(crate) annotations: Option<Annotations>,
-    pub(crate) meta: Option<Members>,
+    pub(crate) meta: Option<JsonObject>,
     /// Variables that may hold any text.
     pub(crate) unguarded: Vec<String>,
     pub(crate) fault: Option<String>,
@@ -96,7 +96,7 @@ macro_rules! settings {
 
             /// One member of `_meta`, of the resource and of its contents.
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
-                self.draft.meta.get_or_insert_with(Members::new).insert(key, value.into());
+                self.draft.meta.get_or_insert_with(JsonObject::new).insert(key, value.into());
                 self
             }
         }

@@ -7,7 +7,7 @@ use crate::kernel::outcome::Outcome;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use duplexer_types::input::InputRequiredResult;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::resource::{
     BlobResourceContents, ReadResourceResult, ResourceContents, TextResourceContents,
 };
@@ -35,7 +35,7 @@ pub struct About<'a> {
     /// What kind of contents it has.
     pub mime_type: Option<&'a str>,
     /// What its contents carry as `_meta`.
-    pub meta: Option<&'a Members>,
+    pub meta: Option<&'a JsonObject>,
 }
 
 /// Any value, as JSON.

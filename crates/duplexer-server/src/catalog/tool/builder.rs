@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_types::icon::Icon;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::tool::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -85,7 +85,7 @@ macro_rules! settings {
 
             /// One member of `_meta`.
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
-                self.draft.tool.meta.get_or_insert_with(Members::new).insert(key, value.into());
+                self.draft.tool.meta.get_or_insert_with(JsonObject::new).insert(key, value.into());
                 self
             }
 

@@ -6,7 +6,7 @@ use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 
 use crate::catalog::ToolEntry;
 
@@ -63,7 +63,7 @@ impl ToolCall {
     }
 
     /// What the tool's definition holds as `_meta`.
-    pub fn meta(&self) -> Option<&Members> {
+    pub fn meta(&self) -> Option<&JsonObject> {
         self.tool.tool.meta.as_ref()
     }
 

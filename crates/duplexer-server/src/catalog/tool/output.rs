@@ -113,7 +113,7 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
             Kind::Nothing => Returning::Result(CallToolResult::new(Vec::new())),
             Kind::Text => Returning::Result(CallToolResult::text(into_text(self))),
             Kind::Free | Kind::Structured(_) => {
-                Returning::Structured(Json::of(&self).map_err(ToolError::internal)?)
+                Returning::Structured(Json::encode(&self).map_err(ToolError::internal)?)
             }
         };
         Ok(Output(returning))

@@ -1,6 +1,6 @@
 //! What a tool declares about its view (MCP Apps), under `_meta.ui`.
 
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use serde::Serialize;
 
 use super::Tool;
@@ -45,9 +45,9 @@ impl<S> Tool<S> {
 }
 
 /// Says it in `_meta`, where nobody else may have said something.
-pub(crate) fn tell(meta: &mut Option<Members>, ui: &impl Serialize) -> Result<(), String> {
-    let said = Json::of(ui).map_err(|error| error.to_string())?;
-    let meta = meta.get_or_insert_with(Members::new);
+pub(crate) fn tell(meta: &mut Option<JsonObject>, ui: &impl Serialize) -> Result<(), String> {
+    let said = Json::encode(ui).map_err(|error| error.to_string())?;
+    let meta = meta.get_or_insert_with(JsonObject::new);
     match meta.insert(MEMBER, said) {
         None => Ok(()),
         Some(_) => Err(format!("its `_meta` has a member `{MEMBER}` already: say it with `view` alone")),

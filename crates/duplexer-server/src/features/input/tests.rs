@@ -23,7 +23,7 @@ use duplexer_core::dispatch::Invocation;
 fn form() -> InputRequest {
     ElicitParams::form(
         "ok?",
-        FormSchema::new(Members::new().with("ok", PrimitiveSchema::Boolean(BooleanSchema::new()))),
+        FormSchema::new(JsonObject::new().with("ok", PrimitiveSchema::Boolean(BooleanSchema::new()))),
     )
     .into()
 }

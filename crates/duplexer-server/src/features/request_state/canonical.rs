@@ -1,19 +1,18 @@
-//! One spelling for JSON that means the same: members sorted by name, no white space, strings escaped in one way.
+//! Canonical form of JSON: members sorted by name, no white space, one spelling of each string.
 //!
-//! Literals, numbers among them, stay as they were written: `1` and `1.0` are two values here, and a numeral of any
-//! length counts to its last digit. Repeated members stay too, in their order.
+//! Literals, numbers included, stay verbatim: `1` and `1.0` differ, and every digit of a numeral counts. Repeated
+//! members stay too, in their order.
 
 use std::borrow::Cow;
 
+use duplexer_types::json::Scanner;
+use duplexer_types::jsonrpc::MAX_DEPTH;
+
 use duplexer_core::error::BoxError;
 
-/// As deep as frames may nest.
-const DEEPEST: usize = 128;
-
-/// The canonical spelling of `text`, which must be JSON.
+/// Returns the canonical form of `text`.
 pub(super) fn canonical(text: &str) -> Result<Vec<u8>, BoxError> {
-    let mut reader = Reader { rest: text };
-    let tree = reader.value(DEEPEST)?;
+    let tree = read(&mut Scanner::new(text), MAX_DEPTH)?;
     let mut out = Vec::with_capacity(text.len());
     tree.write(&mut out)?;
     Ok(out)
@@ -60,88 +59,30 @@ fn separate(out: &mut Vec<u8>, position: usize) {
     }
 }
 
-/// Reads text that a JSON parser has accepted before: it looks for ends, not for faults.
-struct Reader<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Reader<'a> {
-    fn value(&mut self, depth: usize) -> Result<Tree<'a>, BoxError> {
-        let depth = depth.checked_sub(1).ok_or("it nests too deep")?;
-        match self.peek()? {
-            '{' => self.object(depth),
-            '[' => self.array(depth),
-            '"' => self.string().map(Tree::String),
-            _ => {
-                let end = self.rest.find([',', ']', '}', ' ', '\t', '\n', '\r']).unwrap_or(self.rest.len());
-                self.take(end).map(Tree::Literal)
-            }
+/// Reads the next value, which may nest `depth` levels deep.
+fn read<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<Tree<'a>, BoxError> {
+    let depth = depth.checked_sub(1).ok_or("it nests too deep")?;
+    match scanner.peek() {
+        Some(b'{') => {
+            let mut members = Vec::new();
+            scanner.members(|scanner, name| -> Result<(), BoxError> {
+                members.push((name, read(scanner, depth)?));
+                Ok(())
+            })?;
+            // The sort is stable: the order of repeated members counts.
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Ok(Tree::Object(members))
         }
-    }
-
-    fn object(&mut self, depth: usize) -> Result<Tree<'a>, BoxError> {
-        let mut members = Vec::new();
-        self.take(1)?;
-        while self.peek()? != '}' {
-            let name = self.string()?;
-            self.pass(':')?;
-            members.push((name, self.value(depth)?));
-            if self.peek()? == ',' {
-                self.take(1)?;
-            }
+        Some(b'[') => {
+            let mut items = Vec::new();
+            scanner.items(|scanner| -> Result<(), BoxError> {
+                items.push(read(scanner, depth)?);
+                Ok(())
+            })?;
+            Ok(Tree::Array(items))
         }
-        self.take(1)?;
-        // Stable, so that the order of repeated members counts.
-        members.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(Tree::Object(members))
-    }
-
-    fn array(&mut self, depth: usize) -> Result<Tree<'a>, BoxError> {
-        let mut items = Vec::new();
-        self.take(1)?;
-        while self.peek()? != ']' {
-            items.push(self.value(depth)?);
-            if self.peek()? == ',' {
-                self.take(1)?;
-            }
-        }
-        self.take(1)?;
-        Ok(Tree::Array(items))
-    }
-
-    fn string(&mut self) -> Result<Cow<'a, str>, BoxError> {
-        #[derive(serde::Deserialize)]
-        struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-        if self.peek()? != '"' {
-            return Err("a string is missing".into());
-        }
-        let mut escaped = false;
-        let end = self.rest.bytes().skip(1).position(|byte| {
-            let ends = byte == b'"' && !escaped;
-            escaped = byte == b'\\' && !escaped;
-            ends
-        });
-        let token = self.take(end.ok_or("a string does not end")? + 2)?;
-        Ok(serde_json::from_str::<Text<'_>>(token)?.0)
-    }
-
-    fn peek(&mut self) -> Result<char, BoxError> {
-        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
-        self.rest.chars().next().ok_or_else(|| "it ends too early".into())
-    }
-
-    fn pass(&mut self, expected: char) -> Result<(), BoxError> {
-        if self.peek()? == expected { self.take(1).map(drop) } else { Err("a separator is missing".into()) }
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a str, BoxError> {
-        if length == 0 {
-            return Err("a value is missing".into());
-        }
-        let (taken, rest) = self.rest.split_at_checked(length).ok_or("it ends too early")?;
-        self.rest = rest;
-        Ok(taken)
+        Some(b'"') => Ok(Tree::String(scanner.string()?)),
+        _ => Ok(Tree::Literal(scanner.value(0)?)),
     }
 }
 
@@ -177,10 +118,16 @@ mod tests {
     }
 
     proptest! {
-        /// Text that is no JSON never gets here, but must not hurt if it does.
+        /// Text that is not JSON is an error; JSON keeps its meaning.
         #[test]
-        fn any_text_comes_to_an_end(text in "[\\[\\]{}:, \"\\\\a1é]{0,40}") {
-            let _ = canonical(&text);
+        fn any_json_keeps_its_meaning(text in "[\\[\\]{}:, \"\\\\a1é]{0,40}") {
+            let meaning = serde_json::from_str::<serde_json::Value>(&text).ok();
+            if let Some(meaning) = meaning {
+                let again = serde_json::from_slice::<serde_json::Value>(&canonical(&text).unwrap()).unwrap();
+                prop_assert_eq!(again, meaning);
+            } else {
+                let _ = canonical(&text);
+            }
         }
     }
 }

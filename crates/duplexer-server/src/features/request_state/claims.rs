@@ -38,16 +38,16 @@ impl Binding {
     /// The binding of a request to `method` with these members in its params.
     pub(super) fn new(
         method: Method,
-        target: Found<'_>,
-        arguments: Found<'_>,
+        target: Found<&str>,
+        arguments: Found<&str>,
         principal: Option<String>,
     ) -> Result<Self, BoxError> {
-        let Found::Once(target) = target else { return Err("the request has no single target".into()) };
+        let Found::One(target) = target else { return Err("the request has no single target".into()) };
         let target = serde_json::from_str(target).map_err(|_| "the request's target is not a string")?;
         let arguments = match arguments {
-            Found::Absent | Found::Once("null") => digest(b"{}"),
-            Found::Once(text) => digest(&canonical(text)?),
-            Found::Repeated => return Err("the request has arguments twice".into()),
+            Found::Absent | Found::One("null") => digest(b"{}"),
+            Found::One(text) => digest(&canonical(text)?),
+            Found::Several => return Err("the request has arguments twice".into()),
         };
         Ok(Self { method, target, arguments, principal })
     }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use duplexer_types::error::ErrorCode;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::meta::key;
@@ -84,20 +84,22 @@ async fn serve(
 /// Where requests share a stream its end cannot be seen, so it is told. The result follows, as the last word.
 async fn conclude(cx: &Context<States>, teller: &Teller<'_>, id: RequestId) {
     if cx.transport().request_stream == RequestStream::Shared {
-        teller.tell::<methods::Cancelled>(&CancelledParams::of(id).reason("the server ends it")).await;
+        teller
+            .tell::<methods::Cancelled>(&CancelledParams::for_request(id).reason("the server ends it"))
+            .await;
     }
 }
 
 /// Says things under the id of the listening request.
 struct Teller<'a> {
     cx: &'a Context<States>,
-    meta: Members,
+    meta: JsonObject,
 }
 
 impl<'a> Teller<'a> {
     fn new(cx: &'a Context<States>, id: &RequestId) -> Result<Self, McpError> {
-        let id = Json::of(id).map_err(McpError::internal)?;
-        Ok(Self { cx, meta: Members::new().with(key::SUBSCRIPTION_ID, id) })
+        let id = Json::encode(id).map_err(McpError::internal)?;
+        Ok(Self { cx, meta: JsonObject::new().with(key::SUBSCRIPTION_ID, id) })
     }
 
     fn tell<N: Notification>(&self, params: &N::Params) -> Sending {
@@ -123,7 +125,7 @@ impl<'a> Teller<'a> {
 struct Tagged<'a, P> {
     params: &'a P,
     version: ProtocolVersion,
-    meta: &'a Members,
+    meta: &'a JsonObject,
 }
 
 impl<P: WireObject> Body for Tagged<'_, P> {

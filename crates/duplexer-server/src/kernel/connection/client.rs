@@ -4,7 +4,7 @@ use duplexer_types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
 };
 use duplexer_types::error::ErrorObject;
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{Implementation, MissingCapabilityData};
 use duplexer_types::meta::RequestMeta;
 
@@ -99,15 +99,15 @@ impl Requirement {
             Self::Roots => none().roots(RootsCapability::new()),
             Self::RootsListChanged => none().roots(RootsCapability::new().list_changed(true)),
             Self::Sampling => none().sampling(SamplingCapability::new()),
-            Self::SamplingContext => none().sampling(SamplingCapability::new().context(Members::new())),
-            Self::SamplingTools => none().sampling(SamplingCapability::new().tools(Members::new())),
+            Self::SamplingContext => none().sampling(SamplingCapability::new().context(JsonObject::new())),
+            Self::SamplingTools => none().sampling(SamplingCapability::new().tools(JsonObject::new())),
             Self::Elicitation => none().elicitation(ElicitationCapability::new()),
-            Self::ElicitationForm => none().elicitation(ElicitationCapability::new().form(Members::new())),
-            Self::ElicitationUrl => none().elicitation(ElicitationCapability::new().url(Members::new())),
+            Self::ElicitationForm => none().elicitation(ElicitationCapability::new().form(JsonObject::new())),
+            Self::ElicitationUrl => none().elicitation(ElicitationCapability::new().url(JsonObject::new())),
             Self::Experimental(name, value) => {
-                none().experimental(Members::new().with(name.as_str(), value.clone()))
+                none().experimental(JsonObject::new().with(name.as_str(), value.clone()))
             }
-            Self::Extension(id) => none().extensions(Members::new().with(id.as_str(), Json::object())),
+            Self::Extension(id) => none().extensions(JsonObject::new().with(id.as_str(), Json::object())),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use duplexer_types::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
@@ -263,7 +263,7 @@ async fn ask<M: Request>(
     let params = String::from_utf8_lossy(&text);
     let request =
         OutboundRequest::new(M::METHOD.name()).params(Json::parse(&params).map_err(CallError::Encode)?);
-    let answer = outbound.request(request.meta(Members::new()).options(options)).await?;
+    let answer = outbound.request(request.meta(JsonObject::new()).options(options)).await?;
     serde_json::from_str(&answer).map_err(CallError::Unexpected)
 }
 

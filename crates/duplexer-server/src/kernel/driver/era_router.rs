@@ -343,7 +343,7 @@ fn handshake_lane(call: &Invocation) -> Lane {
 }
 
 fn envelope_lane(call: &Invocation) -> Lane {
-    if Method::parse(call.method()).is_some_and(Method::is_standing) {
+    if Method::parse(call.method()).is_some_and(Method::is_long_lived) {
         Lane::Standing
     } else {
         Lane::Ordinary

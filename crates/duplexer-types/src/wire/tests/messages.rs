@@ -15,7 +15,7 @@ use super::schema::{faults, validator};
 use crate::capabilities::{ClientCapabilities, ServerCapabilities};
 use crate::elicitation::ElicitParams;
 use crate::input::InputRequiredResult;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::jsonrpc::RequestId;
 use crate::lifecycle::Implementation;
 use crate::meta::key;
@@ -24,7 +24,8 @@ use crate::progress::CancelledParams;
 use crate::task::{CreateTaskResult, GetTaskResult};
 use crate::version::{Era, ProtocolVersion as V};
 use crate::wire::{
-    CacheScope, Freshness, ResultBody, Shape, Shaped, Stamp, Wire, WireObject, write_params, write_result,
+    CacheScope, ForRevision, Freshness, ResultBody, ResultMeta, Shape, Wire, WireObject, write_params,
+    write_result,
 };
 
 /// A model as a test needs it.
@@ -82,9 +83,11 @@ fn full(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("everything can be written in full")
 }
 
-fn params_meta(version: V) -> Option<Members> {
+fn params_meta(version: V) -> Option<JsonObject> {
     let envelope = || {
-        Members::new().with(key::PROTOCOL_VERSION, version.as_str()).with(key::CLIENT_CAPABILITIES, json!({}))
+        JsonObject::new()
+            .with(key::PROTOCOL_VERSION, version.as_str())
+            .with(key::CLIENT_CAPABILITIES, json!({}))
     };
     (version.era() == Era::Envelope).then(envelope)
 }
@@ -155,7 +158,7 @@ fn result<R: Model + ResultBody>(
         for version in versions.iter().copied() {
             let write = |result: &R| {
                 let mut out = Vec::new();
-                let stamp = Stamp { server_info: None, hint };
+                let stamp = ResultMeta { server_info: None, hint };
                 write_result(&mut out, result, version, stamp)
                     .map(|()| String::from_utf8(out).expect("UTF-8"))
             };
@@ -167,10 +170,11 @@ fn result<R: Model + ResultBody>(
                 full["resultType"] = result.result_type().into();
             }
             // What the hint fills in is read back as if it had been set: so it is no loss.
-            let mut members: Members = Json::of(&result).and_then(|json| json.decode()).expect("an object");
+            let mut members: JsonObject =
+                Json::encode(&result).and_then(|json| json.decode()).expect("an object");
             if hint.is_some() && version.era() == Era::Envelope {
                 let Freshness { ttl_ms, scope } = result.freshness();
-                let scope = Json::of(&scope.unwrap_or(CacheScope::Private)).expect("JSON");
+                let scope = Json::encode(&scope.unwrap_or(CacheScope::Private)).expect("JSON");
                 full["ttlMs"] = ttl_ms.unwrap_or(0).into();
                 full["cacheScope"] = self::full(&scope);
                 members = members.with("ttlMs", json!(ttl_ms.unwrap_or(0))).with("cacheScope", scope);
@@ -304,7 +308,7 @@ fn input_required() {
     };
     result::<InputRequiredResult>("InputRequiredResult", V::ALL, None, is_refused, prepare);
     let nothing = InputRequiredResult::new();
-    assert!(write_result(&mut Vec::new(), &nothing, V::V2026_07_28, Stamp::default()).is_err());
+    assert!(write_result(&mut Vec::new(), &nothing, V::V2026_07_28, ResultMeta::default()).is_err());
 }
 
 /// P-TASK-24: the tasks extension does not exist in the handshake era.
@@ -323,7 +327,8 @@ fn item<T: Model + Wire>(definition: &'static str) {
     for_all(|item: T| {
         round_trips(&item);
         for version in V::ALL.iter().copied() {
-            let write = |item: &T| serde_json::to_string(&Shaped(item, Shape::of(version))).expect("JSON");
+            let write =
+                |item: &T| serde_json::to_string(&ForRevision(item, Shape::new(version))).expect("JSON");
             let (text, full) = (write(&item), full(&item));
             Written { version, definition, message: &|item| item, text, full }.check(&item, write);
         }

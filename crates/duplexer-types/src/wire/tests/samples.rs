@@ -14,7 +14,7 @@ use crate::elicitation::{
 };
 use crate::error::{ErrorCode, ErrorObject};
 use crate::input::{InputRequest, InputRequiredResult, InputResponse};
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::lifecycle::{EmptyParams, Implementation, MissingCapabilityData, UnsupportedVersionData};
 use crate::logging::{LoggingLevel, SetLevelParams};
 use crate::methods::Method;
@@ -25,10 +25,10 @@ use crate::sampling::{Blocks, CreateMessageParams, CreateMessageResult, Sampling
 use crate::task::{CreateTaskResult, DetailedTask, Task, TaskStatus};
 use crate::tool::{CallToolResult, ListToolsResult, Tool};
 use crate::version::ProtocolVersion as V;
-use crate::wire::{Shape, Shaped, Wire, result_type, result_type_of, write_params};
+use crate::wire::{ForRevision, Shape, Wire, result_type, result_type_of, write_params};
 
 fn at<T: Wire>(version: V, value: &T) -> Value {
-    serde_json::to_value(Shaped(value, Shape::of(version))).unwrap()
+    serde_json::to_value(ForRevision(value, Shape::new(version))).unwrap()
 }
 
 fn read<T: serde::de::DeserializeOwned>(text: &str) -> T {
@@ -78,13 +78,13 @@ fn false_is_written_when_set() {
 /// TYP-15: extensions cannot be advertised in the handshake era, tasks not in the envelope era.
 #[test]
 fn capabilities_are_sieved() {
-    let extensions = Members::new().with("io.example/x", json!({}));
-    let server = ServerCapabilities::new().extensions(extensions.clone()).tasks(Members::new());
+    let extensions = JsonObject::new().with("io.example/x", json!({}));
+    let server = ServerCapabilities::new().extensions(extensions.clone()).tasks(JsonObject::new());
     assert_eq!(at(V::V2025_11_25, &server), json!({"tasks": {}}));
     assert_eq!(at(V::V2026_07_28, &server), json!({"extensions": {"io.example/x": {}}}));
     let client = ClientCapabilities::new()
         .roots(RootsCapability::new().list_changed(true))
-        .elicitation(ElicitationCapability::new().url(Members::new()))
+        .elicitation(ElicitationCapability::new().url(JsonObject::new()))
         .extensions(extensions);
     assert_eq!(at(V::V2024_11_05, &client), json!({"roots": {"listChanged": true}}));
     assert_eq!(at(V::V2025_06_18, &client), json!({"roots": {"listChanged": true}, "elicitation": {}}));
@@ -226,7 +226,7 @@ fn sampling_blocks_stand_alone_or_in_an_array() {
 #[test]
 fn choices_are_spelled_as_the_revision_does() {
     let titled = || [Choice::titled("r", "Red"), Choice::titled("g", "Green")];
-    let one = PrimitiveSchema::Enum(EnumSchema::new(titled()).default("r"));
+    let one = PrimitiveSchema::Enum(EnumSchema::new(titled()).default_value("r"));
     let one_of = json!([{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]);
     assert_eq!(at(V::V2025_11_25, &one), json!({"type": "string", "oneOf": one_of, "default": "r"}));
     let old = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]});
@@ -242,7 +242,7 @@ fn choices_are_spelled_as_the_revision_does() {
 /// ELI-03, P-ELI-7: without a mode it is a form; a mode nobody knows is kept.
 #[test]
 fn the_mode_tells_what_is_asked() {
-    let schema = || FormSchema::new(Members::new());
+    let schema = || FormSchema::new(JsonObject::new());
     let form = ElicitParams::form("m", schema());
     let written = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     assert_eq!(at(V::V2025_06_18, &form), written);
@@ -343,9 +343,9 @@ fn url_elicitation_required_is_an_error_and_can_be_read_back() {
         let response = json!({"jsonrpc": "2.0", "id": 1, "error": error});
         let faults = super::schema::faults(V::V2025_11_25, "URLElicitationRequiredError", &response);
         assert!(faults.is_empty(), "{faults:?}");
-        assert_eq!(UrlElicitationRequired::of(&error), Some(required));
+        assert_eq!(UrlElicitationRequired::from_error(&error), Some(required));
     }
-    assert_eq!(UrlElicitationRequired::of(&ErrorObject::internal()), None);
+    assert_eq!(UrlElicitationRequired::from_error(&ErrorObject::internal()), None);
 }
 
 /// The data of the envelope era's own errors.
@@ -367,14 +367,14 @@ fn errors_carry_typed_data() {
 /// Params are written in one pass, their `_meta` at the end; without members they are an empty object.
 #[test]
 fn params_are_written_with_their_meta() {
-    let write = |meta: Option<&Members>| {
+    let write = |meta: Option<&JsonObject>| {
         let mut out = Vec::new();
         write_params(&mut out, &ProgressParams::new("t", 0.5).total(2).message("m"), V::V2024_11_05, meta)
             .unwrap();
         String::from_utf8(out).unwrap()
     };
     assert_eq!(write(None), r#"{"progressToken":"t","progress":0.5,"total":2}"#);
-    let meta = Members::new().with("k", "v");
+    let meta = JsonObject::new().with("k", "v");
     assert_eq!(write(Some(&meta)), r#"{"progressToken":"t","progress":0.5,"total":2,"_meta":{"k":"v"}}"#);
     let mut out = Vec::new();
     write_params(&mut out, &EmptyParams::new(), V::V2026_07_28, None).unwrap();
@@ -393,7 +393,7 @@ fn numbers_that_are_none_are_refused() {
 /// P-CMP-2: at most a hundred suggestions, and how many there are.
 #[test]
 fn completions_are_cut_at_a_hundred() {
-    let of = |count: usize| Completion::of(vec![String::new(); count]);
+    let of = |count: usize| Completion::truncated(vec![String::new(); count]);
     assert_eq!(of(100), Completion::new(vec![String::new(); 100]));
     assert_eq!(of(101), Completion::new(vec![String::new(); 100]).total(101_u64).has_more(true));
 }

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use crate::error::ErrorObject;
 use crate::input::InputRequiredResult;
-use crate::json::{Json, Members};
+use crate::json::{Json, JsonObject};
 use crate::lifecycle::EmptyResult;
 use crate::meta::key::SERVER_INFO;
 use crate::task::{CreateTaskResult, Task, TaskStatus};
 use crate::tool::{CallToolResult, ListToolsResult};
 use crate::version::ProtocolVersion as V;
-use crate::wire::{CacheScope, Freshness, ResultBody, Stamp, write_result};
+use crate::wire::{CacheScope, Freshness, ResultBody, ResultMeta, write_result};
 
-fn written<R: ResultBody>(version: V, result: &R, stamp: Stamp<'_>) -> Value {
+fn written<R: ResultBody>(version: V, result: &R, stamp: ResultMeta<'_>) -> Value {
     let mut out = Vec::new();
     write_result(&mut out, result, version, stamp).unwrap();
     serde_json::from_slice(&out).unwrap()
@@ -26,13 +26,16 @@ fn info() -> Json {
 #[test]
 fn every_result_says_its_type() {
     let check = |result: Value, expected: Value| assert_eq!(result, expected);
-    check(written(V::V2026_07_28, &EmptyResult::new(), Stamp::default()), json!({"resultType": "complete"}));
     check(
-        written(V::V2026_07_28, &InputRequiredResult::resuming("s"), Stamp::default()),
+        written(V::V2026_07_28, &EmptyResult::new(), ResultMeta::default()),
+        json!({"resultType": "complete"}),
+    );
+    check(
+        written(V::V2026_07_28, &InputRequiredResult::resuming("s"), ResultMeta::default()),
         json!({"requestState": "s", "resultType": "input_required"}),
     );
     let task = Task::new("t", TaskStatus::Working, "", "", 5_u64);
-    let result = written(V::V2026_07_28, &CreateTaskResult::new(task), Stamp::default());
+    let result = written(V::V2026_07_28, &CreateTaskResult::new(task), ResultMeta::default());
     check(result["resultType"].clone(), "task".into());
 }
 
@@ -43,7 +46,7 @@ fn every_result_says_who_answered() {
     let check = |meta: Option<Value>, expected: Value| {
         let mut result = EmptyResult::new();
         result.meta = meta.map(|meta| serde_json::from_value(meta).unwrap());
-        let stamp = Stamp { server_info: Some(&info), hint: None };
+        let stamp = ResultMeta { server_info: Some(&info), hint: None };
         assert_eq!(written(V::V2026_07_28, &result, stamp)["_meta"], expected);
     };
     let ours = || json!({"name": "s", "version": "1"});
@@ -61,7 +64,7 @@ fn every_result_says_who_answered() {
 fn freshness_is_filled_member_by_member() {
     let hint = Freshness { ttl_ms: Some(60_000), scope: Some(CacheScope::Public) };
     let check = |result: ListToolsResult, hint: Freshness, ttl: u64, scope: &str| {
-        let written = written(V::V2026_07_28, &result, Stamp { server_info: None, hint: Some(hint) });
+        let written = written(V::V2026_07_28, &result, ResultMeta { server_info: None, hint: Some(hint) });
         assert_eq!((&written["ttlMs"], &written["cacheScope"]), (&json!(ttl), &json!(scope)), "{result:?}");
     };
     let empty = || ListToolsResult::new([]);
@@ -77,9 +80,9 @@ fn freshness_is_filled_member_by_member() {
 fn interim_results_are_never_fresh() {
     let hint = Some(Freshness { ttl_ms: Some(1), scope: Some(CacheScope::Public) });
     let interim =
-        written(V::V2026_07_28, &InputRequiredResult::resuming("s"), Stamp { server_info: None, hint });
+        written(V::V2026_07_28, &InputRequiredResult::resuming("s"), ResultMeta { server_info: None, hint });
     assert_eq!(interim, json!({"requestState": "s", "resultType": "input_required"}));
-    let call = written(V::V2026_07_28, &CallToolResult::text("t"), Stamp::default());
+    let call = written(V::V2026_07_28, &CallToolResult::text("t"), ResultMeta::default());
     assert_eq!((call.get("ttlMs"), call.get("cacheScope")), (None, None));
 }
 
@@ -89,9 +92,9 @@ fn the_handshake_era_adds_nothing() {
     let info = info();
     let hint = Some(Freshness { ttl_ms: Some(1), scope: Some(CacheScope::Public) });
     let result = ListToolsResult::new([]).ttl_ms(5_u64).cache_scope(CacheScope::Public);
-    let with_meta = result.clone().meta(Members::new().with("k", "v"));
+    let with_meta = result.clone().meta(JsonObject::new().with("k", "v"));
     for version in V::HANDSHAKE {
-        let stamp = Stamp { server_info: Some(&info), hint };
+        let stamp = ResultMeta { server_info: Some(&info), hint };
         assert_eq!(written(*version, &result, stamp), json!({"tools": []}), "{version}");
         assert_eq!(
             written(*version, &with_meta, stamp),
@@ -106,7 +109,10 @@ fn the_handshake_era_adds_nothing() {
 fn interim_results_are_refused_in_the_handshake_era() {
     for version in V::HANDSHAKE {
         let result = InputRequiredResult::resuming("s");
-        assert!(write_result(&mut Vec::new(), &result, *version, Stamp::default()).is_err(), "{version}");
+        assert!(
+            write_result(&mut Vec::new(), &result, *version, ResultMeta::default()).is_err(),
+            "{version}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -37,7 +37,7 @@ over_every_kind!(
 /// Reports the id, the params and the `_meta` that arrived.
 fn mirror() -> Desk {
     Desk::new().on("mirror", |cx, call| async move {
-        let id = cx.id.map(|id| Json::of(&id).unwrap().decode::<Value>().unwrap());
+        let id = cx.id.map(|id| Json::encode(&id).unwrap().decode::<Value>().unwrap());
         let part = |text: Option<&str>| text.map(|text| serde_json::from_str::<Value>(text).unwrap());
         Ok(Reply::of(&json!({"id": id, "params": part(call.params()), "meta": part(call.meta())})))
     })
@@ -147,7 +147,7 @@ async fn a_chosen_id_arrives_as_it_is_and_cannot_be_used_twice(kind: Kind) {
     let stuck = Stuck::default();
     let link = kind.link(Desk::new(), stuck.desk()).await;
     for id in [RequestId::from("seven"), RequestId::from(7_i64), RequestId::from("7"), RequestId::from("")] {
-        let sent = Json::of(&id).unwrap().decode::<Value>().unwrap();
+        let sent = Json::encode(&id).unwrap().decode::<Value>().unwrap();
         let seen = link.left.call_with("mirror", json!({}), CallOptions::new().id(id)).await.unwrap();
         assert_eq!(seen["id"], sent);
     }
@@ -196,7 +196,7 @@ async fn meta_is_written_only_if_there_is_some_and_joins_what_is_there(kind: Kin
     let link = kind.link(Desk::new(), mirror()).await;
     let bare = link.left.call("mirror", json!({"a": 1})).await.unwrap();
     assert_eq!((&bare["params"], &bare["meta"]), (&json!({"a": 1}), &Value::Null));
-    let meta = Members::new().with("k", Json::from(json!([1]))).with("own", Json::from(json!("ours")));
+    let meta = JsonObject::new().with("k", Json::from(json!([1]))).with("own", Json::from(json!("ours")));
     let request = OutboundRequest::new("mirror")
         .params(json!({"a": 1, "_meta": {"own": "theirs", "kept": true}}))
         .meta(meta);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use duplexer_types::json::{Json, Members};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -202,7 +202,7 @@ impl OutboundHook for Spans {
         id: &RequestId,
         method: &str,
         params: Option<&str>,
-        meta: &mut Members,
+        meta: &mut JsonObject,
     ) -> Box<dyn OutboundSpan> {
         meta.insert("traceparent", Json::from("00-1"));
         lock(&self.0).push(format!("begin {id} {method} {params:?}"));

@@ -1,0 +1,397 @@
+//! A validating walk over JSON text that allocates nothing.
+//!
+//! It accepts what `serde_json` accepts and never recurses. It records nesting beyond [`MAX_DEPTH`] without
+//! stopping, so that an id behind a deeply nested value can still be read.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::plain::plain_prefix;
+use super::stack::{Container, OpenContainers};
+
+/// Maximum nesting depth of a frame, the frame included.
+pub const MAX_DEPTH: usize = 128;
+
+/// The text is not JSON, or not the kind of value that was requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotJson;
+
+impl fmt::Display for NotJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not JSON")
+    }
+}
+
+impl std::error::Error for NotJson {}
+
+/// Validating reader over JSON text. It yields the texts of values and builds nothing.
+#[derive(Debug)]
+pub struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    too_deep: bool,
+}
+
+/// Position inside one object.
+pub(crate) struct Object {
+    first: bool,
+}
+
+/// Whether a string contains escapes; without them its value is the text between its quotes.
+#[derive(Clone, Copy)]
+enum Escapes {
+    None,
+    Some,
+}
+
+impl<'a> Scanner<'a> {
+    /// Starts at the beginning of `text`.
+    pub const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, too_deep: false }
+    }
+
+    /// Whether a value was nested deeper than [`MAX_DEPTH`].
+    pub(crate) const fn too_deep(&self) -> bool {
+        self.too_deep
+    }
+
+    /// Returns the next byte that is not white space, without consuming it. It shows the kind of the next value.
+    #[inline]
+    pub fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.byte() {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
+                byte => return byte,
+            }
+        }
+    }
+
+    pub(crate) fn position(&mut self) -> usize {
+        self.peek();
+        self.at
+    }
+
+    /// Returns the text from the next value on.
+    pub(crate) fn rest(&mut self) -> &'a str {
+        let start = self.position();
+        self.text.get(start..).unwrap_or_default()
+    }
+
+    /// Returns the text from `start` up to here.
+    pub(crate) fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// Checks that only white space follows.
+    pub fn end(&mut self) -> Result<(), NotJson> {
+        if self.peek().is_none() { Ok(()) } else { Err(NotJson) }
+    }
+
+    pub(crate) fn open_object(&mut self) -> Result<Object, NotJson> {
+        self.expect(b'{')?;
+        Ok(Object { first: true })
+    }
+
+    /// Returns the name of the next member and consumes its colon; `None` at the end of the object.
+    pub(crate) fn next_name(&mut self, object: &mut Object) -> Result<Option<Cow<'a, str>>, NotJson> {
+        let first = std::mem::replace(&mut object.first, false);
+        match self.peek() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(None);
+            }
+            Some(b',') if !first => self.at += 1,
+            Some(_) if first => {}
+            _ => return Err(NotJson),
+        }
+        self.expect(b'"')?;
+        let start = self.at;
+        let escapes = self.string_rest()?;
+        let inner = self.text.get(start..self.at - 1).ok_or(NotJson)?;
+        let name = match escapes {
+            Escapes::None => Cow::Borrowed(inner),
+            Escapes::Some => string(self.since(start - 1)).ok_or(NotJson)?,
+        };
+        self.expect(b':')?;
+        Ok(Some(name))
+    }
+
+    /// Reads an object. `visit` is called with the name of each member and must consume its value.
+    ///
+    /// # Errors
+    /// Fails if the text is not an object, or with the first error of `visit`.
+    pub fn members<E: From<NotJson>>(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, Cow<'a, str>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut object = self.open_object()?;
+        while let Some(name) = self.next_name(&mut object)? {
+            visit(self, name)?;
+        }
+        Ok(())
+    }
+
+    /// Reads an array. `visit` is called at each item and must consume it.
+    ///
+    /// # Errors
+    /// Fails if the text is not an array, or with the first error of `visit`.
+    pub fn items<E: From<NotJson>>(
+        &mut self,
+        mut visit: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.expect(b'[')?;
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            visit(self)?;
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => return Err(NotJson.into()),
+            }
+        }
+    }
+
+    /// Reads a string and decodes its escapes.
+    ///
+    /// # Errors
+    /// Fails if the text is not a string.
+    pub fn string(&mut self) -> Result<Cow<'a, str>, NotJson> {
+        string(self.value(0)?).ok_or(NotJson)
+    }
+
+    /// Reads one value and returns its text. `depth` is the number of open containers around it.
+    ///
+    /// # Errors
+    /// Fails if the text is not JSON.
+    pub fn value(&mut self, depth: usize) -> Result<&'a str, NotJson> {
+        let start = self.position();
+        match self.byte() {
+            Some(b'"') => {
+                self.at += 1;
+                self.string_rest()?;
+            }
+            Some(b'{' | b'[') => self.container(depth)?,
+            _ => self.scalar()?,
+        }
+        Ok(self.since(start))
+    }
+
+    /// Skips a value that an earlier walk over the same text found at this position.
+    pub(crate) fn skip(&mut self, value: &'a str) -> Option<&'a str> {
+        let start = self.position();
+        let end = start.checked_add(value.len())?;
+        let here = self.text.get(start..end)?;
+        std::ptr::eq(here, value).then(|| self.at = end)?;
+        Some(value)
+    }
+
+    /// Consumes an object or array with its contents.
+    fn container(&mut self, depth: usize) -> Result<(), NotJson> {
+        let mut open = OpenContainers::default();
+        loop {
+            match self.peek().ok_or(NotJson)? {
+                b'{' => {
+                    self.at += 1;
+                    self.record_depth(depth + open.len() + 1);
+                    if self.peek() == Some(b'}') {
+                        self.at += 1;
+                    } else {
+                        open.push(Container::Object);
+                        self.name()?;
+                        continue;
+                    }
+                }
+                b'[' => {
+                    self.at += 1;
+                    self.record_depth(depth + open.len() + 1);
+                    if self.peek() == Some(b']') {
+                        self.at += 1;
+                    } else {
+                        open.push(Container::Array);
+                        continue;
+                    }
+                }
+                _ => self.scalar()?,
+            }
+            if self.close(&mut open)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn record_depth(&mut self, depth: usize) {
+        self.too_deep |= depth > MAX_DEPTH;
+    }
+
+    /// After a value: closes the containers that end here. Returns true when none is open, false when another value
+    /// follows.
+    fn close(&mut self, open: &mut OpenContainers) -> Result<bool, NotJson> {
+        while let Some(container) = open.last() {
+            match (self.peek(), container) {
+                (Some(b','), Container::Array) => {
+                    self.at += 1;
+                    return Ok(false);
+                }
+                (Some(b','), Container::Object) => {
+                    self.at += 1;
+                    self.name()?;
+                    return Ok(false);
+                }
+                (Some(b']'), Container::Array) | (Some(b'}'), Container::Object) => {
+                    self.at += 1;
+                    open.pop();
+                }
+                _ => return Err(NotJson),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Consumes a member name and its colon.
+    fn name(&mut self) -> Result<(), NotJson> {
+        self.expect(b'"')?;
+        self.string_rest()?;
+        self.expect(b':')
+    }
+
+    fn scalar(&mut self) -> Result<(), NotJson> {
+        match self.byte().ok_or(NotJson)? {
+            b'"' => {
+                self.at += 1;
+                self.string_rest().map(drop)
+            }
+            b't' => self.literal("true"),
+            b'f' => self.literal("false"),
+            b'n' => self.literal("null"),
+            _ => self.number(),
+        }
+    }
+
+    fn literal(&mut self, literal: &str) -> Result<(), NotJson> {
+        let rest = self.text.get(self.at..).ok_or(NotJson)?;
+        if rest.starts_with(literal) {
+            self.at += literal.len();
+            Ok(())
+        } else {
+            Err(NotJson)
+        }
+    }
+
+    fn number(&mut self) -> Result<(), NotJson> {
+        let start = self.at;
+        self.at += usize::from(self.byte() == Some(b'-'));
+        if self.byte() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        let has_exponent = matches!(self.byte(), Some(b'e' | b'E'));
+        if has_exponent {
+            self.at += 1;
+            self.at += usize::from(matches!(self.byte(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        // `serde_json` rejects numbers beyond the range of a double. A short number without exponent is within it.
+        let number = self.since(start);
+        if (has_exponent || number.len() > 300) && !number.parse().is_ok_and(f64::is_finite) {
+            return Err(NotJson);
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), NotJson> {
+        let start = self.at;
+        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { Err(NotJson) }
+    }
+
+    /// Consumes a string whose opening quote has been consumed.
+    fn string_rest(&mut self) -> Result<Escapes, NotJson> {
+        let mut escapes = Escapes::None;
+        loop {
+            self.at += plain_prefix(self.text.as_bytes().get(self.at..).ok_or(NotJson)?);
+            match self.byte().ok_or(NotJson)? {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(escapes);
+                }
+                b'\\' => {
+                    escapes = Escapes::Some;
+                    self.escape()?;
+                }
+                _ => return Err(NotJson),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), NotJson> {
+        self.at += 1;
+        match self.byte().ok_or(NotJson)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
+            b'u' => match self.code_unit()? {
+                0xD800..=0xDBFF => {
+                    if self.byte() != Some(b'\\') {
+                        return Err(NotJson);
+                    }
+                    self.at += 1;
+                    if self.byte() != Some(b'u') || !(0xDC00..=0xDFFF).contains(&self.code_unit()?) {
+                        return Err(NotJson);
+                    }
+                }
+                0xDC00..=0xDFFF => return Err(NotJson),
+                _ => {}
+            },
+            _ => return Err(NotJson),
+        }
+        Ok(())
+    }
+
+    /// Reads the four hexadecimal digits after a `u`.
+    fn code_unit(&mut self) -> Result<u32, NotJson> {
+        let digits = self.text.get(self.at + 1..self.at + 5).ok_or(NotJson)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(NotJson);
+        }
+        self.at += 5;
+        u32::from_str_radix(digits, 16).map_err(|_| NotJson)
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+            Ok(())
+        } else {
+            Err(NotJson)
+        }
+    }
+
+    #[inline]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// Decodes a JSON string; `None` if `json` is not one. Expects JSON that has been scanned.
+pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str(json).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+#[cfg(test)]
+mod tests;
