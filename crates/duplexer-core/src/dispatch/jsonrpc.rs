@@ -8,7 +8,6 @@ mod core;
 mod drain;
 mod handle;
 mod peer;
-mod pulse;
 mod read;
 mod room;
 mod runner;
@@ -204,7 +203,6 @@ impl<I: Inbound> Connection<I> {
     /// The whole life of the connection.
     async fn serve(self: Arc<Self>, reader: Box<dyn FrameReader>) -> Result<(), RunError> {
         let core = &self.core;
-        let _watchdog = watchdog::Watchdog::start(core);
         let (ended, reading) = oneshot::channel();
         self.open(Intake::new(reader, ended));
         let served = async {

@@ -5,7 +5,6 @@ pub(crate) mod sync {
     pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     pub(crate) use shuttle::thread::{self, Thread};
     pub(crate) use shuttle::thread_local;
-    pub(crate) use std::sync::OnceLock;
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
@@ -16,5 +15,5 @@ pub(crate) mod sync {
 pub(crate) mod correlator;
 #[path = "../../src/dispatch/outbox.rs"]
 pub(crate) mod outbox;
-#[path = "../../src/dispatch/jsonrpc/pulse.rs"]
-pub(crate) mod pulse;
+#[path = "../../src/dispatch/jsonrpc/watchdog.rs"]
+pub(crate) mod watchdog;

@@ -24,8 +24,8 @@ use shuttle::{check_random, thread};
 
 use dispatch::correlator::InFlight;
 use dispatch::outbox::{Admission, Delivery, Offer, Outbox};
-use dispatch::pulse::Pulse;
 use dispatch::sync::lock;
+use dispatch::watchdog::{Entry, PollCounter, Watchdog, Watched};
 use transport::{FrameWriter, Frames, TransportError};
 
 const SCHEDULES: usize = 3000;
@@ -313,31 +313,76 @@ fn closing_ends_every_wait() {
     );
 }
 
-/// The watchdog goes to sleep while a handler is about to be polled: it never sleeps through the poll.
+/// A connection that reports how many polls had started when the watchdog noticed one in progress.
+struct Connection {
+    polls: PollCounter,
+    noticed: shuttle::sync::mpsc::Sender<u64>,
+}
+
+impl Watched for Connection {
+    fn polls(&self) -> &PollCounter {
+        &self.polls
+    }
+
+    fn idle_reader_turn(&self) -> Option<u64> {
+        None
+    }
+
+    fn stalled(&self) {
+        // Nothing is received after the last poll.
+        let _ = self.noticed.send(self.polls.counts().0);
+    }
+}
+
+/// The watchdog is about to park while a handler is about to be polled: it does not sleep through the poll.
 #[test]
 fn the_watchdog_does_not_sleep_through_a_poll() {
     check_random(
         || {
-            let pulse = Arc::new(Pulse::default());
-            let (seen, is_seen) = shuttle::sync::mpsc::channel();
-            let watchdog = {
-                let pulse = Arc::clone(&pulse);
+            let watchdog = Arc::new(Watchdog::default());
+            let (noticed, is_noticed) = shuttle::sync::mpsc::channel();
+            let connection = Arc::new(Connection { polls: PollCounter::default(), noticed });
+            let watching = {
+                let (watchdog, connection) = (Arc::clone(&watchdog), Arc::clone(&connection));
                 thread::spawn(move || {
-                    pulse.watched_by_this_thread();
-                    loop {
-                        pulse.sleep_until_there_is_a_poll();
-                        let (started, ended) = pulse.counts();
-                        if started != ended {
-                            seen.send(()).unwrap();
-                            return;
+                    let mut entries = Vec::new();
+                    while connection.polls.counts() != (2, 2) {
+                        if watchdog.collect(&mut entries) {
+                            thread::park();
+                        } else {
+                            thread::yield_now();
+                            entries.retain_mut(Entry::check);
                         }
                     }
                 })
             };
-            // A poll that ends only when it was noticed: were the wake-up missed, both would wait for ever.
-            pulse.beat(|| is_seen.recv().unwrap());
-            watchdog.join().unwrap();
-            assert_eq!(pulse.counts(), (1, 1));
+            for poll in 1..=2 {
+                let watch =
+                    || watchdog.watch(Arc::downgrade(&connection) as _, || Ok(watching.thread().clone()));
+                // A poll that ends only when it was noticed: were it missed, both threads would wait forever.
+                connection.polls.track(watch, || while is_noticed.recv().unwrap() < poll {});
+            }
+            watching.thread().unpark();
+            watching.join().unwrap();
+        },
+        SCHEDULES,
+    );
+}
+
+/// A connection is dropped as idle while one of its handlers is about to be polled: exactly one side keeps it watched.
+#[test]
+fn a_poll_that_meets_the_end_of_the_watch_is_watched_once() {
+    check_random(
+        || {
+            let polls = Arc::new(PollCounter::default());
+            polls.track(|| {}, || {});
+            let releasing = {
+                let polls = Arc::clone(&polls);
+                thread::spawn(move || polls.release())
+            };
+            let mut registered = false;
+            let released = polls.track(|| registered = true, || releasing.join().unwrap());
+            assert_eq!(released, registered);
         },
         SCHEDULES,
     );

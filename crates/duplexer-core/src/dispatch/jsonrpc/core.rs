@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{Body, RequestId};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
-use super::pulse::Pulse;
 use super::runner::Crew;
+use super::watchdog::{PollCounter, Watchdog, Watched};
 use super::{DispatchOptions, FailureMode};
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::correlator::{InFlight, Outstanding, Ticket};
@@ -19,6 +20,9 @@ use crate::dispatch::own_call::Waiter;
 use crate::dispatch::{CallContext, Invocation, Lane, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::{BackChannel, FrameWriter, Unanswered};
+
+/// Watches the connections of this process.
+static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(Watchdog::default);
 
 pub(super) struct Core {
     pub(super) outbox: Outbox,
@@ -31,7 +35,7 @@ pub(super) struct Core {
     /// Raised when every handler is to be dropped.
     pub(super) cut: Cancellation,
     pub(super) stop: Stop,
-    pub(super) pulse: Pulse,
+    pub(super) polls: PollCounter,
     /// Raised by the watchdog: handlers take long, and others should not wait for them.
     pub(super) slow: Notify,
 }
@@ -98,13 +102,24 @@ impl Core {
             closing: Cancellation::new(),
             cut: Cancellation::new(),
             stop: Stop::default(),
-            pulse: Pulse::default(),
+            polls: PollCounter::default(),
             slow: Notify::new(),
         }
     }
 
     pub(super) fn start(&self) {
         lock(&self.table).phase = Phase::Running;
+    }
+
+    /// Runs one poll of a handler, watched if there is more than one runtime thread to wake.
+    pub(super) fn poll_watched<R>(self: &Arc<Self>, poll: impl FnOnce() -> R) -> R {
+        let watch = || {
+            if Handle::try_current().is_ok_and(|now| now.runtime_flavor() == RuntimeFlavor::MultiThread) {
+                let connection: Weak<Self> = Arc::downgrade(self);
+                WATCHDOG.watch(connection, || WATCHDOG.start());
+            }
+        };
+        self.polls.track(watch, poll)
     }
 
     /// Keeps a failure to end the run with, where that is wanted.
@@ -122,6 +137,20 @@ impl Core {
 
     pub(super) fn raised_failure(&self) -> Option<McpError> {
         lock(&self.table).failure.take()
+    }
+}
+
+impl Watched for Core {
+    fn polls(&self) -> &PollCounter {
+        &self.polls
+    }
+
+    fn idle_reader_turn(&self) -> Option<u64> {
+        lock(&self.table).crew.unattended()
+    }
+
+    fn stalled(&self) {
+        self.slow.notify_one();
     }
 }
 

@@ -71,7 +71,7 @@ impl<I: Inbound> Connection<I> {
 
     /// Polls a handler, contains its panics, and drops it when it is interrupted.
     async fn supervise<F: Future>(self: &Arc<Self>, call: Option<&Call>, handler: F) -> Run<F::Output> {
-        let core = &*self.core;
+        let core = &self.core;
         let mut handler = pin!(Some(handler));
         // Most handlers end when they are first polled and need none of it.
         let mut interrupted = None;
@@ -179,12 +179,12 @@ async fn interruption(core: &Core, call: Option<&Call>) {
 }
 
 fn poll_contained<F: Future>(
-    core: &Core,
+    core: &Arc<Core>,
     handler: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
 ) -> Poll<Run<F::Output>> {
     let Some(handler) = handler.as_pin_mut() else { return Poll::Pending };
-    match core.pulse.beat(|| contain(|| handler.poll(cx))) {
+    match core.poll_watched(|| contain(|| handler.poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Run::Returned(output)),
         Err(failure) => Poll::Ready(Run::Panicked(failure)),
