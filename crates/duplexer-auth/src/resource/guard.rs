@@ -3,6 +3,7 @@
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::{Challenge, McpError};
 use duplexer_core::server::{Context, Middleware, Next, Outcome};
+use duplexer_core::transport::Trust;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::find_member;
 use duplexer_types::methods::Method;
@@ -12,9 +13,6 @@ use super::builder::check_required;
 use super::challenge::unauthenticated;
 use crate::clock;
 use crate::error::ConfigError;
-
-/// The transport whose peer is the one who started the process: there is no token to ask for.
-const OWN_PROCESS: &str = "stdio";
 
 /// What single tools and methods need beside what every request does.
 ///
@@ -83,7 +81,8 @@ impl Guard {
         }
         let refusal = match cx.principal() {
             Some(principal) => self.auth.missing(principal, &scopes),
-            None if cx.transport().kind == OWN_PROCESS => None,
+            // A process that shares the server's rights has no token to show.
+            None if cx.transport().trust() == Trust::LocalProcess => None,
             None => Some(unauthenticated()),
         };
         match refusal {

@@ -46,7 +46,7 @@ pub struct DirectOptions {
 
 impl Default for DirectOptions {
     fn default() -> Self {
-        Self { context: TransportContext::stream("direct"), failures: FailureMode::Contain }
+        Self { context: TransportContext::local_process("direct"), failures: FailureMode::Contain }
     }
 }
 

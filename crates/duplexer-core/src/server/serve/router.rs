@@ -157,8 +157,9 @@ impl EraRouter {
         {
             return Arc::clone(closed);
         }
-        let closed =
-            Arc::new(TransportContext { back_channel: BackChannel::Closed, ..(**transport).clone() });
+        let mut closed = (**transport).clone();
+        closed.back_channel = BackChannel::Closed;
+        let closed = Arc::new(closed);
         *made = Some(OneWay { of: Arc::clone(transport), closed: Arc::clone(&closed) });
         closed
     }
