@@ -10,6 +10,7 @@ pub(crate) mod context;
 pub(crate) mod correlation;
 pub(crate) mod correlator;
 pub(crate) mod direct;
+pub(crate) mod frame;
 pub(crate) mod invocation;
 pub(crate) mod jsonrpc;
 pub(crate) mod outbound;
@@ -33,6 +34,7 @@ pub use contain::Contained;
 pub use context::{CallContext, Cancellation, Channel};
 pub use correlation::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
+pub use frame::{Frame, Rejected};
 pub use invocation::Invocation;
 pub use jsonrpc::{
     CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Observer, Peer, RunError, Unreadable,

@@ -7,19 +7,18 @@ use std::task::Poll;
 
 use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::jsonrpc::{self, Frame, Malformed, RequestId};
+use duplexer_types::jsonrpc::{self, Malformed, RequestId};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Connection;
 use super::core::{Accepted, Call, Job, Standalone};
 use crate::dispatch::contain::contain;
-use crate::dispatch::invocation::Parts;
+use crate::dispatch::frame::{Frame, Rejected};
 use crate::dispatch::outbox::Admission;
 use crate::dispatch::{
     Batches, CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, lock, signals,
 };
-use crate::error::CallError;
 use crate::transport::{
     FrameReader, Incoming, IncomingMessage, TransportContext, TransportError, Unanswered,
 };
@@ -50,31 +49,6 @@ enum Next {
     WaitForRoom,
     /// Take this array of messages apart first, one by one: what they owe may be much more than they are.
     Batch(ByteString, Option<Arc<TransportContext>>),
-}
-
-/// A frame that no longer borrows from its text.
-enum Read {
-    Request(RequestId, Parts),
-    Notification(Parts),
-    Answer(RequestId, Result<ByteString, CallError>),
-    NamelessError,
-    Batch,
-}
-
-impl Read {
-    fn from(text: &ByteString) -> Result<Self, Malformed> {
-        Ok(match jsonrpc::read(text)? {
-            Frame::Request { id, call } => Self::Request(id, Parts::of(text, &call)),
-            Frame::Notification(call) => Self::Notification(Parts::of(text, &call)),
-            Frame::Success { id, result } => Self::Answer(id, Ok(text.slice_ref(result))),
-            Frame::Failure { id: Some(id), error } => {
-                let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
-                Self::Answer(id, Err(error))
-            }
-            Frame::Failure { id: None, .. } => Self::NamelessError,
-            Frame::Batch(_) => Self::Batch,
-        })
-    }
 }
 
 impl Intake {
@@ -166,14 +140,14 @@ impl<I: Inbound> Connection<I> {
 
     fn message(self: &Arc<Self>, message: IncomingMessage, nameless: &mut u32) -> Next {
         let IncomingMessage { text, context, unanswered } = message;
-        match Read::from(&text) {
-            Ok(Read::Batch) if self.takes_batches() => Next::Batch(text, context),
-            Ok(Read::Batch) => {
+        match Frame::parse_owned(text) {
+            Ok(Frame::Batch(text)) if self.takes_batches() => Next::Batch(text, context),
+            Ok(Frame::Batch(text)) => {
                 let reason = "batches are not part of this protocol revision";
                 self.malformed(&text, &Malformed::Invalid { id: None, reason }, nameless)
             }
-            Ok(read) => self.frame(text, read, context, unanswered, nameless),
-            Err(malformed) => self.malformed(&text, &malformed, nameless),
+            Ok(frame) => self.frame(frame, context, unanswered, nameless),
+            Err(Rejected { text, reason }) => self.malformed(&text, &reason, nameless),
         }
     }
 
@@ -184,29 +158,28 @@ impl<I: Inbound> Connection<I> {
 
     fn frame(
         self: &Arc<Self>,
-        text: ByteString,
-        read: Read,
+        frame: Frame,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<Unanswered>,
         nameless: &mut u32,
     ) -> Next {
-        match read {
-            Read::Request(id, parts) => {
+        match frame {
+            Frame::Request(id, call) => {
                 *nameless = 0;
-                return self.request(id, Invocation::from_frame(text, parts), context, unanswered);
+                return self.request(id, call, context, unanswered);
             }
-            Read::Notification(parts) => {
+            Frame::Notification(call) => {
                 *nameless = 0;
-                return self.notification(Invocation::from_frame(text, parts), context);
+                return self.notification(call, context);
             }
-            Read::Answer(id, answer) => {
+            Frame::Response(id, answer) => {
                 *nameless = 0;
                 self.core.settle(&id, answer);
             }
             // It is what a confused peer sends for each error of ours, and no sign that it has come to reason.
-            Read::NamelessError => tracing::debug!("the peer reports an error without an id"),
+            Frame::ErrorWithoutId => tracing::debug!("the peer reports an error without an id"),
             // Taken apart before it comes here.
-            Read::Batch => {}
+            Frame::Batch(_) => {}
         }
         Next::ReadOn
     }
@@ -217,7 +190,7 @@ impl<I: Inbound> Connection<I> {
         context: Option<&Arc<TransportContext>>,
         nameless: &mut u32,
     ) {
-        let items = match jsonrpc::batch(text) {
+        let items = match Frame::batch(text) {
             Ok(items) => items,
             Err(malformed) => {
                 let next = self.malformed(text, &malformed, nameless);
@@ -225,30 +198,18 @@ impl<I: Inbound> Connection<I> {
             }
         };
         for item in items {
-            let next = self.batch_item(&text.slice_ref(item), context, nameless);
+            let next = match item {
+                Ok(Frame::Request(id, call)) if self.lane(&call) == Lane::Inline => {
+                    let malformed = Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" };
+                    self.malformed(call.text(), &malformed, nameless)
+                }
+                Ok(frame) => self.frame(frame, context.cloned(), None, nameless),
+                Err(Rejected { text, reason }) => self.malformed(&text, &reason, nameless),
+            };
             if !matches!(next, Next::ReadOn | Next::WaitForRoom) {
                 Box::pin(self.carry_out(next, nameless)).await;
             }
         }
-    }
-
-    fn batch_item(
-        self: &Arc<Self>,
-        item: &ByteString,
-        context: Option<&Arc<TransportContext>>,
-        nameless: &mut u32,
-    ) -> Next {
-        let malformed = match Read::from(item) {
-            Ok(Read::Request(id, parts))
-                if self.lane(&Invocation::from_frame(item.clone(), parts.clone())) == Lane::Inline =>
-            {
-                Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" }
-            }
-            Ok(Read::Batch) => Malformed::Invalid { id: None, reason: "a batch does not hold batches" },
-            Ok(read) => return self.frame(item.clone(), read, context.cloned(), None, nameless),
-            Err(malformed) => malformed,
-        };
-        self.malformed(item, &malformed, nameless)
     }
 
     fn takes_batches(&self) -> bool {

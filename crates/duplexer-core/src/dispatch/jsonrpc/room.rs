@@ -97,7 +97,7 @@ impl Table {
         match accepted.call.lane {
             Lane::Standing => self.load.standing += 1,
             Lane::Ordinary if self.load.running >= core.options.limits.running => {
-                self.load.parked_bytes += accepted.invocation.size();
+                self.load.parked_bytes += accepted.invocation.text().len();
                 self.parked.push_back(accepted);
                 return None;
             }
@@ -113,7 +113,7 @@ impl Table {
             return None;
         }
         let next = self.parked.pop_front()?;
-        self.load.parked_bytes -= next.invocation.size();
+        self.load.parked_bytes -= next.invocation.text().len();
         self.load.running += 1;
         Some(next)
     }
