@@ -4,19 +4,19 @@
 //! cancel a request and report progress. What it knows of servers and clients is [`Inbound`], which sits above
 //! it, and [`Outbound`], which it offers to them.
 
+pub(crate) mod call_table;
 pub(crate) mod clock;
-pub(crate) mod contain;
 pub(crate) mod context;
-pub(crate) mod correlation;
-pub(crate) mod correlator;
+pub(crate) mod control_messages;
 pub(crate) mod direct;
 pub(crate) mod frame;
+pub(crate) mod in_flight;
 pub(crate) mod invocation;
 pub(crate) mod jsonrpc;
 pub(crate) mod outbound;
 pub(crate) mod outbox;
-pub(crate) mod own_call;
-pub(crate) mod signals;
+pub(crate) mod outgoing_call;
+pub(crate) mod panic;
 pub(crate) mod sync;
 #[cfg(test)]
 mod tests;
@@ -29,10 +29,9 @@ use crate::error::McpError;
 
 pub(crate) use sync::lock;
 
+pub use call_table::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use clock::{CallClock, ClockPause};
-pub use contain::Contained;
 pub use context::{CallContext, Cancellation, Channel};
-pub use correlation::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use invocation::Invocation;
@@ -43,6 +42,7 @@ pub use outbound::{
     Abandon, BoxFuture, CallOptions, NoChannel, NotifyOnly, Outbound, OutboundHook, OutboundRequest,
     OutboundSpan, Progress, ProgressCallback, Sending, StreamClosing,
 };
+pub use panic::Contained;
 
 /// What sits above a dispatcher: it is given requests and notifications.
 pub trait Inbound: Send + Sync + 'static {

@@ -4,5 +4,7 @@ pub mod client;
 pub mod dispatch;
 pub mod error;
 pub mod server;
+#[cfg(unix)]
+pub mod shutdown_signal;
 pub mod testing;
 pub mod transport;

@@ -13,8 +13,6 @@ mod headers;
 pub mod lines;
 pub mod memory;
 #[cfg(unix)]
-pub mod signal;
-#[cfg(unix)]
 pub mod stdio;
 mod tap;
 #[cfg(test)]
@@ -27,6 +25,8 @@ use std::task::{Context, Poll};
 
 use bytestring::ByteString;
 
+#[cfg(unix)]
+pub use crate::shutdown_signal as signal;
 pub use frames::{Frames, Hints};
 pub use headers::{HeaderSource, Headers};
 pub use tap::{Passing, Tap};

@@ -11,8 +11,8 @@ pub(crate) mod sync {
     }
 }
 
-#[path = "../../src/dispatch/correlator.rs"]
-pub(crate) mod correlator;
+#[path = "../../src/dispatch/in_flight.rs"]
+pub(crate) mod in_flight;
 #[path = "../../src/dispatch/outbox.rs"]
 pub(crate) mod outbox;
 #[path = "../../src/dispatch/jsonrpc/watchdog.rs"]

@@ -22,8 +22,8 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{check_random, thread};
 
-use dispatch::correlator::InFlight;
-use dispatch::outbox::{Admission, Delivery, Offer, Outbox};
+use dispatch::in_flight::InFlight;
+use dispatch::outbox::{Admission, Delivery, Enqueued, Outbox};
 use dispatch::sync::lock;
 use dispatch::watchdog::{Entry, PollCounter, Watchdog, Watched};
 use transport::{FrameWriter, Frames, TransportError};
@@ -135,7 +135,7 @@ fn drive_until(outbox: &Arc<Outbox>, position: u64) -> thread::JoinHandle<()> {
 }
 
 fn push(outbox: &Outbox, frame: &str) {
-    assert!(matches!(outbox.offer(frame.as_bytes(), None, Admission::Ordinary), Offer::Taken(_)));
+    assert!(matches!(outbox.try_enqueue(frame.as_bytes(), None, Admission::Ordinary), Enqueued::Queued(_)));
 }
 
 /// A frame pushed while another thread is writing is written by one of the two; no writer task is needed.
@@ -208,7 +208,7 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
                         push(&outbox, &format!("{n}{n}{n}"));
                         outbox.flush();
                         push(&outbox, &format!("{n}"));
-                        outbox.nudge();
+                        outbox.request_flush();
                     })
                 })
                 .collect();
@@ -281,7 +281,7 @@ fn a_producer_that_waits_for_room_is_woken() {
             };
             let position = producer.join().unwrap().unwrap();
             reading.join().unwrap();
-            outbox.nudge();
+            outbox.request_flush();
             assert_eq!(block_on(outbox.delivery(position)), Delivery::Written);
             writer.join().unwrap();
         },
@@ -307,7 +307,7 @@ fn closing_ends_every_wait() {
             outbox.close();
             assert_eq!(waiter.join().unwrap(), Delivery::Lost);
             flusher.join().unwrap();
-            assert_eq!(outbox.offer(b"late", None, Admission::Reserved), Offer::Closed);
+            assert_eq!(outbox.try_enqueue(b"late", None, Admission::Reserved), Enqueued::Closed);
         },
         SCHEDULES,
     );
@@ -395,17 +395,17 @@ fn cancel_completion_and_end_of_input_agree_on_one_outcome() {
         || {
             let id = duplexer_types::jsonrpc::RequestId::from(1_i64);
             let table = Arc::new(Mutex::new(InFlight::new()));
-            let ticket = *lock(&table).accept(id.clone(), |ticket| ticket).unwrap();
+            let generation = *lock(&table).accept(id.clone(), |generation| generation).unwrap();
             let outcomes = Arc::new(AtomicUsize::new(0));
             let race = |act: fn(&mut InFlight<_>, &duplexer_types::jsonrpc::RequestId, _) -> bool| {
                 let (table, outcomes, id) = (Arc::clone(&table), Arc::clone(&outcomes), id.clone());
                 thread::spawn(move || {
-                    let won = act(&mut lock(&table), &id, ticket);
+                    let won = act(&mut lock(&table), &id, generation);
                     outcomes.fetch_add(usize::from(won), Ordering::SeqCst);
                 })
             };
             let threads = [
-                race(|table, id, ticket| table.finish(id, ticket).is_some()),
+                race(|table, id, generation| table.finish(id, generation).is_some()),
                 race(|table, id, _| table.cancel(id).is_some()),
                 race(|table, _, _| !table.drain().is_empty()),
                 // The id is used again as soon as it is free: the end of the first says nothing about it.

@@ -105,7 +105,7 @@ impl Watchdog {
             }
         }
         registry.new.push(connection);
-        // A thread that ticks is not woken: an early check would take a short tick for slow handlers.
+        // A thread that ticks is not woken: an early check would take a short tick for stalled handlers.
         if std::mem::take(&mut registry.is_parked)
             && let Some(thread) = &registry.thread
         {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::dispatch::contain::contain;
+use crate::dispatch::panic::contain;
 use crate::dispatch::{BoxFuture, lock};
 use crate::error::BoxError;
 
