@@ -4,18 +4,19 @@
 //! cancel a request and report progress. What it knows of servers and clients is [`Inbound`], which sits above
 //! it, and [`Outbound`], which it offers to them.
 
+pub(crate) mod call_table;
 pub(crate) mod clock;
-pub(crate) mod contain;
 pub(crate) mod context;
-pub(crate) mod correlation;
-pub(crate) mod correlator;
+pub(crate) mod control_messages;
 pub(crate) mod direct;
+pub(crate) mod frame;
+pub(crate) mod in_flight;
 pub(crate) mod invocation;
 pub(crate) mod jsonrpc;
 pub(crate) mod outbound;
 pub(crate) mod outbox;
-pub(crate) mod own_call;
-pub(crate) mod signals;
+pub(crate) mod outgoing_call;
+pub(crate) mod panic;
 pub(crate) mod sync;
 #[cfg(test)]
 mod tests;
@@ -26,11 +27,11 @@ use duplexer_types::jsonrpc::Body;
 
 use crate::error::McpError;
 
+pub use call_table::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use clock::{CallClock, ClockPause};
-pub use contain::{Contained, contain};
 pub use context::{CallContext, Cancellation, Channel};
-pub use correlation::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
+pub use frame::{Frame, Rejected};
 pub use invocation::Invocation;
 pub use jsonrpc::{
     CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Observer, Peer, RunError, Unreadable,
@@ -39,6 +40,7 @@ pub use outbound::{
     Abandon, BoxFuture, CallOptions, NoChannel, NotifyOnly, Outbound, OutboundHook, OutboundRequest,
     OutboundSpan, Progress, ProgressCallback, Sending, StreamClosing,
 };
+pub use panic::{Contained, contain};
 pub use sync::lock;
 
 /// What sits above a dispatcher: it is given requests and notifications.

@@ -7,7 +7,7 @@ use std::error::Error;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 
-use crate::dispatch::contain::contain;
+use crate::dispatch::panic::contain;
 
 /// Any error, boxed.
 pub type BoxError = Box<dyn Error + Send + Sync>;

@@ -2,4 +2,6 @@
 
 pub mod dispatch;
 pub mod error;
+#[cfg(unix)]
+pub mod shutdown_signal;
 pub mod transport;

@@ -13,8 +13,6 @@ mod headers;
 pub mod lines;
 pub mod memory;
 #[cfg(unix)]
-pub mod signal;
-#[cfg(unix)]
 pub mod stdio;
 mod tap;
 #[cfg(test)]
@@ -27,6 +25,8 @@ use std::task::{Context, Poll};
 
 use bytestring::ByteString;
 
+#[cfg(unix)]
+pub use crate::shutdown_signal as signal;
 pub use frames::{Frames, Hints};
 pub use headers::{HeaderSource, Headers};
 pub use tap::{Passing, Tap};
@@ -121,25 +121,49 @@ pub struct TransportContext {
     pub headers: Headers,
     /// Who sent this very message, where that is established for each. The server says what it is; transports only carry it.
     pub sender: Option<Arc<dyn Any + Send + Sync>>,
+    /// Private, so that only a constructor decides it: no name of a transport grants trust.
+    trust: Trust,
 }
 
 impl TransportContext {
     /// A context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
         let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
-        Self { kind, back_channel, request_stream, headers: Headers::default(), sender: None }
+        let (headers, trust) = (Headers::default(), Trust::Network);
+        Self { kind, back_channel, request_stream, headers, sender: None, trust }
+    }
+
+    /// Creates the context of a two-way stream whose peer is a process on this machine that shares the rights of this one:
+    /// the one that started it, one that it started, or this process itself.
+    pub fn local_process(kind: &'static str) -> Self {
+        Self { trust: Trust::LocalProcess, ..Self::stream(kind) }
     }
 
     /// A context of an exchange in which the peer cannot be asked anything.
     pub fn exchange(kind: &'static str, headers: Headers) -> Self {
         let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
-        Self { kind, back_channel, request_stream, headers, sender: None }
+        Self { kind, back_channel, request_stream, headers, sender: None, trust: Trust::Network }
+    }
+
+    /// Returns what is known of the peer from the transport alone, before any authentication.
+    pub fn trust(&self) -> Trust {
+        self.trust
     }
 
     /// The values of a header, by its name in any case.
     pub fn header(&self, name: &str) -> impl Iterator<Item = &str> {
         self.headers.values(name).into_iter()
     }
+}
+
+/// What is known of a peer from the transport alone, before any authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trust {
+    /// A process that shares the rights of this one: it started this process, was started by it, or is this process.
+    LocalProcess,
+    /// Any other peer. Nothing is known of it.
+    Network,
 }
 
 /// Whether the peer can be asked something while it waits for an answer.

@@ -17,10 +17,11 @@ use std::thread;
 use std::time::Duration;
 
 use duplexer_core::dispatch::{
-    CallContext, Dispatch, DispatchOptions, Inbound, Invocation, JsonRpcDispatcher, Limits, OutboundRequest,
+    CallContext, Dispatch, DispatchOptions, Inbound, Invocation, JsonRpcDispatcher, Limits, Outbound,
+    OutboundRequest,
 };
 use duplexer_core::error::McpError;
-use duplexer_core::transport::{TransportContext, lines};
+use duplexer_core::transport::{TransportContext, lines, memory};
 use duplexer_types::error::ErrorObject;
 use duplexer_types::json::Json;
 use serde_json::{Value, json};
@@ -265,6 +266,41 @@ fn twenty_panics_among_twenty_calls_are_forty_answers() {
             }
         },
     );
+}
+
+/// Threads must not grow with connections.
+#[cfg(target_os = "linux")]
+#[test]
+fn all_connections_share_one_watchdog_thread() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut runs = tokio::task::JoinSet::new();
+        let mut peers = Vec::new();
+        for _ in 0..50 {
+            for end in <[_; 2]>::from(memory::pair()) {
+                let ((begun, _), (_, released)) = (sync_channel(64), sync_channel(64));
+                let (started, gate) = (AtomicUsize::new(0), Semaphore::new(0));
+                let server = Server { started, gate, begun, release: Mutex::new(released) };
+                let (dispatcher, peer) = JsonRpcDispatcher::new(end);
+                runs.spawn(dispatcher.run(Arc::new(server)));
+                peers.push(peer);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        for peer in &peers {
+            peer.request(OutboundRequest::new("echo")).await.unwrap();
+        }
+        let watchdogs = std::fs::read_dir("/proc/self/task").unwrap().filter(|task| {
+            let name = std::fs::read_to_string(task.as_ref().unwrap().path().join("comm"));
+            // The kernel keeps fifteen bytes of a name.
+            name.is_ok_and(|name| name.trim_end() == "duplexer-watchd")
+        });
+        assert_eq!(watchdogs.count(), 1);
+        peers.iter().for_each(duplexer_core::dispatch::Peer::stop);
+        while let Some(run) = runs.join_next().await {
+            run.unwrap().unwrap();
+        }
+    });
 }
 
 /// The thread that computes may be the one that would have waited for input, with all others asleep.

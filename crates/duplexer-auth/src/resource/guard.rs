@@ -2,6 +2,7 @@
 
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::{Challenge, McpError};
+use duplexer_core::transport::Trust;
 use duplexer_server::middleware::{Middleware, Next};
 use duplexer_server::{Context, Outcome};
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -13,9 +14,6 @@ use super::builder::check_required;
 use super::challenge::unauthenticated;
 use crate::clock;
 use crate::error::ConfigError;
-
-/// The transport whose peer is the one who started the process: there is no token to ask for.
-const OWN_PROCESS: &str = "stdio";
 
 /// What single tools and methods need beside what every request does.
 ///
@@ -84,7 +82,8 @@ impl Guard {
         }
         let refusal = match cx.principal() {
             Some(principal) => self.auth.missing(principal, &scopes),
-            None if cx.transport().kind == OWN_PROCESS => None,
+            // A process that shares the server's rights has no token to show.
+            None if cx.transport().trust() == Trust::LocalProcess => None,
             None => Some(unauthenticated()),
         };
         match refusal {

@@ -140,15 +140,22 @@ async fn a_subscription_ends_with_its_token() {
     assert!(stream.text().await.unwrap().contains("The access token has expired"));
 }
 
-/// P-AUS-16: whoever has started the process needs no token; anybody else without one is refused.
+/// P-AUS-16: the process that started the server needs no token. Any other peer without one is refused, whatever its
+/// transport calls itself.
 #[tokio::test]
-async fn standard_streams_need_no_token() {
+async fn only_a_local_process_needs_no_token() {
     let auth = protected("http://localhost:1", &Time::new());
     let running = crate::support::server(&auth, guarded).start().await.unwrap();
-    for (kind, refused) in [("stdio", false), ("somewhere", true)] {
+    let contexts = [
+        (TransportContext::local_process("pipe"), false),
+        (TransportContext::stream("stdio"), true),
+        (TransportContext::stream("somewhere"), true),
+    ];
+    for (context, refused) in contexts {
+        let kind = context.kind;
         let (near, far) = tokio::io::duplex(4096);
         let (reader, writer) = tokio::io::split(far);
-        let transport = lines::over(reader, writer, TransportContext::stream(kind), 4096);
+        let transport = lines::over(reader, writer, context, 4096);
         let talk = async {
             let (mut from, mut to) = tokio::io::split(near);
             let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete","_meta":{

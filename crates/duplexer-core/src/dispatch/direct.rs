@@ -12,11 +12,11 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::Body;
 
 use self::call::text_of;
-use super::contain::contain;
 use super::context::Cancellation;
-use super::correlator::Outstanding;
+use super::in_flight::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
 use super::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
+use super::panic::contain;
 use super::{CallContext, Dispatch, Inbound, Intercept, Invocation, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::TransportContext;
@@ -40,13 +40,13 @@ pub struct DirectPeer {
 pub struct DirectOptions {
     /// The context its messages arrive with.
     pub context: TransportContext,
-    /// Whether a failure that was not meant for the peer shows its text.
+    /// Whether a failure that was not resolve for the peer shows its text.
     pub failures: FailureMode,
 }
 
 impl Default for DirectOptions {
     fn default() -> Self {
-        Self { context: TransportContext::stream("direct"), failures: FailureMode::Contain }
+        Self { context: TransportContext::local_process("direct"), failures: FailureMode::Contain }
     }
 }
 

@@ -1,116 +1,127 @@
-//! Method and params of a message, kept as the text they came in.
+//! Method and params of a message, kept as the text they arrived in.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc;
+use duplexer_types::methods::Method;
 use serde::Deserialize;
 
-/// A request or notification as it arrived: the text once, and where its parts are.
+/// A request or notification: the text once, and the ranges of its parts.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    method: Method,
+    method: MethodName,
+    known: Option<Method>,
     text: ByteString,
     params: Option<Range<usize>>,
     meta: Option<Range<usize>>,
-    longest: Option<Range<usize>>,
+    /// The longest other member of the params: decoding need not scan it again.
+    skip_hint: Option<Range<usize>>,
 }
 
 #[derive(Clone, Debug)]
-enum Method {
+enum MethodName {
     InText(Range<usize>),
     Own(ByteString),
 }
 
-/// Where the parts of a frame are, without holding on to its text.
-#[derive(Clone, Debug)]
-pub(crate) struct Parts {
-    method: Method,
-    params: Option<Range<usize>>,
-    meta: Option<Range<usize>>,
-    longest: Option<Range<usize>>,
-}
+impl Invocation {
+    /// Creates an invocation that did not arrive as a frame. `params` is the JSON text of an object.
+    pub fn new(method: impl Into<ByteString>, params: Option<ByteString>) -> Self {
+        let method = method.into();
+        let known = Method::parse(&method);
+        Self::from_parts(MethodName::Own(method), known, params)
+    }
 
-impl Parts {
-    pub(crate) fn of(text: &str, frame: &jsonrpc::RawCall<'_>) -> Self {
+    fn from_parts(method: MethodName, known: Option<Method>, params: Option<ByteString>) -> Self {
+        let text = params.unwrap_or_default();
+        let params = if text.is_empty() { None } else { Some(0..text.len()) };
+        let meta = jsonrpc::find_meta(&text).map(|meta| range_of(&text, meta));
+        Self { method, known, text, params, meta, skip_hint: None }
+    }
+
+    /// Returns the invocation that `frame`, read from `text`, contains. For transports that read frames themselves.
+    pub fn of_frame(text: &ByteString, frame: &jsonrpc::RawCall<'_>) -> Self {
+        let mut invocation = Self::locate(text, frame);
+        invocation.attach(text.clone());
+        invocation
+    }
+
+    /// Finds the parts of `frame` in the `text` it was read from. The invocation is complete once it is given the text.
+    pub(super) fn locate(text: &str, frame: &jsonrpc::RawCall<'_>) -> Self {
         let method = match &frame.method {
-            std::borrow::Cow::Borrowed(method) => Method::InText(place(text, method)),
-            std::borrow::Cow::Owned(method) => Method::Own(method.as_str().into()),
+            Cow::Borrowed(method) => MethodName::InText(range_of(text, method)),
+            Cow::Owned(method) => MethodName::Own(method.as_str().into()),
         };
         Self {
             method,
-            params: frame.params.map(|params| place(text, params)),
-            meta: frame.meta.map(|meta| place(text, meta)),
-            longest: frame.longest.map(|longest| place(text, longest)),
+            known: Method::parse(&frame.method),
+            text: ByteString::new(),
+            params: frame.params.map(|params| range_of(text, params)),
+            meta: frame.meta.map(|meta| range_of(text, meta)),
+            skip_hint: frame.longest.map(|longest| range_of(text, longest)),
         }
     }
-}
 
-impl Invocation {
-    /// An invocation that did not arrive as a frame. `params` is the JSON text of an object.
-    pub fn new(method: impl Into<ByteString>, params: Option<ByteString>) -> Self {
-        let text = params.unwrap_or_default();
-        let params = if text.is_empty() { None } else { Some(0..text.len()) };
-        let meta = jsonrpc::find_meta(&text).map(|meta| place(&text, meta));
-        Self { method: Method::Own(method.into()), text, params, meta, longest: None }
+    /// Gives a located invocation its text.
+    pub(super) fn attach(&mut self, text: ByteString) {
+        self.text = text;
     }
 
-    /// The invocation that `frame`, read from `text`, holds. For transports that read frames themselves.
-    pub fn of_frame(text: &ByteString, frame: &jsonrpc::RawCall<'_>) -> Self {
-        Self::from_frame(text.clone(), Parts::of(text, frame))
-    }
-
-    /// The parts of a frame, found in the `text` they were read from.
-    pub(crate) fn from_frame(text: ByteString, parts: Parts) -> Self {
-        let Parts { method, params, meta, longest } = parts;
-        Self { method, text, params, meta, longest }
-    }
-
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         match &self.method {
-            Method::InText(range) => part(&self.text, range),
-            Method::Own(method) => method,
+            MethodName::InText(range) => part(&self.text, range),
+            MethodName::Own(method) => method,
         }
     }
 
-    /// The JSON text of the params object, if there is one.
+    /// Returns the method as a row of the protocol's table; `None` for a custom method. Looked up once, on arrival.
+    pub fn known(&self) -> Option<Method> {
+        self.known
+    }
+
+    /// Returns the JSON text of the params object, if there is one.
     pub fn params(&self) -> Option<&str> {
         self.params.as_ref().map(|range| part(&self.text, range))
     }
 
-    /// The JSON text of `params._meta`, if there is one.
+    /// Returns the JSON text of `params._meta`, if there is one.
     pub fn meta(&self) -> Option<&str> {
         self.meta.as_ref().map(|range| part(&self.text, range))
     }
 
-    /// The params as a `T`, without `_meta`; absent params are an empty object.
+    /// Decodes the params as a `T`, without `_meta`; absent params are an empty object.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        let longest = self.longest.as_ref().map(|range| part(&self.text, range));
-        jsonrpc::decode(self.params(), [self.meta(), longest])
+        let skip_hint = self.skip_hint.as_ref().map(|range| part(&self.text, range));
+        jsonrpc::decode(self.params(), [self.meta(), skip_hint])
     }
 
-    /// The same params under another method.
+    /// Replaces the method and keeps the params.
     #[must_use]
     pub fn with_method(mut self, method: impl Into<ByteString>) -> Self {
-        self.method = Method::Own(method.into());
+        let method = method.into();
+        self.known = Method::parse(&method);
+        self.method = MethodName::Own(method);
         self
     }
 
-    /// The same method with other params.
+    /// Replaces the params and keeps the method.
     #[must_use]
     pub fn with_params(self, params: Option<ByteString>) -> Self {
-        Self::new(self.method().to_owned(), params)
+        let method = MethodName::Own(self.method().to_owned().into());
+        Self::from_parts(method, self.known, params)
     }
 
-    /// How much memory the text takes.
-    pub(crate) fn size(&self) -> usize {
-        self.text.len()
+    /// Returns the text that the ranges refer to: the whole frame, if it arrived as one.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 }
 
-/// Where `inner`, a part of `outer`, stands in it.
-fn place(outer: &str, inner: &str) -> Range<usize> {
+/// Returns the range of `inner`, a part of `outer`, in it.
+fn range_of(outer: &str, inner: &str) -> Range<usize> {
     let start = inner.as_ptr().addr().wrapping_sub(outer.as_ptr().addr());
     start..start + inner.len()
 }
@@ -130,13 +141,22 @@ mod tests {
         let line = r#"{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"x":1,"_meta":{"y":2}}}"#;
         let text = ByteString::from(line);
         let Ok(RawFrame::Request { call, .. }) = jsonrpc::read(&text) else { panic!("a request") };
-        let parts = Parts::of(&text, &call);
-        let invocation = Invocation::from_frame(text, parts);
+        let invocation = Invocation::of_frame(&text, &call);
         assert_eq!(invocation.method(), "a/b");
         assert_eq!(invocation.params(), Some(r#"{"x":1,"_meta":{"y":2}}"#));
         assert_eq!(invocation.meta(), Some(r#"{"y":2}"#));
         let other = invocation.with_method("c").with_params(Some(r#"{"_meta":3}"#.into()));
         assert_eq!((other.method(), other.meta()), ("c", Some("3")));
         assert_eq!(other.with_params(None).params(), None);
+    }
+
+    #[test]
+    fn the_row_of_a_method_follows_the_method() {
+        let progress = "notifications/progress";
+        let custom = Invocation::new("a/b", None);
+        assert_eq!(custom.known(), None);
+        let known = custom.with_method(progress).with_params(Some("{}".into()));
+        assert_eq!(known.known(), Method::parse(progress));
+        assert_eq!(known.with_method("a/b").known(), None);
     }
 }

@@ -1,18 +1,17 @@
 //! The JSON-RPC dispatcher over a transport.
 //!
 //! `runner` says who does what; `read` takes frames in, in wire order; `handle` runs a request; `peer` makes our own calls;
-//! `core` is what they share and `room` its rules; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
+//! `shared` is what they share and `room` its rules; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
 //! without awaiting from holding up the others.
 
-mod core;
+mod admission;
 mod drain;
 mod handle;
 mod peer;
-mod pulse;
 mod read;
-mod room;
-mod runner;
+mod shared;
 mod watchdog;
+mod workers;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -24,8 +23,8 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::task::TaskTracker;
 
-use self::core::Core;
-use self::read::Intake;
+use self::read::FrameSource;
+use self::shared::Shared;
 use super::outbound::OutboundHook;
 use super::{Dispatch, Inbound};
 use crate::error::McpError;
@@ -35,7 +34,7 @@ pub use peer::Peer;
 
 /// Serves one connection: reads frames, hands requests up, correlates answers.
 pub struct JsonRpcDispatcher {
-    core: Arc<Core>,
+    shared: Arc<Shared>,
     reader: Box<dyn FrameReader>,
 }
 
@@ -147,9 +146,9 @@ impl JsonRpcDispatcher {
     /// The same with options.
     pub fn with_options(transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
         let (reader, writer) = transport.split();
-        let core = Arc::new(Core::new(writer, options));
-        let peer = Peer::new(Arc::clone(&core));
-        (Self { core, reader }, peer)
+        let shared = Arc::new(Shared::new(writer, options));
+        let peer = Peer::new(Arc::clone(&shared));
+        (Self { shared, reader }, peer)
     }
 }
 
@@ -158,14 +157,14 @@ impl Dispatch for JsonRpcDispatcher {
     ///
     /// Dropping the future interrupts every handler.
     async fn run<I: Inbound>(self, inbound: Arc<I>) -> Result<(), RunError> {
-        let Self { core, reader } = self;
-        core.start();
-        let _interrupt_on_drop = drain::InterruptOnDrop(Arc::clone(&core));
+        let Self { shared, reader } = self;
+        shared.start();
+        let _interrupt_on_drop = drain::InterruptOnDrop(Arc::clone(&shared));
         // A task of its own, wherever the caller runs: on a runtime's thread the runners it starts stay near,
         // and waking it makes a thread that can wait for input look for some.
         let mut serving = JoinSet::new();
-        let workers = Handle::current().metrics().num_workers();
-        let connection = Connection { core, inbound, tasks: TaskTracker::new(), workers };
+        let runtime_threads = Handle::current().metrics().num_workers();
+        let connection = Connection { shared, inbound, tasks: TaskTracker::new(), runtime_threads };
         serving.spawn(Arc::new(connection).serve(reader));
         match serving.join_next().await.map(|ended| ended.map_err(JoinError::try_into_panic)) {
             Some(Ok(served)) => served,
@@ -193,35 +192,34 @@ impl fmt::Debug for DispatchOptions {
 
 /// A running connection: what its tasks share.
 struct Connection<I> {
-    core: Arc<Core>,
+    shared: Arc<Shared>,
     inbound: Arc<I>,
     tasks: TaskTracker,
     /// How many threads the runtime has for tasks.
-    workers: usize,
+    runtime_threads: usize,
 }
 
 impl<I: Inbound> Connection<I> {
     /// The whole life of the connection.
     async fn serve(self: Arc<Self>, reader: Box<dyn FrameReader>) -> Result<(), RunError> {
-        let core = &self.core;
-        let _watchdog = watchdog::Watchdog::start(core);
+        let shared = &self.shared;
         let (ended, reading) = oneshot::channel();
-        self.open(Intake::new(reader, ended));
+        self.open(FrameSource::new(reader, ended));
         let served = async {
             let read = tokio::select! {
                 read = reading => read.unwrap_or_else(|_| Err(TransportError::Io(io::Error::other("reading panicked")))),
-                () = core.stop.beyond(0) => Ok(()),
+                () = shared.stop.beyond(0) => Ok(()),
             };
             self.drain().await;
             read
         };
         let read = tokio::select! {
             read = served => read,
-            () = core.outbox.drive() => Ok(()),
-            () = self.relieve() => Ok(()),
+            () = shared.outbox.drive() => Ok(()),
+            () = self.grow_on_stall() => Ok(()),
         };
-        drain::close_outbox(core).await;
-        match core.raised_failure() {
+        drain::close_outbox(shared).await;
+        match shared.raised_failure() {
             Some(failure) => Err(RunError::Handler(failure)),
             None => read.map_err(RunError::Transport),
         }

@@ -13,7 +13,7 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 
 use super::clock::CallClock;
-use super::contain::contain;
+use super::panic::contain;
 use crate::error::CallError;
 
 /// A boxed future, for traits that must be objects.
@@ -226,7 +226,7 @@ impl fmt::Debug for ProgressCallback {
     }
 }
 
-/// The params with `meta` in their `_meta`; what the params bring along themselves stays, ours wins.
+/// The params with `meta` in their `_meta`; what the params bring along themselves stays, outgoing wins.
 pub(crate) fn params_with_meta(
     params: Option<Json>,
     meta: JsonObject,

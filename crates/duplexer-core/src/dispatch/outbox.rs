@@ -16,7 +16,7 @@ use crate::transport::{FrameWriter, Frames, Hints, TransportError};
 /// Producers wait while this many bytes are queued.
 pub(crate) const OUTBOX_BYTES: usize = 256 * 1024;
 /// Answers of a burst are written when they are so many bytes, at the latest.
-const MUCH: usize = 16 * 1024;
+const FLUSH_THRESHOLD: usize = 16 * 1024;
 /// How many frames the read loop itself may owe: refusals and errors. When they are all queued it stops reading.
 pub(crate) const CONTROL_FRAMES: usize = 64;
 
@@ -42,25 +42,25 @@ struct Queue {
 }
 
 impl Queue {
-    fn take(&mut self, admission: Admission, size: usize, push: impl FnOnce(&mut Frames)) -> Offer {
+    fn take(&mut self, admission: Admission, size: usize, push: impl FnOnce(&mut Frames)) -> Enqueued {
         if self.closed {
-            return Offer::Closed;
+            return Enqueued::Closed;
         }
         match admission {
-            Admission::Ordinary if self.frames.len() >= OUTBOX_BYTES => return Offer::Full,
-            Admission::Control if self.control >= CONTROL_FRAMES => return Offer::Full,
+            Admission::Ordinary if self.frames.len() >= OUTBOX_BYTES => return Enqueued::Full,
+            Admission::Control if self.control >= CONTROL_FRAMES => return Enqueued::Full,
             Admission::Control => self.control += 1,
             Admission::Ordinary | Admission::Reserved => {}
         }
         push(&mut self.frames);
         self.pushed += size as u64 + 1;
-        Offer::Taken(self.pushed)
+        Enqueued::Queued(self.pushed)
     }
 }
 
 struct Writer {
     /// Gone once the direction has ended, so that the peer sees the end even while we still hold the outbox.
-    half: Option<Box<dyn FrameWriter>>,
+    transport: Option<Box<dyn FrameWriter>>,
     current: Frames,
     /// The transport takes no more: only the writer task may ask it again, because its waker is registered.
     blocked: bool,
@@ -68,9 +68,9 @@ struct Writer {
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offer {
+pub(crate) enum Enqueued {
     /// Queued; the position is that of its last byte.
-    Taken(u64),
+    Queued(u64),
     /// No room: try again when there is.
     Full,
     /// The peer is gone.
@@ -103,10 +103,14 @@ thread_local! {
 }
 
 impl Outbox {
-    pub(crate) fn new(half: Box<dyn FrameWriter>) -> Self {
+    pub(crate) fn new(transport: Box<dyn FrameWriter>) -> Self {
         Self {
             queue: Mutex::new(Queue::default()),
-            writer: Mutex::new(Writer { half: Some(half), current: Frames::default(), blocked: false }),
+            writer: Mutex::new(Writer {
+                transport: Some(transport),
+                current: Frames::default(),
+                blocked: false,
+            }),
             work: Notify::new(),
             room: Notify::new(),
             progress: Notify::new(),
@@ -115,13 +119,13 @@ impl Outbox {
     }
 
     /// Queues a frame if it is admitted now. Does not write.
-    pub(crate) fn offer(&self, frame: &[u8], hints: Option<Hints>, admission: Admission) -> Offer {
+    pub(crate) fn try_enqueue(&self, frame: &[u8], hints: Option<Hints>, admission: Admission) -> Enqueued {
         let frame = one_line(frame);
         lock(&self.queue).take(admission, frame.len(), |frames| frames.push(&frame, hints))
     }
 
     /// The same for a frame whose buffer may be exchanged for another one.
-    pub(crate) fn offer_buffer(&self, frame: &mut Vec<u8>, hints: Option<Hints>) -> Offer {
+    pub(crate) fn try_enqueue_buffer(&self, frame: &mut Vec<u8>, hints: Option<Hints>) -> Enqueued {
         if let Cow::Owned(line) = one_line(frame) {
             *frame = line;
         }
@@ -144,10 +148,10 @@ impl Outbox {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            match self.offer(frame, hints.clone(), admission) {
-                Offer::Taken(position) => return Some(position),
-                Offer::Closed => return None,
-                Offer::Full => {
+            match self.try_enqueue(frame, hints.clone(), admission) {
+                Enqueued::Queued(position) => return Some(position),
+                Enqueued::Closed => return None,
+                Enqueued::Full => {
                     self.flush();
                     room.await;
                 }
@@ -172,7 +176,7 @@ impl Outbox {
     }
 
     /// Runs a poll of one of this connection's handlers. The caller writes what it has queued, sooner or later.
-    pub(crate) fn during<R>(&self, poll: impl FnOnce() -> R) -> R {
+    pub(crate) fn while_polling<R>(&self, poll: impl FnOnce() -> R) -> R {
         let here = std::ptr::from_ref(self).addr();
         let outer = POLLING.with(|polling| polling.replace(here));
         let result = poll();
@@ -181,15 +185,15 @@ impl Outbox {
     }
 
     /// Something was queued: whoever polls the handler writes it, or else the writer task.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn request_flush(&self) {
         if POLLING.with(Cell::get) != std::ptr::from_ref(self).addr() {
             self.work.notify_one();
         }
     }
 
     /// Writes what is queued once it is worth a system call of its own.
-    pub(crate) fn flush_if_much(&self) {
-        if lock(&self.queue).frames.len() >= MUCH {
+    pub(crate) fn flush_if_large(&self) {
+        if lock(&self.queue).frames.len() >= FLUSH_THRESHOLD {
             self.flush();
         }
     }
@@ -249,8 +253,8 @@ impl Outbox {
                 self.room.notify_waiters();
             }
             let before = writer.current.len();
-            let result = match &mut writer.half {
-                Some(half) => half.poll_write(cx, &mut writer.current),
+            let result = match &mut writer.transport {
+                Some(transport) => transport.poll_write(cx, &mut writer.current),
                 None => Poll::Ready(Err(TransportError::Closed)),
             };
             self.count(before - writer.current.len());
@@ -260,7 +264,7 @@ impl Outbox {
                 Poll::Ready(Err(error)) => {
                     tracing::debug!(%error, "the peer takes no more frames");
                     writer.current = Frames::default();
-                    self.refuse();
+                    self.close_queue();
                     return Poll::Ready(());
                 }
             }
@@ -275,7 +279,7 @@ impl Outbox {
     }
 
     /// Nothing more is taken; what waits is given up.
-    fn refuse(&self) {
+    fn close_queue(&self) {
         let mut queue = lock(&self.queue);
         queue.closed = true;
         queue.frames = Frames::default();
@@ -286,16 +290,16 @@ impl Outbox {
 
     /// Nothing more is taken, and the direction ends as it stands.
     pub(crate) fn close(&self) {
-        self.refuse();
-        let half = lock(&self.writer).half.take();
-        drop(half);
+        self.close_queue();
+        let transport = lock(&self.writer).transport.take();
+        drop(transport);
     }
 
     /// Writes everything, then ends the direction.
     pub(crate) async fn finish(&self) -> Result<(), TransportError> {
         std::future::poll_fn(|cx| self.poll_drive(cx)).await;
-        let closed = std::future::poll_fn(|cx| match &mut lock(&self.writer).half {
-            Some(half) => half.poll_close(cx),
+        let closed = std::future::poll_fn(|cx| match &mut lock(&self.writer).transport {
+            Some(transport) => transport.poll_close(cx),
             None => Poll::Ready(Ok(())),
         });
         let closed = closed.await;

@@ -3,7 +3,7 @@
 //! The files that use them are also compiled against a model checker's twins of these; see `tests/model/`.
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-pub(crate) use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::{self, Thread};
 pub(crate) use std::thread_local;
 

@@ -1,8 +1,8 @@
 //! The behaviour of the dispatchers: what every kind does, and what only frames on a wire can show.
 
 mod contract;
-mod correlator;
 mod desk;
+mod in_flight;
 mod link;
 mod wire;
 

@@ -167,7 +167,7 @@ pub struct ChildTransport {
 
 impl Transport for ChildTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        let context = TransportContext::stream("stdio");
+        let context = TransportContext::local_process("stdio");
         (Box::new(LineReader::new(Reader(self.stdout), context, self.limit)), Box::new(Writer(self.stdin)))
     }
 }

@@ -28,7 +28,8 @@ pub fn pair() -> (Memory, Memory) {
 
 impl Transport for Memory {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        lines::over(self.reader, self.writer, TransportContext::stream("memory"), DEFAULT_LIMIT).split()
+        lines::over(self.reader, self.writer, TransportContext::local_process("memory"), DEFAULT_LIMIT)
+            .split()
     }
 }
 

@@ -75,7 +75,10 @@ impl Transport for Stdio {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         let input = Claimed { stream: self.input, _claim: Arc::clone(&self.claim) };
         let output = Claimed { stream: self.output, _claim: self.claim };
-        (Box::new(LineReader::new(input, TransportContext::stream("stdio"), self.limit)), Box::new(output))
+        (
+            Box::new(LineReader::new(input, TransportContext::local_process("stdio"), self.limit)),
+            Box::new(output),
+        )
     }
 }
 

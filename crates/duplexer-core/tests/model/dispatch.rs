@@ -5,16 +5,15 @@ pub(crate) mod sync {
     pub(crate) use shuttle::sync::{Mutex, MutexGuard};
     pub(crate) use shuttle::thread::{self, Thread};
     pub(crate) use shuttle::thread_local;
-    pub(crate) use std::sync::OnceLock;
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
     }
 }
 
-#[path = "../../src/dispatch/correlator.rs"]
-pub(crate) mod correlator;
+#[path = "../../src/dispatch/in_flight.rs"]
+pub(crate) mod in_flight;
 #[path = "../../src/dispatch/outbox.rs"]
 pub(crate) mod outbox;
-#[path = "../../src/dispatch/jsonrpc/pulse.rs"]
-pub(crate) mod pulse;
+#[path = "../../src/dispatch/jsonrpc/watchdog.rs"]
+pub(crate) mod watchdog;

@@ -22,10 +22,10 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{check_random, thread};
 
-use dispatch::correlator::InFlight;
-use dispatch::outbox::{Admission, Delivery, Offer, Outbox};
-use dispatch::pulse::Pulse;
+use dispatch::in_flight::InFlight;
+use dispatch::outbox::{Admission, Delivery, Enqueued, Outbox};
 use dispatch::sync::lock;
+use dispatch::watchdog::{Entry, PollCounter, Watchdog, Watched};
 use transport::{FrameWriter, Frames, TransportError};
 
 const SCHEDULES: usize = 3000;
@@ -135,7 +135,7 @@ fn drive_until(outbox: &Arc<Outbox>, position: u64) -> thread::JoinHandle<()> {
 }
 
 fn push(outbox: &Outbox, frame: &str) {
-    assert!(matches!(outbox.offer(frame.as_bytes(), None, Admission::Ordinary), Offer::Taken(_)));
+    assert!(matches!(outbox.try_enqueue(frame.as_bytes(), None, Admission::Ordinary), Enqueued::Queued(_)));
 }
 
 /// A frame pushed while another thread is writing is written by one of the two; no writer task is needed.
@@ -208,7 +208,7 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
                         push(&outbox, &format!("{n}{n}{n}"));
                         outbox.flush();
                         push(&outbox, &format!("{n}"));
-                        outbox.nudge();
+                        outbox.request_flush();
                     })
                 })
                 .collect();
@@ -281,7 +281,7 @@ fn a_producer_that_waits_for_room_is_woken() {
             };
             let position = producer.join().unwrap().unwrap();
             reading.join().unwrap();
-            outbox.nudge();
+            outbox.request_flush();
             assert_eq!(block_on(outbox.delivery(position)), Delivery::Written);
             writer.join().unwrap();
         },
@@ -307,37 +307,82 @@ fn closing_ends_every_wait() {
             outbox.close();
             assert_eq!(waiter.join().unwrap(), Delivery::Lost);
             flusher.join().unwrap();
-            assert_eq!(outbox.offer(b"late", None, Admission::Reserved), Offer::Closed);
+            assert_eq!(outbox.try_enqueue(b"late", None, Admission::Reserved), Enqueued::Closed);
         },
         SCHEDULES,
     );
 }
 
-/// The watchdog goes to sleep while a handler is about to be polled: it never sleeps through the poll.
+/// A connection that reports how many polls had started when the watchdog noticed one in progress.
+struct Connection {
+    polls: PollCounter,
+    noticed: shuttle::sync::mpsc::Sender<u64>,
+}
+
+impl Watched for Connection {
+    fn polls(&self) -> &PollCounter {
+        &self.polls
+    }
+
+    fn idle_reader_turn(&self) -> Option<u64> {
+        None
+    }
+
+    fn stalled(&self) {
+        // Nothing is received after the last poll.
+        let _ = self.noticed.send(self.polls.counts().0);
+    }
+}
+
+/// The watchdog is about to park while a handler is about to be polled: it does not sleep through the poll.
 #[test]
 fn the_watchdog_does_not_sleep_through_a_poll() {
     check_random(
         || {
-            let pulse = Arc::new(Pulse::default());
-            let (seen, is_seen) = shuttle::sync::mpsc::channel();
-            let watchdog = {
-                let pulse = Arc::clone(&pulse);
+            let watchdog = Arc::new(Watchdog::default());
+            let (noticed, is_noticed) = shuttle::sync::mpsc::channel();
+            let connection = Arc::new(Connection { polls: PollCounter::default(), noticed });
+            let watching = {
+                let (watchdog, connection) = (Arc::clone(&watchdog), Arc::clone(&connection));
                 thread::spawn(move || {
-                    pulse.watched_by_this_thread();
-                    loop {
-                        pulse.sleep_until_there_is_a_poll();
-                        let (started, ended) = pulse.counts();
-                        if started != ended {
-                            seen.send(()).unwrap();
-                            return;
+                    let mut entries = Vec::new();
+                    while connection.polls.counts() != (2, 2) {
+                        if watchdog.collect(&mut entries) {
+                            thread::park();
+                        } else {
+                            thread::yield_now();
+                            entries.retain_mut(Entry::check);
                         }
                     }
                 })
             };
-            // A poll that ends only when it was noticed: were the wake-up missed, both would wait for ever.
-            pulse.beat(|| is_seen.recv().unwrap());
-            watchdog.join().unwrap();
-            assert_eq!(pulse.counts(), (1, 1));
+            for poll in 1..=2 {
+                let watch =
+                    || watchdog.watch(Arc::downgrade(&connection) as _, || Ok(watching.thread().clone()));
+                // A poll that ends only when it was noticed: were it missed, both threads would wait forever.
+                connection.polls.track(watch, || while is_noticed.recv().unwrap() < poll {});
+            }
+            watching.thread().unpark();
+            watching.join().unwrap();
+        },
+        SCHEDULES,
+    );
+}
+
+/// A connection is dropped as idle while one of its handlers is about to be polled: exactly one side keeps it watched.
+#[test]
+fn a_poll_that_meets_the_end_of_the_watch_is_watched_once() {
+    check_random(
+        || {
+            let polls = Arc::new(PollCounter::default());
+            polls.track(|| {}, || {});
+            let releasing = {
+                let polls = Arc::clone(&polls);
+                thread::spawn(move || polls.release())
+            };
+            let mut registered = false;
+            let released = polls.track(|| registered = true, || releasing.join().unwrap());
+            assert_eq!(released, registered);
         },
         SCHEDULES,
     );
@@ -350,17 +395,17 @@ fn cancel_completion_and_end_of_input_agree_on_one_outcome() {
         || {
             let id = duplexer_types::jsonrpc::RequestId::from(1_i64);
             let table = Arc::new(Mutex::new(InFlight::new()));
-            let ticket = *lock(&table).accept(id.clone(), |ticket| ticket).unwrap();
+            let generation = *lock(&table).accept(id.clone(), |generation| generation).unwrap();
             let outcomes = Arc::new(AtomicUsize::new(0));
             let race = |act: fn(&mut InFlight<_>, &duplexer_types::jsonrpc::RequestId, _) -> bool| {
                 let (table, outcomes, id) = (Arc::clone(&table), Arc::clone(&outcomes), id.clone());
                 thread::spawn(move || {
-                    let won = act(&mut lock(&table), &id, ticket);
+                    let won = act(&mut lock(&table), &id, generation);
                     outcomes.fetch_add(usize::from(won), Ordering::SeqCst);
                 })
             };
             let threads = [
-                race(|table, id, ticket| table.finish(id, ticket).is_some()),
+                race(|table, id, generation| table.finish(id, generation).is_some()),
                 race(|table, id, _| table.cancel(id).is_some()),
                 race(|table, _, _| !table.drain().is_empty()),
                 // The id is used again as soon as it is free: the end of the first says nothing about it.

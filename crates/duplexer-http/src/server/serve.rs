@@ -82,7 +82,7 @@ impl StreamableHttp {
     pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServeError> {
         let bound = self.bind(address).await?;
         let mut signals =
-            duplexer_core::transport::signal::ShutdownSignals::listen().map_err(ServeError::Signals)?;
+            duplexer_core::shutdown_signal::ShutdownSignals::listen().map_err(ServeError::Signals)?;
         bound.run(async move { signals.next().await }).await;
         Ok(())
     }

@@ -17,7 +17,7 @@ use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
-use duplexer_types::methods::{self, Method};
+use duplexer_types::methods;
 use duplexer_types::version::{Era, feature};
 use duplexer_types::wire::{ForRevision, Shape};
 use serde::{Deserialize, Serialize};
@@ -253,16 +253,14 @@ impl Future for Attended {
 
 /// Where no middleware opens states, those of questions are opened here.
 fn open(cx: &Context<States>, state: String) -> Result<String, McpError> {
-    let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, Method::parse(cx.method()))
-    else {
+    let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, cx.known_method()) else {
         return Ok(state);
     };
     sealing.open_state(cx, method, cx.raw_params().unwrap_or("{}"), &state)
 }
 
 fn seal(cx: &Context<States>, state: &str) -> Result<String, McpError> {
-    let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, Method::parse(cx.method()))
-    else {
+    let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, cx.known_method()) else {
         return Ok(state.to_owned());
     };
     sealing.seal_state(cx, method, cx.raw_params().unwrap_or("{}"), state)

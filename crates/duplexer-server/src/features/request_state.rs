@@ -215,7 +215,7 @@ impl Middleware for Sealing {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let Some(method) = Method::parse(message.method()).filter(|method| method.asks_for_input()) else {
+        let Some(method) = message.known().filter(|method| method.asks_for_input()) else {
             return next.run(cx, message);
         };
         let policy = Arc::clone(&self.0);

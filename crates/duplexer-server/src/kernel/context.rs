@@ -66,7 +66,7 @@ impl Scope {
             running,
             principal,
             version,
-            method: Mutex::new(Method::parse(message.method())),
+            method: Mutex::new(message.known()),
             depth: 0,
             progress_token: OnceLock::new(),
             reported: progress::Reported::nothing(),
@@ -150,6 +150,11 @@ impl<S> Context<S> {
     /// The method.
     pub fn method(&self) -> &str {
         self.message.method()
+    }
+
+    /// The method as a row of the protocol's table; `None` for a custom one.
+    pub(crate) fn known_method(&self) -> Option<Method> {
+        self.message.known()
     }
 
     /// The params as they came: JSON text of an object.

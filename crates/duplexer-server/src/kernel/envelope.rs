@@ -104,7 +104,7 @@ pub fn check_param_headers(
     message: &Invocation,
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
-    let field = Method::parse(message.method()).and_then(Method::mirrored_field);
+    let field = message.known().and_then(Method::mirrored_field);
     match field.and_then(|field| text_member(message, field)) {
         Some(name) => check_mirrored(running, message, &name, lookup),
         None => Ok(()),
@@ -119,7 +119,7 @@ fn check_mirrored(
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
     let Some(tools) = &running.registry().tool_headers else { return Ok(()) };
-    if Method::parse(message.method()) != Some(Method::ToolsCall) {
+    if message.known() != Some(Method::ToolsCall) {
         return Ok(());
     }
     let Some(annotations) = tools(name) else { return Ok(()) };
@@ -189,7 +189,7 @@ fn check_headers<'a>(
             headers::METHOD.lower
         ));
     }
-    let field = Method::parse(message.method()).and_then(Method::mirrored_field);
+    let field = message.known().and_then(Method::mirrored_field);
     let Some((field, named)) = field.and_then(|field| Some((field, text_member(message, field)?))) else {
         return Ok(None);
     };

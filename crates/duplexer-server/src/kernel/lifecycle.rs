@@ -33,7 +33,7 @@ pub(crate) fn register(handlers: &mut Handlers) {
 
 /// Takes note of a confirmed handshake.
 pub(crate) fn confirm(message: &Invocation, connection: &Connection) {
-    if Method::parse(message.method()) == Some(Method::Initialized) && connection.era() == Era::Handshake {
+    if message.known() == Some(Method::Initialized) && connection.era() == Era::Handshake {
         connection.set_initialized();
     }
 }

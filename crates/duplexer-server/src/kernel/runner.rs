@@ -158,7 +158,7 @@ pub(crate) fn innermost(cx: Context<States>) -> Attended {
 
 /// Gate, look-up and handler of a request.
 pub(crate) fn request(cx: Context<States>) -> Attended {
-    let method = Method::parse(cx.method());
+    let method = cx.known_method();
     // Middleware may have made another request of it; the result is shaped for what was handled.
     *lock(&cx.scope().method) = method;
     match admit_request(&cx, method) {
@@ -215,7 +215,7 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
         Box::pin(std::future::ready(Ok(Outcome::empty())))
     };
     let handlers = &cx.server().registry().handlers;
-    let entry = match Method::parse(cx.method()) {
+    let entry = match cx.known_method() {
         Some(method) => {
             // A request without an id is nobody's: running it unasked for would be worse than silence.
             if method.kind() != Kind::Notification

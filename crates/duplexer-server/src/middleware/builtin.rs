@@ -48,7 +48,7 @@ impl Middleware for Timeout {
 
 /// Whether the client decides how long a request takes.
 fn stands(message: &Invocation) -> bool {
-    Method::parse(message.method()).is_some_and(Method::is_long_lived)
+    message.known().is_some_and(Method::is_long_lived)
 }
 
 /// Lets so many requests run at the same time; further ones wait their turn. Notifications pass,

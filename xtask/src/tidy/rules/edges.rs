@@ -29,6 +29,7 @@ const EDGES: &[Edge] = &[
             "duplexer_types::methods::Cancelled",
             "duplexer_types::methods::Progress",
             "duplexer_types::methods::Notification",
+            "duplexer_types::methods::Method",
         ],
     },
     Edge {
@@ -79,7 +80,15 @@ pub(super) fn modules(tree: &Tree) -> Vec<Finding> {
             }
         }
     }
+    findings.extend(rows_in_dispatch(tree));
     findings
+}
+
+/// The dispatcher may carry a `Method`, but not name one.
+fn rows_in_dispatch(tree: &Tree) -> Vec<Finding> {
+    let places = ["crates/duplexer-core/src/dispatch.rs", "crates/duplexer-core/src/dispatch/"];
+    let sources = tree.sources().filter(|source| places.iter().any(|place| source.is_at(place)));
+    find_lines(sources, |line| row_of(line).map(|row| format!("the dispatcher names the method `{row}`")))
 }
 
 fn is_below(path: &str, places: &[&str]) -> bool {
@@ -172,12 +181,16 @@ pub(super) fn kernel(tree: &Tree) -> Vec<Finding> {
         if http {
             return Some("names an HTTP type".to_owned());
         }
-        let (_, variant) = line.split_once("Method::")?;
-        let variant = words(variant).next().unwrap_or_default();
-        // `Method::ALL` and `Method::parse` are about the table; `Method::CallTool` is one of its rows.
-        let is_row = variant.starts_with(char::is_uppercase) && variant.contains(char::is_lowercase);
-        is_row.then(|| format!("names the method `{variant}`"))
+        row_of(line).map(|row| format!("names the method `{row}`"))
     })
+}
+
+/// The row of the method table that a line names. `Method::ALL` and `Method::parse` are about the table itself.
+fn row_of(line: &str) -> Option<&str> {
+    let (_, variant) = line.split_once("Method::")?;
+    let variant = words(variant).next().unwrap_or_default();
+    let is_row = variant.starts_with(char::is_uppercase) && variant.contains(char::is_lowercase);
+    is_row.then_some(variant)
 }
 
 fn contains_path(line: &str, path: &str) -> bool {

@@ -25,6 +25,11 @@ const BROKEN: &[(&str, Files, usize)] = &[
         1,
     ),
     ("module-edge", &[("crates/duplexer-core/src/dispatch/call.rs", "use duplexer_types::methods;")], 1),
+    (
+        "module-edge",
+        &[("crates/duplexer-core/src/dispatch/call.rs", "if known == Some(Method::ToolsCall) {}")],
+        1,
+    ),
     ("module-edge", &[("crates/duplexer-core/src/server.rs", "use crate::client;")], 1),
     ("module-edge", &[("crates/duplexer-core/src/client/input.rs", "use super::super::server::X;")], 1),
     (
@@ -91,6 +96,13 @@ const KEPT: &[(&str, Files)] = &[
     (
         "module-edge",
         &[("crates/duplexer-core/src/dispatch.rs", "use duplexer_types::methods::{Cancelled, Progress};")],
+    ),
+    (
+        "module-edge",
+        &[(
+            "crates/duplexer-core/src/dispatch.rs",
+            "use duplexer_types::methods::Method;\nlet known = Method::parse(name);",
+        )],
     ),
     (
         "module-edge",

@@ -11,14 +11,14 @@ use duplexer_types::meta::key;
 
 use super::{Receive, Side};
 use crate::dispatch::clock::CallClock;
-use crate::dispatch::contain::Contained;
 use crate::dispatch::context::{Cancellation, Channel};
-use crate::dispatch::correlator::Taken;
+use crate::dispatch::in_flight::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
 use crate::dispatch::outbound::{
     BoxFuture, Outbound, OutboundRequest, ProgressCallback, Sending, params_with_meta,
 };
-use crate::dispatch::{CallContext, Intercept, Invocation, lock, signals};
+use crate::dispatch::panic::Contained;
+use crate::dispatch::{CallContext, Intercept, Invocation, control_messages, lock};
 use crate::error::{CallError, Chain, McpError};
 use crate::transport::BackChannel;
 
@@ -143,7 +143,7 @@ struct Occupied {
 impl Occupied {
     fn take(side: &Arc<Side>, chosen: Option<RequestId>) -> Result<Self, CallError> {
         let mut ids = lock(&side.ids);
-        let id = chosen.unwrap_or_else(|| ids.mint());
+        let id = chosen.unwrap_or_else(|| ids.next_id());
         ids.begin(id.clone(), ()).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
         drop(ids);
         Ok(Self { side: Arc::clone(side), id })
@@ -185,7 +185,7 @@ impl DirectCall {
     fn progress(&self, params: Option<&dyn Body>) -> bool {
         let (Some(callback), Some(params)) = (&self.on_progress, params) else { return false };
         let Ok(text) = text_of(params) else { return false };
-        match signals::progress(Some(&text)) {
+        match control_messages::progress(Some(&text)) {
             Some((token, progress)) if token == self.token => {
                 callback.call(progress);
                 true
@@ -207,7 +207,7 @@ impl Outbound for DirectCall {
         if self.has_ended() {
             return Sending::done();
         }
-        if method == signals::PROGRESS && self.progress(params) {
+        if method == control_messages::PROGRESS && self.progress(params) {
             return Sending::done();
         }
         notify(Arc::clone(&self.callee), Arc::clone(&self.caller), method, params)

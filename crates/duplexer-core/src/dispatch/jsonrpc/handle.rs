@@ -9,10 +9,10 @@ use duplexer_types::jsonrpc::{self, Body};
 
 use super::CancelMode;
 use super::Connection;
-use super::core::{Accepted, Call, Core, Job};
-use super::runner::Ended;
-use crate::dispatch::contain::contain;
-use crate::dispatch::outbox::Offer;
+use super::shared::{Accepted, Call, Job, Shared};
+use super::workers::Ended;
+use crate::dispatch::outbox::Enqueued;
+use crate::dispatch::panic::contain;
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
 use crate::transport::Unanswered;
@@ -35,7 +35,7 @@ impl<I: Inbound> Connection<I> {
             }
             Job::Notification(cx, call) => {
                 // They are rare beside requests, whose futures need not have room for them.
-                Box::pin(self.heed_notification(cx, call)).await;
+                Box::pin(self.run_notification(cx, call)).await;
                 Ended::Notification
             }
         }
@@ -53,36 +53,38 @@ impl<I: Inbound> Connection<I> {
                 Run::Interrupted => None,
             }
         };
-        if let Some(frame) = self.core.conclude(&call, outcome, invocation.method(), unanswered) {
+        if let Some(frame) = self.shared.finish_request(&call, outcome, invocation.method(), unanswered) {
             // The peer reads slowly: this task keeps its place until the answer has one in the queue.
             self.suspend();
-            Box::pin(self.core.outbox.send(&frame, None)).await;
+            Box::pin(self.shared.outbox.send(&frame, None)).await;
             self.resume();
         }
     }
 
-    async fn heed_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+    async fn run_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
         let handler = async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
         if let Run::Panicked(error) = self.supervise(None, handler).await {
             error.to_wire(call.method());
-            self.core.raise(error);
+            self.shared.raise(error);
         }
     }
 
     /// Polls a handler, contains its panics, and drops it when it is interrupted.
     async fn supervise<F: Future>(self: &Arc<Self>, call: Option<&Call>, handler: F) -> Run<F::Output> {
-        let core = &*self.core;
+        let shared = &self.shared;
         let mut handler = pin!(Some(handler));
         // Most handlers end when they are first polled and need none of it.
         let mut interrupted = None;
         let run = std::future::poll_fn(|cx| {
-            if let Poll::Ready(run) = core.outbox.during(|| poll_contained(core, handler.as_mut(), cx)) {
+            if let Poll::Ready(run) =
+                shared.outbox.while_polling(|| poll_contained(shared, handler.as_mut(), cx))
+            {
                 return Poll::Ready(run);
             }
-            core.outbox.flush();
+            shared.outbox.flush();
             let interrupted = interrupted.get_or_insert_with(|| {
                 self.suspend();
-                Box::pin(interruption(core, call))
+                Box::pin(interruption(shared, call))
             });
             interrupted.as_mut().poll(cx).map(|()| Run::Interrupted)
         })
@@ -100,9 +102,9 @@ impl<I: Inbound> Connection<I> {
     }
 }
 
-impl Core {
+impl Shared {
     /// The handler has ended: answers, unless the peer has called the request off. Gives back an answer there is no room for.
-    fn conclude<B: Body>(
+    fn finish_request<B: Body>(
         &self,
         call: &Call,
         outcome: Option<Result<B, McpError>>,
@@ -110,13 +112,13 @@ impl Core {
         unanswered: Option<Unanswered>,
     ) -> Option<Vec<u8>> {
         call.end();
-        let owed = lock(&self.table).theirs.finish(&call.id, call.ticket).is_some();
+        let owed = lock(&self.table).incoming.finish(&call.id, call.generation).is_some();
         match outcome {
             Some(outcome) if owed => self.answer(call, outcome, method),
             outcome => {
                 // What was to be the answer is the author's, and so is what happens when it is dropped.
                 let dropped = contain(|| drop(outcome));
-                let hook = unanswered.filter(|_| call.is_called_off());
+                let hook = unanswered.filter(|_| call.is_cancelled());
                 let hooked = contain(|| hook.map(Unanswered::call));
                 if let Err(failure) = dropped.and(hooked.map(drop)) {
                     tracing::error!(method, %failure, "the end of a request without an answer panicked");
@@ -129,12 +131,12 @@ impl Core {
     fn answer<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
         let (frame, failure) = with_scratch(|frame| {
             let failure = write_answer(frame, call, outcome, method);
-            match self.outbox.offer_buffer(frame, None) {
-                Offer::Full => (Some(std::mem::take(frame)), failure),
-                Offer::Taken(_) | Offer::Closed => (None, failure),
+            match self.outbox.try_enqueue_buffer(frame, None) {
+                Enqueued::Full => (Some(std::mem::take(frame)), failure),
+                Enqueued::Queued(_) | Enqueued::Closed => (None, failure),
             }
         });
-        self.outbox.flush_if_much();
+        self.outbox.flush_if_large();
         if let Some(failure) = failure {
             let _ = contain(|| self.raise(failure));
         }
@@ -168,23 +170,23 @@ fn write_answer<B: Body>(
 }
 
 /// Resolves when a handler is to be dropped.
-async fn interruption(core: &Core, call: Option<&Call>) {
+async fn interruption(shared: &Shared, call: Option<&Call>) {
     match call {
-        Some(call) if core.options.cancel == CancelMode::Interrupt => tokio::select! {
+        Some(call) if shared.options.cancel == CancelMode::Interrupt => tokio::select! {
             () = call.cancellation.raised() => {}
-            () = core.cut.raised() => {}
+            () = shared.abort.raised() => {}
         },
-        _ => core.cut.raised().await,
+        _ => shared.abort.raised().await,
     }
 }
 
 fn poll_contained<F: Future>(
-    core: &Core,
+    shared: &Arc<Shared>,
     handler: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
 ) -> Poll<Run<F::Output>> {
     let Some(handler) = handler.as_pin_mut() else { return Poll::Pending };
-    match core.pulse.beat(|| contain(|| handler.poll(cx))) {
+    match shared.poll_watched(|| contain(|| handler.poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Run::Returned(output)),
         Err(failure) => Poll::Ready(Run::Panicked(failure)),

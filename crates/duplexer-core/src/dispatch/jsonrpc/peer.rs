@@ -5,23 +5,23 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 
-use super::core::{Core, Phase};
 use super::handle::with_scratch;
-use crate::dispatch::correlator::Taken;
+use super::shared::{Phase, Shared};
+use crate::dispatch::in_flight::Taken;
 use crate::dispatch::lock;
 use crate::dispatch::outbound::{Abandon, BoxFuture, CallOptions, Outbound, OutboundRequest, Sending};
-use crate::dispatch::outbox::{Admission, Delivery, Offer};
-use crate::dispatch::own_call::{self, Line, Waiter};
+use crate::dispatch::outbox::{Admission, Delivery, Enqueued};
+use crate::dispatch::outgoing_call::{self, CallTransport, PendingCall};
 use crate::error::CallError;
 use crate::transport::Hints;
 
 /// The way to the peer of a connection, beside any request of its own. Clones share the connection.
 #[derive(Clone)]
-pub struct Peer(Arc<Core>);
+pub struct Peer(Arc<Shared>);
 
 impl Peer {
-    pub(super) fn new(core: Arc<Core>) -> Self {
-        Self(core)
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
     }
 
     /// Ends the run as the end of the stream would: accepted requests are drained. A second call ends the drain.
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Peer {
     }
 }
 
-impl Core {
+impl Shared {
     pub(super) async fn call(
         &self,
         mut request: OutboundRequest,
@@ -64,7 +64,7 @@ impl Core {
         if hints.as_ref().is_some_and(|hints| hints.resumption.is_some()) {
             request.options.abandon = Abandon::Silent;
         }
-        own_call::call(&Queued { core: self, hints }, self.options.hook.as_deref(), request).await
+        outgoing_call::call(&Queued { shared: self, hints }, self.options.hook.as_deref(), request).await
     }
 
     pub(super) fn notify(
@@ -77,29 +77,29 @@ impl Core {
         let told = with_scratch(|frame| {
             if let Err(error) = jsonrpc::write_notification(frame, method, params) {
                 tracing::error!(method, %error, "a notification could not be written and is dropped");
-                return Told::Done;
+                return NotifyOutcome::Done;
             }
-            match self.outbox.offer_buffer(frame, hints.clone()) {
-                Offer::Taken(_) => {
-                    self.outbox.nudge();
-                    Told::Done
+            match self.outbox.try_enqueue_buffer(frame, hints.clone()) {
+                Enqueued::Queued(_) => {
+                    self.outbox.request_flush();
+                    NotifyOutcome::Done
                 }
-                Offer::Full => Told::Later(std::mem::take(frame)),
-                Offer::Closed => {
+                Enqueued::Full => NotifyOutcome::Later(std::mem::take(frame)),
+                Enqueued::Closed => {
                     tracing::debug!(method, "a notification to a closed peer is dropped");
-                    Told::Nobody
+                    NotifyOutcome::Nobody
                 }
             }
         });
         match told {
-            Told::Done => Sending::done(),
+            NotifyOutcome::Done => Sending::done(),
             // A handler that does nothing but tell would never wait again, and could not be interrupted.
-            Told::Nobody => Sending::waiting(tokio::task::yield_now()),
-            Told::Later(frame) => {
-                let core = Arc::clone(self);
+            NotifyOutcome::Nobody => Sending::waiting(tokio::task::yield_now()),
+            NotifyOutcome::Later(frame) => {
+                let shared = Arc::clone(self);
                 Sending::waiting(async move {
-                    core.outbox.send(&frame, hints).await;
-                    core.outbox.nudge();
+                    shared.outbox.send(&frame, hints).await;
+                    shared.outbox.request_flush();
                 })
             }
         }
@@ -107,7 +107,7 @@ impl Core {
 }
 
 /// What became of a notification.
-enum Told {
+enum NotifyOutcome {
     Done,
     Later(Vec<u8>),
     Nobody,
@@ -133,46 +133,46 @@ fn hints(options: &CallOptions, related: Option<RequestId>) -> Option<Hints> {
 
 /// An own request on its way through the outbox.
 struct Queued<'a> {
-    core: &'a Core,
+    shared: &'a Shared,
     hints: Option<Hints>,
 }
 
-impl Line for Queued<'_> {
-    fn register(&self, chosen: Option<&RequestId>, waiter: Waiter) -> Result<RequestId, CallError> {
-        let mut table = lock(&self.core.table);
+impl CallTransport for Queued<'_> {
+    fn register(&self, chosen: Option<&RequestId>, waiter: PendingCall) -> Result<RequestId, CallError> {
+        let mut table = lock(&self.shared.table);
         match table.phase {
             Phase::Idle => return Err(CallError::NotRunning),
             Phase::Closed => return Err(CallError::Closed),
             Phase::Running => {}
         }
-        let id = chosen.cloned().unwrap_or_else(|| table.ours.mint());
-        table.ours.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
+        let id = chosen.cloned().unwrap_or_else(|| table.outgoing.next_id());
+        table.outgoing.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
         drop(table);
         // A read loop that waits for room must read on now, or the answer would never be seen.
-        self.core.room.notify_one();
+        self.shared.room.notify_one();
         Ok(id)
     }
 
     fn abandon(&self, id: &RequestId) -> bool {
-        lock(&self.core.table).ours.abandon(id).is_some()
+        lock(&self.shared.table).outgoing.abandon(id).is_some()
     }
 
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
-        let outbox = &self.core.outbox;
+        let outbox = &self.shared.outbox;
         let position = outbox.send(&frame, self.hints.clone()).await.ok_or(CallError::Closed)?;
-        outbox.nudge();
+        outbox.request_flush();
         Ok(position)
     }
 
     async fn delivery(&self, position: u64) -> Delivery {
-        self.core.outbox.delivery(position).await
+        self.shared.outbox.delivery(position).await
     }
 
     /// The place of this frame was reserved with the call.
-    fn call_off(&self, frame: &[u8]) {
+    fn cancel(&self, frame: &[u8]) {
         let related = self.hints.as_ref().and_then(|hints| hints.related.clone());
         let hints = related.map(|related| Hints { related: Some(related), ..Hints::default() });
-        self.core.outbox.offer(frame, hints, Admission::Reserved);
-        self.core.outbox.nudge();
+        self.shared.outbox.try_enqueue(frame, hints, Admission::Reserved);
+        self.shared.outbox.request_flush();
     }
 }

@@ -7,82 +7,56 @@ use std::task::Poll;
 
 use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::jsonrpc::{self, Malformed, RawFrame, RequestId};
+use duplexer_types::jsonrpc::{self, Malformed, RequestId};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Connection;
-use super::core::{Accepted, Call, Job, Standalone};
-use crate::dispatch::contain::contain;
-use crate::dispatch::invocation::Parts;
+use super::shared::{Accepted, Call, Job, NotificationChannel};
+use crate::dispatch::frame::{Frame, Rejected};
 use crate::dispatch::outbox::Admission;
+use crate::dispatch::panic::contain;
 use crate::dispatch::{
-    Batches, CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, lock, signals,
+    Batches, CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, control_messages, lock,
 };
-use crate::error::CallError;
 use crate::transport::{
     FrameReader, Incoming, IncomingMessage, TransportContext, TransportError, Unanswered,
 };
 
 /// After this many answers without an id and no frame in between, junk is only logged: two peers that answer
 /// each other's errors would never end.
-const NAMELESS_ANSWERS: u32 = 8;
+const MAX_UNADDRESSED_ERRORS: u32 = 8;
 
 /// What is read from, and how things stand there. One runner at a time has it.
-pub(super) struct Intake {
+pub(super) struct FrameSource {
     frames: Box<dyn FrameReader>,
     /// Answers without an id since the last frame.
-    nameless: u32,
-    /// Told how reading has ended.
+    unaddressed_errors: u32,
+    /// NotifyOutcome how reading has ended.
     ended: oneshot::Sender<Result<(), TransportError>>,
 }
 
 /// What the reader has to do before it reads on.
-enum Next {
-    ReadOn,
+enum AfterFrame {
+    Continue,
     /// Handle this.
     Run(Job),
     /// Say this first.
-    Owe(Vec<u8>),
+    SendControl(Vec<u8>),
     /// Let this handler end first.
-    Await(JoinHandle<()>),
+    AwaitInline(JoinHandle<()>),
     /// There may be no room for another request.
-    WaitForRoom,
-    /// Take this array of messages apart first, one by one: what they owe may be much more than they are.
+    Backpressure,
+    /// Take this array of messages apart first, one by one: what they error_response may be much more than they are.
     Batch(ByteString, Option<Arc<TransportContext>>),
 }
 
-/// A frame that no longer borrows from its text.
-enum Read {
-    Request(RequestId, Parts),
-    Notification(Parts),
-    Answer(RequestId, Result<ByteString, CallError>),
-    NamelessError,
-    Batch,
-}
-
-impl Read {
-    fn from(text: &ByteString) -> Result<Self, Malformed> {
-        Ok(match jsonrpc::read(text)? {
-            RawFrame::Request { id, call } => Self::Request(id, Parts::of(text, &call)),
-            RawFrame::Notification(call) => Self::Notification(Parts::of(text, &call)),
-            RawFrame::Success { id, result } => Self::Answer(id, Ok(text.slice_ref(result))),
-            RawFrame::Failure { id: Some(id), error } => {
-                let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
-                Self::Answer(id, Err(error))
-            }
-            RawFrame::Failure { id: None, .. } => Self::NamelessError,
-            RawFrame::Batch(_) => Self::Batch,
-        })
-    }
-}
-
-impl Intake {
+impl FrameSource {
     pub(super) fn new(
         frames: Box<dyn FrameReader>,
         ended: oneshot::Sender<Result<(), TransportError>>,
     ) -> Self {
-        Self { frames, nameless: 0, ended }
+        Self { frames, unaddressed_errors: 0, ended }
     }
 
     fn end(self, how: Result<(), TransportError>) {
@@ -98,36 +72,38 @@ enum Woken {
 }
 
 impl<I: Inbound> Connection<I> {
-    /// Reads until there is something to handle, and leaves the seat; or until there is nothing more to read.
-    pub(super) async fn read(self: &Arc<Self>, mut intake: Intake) -> Option<Job> {
+    /// Reads until there is something to handle, and leaves the reader; or until there is nothing more to read.
+    pub(super) async fn read(self: &Arc<Self>, mut source: FrameSource) -> Option<Job> {
         loop {
-            let nameless = &mut intake.nameless;
-            let next = match self.next_frame(&mut *intake.frames).await {
+            let unaddressed_errors = &mut source.unaddressed_errors;
+            let next = match self.next_frame(&mut *source.frames).await {
                 Woken::Closing | Woken::Frame(None) => {
-                    intake.end(Ok(()));
+                    source.end(Ok(()));
                     return None;
                 }
                 Woken::Frame(Some(Err(error))) => {
-                    intake.end(Err(error));
+                    source.end(Err(error));
                     return None;
                 }
-                Woken::Frame(Some(Ok(Incoming::Message(message)))) => self.message(message, nameless),
+                Woken::Frame(Some(Ok(Incoming::Message(message)))) => {
+                    self.message(message, unaddressed_errors)
+                }
                 Woken::Frame(Some(Ok(Incoming::Unreadable(reason)))) => {
-                    self.core.observe(None, &reason);
-                    reject(&Malformed::NotJson, nameless)
+                    self.shared.observe(None, &reason);
+                    reject(&Malformed::NotJson, unaddressed_errors)
                 }
             };
             match next {
-                Next::ReadOn => {}
-                Next::Run(job) => {
-                    self.leave_seat(intake);
+                AfterFrame::Continue => {}
+                AfterFrame::Run(job) => {
+                    self.release_reader(source);
                     return Some(job);
                 }
                 next => tokio::select! {
                     biased;
-                    () = self.carry_out(next, nameless) => {}
-                    () = self.core.closing.raised() => {
-                        intake.end(Ok(()));
+                    () = self.apply(next, unaddressed_errors) => {}
+                    () = self.shared.closing.raised() => {
+                        source.end(Ok(()));
                         return None;
                     }
                 },
@@ -137,118 +113,105 @@ impl<I: Inbound> Connection<I> {
 
     /// The next frame. While there is none, nothing that is queued is held back.
     async fn next_frame(&self, frames: &mut dyn FrameReader) -> Woken {
-        let mut closing = pin!(self.core.closing.raised());
+        let mut closing = pin!(self.shared.closing.raised());
         std::future::poll_fn(|cx| match frames.poll_next(cx) {
             Poll::Ready(frame) => Poll::Ready(Woken::Frame(frame)),
             Poll::Pending => {
-                self.core.outbox.flush();
+                self.shared.outbox.flush();
                 closing.as_mut().poll(cx).map(|()| Woken::Closing)
             }
         })
         .await
     }
 
-    async fn carry_out(self: &Arc<Self>, next: Next, nameless: &mut u32) {
+    async fn apply(self: &Arc<Self>, next: AfterFrame, unaddressed_errors: &mut u32) {
         match next {
-            Next::ReadOn | Next::WaitForRoom => {}
-            Next::Run(job) => self.make_ready(job),
-            Next::Owe(frame) => {
-                self.core.outbox.admit(&frame, None, Admission::Control).await;
+            AfterFrame::Continue | AfterFrame::Backpressure => {}
+            AfterFrame::Run(job) => self.make_ready(job),
+            AfterFrame::SendControl(frame) => {
+                self.shared.outbox.admit(&frame, None, Admission::Control).await;
             }
-            Next::Await(handler) => {
+            AfterFrame::AwaitInline(handler) => {
                 // A panic has been contained inside; there is nothing to learn from the handle.
                 let _ = handler.await;
             }
-            Next::Batch(text, context) => self.batch(&text, context.as_ref(), nameless).await,
+            AfterFrame::Batch(text, context) => self.batch(&text, context.as_ref(), unaddressed_errors).await,
         }
-        self.core.wait_for_room().await;
+        self.shared.wait_for_room().await;
     }
 
-    fn message(self: &Arc<Self>, message: IncomingMessage, nameless: &mut u32) -> Next {
+    fn message(self: &Arc<Self>, message: IncomingMessage, unaddressed_errors: &mut u32) -> AfterFrame {
         let IncomingMessage { text, context, unanswered } = message;
-        match Read::from(&text) {
-            Ok(Read::Batch) if self.takes_batches() => Next::Batch(text, context),
-            Ok(Read::Batch) => {
+        match Frame::parse_owned(text) {
+            Ok(Frame::Batch(text)) if self.takes_batches() => AfterFrame::Batch(text, context),
+            Ok(Frame::Batch(text)) => {
                 let reason = "batches are not part of this protocol revision";
-                self.malformed(&text, &Malformed::Invalid { id: None, reason }, nameless)
+                self.malformed(&text, &Malformed::Invalid { id: None, reason }, unaddressed_errors)
             }
-            Ok(read) => self.frame(text, read, context, unanswered, nameless),
-            Err(malformed) => self.malformed(&text, &malformed, nameless),
+            Ok(frame) => self.frame(frame, context, unanswered, unaddressed_errors),
+            Err(Rejected { text, reason }) => self.malformed(&text, &reason, unaddressed_errors),
         }
     }
 
-    fn malformed(&self, text: &str, malformed: &Malformed, nameless: &mut u32) -> Next {
-        self.core.observe(Some(text), malformed);
-        reject(malformed, nameless)
+    fn malformed(&self, text: &str, malformed: &Malformed, unaddressed_errors: &mut u32) -> AfterFrame {
+        self.shared.observe(Some(text), malformed);
+        reject(malformed, unaddressed_errors)
     }
 
     fn frame(
         self: &Arc<Self>,
-        text: ByteString,
-        read: Read,
+        frame: Frame,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<Unanswered>,
-        nameless: &mut u32,
-    ) -> Next {
-        match read {
-            Read::Request(id, parts) => {
-                *nameless = 0;
-                return self.request(id, Invocation::from_frame(text, parts), context, unanswered);
+        unaddressed_errors: &mut u32,
+    ) -> AfterFrame {
+        match frame {
+            Frame::Request(id, call) => {
+                *unaddressed_errors = 0;
+                return self.request(id, call, context, unanswered);
             }
-            Read::Notification(parts) => {
-                *nameless = 0;
-                return self.notification(Invocation::from_frame(text, parts), context);
+            Frame::Notification(call) => {
+                *unaddressed_errors = 0;
+                return self.notification(call, context);
             }
-            Read::Answer(id, answer) => {
-                *nameless = 0;
-                self.core.settle(&id, answer);
+            Frame::Response(id, answer) => {
+                *unaddressed_errors = 0;
+                self.shared.settle(&id, answer);
             }
-            // It is what a confused peer sends for each error of ours, and no sign that it has come to reason.
-            Read::NamelessError => tracing::debug!("the peer reports an error without an id"),
+            // It is what a confused peer sends for each error of outgoing, and no sign that it has come to reason.
+            Frame::ErrorWithoutId => tracing::debug!("the peer reports an error without an id"),
             // Taken apart before it comes here.
-            Read::Batch => {}
+            Frame::Batch(_) => {}
         }
-        Next::ReadOn
+        AfterFrame::Continue
     }
 
     async fn batch(
         self: &Arc<Self>,
         text: &ByteString,
         context: Option<&Arc<TransportContext>>,
-        nameless: &mut u32,
+        unaddressed_errors: &mut u32,
     ) {
-        let items = match jsonrpc::batch(text) {
+        let items = match Frame::batch(text) {
             Ok(items) => items,
             Err(malformed) => {
-                let next = self.malformed(text, &malformed, nameless);
-                return Box::pin(self.carry_out(next, nameless)).await;
+                let next = self.malformed(text, &malformed, unaddressed_errors);
+                return Box::pin(self.apply(next, unaddressed_errors)).await;
             }
         };
         for item in items {
-            let next = self.batch_item(&text.slice_ref(item), context, nameless);
-            if !matches!(next, Next::ReadOn | Next::WaitForRoom) {
-                Box::pin(self.carry_out(next, nameless)).await;
+            let next = match item {
+                Ok(Frame::Request(id, call)) if self.lane(&call) == Lane::Inline => {
+                    let malformed = Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" };
+                    self.malformed(call.text(), &malformed, unaddressed_errors)
+                }
+                Ok(frame) => self.frame(frame, context.cloned(), None, unaddressed_errors),
+                Err(Rejected { text, reason }) => self.malformed(&text, &reason, unaddressed_errors),
+            };
+            if !matches!(next, AfterFrame::Continue | AfterFrame::Backpressure) {
+                Box::pin(self.apply(next, unaddressed_errors)).await;
             }
         }
-    }
-
-    fn batch_item(
-        self: &Arc<Self>,
-        item: &ByteString,
-        context: Option<&Arc<TransportContext>>,
-        nameless: &mut u32,
-    ) -> Next {
-        let malformed = match Read::from(item) {
-            Ok(Read::Request(id, parts))
-                if self.lane(&Invocation::from_frame(item.clone(), parts.clone())) == Lane::Inline =>
-            {
-                Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" }
-            }
-            Ok(Read::Batch) => Malformed::Invalid { id: None, reason: "a batch does not hold batches" },
-            Ok(read) => return self.frame(item.clone(), read, context.cloned(), None, nameless),
-            Err(malformed) => malformed,
-        };
-        self.malformed(item, &malformed, nameless)
     }
 
     fn takes_batches(&self) -> bool {
@@ -265,79 +228,83 @@ impl<I: Inbound> Connection<I> {
         invocation: Invocation,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<Unanswered>,
-    ) -> Next {
+    ) -> AfterFrame {
         let Some(transport) = context else {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
-            return owe(Some(&id), &error);
+            return error_response(Some(&id), &error);
         };
         let lane = self.lane(&invocation);
-        let mut table = lock(&self.core.table);
-        if !table.has_place(lane, &self.core) {
+        let mut table = lock(&self.shared.table);
+        if !table.can_admit(lane, &self.shared) {
             drop(table);
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Too many requests in flight");
-            return owe(Some(&id), &error);
+            return error_response(Some(&id), &error);
         }
-        let accepted = table.theirs.accept(id.clone(), |ticket| {
-            Arc::new(Call::new(&self.core, id.clone(), ticket, lane, transport.back_channel))
+        let accepted = table.incoming.accept(id.clone(), |generation| {
+            Arc::new(Call::new(&self.shared, id.clone(), generation, lane, transport.back_channel))
         });
         let Ok(call) = accepted.map(Arc::clone) else {
             drop(table);
-            return owe(Some(&id), &ErrorObject::id_in_flight(&id));
+            return error_response(Some(&id), &ErrorObject::id_in_flight(&id));
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation: Arc::new(invocation), unanswered };
-        match table.admit(accepted, &self.core) {
+        match table.admit(accepted, &self.shared) {
             Some(accepted) if lane == Lane::Inline => {
                 drop(table);
-                Next::Await(self.start_inline(accepted))
+                AfterFrame::AwaitInline(self.start_inline(accepted))
             }
-            Some(accepted) => Next::Run(Job::Request(accepted)),
-            None => Next::WaitForRoom,
+            Some(accepted) => AfterFrame::Run(Job::Request(accepted)),
+            None => AfterFrame::Backpressure,
         }
     }
 
-    fn notification(&self, call: Invocation, context: Option<Arc<TransportContext>>) -> Next {
+    fn notification(&self, call: Invocation, context: Option<Arc<TransportContext>>) -> AfterFrame {
         match call.method() {
-            signals::CANCELLED => self.core.cancel(call.params()),
-            signals::PROGRESS => self.core.progress(call.params()),
+            control_messages::CANCELLED => self.shared.cancel(call.params()),
+            control_messages::PROGRESS => self.shared.progress(call.params()),
             _ => {}
         }
         if matches!(contain(|| self.inbound.intercept(&call)), Ok(Intercept::Consume)) {
-            return Next::ReadOn;
+            return AfterFrame::Continue;
         }
-        let Some(transport) = context else { return Next::ReadOn };
-        let mut table = lock(&self.core.table);
-        if table.load.notifications >= self.core.options.limits.notifications {
+        let Some(transport) = context else { return AfterFrame::Continue };
+        let mut table = lock(&self.shared.table);
+        if table.load.notifications >= self.shared.options.limits.notifications {
             table.load.dropped += 1;
             // Ever more rarely: a peer must not choose how much the log holds.
             if table.load.dropped.is_power_of_two() {
                 tracing::warn!(dropped = table.load.dropped, "too many notifications are being handled");
             }
-            return Next::ReadOn;
+            return AfterFrame::Continue;
         }
         table.load.notifications += 1;
         drop(table);
         let back_channel = transport.back_channel;
-        let channel = Standalone { core: Arc::clone(&self.core), back_channel, never: Cancellation::new() };
+        let channel = NotificationChannel {
+            shared: Arc::clone(&self.shared),
+            back_channel,
+            never: Cancellation::new(),
+        };
         let cx = CallContext::new(None, transport, Arc::new(channel));
-        Next::Run(Job::Notification(cx, Arc::new(call)))
+        AfterFrame::Run(Job::Notification(cx, Arc::new(call)))
     }
 }
 
 /// What is owed for something that is not a frame.
-fn reject(malformed: &Malformed, nameless: &mut u32) -> Next {
-    let Some((id, error)) = malformed.answer() else { return Next::ReadOn };
+fn reject(malformed: &Malformed, unaddressed_errors: &mut u32) -> AfterFrame {
+    let Some((id, error)) = malformed.answer() else { return AfterFrame::Continue };
     if id.is_none() {
-        *nameless = nameless.saturating_add(1);
-        if *nameless > NAMELESS_ANSWERS {
-            return Next::ReadOn;
+        *unaddressed_errors = unaddressed_errors.saturating_add(1);
+        if *unaddressed_errors > MAX_UNADDRESSED_ERRORS {
+            return AfterFrame::Continue;
         }
     }
-    owe(id, &error)
+    error_response(id, &error)
 }
 
-fn owe(id: Option<&RequestId>, error: &ErrorObject) -> Next {
+fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> AfterFrame {
     let mut frame = Vec::new();
     jsonrpc::write_failure(&mut frame, id, error);
-    Next::Owe(frame)
+    AfterFrame::SendControl(frame)
 }

@@ -1,87 +1,173 @@
-//! Keeps the connection going while handlers compute without awaiting.
+//! Process-wide watchdog: keeps connections going while handlers compute without awaiting.
 //!
-//! A runner that is busy in a handler is the one that would have read on, and its thread may be the one that would
-//! have waited for input. This thread notices that polls take long and wakes the connection's own task, which
-//! makes another thread of the runtime run it, write what is queued, and provide another runner. It ticks only
-//! while handlers are being polled and costs no wake-up per request.
+//! A busy worker is the one that would have read on, and its thread may hold the runtime's I/O driver. One thread for all
+//! connections notices polls that take long and wakes the connection's task, so that another runtime thread writes what is
+//! queued and adds a worker. It ticks only while handlers are being polled, and costs no wake-up per request.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use std::thread::{self, Thread};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Weak;
 use std::time::Duration;
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use crate::dispatch::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Thread, lock, thread};
 
-use super::core::Core;
-use crate::dispatch::lock;
-
+/// Interval between two checks.
 const TICK: Duration = Duration::from_millis(2);
-/// After this many ticks without a poll in progress the thread sleeps until there is one.
+/// Number of ticks without a poll in progress after which a connection is no longer watched.
 const IDLE_TICKS: u32 = 10;
-/// When fewer polls end within a tick, what is waiting is worth another thread's while.
+/// Minimum number of polls that end within a tick on a connection that needs no further worker.
 const QUICK_POLLS: u64 = 20;
 
-/// Owns the thread: it ends when this is dropped.
-pub(super) struct Watchdog {
-    stopped: Arc<AtomicBool>,
-    thread: Thread,
+/// A connection, as the watchdog sees it.
+pub(crate) trait Watched: Send + Sync {
+    /// Returns the counter of the connection's handler polls.
+    fn polls(&self) -> &PollCounter;
+
+    /// Returns how often the reader was taken so far, if no worker holds it although there is input to read.
+    fn idle_reader_turn(&self) -> Option<u64>;
+
+    /// Wakes the connection's task, because its handlers take long.
+    fn stalled(&self);
+}
+
+/// Counts the handler polls of one connection, and has it watched while there are any.
+#[derive(Debug, Default)]
+pub(crate) struct PollCounter {
+    started: AtomicU64,
+    ended: AtomicU64,
+    watched: AtomicBool,
+}
+
+impl PollCounter {
+    /// Runs one poll of a handler and counts it. Calls `watch` first if the connection is not watched.
+    pub(crate) fn track<R>(&self, watch: impl FnOnce(), poll: impl FnOnce() -> R) -> R {
+        // `release` uses the same total order: either this thread sees the flag cleared, or `release` sees the poll.
+        self.started.fetch_add(1, Ordering::SeqCst);
+        if !self.watched.load(Ordering::SeqCst) && !self.watched.swap(true, Ordering::SeqCst) {
+            watch();
+        }
+        let result = poll();
+        self.ended.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// Returns how many polls were started and how many have ended; never more ended than started.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let ended = self.ended.load(Ordering::Acquire);
+        (self.started.load(Ordering::SeqCst), ended)
+    }
+
+    /// Ends the watch, unless a poll has started that relies on it. Returns whether the watch has ended.
+    pub(crate) fn release(&self) -> bool {
+        self.watched.store(false, Ordering::SeqCst);
+        let (started, ended) = self.counts();
+        // If the flag is set again, the poll has registered the connection anew.
+        started == ended || self.watched.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// The watchdog. Its thread starts with the first connection that registers, and never ends.
+#[derive(Default)]
+pub(crate) struct Watchdog {
+    registry: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    /// Connections that the thread has not taken over yet.
+    new: Vec<Weak<dyn Watched>>,
+    thread: Option<Thread>,
+    /// The thread is parked, or about to park, until a connection registers.
+    is_parked: bool,
+}
+
+/// A watched connection and what the thread saw of it at the last tick.
+///
+/// It is dropped when the connection has ended or is idle, so there are never more than there are connections.
+pub(crate) struct Entry {
+    connection: Weak<dyn Watched>,
+    ended: u64,
+    reader_turn: Option<u64>,
+    idle_ticks: u32,
 }
 
 impl Watchdog {
-    /// Starts the thread, where there is more than one runtime thread to wake.
-    pub(super) fn start(core: &Arc<Core>) -> Option<Self> {
-        if Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
-            return None;
-        }
-        let stopped = Arc::new(AtomicBool::new(false));
-        let watch = {
-            let (core, stopped) = (Arc::downgrade(core), Arc::clone(&stopped));
-            move || watch(&core, &stopped)
-        };
-        let spawned = thread::Builder::new().name("duplexer-watchdog".into()).spawn(watch);
-        match spawned {
-            Ok(handle) => Some(Self { stopped, thread: handle.thread().clone() }),
-            Err(error) => {
-                tracing::warn!(%error, "no watchdog: a handler that computes without awaiting may delay others");
-                None
+    /// Watches a connection until it ends or is idle. Calls `start` if there is no thread yet.
+    pub(crate) fn watch(&self, connection: Weak<dyn Watched>, start: impl FnOnce() -> io::Result<Thread>) {
+        let mut registry = lock(&self.registry);
+        if registry.thread.is_none() {
+            match start() {
+                Ok(thread) => registry.thread = Some(thread),
+                Err(error) => {
+                    tracing::warn!(%error, "no watchdog: a handler that computes without awaiting may delay others");
+                    return;
+                }
             }
         }
+        registry.new.push(connection);
+        // A thread that ticks is not woken: an early check would take a short tick for stalled handlers.
+        if std::mem::take(&mut registry.is_parked)
+            && let Some(thread) = &registry.thread
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Starts the thread.
+    pub(crate) fn start(&'static self) -> io::Result<Thread> {
+        let spawned = thread::Builder::new().name("duplexer-watchdog".into()).spawn(|| self.run());
+        spawned.map(|handle| handle.thread().clone())
+    }
+
+    fn run(&self) {
+        let mut entries = Vec::new();
+        loop {
+            if self.collect(&mut entries) {
+                thread::park();
+                continue;
+            }
+            thread::park_timeout(TICK);
+            // The last reference to a connection may be dropped here, and with it values of the program that panic.
+            // The entry of such a connection is removed at the next tick.
+            let _ = catch_unwind(AssertUnwindSafe(|| entries.retain_mut(Entry::check)));
+        }
+    }
+
+    /// Takes over the connections that have registered. Returns whether there are none to watch, so that the thread can
+    /// park: the next registration unparks it.
+    pub(crate) fn collect(&self, entries: &mut Vec<Entry>) -> bool {
+        let mut registry = lock(&self.registry);
+        let new = std::mem::take(&mut registry.new);
+        registry.is_parked = entries.is_empty() && new.is_empty();
+        let is_parked = registry.is_parked;
+        drop(registry);
+        entries.extend(new.into_iter().map(Entry::new));
+        is_parked
     }
 }
 
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Release);
-        self.thread.unpark();
+impl Entry {
+    fn new(connection: Weak<dyn Watched>) -> Self {
+        let ended = connection.upgrade().map_or(0, |connection| connection.polls().counts().1);
+        Self { connection, ended, reader_turn: None, idle_ticks: 0 }
     }
-}
 
-fn watch(core: &Weak<Core>, stopped: &AtomicBool) {
-    let watched = || core.upgrade().filter(|_| !stopped.load(Ordering::Acquire));
-    if let Some(core) = watched() {
-        core.pulse.watched_by_this_thread();
-    }
-    let (mut before, mut unattended) = (0, None);
-    let mut idle = 0;
-    loop {
-        thread::park_timeout(TICK);
-        let Some(core) = watched() else { return };
-        let (started, ended) = core.pulse.counts();
+    /// Checks a connection after a tick. Returns whether it is still to be watched.
+    pub(crate) fn check(&mut self) -> bool {
+        let Some(connection) = self.connection.upgrade() else { return false };
+        let (started, ended) = connection.polls().counts();
+        let ended_in_tick = ended - std::mem::replace(&mut self.ended, ended);
         if started == ended {
-            idle += 1;
-            if idle >= IDLE_TICKS {
-                core.pulse.sleep_until_there_is_a_poll();
-                idle = 0;
-            }
-        } else {
-            idle = 0;
-            let now = lock(&core.table).crew.unattended();
-            // Few polls have ended, or many of others while nobody came to read.
-            if ended - before < QUICK_POLLS || (now.is_some() && now == unattended) {
-                core.slow.notify_one();
-            }
-            unattended = now;
+            self.idle_ticks += 1;
+            return self.idle_ticks < IDLE_TICKS || !connection.polls().release();
         }
-        before = ended;
+        self.idle_ticks = 0;
+        let turn = connection.idle_reader_turn();
+        // Few polls have ended, or many of other requests while no worker came to read.
+        if ended_in_tick < QUICK_POLLS || (turn.is_some() && turn == self.reader_turn) {
+            connection.stalled();
+        }
+        self.reader_turn = turn;
+        true
     }
 }

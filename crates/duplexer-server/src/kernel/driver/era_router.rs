@@ -70,8 +70,7 @@ impl EraRouter {
     /// The first request decides; `initialize` is a handshake even in an envelope.
     fn decide(&self, request: &Invocation) -> &Decided {
         self.era.get_or_init(|| {
-            if Method::parse(request.method()) != Some(Method::Initialize) && envelope::is_enveloped(request)
-            {
+            if request.known() != Some(Method::Initialize) && envelope::is_enveloped(request) {
                 Decided::Envelope(Arc::new(EnvelopeStream::new(Arc::clone(&self.peer))))
             } else {
                 Decided::Handshake(self.handshake())
@@ -199,7 +198,7 @@ fn sender(transport: &TransportContext) -> Option<Arc<Principal>> {
 
 /// A handshake connection does not take requests of the other era.
 fn refuse_envelope(call: &Invocation) -> Result<(), McpError> {
-    if Method::parse(call.method()) == Some(Method::Initialize) || !envelope::is_enveloped(call) {
+    if call.known() == Some(Method::Initialize) || !envelope::is_enveloped(call) {
         return Ok(());
     }
     let text = format!(
@@ -216,7 +215,7 @@ fn refuse_handshake(call: &Invocation) -> Result<(), McpError> {
         #[serde(rename = "protocolVersion")]
         version: Option<String>,
     }
-    if Method::parse(call.method()) != Some(Method::Initialize) {
+    if call.known() != Some(Method::Initialize) {
         return Ok(());
     }
     let text = format!(
@@ -339,15 +338,11 @@ impl Inbound for HandshakeInbound {
 
 /// A client may send its next request right behind `initialize` and finds the connection open.
 fn handshake_lane(call: &Invocation) -> Lane {
-    if Method::parse(call.method()) == Some(Method::Initialize) { Lane::Inline } else { Lane::Ordinary }
+    if call.known() == Some(Method::Initialize) { Lane::Inline } else { Lane::Ordinary }
 }
 
 fn envelope_lane(call: &Invocation) -> Lane {
-    if Method::parse(call.method()).is_some_and(Method::is_long_lived) {
-        Lane::Standing
-    } else {
-        Lane::Ordinary
-    }
+    if call.known().is_some_and(Method::is_long_lived) { Lane::Standing } else { Lane::Ordinary }
 }
 
 fn handshake_batches(runner: &ServerRunner) -> Batches {

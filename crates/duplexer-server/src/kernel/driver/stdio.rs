@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep};
 use super::StreamServer;
 use crate::registry::{Server, StartError};
 use duplexer_core::dispatch::{DispatchOptions, Peer, RunError};
+use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::transport::TransportError;
-use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_core::transport::stdio::Stdio;
 
 /// From the end of input, or the first signal, to the end of everything.

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::RequestId;
 
-use super::correlator::{InFlight, Outstanding, Taken, Ticket};
+use super::in_flight::{Generation, InFlight, Outstanding, Taken};
 use super::outbound::{OutboundHook, OutboundRequest, Sending};
 use super::outbox::Delivery;
-use super::own_call::{self, Line, Waiter};
-use super::{Cancellation, Invocation, lock, signals};
+use super::outgoing_call::{self, CallTransport, PendingCall};
+use super::{Cancellation, Invocation, control_messages, lock};
 use crate::error::CallError;
 
 /// The correlation of one connection, both ways.
@@ -21,8 +21,8 @@ pub struct Correlation {
 }
 
 struct Table {
-    ours: Outstanding<Waiter>,
-    theirs: InFlight<Arc<Cancellation>>,
+    outgoing: Outstanding<PendingCall>,
+    incoming: InFlight<Arc<Cancellation>>,
     closed: bool,
 }
 
@@ -30,7 +30,7 @@ struct Table {
 #[derive(Debug)]
 pub struct Accepted {
     id: RequestId,
-    ticket: Ticket,
+    generation: Generation,
     cancellation: Arc<Cancellation>,
 }
 
@@ -76,7 +76,7 @@ pub trait FrameLine: Send + Sync {
 impl Correlation {
     /// Nobody waits for anybody yet. `hook` sees every own request.
     pub fn new(hook: Option<Arc<dyn OutboundHook>>) -> Self {
-        let table = Table { ours: Outstanding::new(), theirs: InFlight::new(), closed: false };
+        let table = Table { outgoing: Outstanding::new(), incoming: InFlight::new(), closed: false };
         Self { table: Mutex::new(table), hook }
     }
 
@@ -89,19 +89,19 @@ impl Correlation {
         }
         let mut given = None;
         let kept = Arc::clone(&cancellation);
-        let accepted = table.theirs.accept(id.clone(), |ticket| {
-            given = Some(ticket);
+        let accepted = table.incoming.accept(id.clone(), |generation| {
+            given = Some(generation);
             kept
         });
         match (accepted, given) {
-            (Ok(_), Some(ticket)) => Ok(Accepted { id, ticket, cancellation }),
+            (Ok(_), Some(generation)) => Ok(Accepted { id, generation, cancellation }),
             _ => Err(NotAccepted::InFlight),
         }
     }
 
     /// The handler of a request has ended.
     pub fn finish(&self, accepted: &Accepted) -> Owed {
-        match lock(&self.table).theirs.finish(&accepted.id, accepted.ticket) {
+        match lock(&self.table).incoming.finish(&accepted.id, accepted.generation) {
             Some(_) => Owed::Answer,
             None => Owed::Nothing,
         }
@@ -109,7 +109,7 @@ impl Correlation {
 
     /// The peer has answered one of our requests.
     pub fn settle(&self, id: &RequestId, answer: Result<ByteString, CallError>) {
-        let waiter = lock(&self.table).ours.settle(id);
+        let waiter = lock(&self.table).outgoing.settle(id);
         if let Some(waiter) = waiter {
             waiter.settle(answer);
         } else {
@@ -120,16 +120,16 @@ impl Correlation {
     /// Takes note of a notification, in the order of arrival: it may call a request off, or report progress.
     pub fn observe(&self, call: &Invocation) {
         match call.method() {
-            signals::CANCELLED => {
-                let Some(id) = signals::cancelled(call.params()) else { return };
-                let called_off = lock(&self.table).theirs.cancel(&id);
+            control_messages::CANCELLED => {
+                let Some(id) = control_messages::cancelled(call.params()) else { return };
+                let called_off = lock(&self.table).incoming.cancel(&id);
                 if let Some(cancellation) = called_off {
                     cancellation.raise();
                 }
             }
-            signals::PROGRESS => {
-                let Some((token, progress)) = signals::progress(call.params()) else { return };
-                let callback = lock(&self.table).ours.find(&token).and_then(Waiter::on_progress);
+            control_messages::PROGRESS => {
+                let Some((token, progress)) = control_messages::progress(call.params()) else { return };
+                let callback = lock(&self.table).outgoing.find(&token).and_then(PendingCall::on_progress);
                 if let Some(callback) = callback {
                     callback.call(progress);
                 }
@@ -144,7 +144,7 @@ impl Correlation {
         request: OutboundRequest,
         line: &dyn FrameLine,
     ) -> Result<ByteString, CallError> {
-        own_call::call(&Correlated { table: &self.table, line }, self.hook.as_deref(), request).await
+        outgoing_call::call(&Correlated { table: &self.table, line }, self.hook.as_deref(), request).await
     }
 
     /// The connection has ended: nobody will answer, and nothing more is taken in. What is in flight is called off and
@@ -153,7 +153,7 @@ impl Correlation {
         let (waiting, running) = {
             let mut table = lock(&self.table);
             table.closed = true;
-            (table.ours.drain(), table.theirs.all().map(Arc::clone).collect::<Vec<_>>())
+            (table.outgoing.drain(), table.incoming.all().map(Arc::clone).collect::<Vec<_>>())
         };
         for waiter in waiting {
             waiter.settle(Err(CallError::Closed));
@@ -175,19 +175,19 @@ struct Correlated<'a> {
     line: &'a dyn FrameLine,
 }
 
-impl Line for Correlated<'_> {
-    fn register(&self, chosen: Option<&RequestId>, waiter: Waiter) -> Result<RequestId, CallError> {
+impl CallTransport for Correlated<'_> {
+    fn register(&self, chosen: Option<&RequestId>, waiter: PendingCall) -> Result<RequestId, CallError> {
         let mut table = lock(self.table);
         if table.closed {
             return Err(CallError::Closed);
         }
-        let id = chosen.cloned().unwrap_or_else(|| table.ours.mint());
-        table.ours.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
+        let id = chosen.cloned().unwrap_or_else(|| table.outgoing.next_id());
+        table.outgoing.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
         Ok(id)
     }
 
     fn abandon(&self, id: &RequestId) -> bool {
-        lock(self.table).ours.abandon(id).is_some()
+        lock(self.table).outgoing.abandon(id).is_some()
     }
 
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
@@ -200,7 +200,7 @@ impl Line for Correlated<'_> {
         Delivery::Written
     }
 
-    fn call_off(&self, frame: &[u8]) {
+    fn cancel(&self, frame: &[u8]) {
         self.line.send_now(frame);
     }
 }
@@ -246,7 +246,7 @@ mod tests {
     fn a_cancelled_request_is_owed_nothing() {
         let correlation = Correlation::new(None);
         let call = correlation.accept(7_i64.into()).unwrap();
-        correlation.observe(&told(signals::CANCELLED, r#"{"requestId":"7"}"#));
+        correlation.observe(&told(control_messages::CANCELLED, r#"{"requestId":"7"}"#));
         assert!(call.cancellation().is_raised());
         assert_eq!(correlation.finish(&call), Owed::Nothing);
     }
@@ -260,7 +260,7 @@ mod tests {
         let options = CallOptions::new().on_progress(move |progress| lock(&reported).push(progress.progress));
         let request = OutboundRequest::new("x/y").options(options);
         let peer = async {
-            correlation.observe(&told(signals::PROGRESS, r#"{"progressToken":1,"progress":5}"#));
+            correlation.observe(&told(control_messages::PROGRESS, r#"{"progressToken":1,"progress":5}"#));
             correlation.settle(&1_i64.into(), Ok("{}".into()));
         };
         let (answer, ()) = tokio::join!(correlation.call(request, &line), peer);

@@ -8,20 +8,20 @@ use duplexer_types::jsonrpc::{self, RequestId};
 use duplexer_types::meta::key;
 use tokio::sync::oneshot;
 
+use super::control_messages::{CANCELLED, Cancel};
 use super::outbound::{
     Abandon, CallOptions, OutboundHook, OutboundRequest, ProgressCallback, params_with_meta,
 };
 use super::outbox::Delivery;
-use super::signals::{CANCELLED, Cancel};
 use crate::error::CallError;
 
 /// One of our own requests, seen from its answer.
-pub(crate) struct Waiter {
+pub(crate) struct PendingCall {
     answer: oneshot::Sender<Result<ByteString, CallError>>,
     on_progress: Option<ProgressCallback>,
 }
 
-impl Waiter {
+impl PendingCall {
     /// The caller may be gone by now, which is its right.
     pub(crate) fn settle(self, answer: Result<ByteString, CallError>) {
         let _ = self.answer.send(answer);
@@ -33,9 +33,9 @@ impl Waiter {
 }
 
 /// What a request of our own travels on.
-pub(crate) trait Line: Send + Sync {
+pub(crate) trait CallTransport: Send + Sync {
     /// Keeps the waiter under the chosen id, or under a fresh one.
-    fn register(&self, chosen: Option<&RequestId>, waiter: Waiter) -> Result<RequestId, CallError>;
+    fn register(&self, chosen: Option<&RequestId>, waiter: PendingCall) -> Result<RequestId, CallError>;
 
     /// Nobody waits any more; whether somebody did.
     fn abandon(&self, id: &RequestId) -> bool;
@@ -47,18 +47,18 @@ pub(crate) trait Line: Send + Sync {
     fn delivery(&self, position: u64) -> impl Future<Output = Delivery> + Send;
 
     /// Tells the peer to stop. There is always room for it, because dropping cannot wait.
-    fn call_off(&self, frame: &[u8]);
+    fn cancel(&self, frame: &[u8]);
 }
 
 /// Asks the peer. Dropping the future tells it to stop, unless the request says otherwise.
 pub(crate) async fn call(
-    line: &impl Line,
+    line: &impl CallTransport,
     hook: Option<&dyn OutboundHook>,
     request: OutboundRequest,
 ) -> Result<ByteString, CallError> {
     let OutboundRequest { method, params, mut meta, options } = request;
     let (answer, receiver) = oneshot::channel();
-    let waiter = Waiter { answer, on_progress: options.on_progress.clone() };
+    let waiter = PendingCall { answer, on_progress: options.on_progress.clone() };
     let id = line.register(options.id.as_ref(), waiter)?;
     let mut pending = Pending { line, id: &id, abandon: options.abandon, sent: false };
     if options.on_progress.is_some() {
@@ -83,7 +83,7 @@ pub(crate) async fn call(
 }
 
 async fn wait(
-    line: &impl Line,
+    line: &impl CallTransport,
     answer: oneshot::Receiver<Result<ByteString, CallError>>,
     position: u64,
     method: &str,
@@ -108,38 +108,38 @@ async fn wait(
 }
 
 /// An own request between being registered and being settled. Dropped early, it tells the peer to stop.
-struct Pending<'a, L: Line> {
+struct Pending<'a, L: CallTransport> {
     line: &'a L,
     id: &'a RequestId,
     abandon: Abandon,
     sent: bool,
 }
 
-impl<L: Line> Pending<'_, L> {
+impl<L: CallTransport> Pending<'_, L> {
     fn settle(&mut self, outcome: &Result<ByteString, CallError>, timeout: Option<Duration>) {
         if let (Err(CallError::Timeout(_)), Some(timeout)) = (outcome, timeout) {
-            self.call_off(&format!("timed out after {}s", timeout.as_secs_f64()));
+            self.cancel(&format!("timed out after {}s", timeout.as_secs_f64()));
         }
         self.sent = false;
     }
 
-    fn call_off(&self, reason: &str) {
+    fn cancel(&self, reason: &str) {
         if self.abandon == Abandon::Silent {
             return;
         }
         let cancel = Cancel { request: self.id, reason };
         let mut frame = Vec::new();
         if jsonrpc::write_notification(&mut frame, CANCELLED, Some(&cancel)).is_ok() {
-            self.line.call_off(&frame);
+            self.line.cancel(&frame);
         }
     }
 }
 
-impl<L: Line> Drop for Pending<'_, L> {
+impl<L: CallTransport> Drop for Pending<'_, L> {
     fn drop(&mut self) {
         let waited = self.line.abandon(self.id);
         if self.sent && waited {
-            self.call_off("caller cancelled");
+            self.cancel("caller cancelled");
         }
     }
 }

@@ -2,25 +2,29 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{Body, RequestId};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
-use super::pulse::Pulse;
-use super::runner::Crew;
+use super::watchdog::{PollCounter, Watchdog, Watched};
+use super::workers::Workers;
 use super::{DispatchOptions, FailureMode};
 use crate::dispatch::context::{Cancellation, Channel};
-use crate::dispatch::correlator::{InFlight, Outstanding, Ticket};
+use crate::dispatch::in_flight::{Generation, InFlight, Outstanding};
 use crate::dispatch::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
 use crate::dispatch::outbox::Outbox;
-use crate::dispatch::own_call::Waiter;
+use crate::dispatch::outgoing_call::PendingCall;
 use crate::dispatch::{CallContext, Invocation, Lane, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::{BackChannel, FrameWriter, Unanswered};
 
-pub(super) struct Core {
+/// Watches the connections of this process.
+static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(Watchdog::default);
+
+pub(super) struct Shared {
     pub(super) outbox: Outbox,
     pub(super) table: Mutex<Table>,
     pub(super) options: DispatchOptions,
@@ -29,20 +33,20 @@ pub(super) struct Core {
     /// Raised when the connection is about to end.
     pub(super) closing: Cancellation,
     /// Raised when every handler is to be dropped.
-    pub(super) cut: Cancellation,
+    pub(super) abort: Cancellation,
     pub(super) stop: Stop,
-    pub(super) pulse: Pulse,
+    pub(super) polls: PollCounter,
     /// Raised by the watchdog: handlers take long, and others should not wait for them.
-    pub(super) slow: Notify,
+    pub(super) stalled: Notify,
 }
 
 /// Everything that changes, behind one lock.
 pub(super) struct Table {
     pub(super) phase: Phase,
-    pub(super) ours: Outstanding<Waiter>,
-    pub(super) theirs: InFlight<Arc<Call>>,
+    pub(super) outgoing: Outstanding<PendingCall>,
+    pub(super) incoming: InFlight<Arc<Call>>,
     pub(super) load: Load,
-    pub(super) crew: Crew,
+    pub(super) workers: Workers,
     /// Requests that wait for a handler's place.
     pub(super) parked: VecDeque<Accepted>,
     pub(super) failure: Option<McpError>,
@@ -80,31 +84,42 @@ pub(super) struct Accepted {
     pub(super) unanswered: Option<Unanswered>,
 }
 
-impl Core {
+impl Shared {
     pub(super) fn new(writer: Box<dyn FrameWriter>, options: DispatchOptions) -> Self {
         Self {
             outbox: Outbox::new(writer),
             table: Mutex::new(Table {
                 phase: Phase::Idle,
-                ours: Outstanding::new(),
-                theirs: InFlight::new(),
+                outgoing: Outstanding::new(),
+                incoming: InFlight::new(),
                 load: Load::default(),
-                crew: Crew::default(),
+                workers: Workers::default(),
                 parked: VecDeque::new(),
                 failure: None,
             }),
             options,
             room: Notify::new(),
             closing: Cancellation::new(),
-            cut: Cancellation::new(),
+            abort: Cancellation::new(),
             stop: Stop::default(),
-            pulse: Pulse::default(),
-            slow: Notify::new(),
+            polls: PollCounter::default(),
+            stalled: Notify::new(),
         }
     }
 
     pub(super) fn start(&self) {
         lock(&self.table).phase = Phase::Running;
+    }
+
+    /// Runs one poll of a handler, watched if there is more than one runtime thread to wake.
+    pub(super) fn poll_watched<R>(self: &Arc<Self>, poll: impl FnOnce() -> R) -> R {
+        let watch = || {
+            if Handle::try_current().is_ok_and(|now| now.runtime_flavor() == RuntimeFlavor::MultiThread) {
+                let connection: Weak<Self> = Arc::downgrade(self);
+                WATCHDOG.watch(connection, || WATCHDOG.start());
+            }
+        };
+        self.polls.track(watch, poll)
     }
 
     /// Keeps a failure to end the run with, where that is wanted.
@@ -122,6 +137,20 @@ impl Core {
 
     pub(super) fn raised_failure(&self) -> Option<McpError> {
         lock(&self.table).failure.take()
+    }
+}
+
+impl Watched for Shared {
+    fn polls(&self) -> &PollCounter {
+        &self.polls
+    }
+
+    fn idle_reader_turn(&self) -> Option<u64> {
+        lock(&self.table).workers.idle_reader_turn()
+    }
+
+    fn stalled(&self) {
+        self.stalled.notify_one();
     }
 }
 
@@ -158,47 +187,47 @@ impl Stop {
 
 /// One request of the peer while it is handled: the channel its handler speaks through.
 pub(super) struct Call {
-    pub(super) core: Arc<Core>,
+    pub(super) shared: Arc<Shared>,
     pub(super) id: RequestId,
-    pub(super) ticket: Ticket,
+    pub(super) generation: Generation,
     pub(super) lane: Lane,
     pub(super) back_channel: BackChannel,
     /// Raised when the peer cancels or the connection is cut; the handler may look.
     pub(super) cancellation: Cancellation,
     /// The peer has cancelled it: it is never answered.
-    called_off: AtomicBool,
+    cancelled: AtomicBool,
     /// The handler has ended: nothing more is said on behalf of this request.
     ended: AtomicBool,
 }
 
 impl Call {
     pub(super) fn new(
-        core: &Arc<Core>,
+        shared: &Arc<Shared>,
         id: RequestId,
-        ticket: Ticket,
+        generation: Generation,
         lane: Lane,
         back_channel: BackChannel,
     ) -> Self {
         Self {
-            core: Arc::clone(core),
+            shared: Arc::clone(shared),
             id,
-            ticket,
+            generation,
             lane,
             back_channel,
             cancellation: Cancellation::new(),
-            called_off: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
     }
 
     /// The peer wants no answer any more.
-    pub(super) fn call_off(&self) {
-        self.called_off.store(true, Ordering::Release);
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
         self.cancellation.raise();
     }
 
-    pub(super) fn is_called_off(&self) -> bool {
-        self.called_off.load(Ordering::Acquire)
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
     }
 
     pub(super) fn end(&self) {
@@ -215,7 +244,7 @@ impl Outbound for Call {
         if self.has_ended() || self.back_channel == BackChannel::Closed {
             return Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))));
         }
-        Box::pin(self.core.call(request, Some(self.id.clone())))
+        Box::pin(self.shared.call(request, Some(self.id.clone())))
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
@@ -223,7 +252,7 @@ impl Outbound for Call {
             tracing::debug!(method, "a notification after the end of its request is dropped");
             return Sending::done();
         }
-        self.core.notify(method, params, Some(&self.id))
+        self.shared.notify(method, params, Some(&self.id))
     }
 }
 
@@ -233,36 +262,36 @@ impl Channel for Call {
     }
 
     fn closing(&self) -> &Cancellation {
-        &self.core.closing
+        &self.shared.closing
     }
 }
 
 /// The channel of a notification's handler: it has no request to speak on behalf of.
-pub(super) struct Standalone {
-    pub(super) core: Arc<Core>,
+pub(super) struct NotificationChannel {
+    pub(super) shared: Arc<Shared>,
     pub(super) back_channel: BackChannel,
     pub(super) never: Cancellation,
 }
 
-impl Outbound for Standalone {
+impl Outbound for NotificationChannel {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
         if self.back_channel == BackChannel::Closed {
             return Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))));
         }
-        Box::pin(self.core.call(request, None))
+        Box::pin(self.shared.call(request, None))
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
-        self.core.notify(method, params, None)
+        self.shared.notify(method, params, None)
     }
 }
 
-impl Channel for Standalone {
+impl Channel for NotificationChannel {
     fn cancellation(&self) -> &Cancellation {
         &self.never
     }
 
     fn closing(&self) -> &Cancellation {
-        &self.core.closing
+        &self.shared.closing
     }
 }

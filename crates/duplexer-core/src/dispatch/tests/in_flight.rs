@@ -1,9 +1,9 @@
-//! The correlator against a naive model.
+//! The in_flight against a naive model.
 
 use duplexer_types::jsonrpc::RequestId;
 use proptest::prelude::*;
 
-use crate::dispatch::correlator::{InFlight, Outstanding, Taken, Ticket};
+use crate::dispatch::in_flight::{Generation, InFlight, Outstanding, Taken};
 
 fn number(n: i64) -> RequestId {
     n.into()
@@ -12,47 +12,47 @@ fn number(n: i64) -> RequestId {
 /// DISP-01, DISP-02: ids count from one, step over chosen ones, and never collide.
 #[test]
 fn minted_ids_step_over_those_that_callers_chose() {
-    let mut ours = Outstanding::new();
-    ours.begin("2".into(), ()).unwrap();
-    assert_eq!(ours.mint(), number(1));
-    ours.begin(number(1), ()).unwrap();
-    assert_eq!(ours.mint(), number(3));
-    assert_eq!(ours.begin(number(2), ()), Err(Taken));
-    assert_eq!(ours.begin("1".into(), ()), Err(Taken));
+    let mut outgoing = Outstanding::new();
+    outgoing.begin("2".into(), ()).unwrap();
+    assert_eq!(outgoing.next_id(), number(1));
+    outgoing.begin(number(1), ()).unwrap();
+    assert_eq!(outgoing.next_id(), number(3));
+    assert_eq!(outgoing.begin(number(2), ()), Err(Taken));
+    assert_eq!(outgoing.begin("1".into(), ()), Err(Taken));
 }
 
 /// DISP-03, DISP-12: an echo finds the exact id first, then its twin; late and unknown ones find nothing.
 #[test]
 fn an_echo_finds_its_waiter_once() {
-    let mut ours = Outstanding::new();
-    ours.begin(number(7), "seven").unwrap();
-    assert_eq!(ours.find(&"7".into()), Some(&"seven"));
-    assert_eq!(ours.settle(&"7".into()), Some("seven"));
-    assert_eq!(ours.settle(&number(7)), None);
-    assert!(ours.is_empty());
+    let mut outgoing = Outstanding::new();
+    outgoing.begin(number(7), "seven").unwrap();
+    assert_eq!(outgoing.find(&"7".into()), Some(&"seven"));
+    assert_eq!(outgoing.settle(&"7".into()), Some("seven"));
+    assert_eq!(outgoing.settle(&number(7)), None);
+    assert!(outgoing.is_empty());
 }
 
 /// The newcomer is refused, the first runs on; `1` and `"1"` run together and a cancel prefers the exact one.
 #[test]
 fn a_duplicate_is_refused_and_twins_run_together() {
-    let mut theirs = InFlight::new();
-    theirs.accept(number(1), |_| "number").unwrap();
-    theirs.accept("1".into(), |_| "string").unwrap();
-    assert_eq!(theirs.accept(number(1), |_| "again"), Err(Taken));
-    assert_eq!(theirs.cancel(&"1".into()), Some("string"));
-    assert_eq!(theirs.cancel(&"1".into()), Some("number"));
-    assert_eq!(theirs.cancel(&"1".into()), None);
+    let mut incoming = InFlight::new();
+    incoming.accept(number(1), |_| "number").unwrap();
+    incoming.accept("1".into(), |_| "string").unwrap();
+    assert_eq!(incoming.accept(number(1), |_| "again"), Err(Taken));
+    assert_eq!(incoming.cancel(&"1".into()), Some("string"));
+    assert_eq!(incoming.cancel(&"1".into()), Some("number"));
+    assert_eq!(incoming.cancel(&"1".into()), None);
 }
 
 /// An id used again is another request: the end of the first says nothing about the second.
 #[test]
 fn an_old_ticket_does_not_finish_a_new_request() {
-    let mut theirs = InFlight::new();
-    let first = *theirs.accept(number(1), |ticket| ticket).unwrap();
-    theirs.cancel(&number(1)).unwrap();
-    let second = *theirs.accept(number(1), |ticket| ticket).unwrap();
-    assert_eq!(theirs.finish(&number(1), first), None);
-    assert_eq!(theirs.finish(&number(1), second), Some(second));
+    let mut incoming = InFlight::new();
+    let first = *incoming.accept(number(1), |generation| generation).unwrap();
+    incoming.cancel(&number(1)).unwrap();
+    let second = *incoming.accept(number(1), |generation| generation).unwrap();
+    assert_eq!(incoming.finish(&number(1), first), None);
+    assert_eq!(incoming.finish(&number(1), second), Some(second));
 }
 
 #[derive(Clone, Debug)]
@@ -107,15 +107,15 @@ proptest! {
     fn every_accepted_request_has_exactly_one_outcome(ops in ops()) {
         let mut real = InFlight::new();
         let mut naive = Naive::default();
-        let mut tickets: Vec<(RequestId, Ticket)> = Vec::new();
+        let mut generations: Vec<(RequestId, Generation)> = Vec::new();
         for op in ops {
             match op {
                 Op::Accept(id) => {
-                    let index = tickets.len();
-                    let accepted = real.accept(id.clone(), |ticket| (index, ticket)).map(|(_, ticket)| *ticket);
+                    let index = generations.len();
+                    let accepted = real.accept(id.clone(), |generation| (index, generation)).map(|(_, generation)| *generation);
                     prop_assert_eq!(accepted.is_ok(), naive.open(&id).is_none());
-                    if let Ok(ticket) = accepted {
-                        tickets.push((id.clone(), ticket));
+                    if let Ok(generation) = accepted {
+                        generations.push((id.clone(), generation));
                         naive.0.push((id, None));
                     }
                 }
@@ -127,9 +127,9 @@ proptest! {
                     }
                 }
                 Op::Finish(n) => {
-                    let Some((id, ticket)) = tickets.get(n) else { continue };
+                    let Some((id, generation)) = generations.get(n) else { continue };
                     let open = naive.0[n].1.is_none();
-                    prop_assert_eq!(real.finish(id, *ticket).is_some(), open);
+                    prop_assert_eq!(real.finish(id, *generation).is_some(), open);
                     naive.0[n].1.get_or_insert(Outcome::Answered);
                 }
                 Op::Drain => {
@@ -152,11 +152,11 @@ proptest! {
     /// Our own requests: one settlement each, whatever the peer echoes.
     #[test]
     fn every_own_request_is_settled_at_most_once(chosen in prop::collection::vec(ids(), 0..16), echoes in prop::collection::vec(ids(), 0..32)) {
-        let mut ours = Outstanding::new();
+        let mut outgoing = Outstanding::new();
         let mut open: Vec<RequestId> = Vec::new();
         for id in chosen {
             let taken = open.contains(&id) || id.twin().is_some_and(|twin| open.contains(&twin));
-            prop_assert_eq!(ours.begin(id.clone(), id.clone()).is_err(), taken);
+            prop_assert_eq!(outgoing.begin(id.clone(), id.clone()).is_err(), taken);
             if !taken {
                 open.push(id);
             }
@@ -165,8 +165,8 @@ proptest! {
             let expected = open.iter().position(|id| *id == echo)
                 .or_else(|| echo.twin().and_then(|twin| open.iter().position(|id| *id == twin)))
                 .map(|at| open.remove(at));
-            prop_assert_eq!(ours.settle(&echo), expected);
+            prop_assert_eq!(outgoing.settle(&echo), expected);
         }
-        prop_assert_eq!(ours.is_empty(), open.is_empty());
+        prop_assert_eq!(outgoing.is_empty(), open.is_empty());
     }
 }

@@ -27,7 +27,7 @@ impl<W> Outstanding<W> {
     }
 
     /// A fresh id: counting from one, stepping over what callers have chosen themselves.
-    pub(crate) fn mint(&mut self) -> RequestId {
+    pub(crate) fn next_id(&mut self) -> RequestId {
         loop {
             self.last = self.last.wrapping_add(1);
             let id = RequestId::from(self.last);
@@ -48,13 +48,13 @@ impl<W> Outstanding<W> {
 
     /// The waiter that an answer with this id is for.
     pub(crate) fn settle(&mut self, echoed: &RequestId) -> Option<W> {
-        let id = self.meant(echoed)?;
+        let id = self.resolve(echoed)?;
         self.waiting.remove(&id)
     }
 
     /// The waiter that a progress token belongs to.
     pub(crate) fn find(&self, echoed: &RequestId) -> Option<&W> {
-        self.meant(echoed).and_then(|id| self.waiting.get(&id))
+        self.resolve(echoed).and_then(|id| self.waiting.get(&id))
     }
 
     /// Nobody waits any more.
@@ -72,38 +72,38 @@ impl<W> Outstanding<W> {
     }
 
     fn is_taken(&self, id: &RequestId) -> bool {
-        self.meant(id).is_some()
+        self.resolve(id).is_some()
     }
 
-    fn meant(&self, echoed: &RequestId) -> Option<RequestId> {
+    fn resolve(&self, echoed: &RequestId) -> Option<RequestId> {
         exact_or_twin(&self.waiting, echoed)
     }
 }
 
 /// Tells one use of an id from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct Generation(u64);
 
 /// The peer's requests that have no answer yet. Keyed exactly: `1` and `"1"` may run together.
 #[derive(Debug)]
 pub(crate) struct InFlight<C> {
-    calls: Table<(Ticket, C)>,
-    tickets: u64,
+    calls: Table<(Generation, C)>,
+    generations: u64,
 }
 
 impl<C> InFlight<C> {
     pub(crate) fn new() -> Self {
-        Self { calls: Table::default(), tickets: 0 }
+        Self { calls: Table::default(), generations: 0 }
     }
 
     /// Takes a request in, unless its id is in flight already: then the first runs on undisturbed.
-    pub(crate) fn accept(&mut self, id: RequestId, call: impl FnOnce(Ticket) -> C) -> Result<&C, Taken> {
+    pub(crate) fn accept(&mut self, id: RequestId, call: impl FnOnce(Generation) -> C) -> Result<&C, Taken> {
         match self.calls.entry(id) {
             Entry::Occupied(_) => Err(Taken),
             Entry::Vacant(entry) => {
-                self.tickets += 1;
-                let ticket = Ticket(self.tickets);
-                Ok(&entry.insert((ticket, call(ticket))).1)
+                self.generations += 1;
+                let generation = Generation(self.generations);
+                Ok(&entry.insert((generation, call(generation))).1)
             }
         }
     }
@@ -115,9 +115,9 @@ impl<C> InFlight<C> {
     }
 
     /// The handler has ended: whoever gets the call here owns its answer.
-    pub(crate) fn finish(&mut self, id: &RequestId, ticket: Ticket) -> Option<C> {
+    pub(crate) fn finish(&mut self, id: &RequestId, generation: Generation) -> Option<C> {
         let (current, call) = self.calls.remove(id)?;
-        if current == ticket {
+        if current == generation {
             return Some(call);
         }
         // A later use of the id, which is rare: it was taken out only because looking first would hash twice.
