@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use duplexer_auth::{Auth, Authority, ConfigError, Development};
+use duplexer_auth::{Auth, AuthorizationServer, ConfigError, DevBackend};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{MemoryBus, RequestState, Server, ServerBuilder, run_stdio};
 use duplexer_core::transport::signal::ShutdownSignals;
@@ -75,9 +75,9 @@ enum Kind {
 /// Every call takes the scope `mcp`; one that changes something takes `write` too.
 fn auth(base: &str) -> Result<Auth, ConfigError> {
     let resource = format!("{base}/mcp");
-    let authority = Authority::builder(base, Development::new("ada"));
-    let authority = authority.resource(&resource).scopes(["mcp", "write"]).build()?;
-    Auth::authority(authority, &resource).require(["mcp"]).build()
+    let authorization_server = AuthorizationServer::builder(base, DevBackend::new("ada"));
+    let authorization_server = authorization_server.resource(&resource).scopes(["mcp", "write"]).build()?;
+    Auth::authorization_server(authorization_server, &resource).require_scopes(["mcp"]).build()
 }
 
 #[tokio::main]

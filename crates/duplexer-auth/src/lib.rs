@@ -4,8 +4,8 @@
 //!
 //! - [`Auth`] protects a server: a tower layer for its HTTP service that takes bearer tokens, tells everybody else
 //!   where to get one, and puts the [`Principal`](duplexer_core::server::Principal) of each request into its context.
-//! - [`Guard`] is a middleware that asks for more scopes where single tools need them.
-//! - [`Authority`] is a small authorization server, to be served beside.
+//! - [`ScopeGuard`] is a middleware that asks for more scopes where single tools need them.
+//! - [`AuthorizationServer`] is a small authorization server, to be served beside.
 //!
 //! # A server that takes the tokens of an issuer
 //!
@@ -17,7 +17,7 @@
 //! use duplexer_core::server::Server;
 //! use duplexer_http::StreamableHttp;
 //!
-//! let auth = Auth::jwt("https://login.example.com", "https://mcp.example.com/mcp").require(["mcp"]).build()?;
+//! let auth = Auth::jwt("https://login.example.com", "https://mcp.example.com/mcp").require_scopes(["mcp"]).build()?;
 //! let server = Server::builder("notes").middleware(auth.guard().tool("delete", ["notes:write"])?).build()?;
 //! let service = StreamableHttp::builder(server).public_url("https://mcp.example.com").build()?;
 //! service.bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
@@ -34,20 +34,20 @@
 //!
 //! ```no_run
 //! # async fn example(server: duplexer_core::server::Server) -> Result<(), Box<dyn std::error::Error>> {
-//! use duplexer_auth::{Auth, Authority, Development};
+//! use duplexer_auth::{Auth, AuthorizationServer, DevBackend};
 //! use duplexer_http::StreamableHttp;
 //!
 //! let here = "http://127.0.0.1:8000";
-//! let authority = Authority::builder(here, Development::new("ada"))
+//! let authorization_server = AuthorizationServer::builder(here, DevBackend::new("ada"))
 //!     .resource(format!("{here}/mcp"))
 //!     .scopes(["mcp"])
 //!     .build()?;
-//! let auth = Auth::authority(authority, &format!("{here}/mcp")).require(["mcp"]).build()?;
+//! let auth = Auth::authorization_server(authorization_server, &format!("{here}/mcp")).require_scopes(["mcp"]).build()?;
 //! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
 //!
-//! [`Development`] knows one user and keeps everything in memory. A real service implements [`Provider`] (who sits
+//! [`DevBackend`] knows one user and keeps everything in memory. A real service implements [`AuthBackend`] (who sits
 //! before the browser) over its own [`Store`] (two operations); the rules of OAuth stay here.
 //!
 //! # What is always so
@@ -56,8 +56,7 @@
 //! checked for every request. What is told about the server comes from its settings, never from a request's headers.
 //! Secrets, codes and tokens are compared in constant time, kept as digests, and not logged.
 
-mod address;
-mod authority;
+mod authorization_server;
 mod clock;
 pub mod dev;
 mod error;
@@ -66,13 +65,14 @@ mod reply;
 mod resource;
 mod secret;
 mod token;
+mod urls;
 
-pub use authority::{
-    Assertion, AuthMethod, Authority, AuthorityBuilder, Client, ClientMetadata, Development, Entry, Grant,
-    Key, Kind, MemoryStore, Provider, Store, StoreError, User,
+pub use authorization_server::{
+    Assertion, AuthBackend, AuthMethod, AuthorizationServer, AuthorizationServerBuilder, Client,
+    ClientMetadata, DevBackend, Grant, MemoryStore, Record, RecordKey, RecordKind, Store, StoreError, User,
 };
 pub use error::{ConfigError, OAuthError};
-pub use resource::{Auth, AuthBuilder, Guard, Protected};
+pub use resource::{Auth, AuthBuilder, AuthService, ScopeGuard};
 pub use secret::Secret;
 pub use token::introspection::Introspection;
 pub use token::jwt::Jwt;

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::authority::Authority;
+use crate::authorization_server::AuthorizationServer;
 use crate::clock::Clock;
 use crate::token::TokenVerifier;
 
 pub use builder::AuthBuilder;
-pub use guard::Guard;
-pub use layer::Protected;
+pub use guard::ScopeGuard;
+pub use layer::AuthService;
 
 /// Authorization of one MCP server: a tower layer for its HTTP service, and a guard for its tools.
 ///
@@ -40,7 +40,7 @@ struct Rules {
     /// Scopes that contain others.
     implied: BTreeMap<String, Vec<String>>,
     /// An authorization server that is served beside the protected one.
-    authority: Option<Authority>,
+    authorization_server: Option<AuthorizationServer>,
     clock: Clock,
 }
 
@@ -76,8 +76,8 @@ impl Auth {
     /// A middleware that asks for further scopes where single tools or methods need them.
     ///
     /// It belongs before every other middleware, so that nothing is told before it has been asked.
-    pub fn guard(&self) -> Guard {
-        Guard::new(self.clone())
+    pub fn guard(&self) -> ScopeGuard {
+        ScopeGuard::new(self.clone())
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{Auth, ResourceMetadata, Rules, Site};
-use crate::address;
-use crate::authority::Authority;
+use crate::authorization_server::AuthorizationServer;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::token::TokenVerifier;
 use crate::token::introspection::Introspection;
 use crate::token::jwt::Jwt;
 use crate::token::static_tokens::{StaticToken, StaticTokens};
+use crate::urls;
 
 const WELL_KNOWN: &str = "oauth-protected-resource";
 
@@ -41,14 +41,14 @@ impl Auth {
     }
 
     /// Tokens of an authorization server in this process. Its endpoints are served beside the protected ones.
-    pub fn authority(authority: Authority, audience: &str) -> AuthBuilder {
-        let issuer = authority.issuer().to_owned();
-        let known = authority.issues_for(audience);
-        let mut builder = Self::verifier(&issuer, audience, authority.clone());
+    pub fn authorization_server(authorization_server: AuthorizationServer, audience: &str) -> AuthBuilder {
+        let issuer = authorization_server.issuer().to_owned();
+        let known = authorization_server.issues_for(audience);
+        let mut builder = Self::verifier(&issuer, audience, authorization_server.clone());
         if !known {
             builder.fault(ConfigError::UnknownResource(audience.to_owned()));
         }
-        builder.authority = Some(authority);
+        builder.authorization_server = Some(authorization_server);
         builder
     }
 }
@@ -61,7 +61,7 @@ pub struct AuthBuilder {
     verifier: Result<Box<dyn TokenVerifier>, ConfigError>,
     names: Names,
     implied: BTreeMap<String, Vec<String>>,
-    authority: Option<Authority>,
+    authorization_server: Option<AuthorizationServer>,
     clock: Clock,
 }
 
@@ -84,19 +84,19 @@ impl AuthBuilder {
             verifier,
             names: Names::default(),
             implied: BTreeMap::new(),
-            authority: None,
+            authorization_server: None,
             clock: Clock::default(),
         }
     }
 
     /// Every request needs these scopes.
-    pub fn require(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn require_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.names.required.extend(scopes.into_iter().map(Into::into));
         self
     }
 
     /// Whoever has `scope` has these too.
-    pub fn implies(
+    pub fn scope_implies(
         mut self,
         scope: impl Into<String>,
         others: impl IntoIterator<Item = impl Into<String>>,
@@ -132,18 +132,18 @@ impl AuthBuilder {
     /// Checks everything.
     pub fn build(self) -> Result<Auth, ConfigError> {
         let verifier = self.verifier?;
-        let url = address::resource(&self.resource)?;
+        let url = urls::resource(&self.resource)?;
         for issuer in &self.issuers {
-            address::issuer(issuer)?;
+            urls::issuer(issuer)?;
         }
         let implied = self.implied.iter().flat_map(|(scope, others)| others.iter().chain([scope]));
         for scope in self.names.required.iter().chain(implied) {
             check_required(scope)?;
         }
         let root = format!("/.well-known/{WELL_KNOWN}");
-        let path = address::well_known(WELL_KNOWN, &url);
+        let path = urls::well_known(WELL_KNOWN, &url);
         let site = Site {
-            metadata_url: format!("{}{path}", address::origin(&url)),
+            metadata_url: format!("{}{path}", urls::origin(&url)),
             paths: [path, root],
             metadata: ResourceMetadata {
                 resource: self.resource.clone(),
@@ -160,7 +160,7 @@ impl AuthBuilder {
             audiences: self.names.audiences,
             required: self.names.required,
             implied: self.implied,
-            authority: self.authority,
+            authorization_server: self.authorization_server,
             clock: self.clock,
         })))
     }
@@ -168,7 +168,7 @@ impl AuthBuilder {
 
 /// A scope that a challenge may name.
 pub(super) fn check_required(scope: &str) -> Result<(), ConfigError> {
-    address::check_scope(scope)?;
+    urls::check_scope(scope)?;
     if scope == "offline_access" {
         return Err(ConfigError::OfflineAccess(scope.to_owned()));
     }

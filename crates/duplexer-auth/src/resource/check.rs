@@ -7,20 +7,20 @@ use duplexer_core::server::Principal;
 use http::{HeaderMap, StatusCode};
 
 use super::Auth;
-use super::bearer::{Presented, presented};
+use super::bearer::{Credentials, credentials};
 use super::challenge::{insufficient, unauthenticated};
-use crate::address;
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::token::AccessToken;
+use crate::urls;
 
 impl Auth {
     /// The principal of a request, or what its sender is told.
     pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Reply> {
-        let token = match presented(headers) {
-            Presented::Token(token) => token,
-            Presented::Nothing => return Err(self.unauthenticated("no token")),
-            Presented::Ambiguous => {
+        let token = match credentials(headers) {
+            Credentials::Token(token) => token,
+            Credentials::Nothing => return Err(self.unauthenticated("no token")),
+            Credentials::Ambiguous => {
                 let error = OAuthError::invalid_request("more than one Authorization header");
                 return Err(reply::challenged(&error, &self.challenge(&error, &self.needed(&[]))));
             }
@@ -30,13 +30,13 @@ impl Auth {
             Ok(None) => return Err(self.unauthenticated("the token is not valid")),
             Err(error) => {
                 tracing::error!(error = %Chain(&*error), "a token could not be verified");
-                return Err(reply::refused(&unverifiable()));
+                return Err(reply::error(&unverifiable()));
             }
         };
         if token.principal.expires_at.is_some_and(|end| end <= self.0.clock.now()) {
             return Err(self.unauthenticated("the token has expired"));
         }
-        if !self.is_meant_by(&token) {
+        if !self.audience_matches(&token) {
             return Err(self.unauthenticated("the token is meant for another server"));
         }
         let principal = self.with_implied(token.principal);
@@ -53,9 +53,9 @@ impl Auth {
     }
 
     /// Whether a token names this server.
-    fn is_meant_by(&self, token: &AccessToken) -> bool {
+    fn audience_matches(&self, token: &AccessToken) -> bool {
         let is_ours =
-            |name: &String| address::is_same(name, &self.0.site.resource) || self.0.audiences.contains(name);
+            |name: &String| urls::is_same(name, &self.0.site.resource) || self.0.audiences.contains(name);
         token.audience.iter().any(is_ours)
     }
 

@@ -14,14 +14,14 @@ use crate::clock;
 use crate::error::ConfigError;
 
 /// The transport whose peer is the one who started the process: there is no token to ask for.
-const OWN_PROCESS: &str = "stdio";
+const STDIO: &str = "stdio";
 
 /// What single tools and methods need beside what every request does.
 ///
 /// Whoever lacks a scope is told all that the operation takes: over HTTP as 403 with a challenge, so that its client
 /// can come back with a better token. Requests that stand for long end with their token.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct ScopeGuard {
     auth: Auth,
     rules: Vec<Rule>,
 }
@@ -34,7 +34,7 @@ struct Rule {
     scopes: Vec<String>,
 }
 
-impl Guard {
+impl ScopeGuard {
     pub(super) fn new(auth: Auth) -> Self {
         Self { auth, rules: Vec::new() }
     }
@@ -83,7 +83,7 @@ impl Guard {
         }
         let refusal = match cx.principal() {
             Some(principal) => self.auth.missing(principal, &scopes),
-            None if cx.transport().kind == OWN_PROCESS => None,
+            None if cx.transport().kind == STDIO => None,
             None => Some(unauthenticated()),
         };
         match refusal {
@@ -104,7 +104,7 @@ fn name_of(message: &Invocation, field: &str) -> Option<String> {
         .and_then(|name| serde_json::from_str(name).ok())
 }
 
-impl Middleware for Guard {
+impl Middleware for ScopeGuard {
     fn handle(
         &self,
         cx: Context,

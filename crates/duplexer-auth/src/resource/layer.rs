@@ -16,10 +16,10 @@ use super::Auth;
 use crate::reply;
 
 impl<S> Layer<S> for Auth {
-    type Service = Protected<S>;
+    type Service = AuthService<S>;
 
-    fn layer(&self, inner: S) -> Protected<S> {
-        Protected { auth: self.clone(), inner }
+    fn layer(&self, inner: S) -> AuthService<S> {
+        AuthService { auth: self.clone(), inner }
     }
 }
 
@@ -28,12 +28,12 @@ impl<S> Layer<S> for Auth {
 /// Requests that come in carry their `Arc<Principal>` as an extension, and no longer the token: what a handler does
 /// not have it cannot pass on.
 #[derive(Clone, Debug)]
-pub struct Protected<S> {
+pub struct AuthService<S> {
     auth: Auth,
     inner: S,
 }
 
-impl<S, B, R> Service<Request<B>> for Protected<S>
+impl<S, B, R> Service<Request<B>> for AuthService<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
@@ -57,8 +57,13 @@ where
         let auth = self.auth.clone();
         Box::pin(async move {
             let path = request.uri().path();
-            if let Some(authority) = auth.0.authority.as_ref().filter(|authority| authority.serves(path)) {
-                return Ok(authority.answer(request).await.map(R::from));
+            if let Some(authorization_server) = auth
+                .0
+                .authorization_server
+                .as_ref()
+                .filter(|authorization_server| authorization_server.serves(path))
+            {
+                return Ok(authorization_server.respond(request).await.map(R::from));
             }
             if auth.0.site.paths.iter().any(|known| known == path) {
                 return Ok(reply::public(request.method(), &auth.0.site.metadata).map(R::from));

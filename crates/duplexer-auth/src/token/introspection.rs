@@ -1,4 +1,4 @@
-//! Tokens whose issuer is asked about each of them (RFC 7662). Answers may be kept for a moment.
+//! Tokens whose issuer is asked about each of them (RFC 7662). Answers may be cached for a moment.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use url::form_urlencoded;
 
 use super::{AccessToken, TokenVerifier};
-use crate::address;
 use crate::error::ConfigError;
 use crate::fetch::{self, FetchError, Fetcher};
 use crate::secret::{self, Secret};
+use crate::urls;
 
 const MAX_ANSWER: usize = 64 * 1024;
-/// Answers that are kept, at most.
-const MAX_KEPT: usize = 4096;
+/// Answers that are cached, at most.
+const MAX_CACHED: usize = 4096;
 
 /// Asks an issuer about its tokens.
 #[derive(Debug)]
@@ -29,23 +29,23 @@ pub struct Introspection {
     client_id: String,
     secret: Secret,
     fetcher: Fetcher,
-    /// How long an answer counts; nothing is kept if it does not.
+    /// How long an answer counts; nothing is cached if it does not.
     keep: Duration,
     /// By the digest of the token.
-    kept: Mutex<HashMap<String, (Instant, AccessToken)>>,
+    cached: Mutex<HashMap<String, (Instant, AccessToken)>>,
 }
 
 impl Introspection {
     /// Asks at this endpoint, and shows these credentials there.
     pub fn new(endpoint: &str, client_id: &str, secret: Secret) -> Result<Self, ConfigError> {
-        address::endpoint(endpoint)?;
+        urls::endpoint(endpoint)?;
         Ok(Self {
             endpoint: endpoint.to_owned(),
             client_id: client_id.to_owned(),
             secret,
             fetcher: Fetcher::new()?,
             keep: Duration::ZERO,
-            kept: Mutex::default(),
+            cached: Mutex::default(),
         })
     }
 
@@ -57,7 +57,7 @@ impl Introspection {
         self
     }
 
-    async fn ask(&self, token: &str) -> Result<Option<AccessToken>, FetchError> {
+    async fn introspect(&self, token: &str) -> Result<Option<AccessToken>, FetchError> {
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("token", token)
             .append_pair("token_type_hint", "access_token")
@@ -85,24 +85,24 @@ impl Introspection {
         value
     }
 
-    fn known(&self, digest: &str) -> Option<AccessToken> {
-        let kept = self.lock();
-        let (asked, answer) = kept.get(digest)?;
+    fn cached(&self, digest: &str) -> Option<AccessToken> {
+        let cached = self.lock();
+        let (asked, answer) = cached.get(digest)?;
         (asked.elapsed() < self.keep).then(|| answer.clone())
     }
 
-    fn remember(&self, digest: String, answer: AccessToken) {
-        let mut kept = self.lock();
-        if kept.len() >= MAX_KEPT {
-            kept.retain(|_, (asked, _)| asked.elapsed() < self.keep);
+    fn cache(&self, digest: String, answer: AccessToken) {
+        let mut cached = self.lock();
+        if cached.len() >= MAX_CACHED {
+            cached.retain(|_, (asked, _)| asked.elapsed() < self.keep);
         }
-        if kept.len() < MAX_KEPT {
-            kept.insert(digest, (Instant::now(), answer));
+        if cached.len() < MAX_CACHED {
+            cached.insert(digest, (Instant::now(), answer));
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, AccessToken)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,16 +110,16 @@ impl TokenVerifier for Introspection {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
         Box::pin(async move {
             if self.keep.is_zero() {
-                return Ok(self.ask(token).await?);
+                return Ok(self.introspect(token).await?);
             }
             let digest = secret::digest(token);
-            if let Some(known) = self.known(&digest) {
+            if let Some(known) = self.cached(&digest) {
                 return Ok(Some(known));
             }
-            let answer = self.ask(token).await?;
-            // What is not a token is not kept: there is no end of it.
+            let answer = self.introspect(token).await?;
+            // What is not a token is not cached: there is no end of it.
             if let Some(token) = &answer {
-                self.remember(digest, token.clone());
+                self.cache(digest, token.clone());
             }
             Ok(answer)
         })

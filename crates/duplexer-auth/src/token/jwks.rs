@@ -13,14 +13,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::address;
 use crate::error::ConfigError;
 use crate::fetch::{FetchError, Fetcher};
+use crate::urls;
 
 /// How long keys are used before they are looked at again.
-const FRESH: Duration = Duration::from_secs(3600);
+const MAX_AGE: Duration = Duration::from_secs(3600);
 /// The shortest time between two fetches, whatever tokens say and however the last one went.
-const PAUSE: Duration = Duration::from_secs(30);
+const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_DOCUMENT: usize = 512 * 1024;
 /// More keys than any issuer has.
 const MAX_KEYS: usize = 64;
@@ -30,12 +30,12 @@ const MAX_KEYS: usize = 64;
 pub(crate) struct Keys {
     issuer: String,
     /// Where its metadata may be, in the order in which it is asked for.
-    places: Vec<String>,
+    metadata_urls: Vec<String>,
     /// Where its keys are, if that is known from the configuration.
     jwks_uri: Option<String>,
     fetcher: Fetcher,
     state: Mutex<State>,
-    flight: tokio::sync::Mutex<()>,
+    fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -80,20 +80,20 @@ struct KeySet {
 
 impl Keys {
     pub(crate) fn new(issuer: &str, fetcher: Fetcher) -> Result<Self, ConfigError> {
-        let places = places(&address::issuer(issuer)?);
+        let metadata_urls = metadata_urls(&urls::issuer(issuer)?);
         Ok(Self {
             issuer: issuer.to_owned(),
-            places,
+            metadata_urls,
             jwks_uri: None,
             fetcher,
             state: Mutex::default(),
-            flight: tokio::sync::Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
         })
     }
 
     /// The same keys, at an address that need not be discovered.
     pub(crate) fn at(mut self, jwks_uri: &str) -> Result<Self, ConfigError> {
-        address::endpoint(jwks_uri)?;
+        urls::endpoint(jwks_uri)?;
         self.jwks_uri = Some(jwks_uri.to_owned());
         Ok(self)
     }
@@ -112,7 +112,7 @@ impl Keys {
             return Ok(found);
         }
         // Whoever comes second waits here and finds what the first has fetched.
-        let _flight = self.flight.lock().await;
+        let _fetching = self.fetching.lock().await;
         if let Some(found) = self.known(id, algorithm) {
             return Ok(found);
         }
@@ -130,7 +130,7 @@ impl Keys {
     /// Keys that are there and fresh.
     fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Vec<DecodingKey>> {
         let state = self.lock();
-        let is_fresh = state.fetched.is_some_and(|fetched| fetched.elapsed() < FRESH);
+        let is_fresh = state.fetched.is_some_and(|fetched| fetched.elapsed() < MAX_AGE);
         let found = matching(&state.keys, id, algorithm);
         (is_fresh && !found.is_empty()).then_some(found)
     }
@@ -139,7 +139,7 @@ impl Keys {
         let now = Instant::now();
         {
             let mut state = self.lock();
-            if state.tried.is_some_and(|tried| now - tried < PAUSE) {
+            if state.tried.is_some_and(|tried| now - tried < MIN_FETCH_INTERVAL) {
                 return Err(KeysError::TriedJustNow);
             }
             state.tried = Some(now);
@@ -167,11 +167,11 @@ impl Keys {
 
     async fn discover(&self) -> Result<String, KeysError> {
         let mut last = KeysError::NoKeys;
-        for place in &self.places {
-            match self.fetcher.json::<Metadata>(place, MAX_DOCUMENT).await {
+        for url in &self.metadata_urls {
+            match self.fetcher.json::<Metadata>(url, MAX_DOCUMENT).await {
                 Ok(metadata) if metadata.issuer != self.issuer => return Err(KeysError::ForeignIssuer),
                 Ok(metadata) => {
-                    let uri = metadata.jwks_uri.filter(|uri| address::endpoint(uri).is_ok());
+                    let uri = metadata.jwks_uri.filter(|uri| urls::endpoint(uri).is_ok());
                     return uri.ok_or(KeysError::NoKeys);
                 }
                 Err(error) => last = KeysError::Fetch(error),
@@ -182,25 +182,25 @@ impl Keys {
 }
 
 /// RFC 8414 first, then `OpenID` Connect in both of its spellings.
-fn places(issuer: &Url) -> Vec<String> {
-    let origin = address::origin(issuer);
+fn metadata_urls(issuer: &Url) -> Vec<String> {
+    let origin = urls::origin(issuer);
     let path = issuer.path().strip_suffix('/').unwrap_or(issuer.path());
-    let mut places = vec![
-        format!("{origin}{}", address::well_known("oauth-authorization-server", issuer)),
-        format!("{origin}{}", address::well_known("openid-configuration", issuer)),
+    let mut urls = vec![
+        format!("{origin}{}", urls::well_known("oauth-authorization-server", issuer)),
+        format!("{origin}{}", urls::well_known("openid-configuration", issuer)),
     ];
     if !path.is_empty() {
-        places.push(format!("{origin}{path}/.well-known/openid-configuration"));
+        urls.push(format!("{origin}{path}/.well-known/openid-configuration"));
     }
-    places
+    urls
 }
 
 /// Without a key id every key of the right kind may be the one.
 fn matching(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<DecodingKey> {
-    let is_it = |key: &&Key| {
+    let matches = |key: &&Key| {
         key.algorithms.contains(&algorithm) && (id.is_none() || key.id.as_deref() == id || key.id.is_none())
     };
-    keys.iter().filter(is_it).map(|key| key.verifies.clone()).collect()
+    keys.iter().filter(matches).map(|key| key.verifies.clone()).collect()
 }
 
 impl Key {

@@ -17,7 +17,7 @@ use crate::error::ConfigError;
 use crate::fetch::Fetcher;
 
 /// How far the clocks of issuer and server may be apart, unless told otherwise.
-const SKEW: Duration = Duration::from_secs(60);
+const DEFAULT_SKEW: Duration = Duration::from_secs(60);
 /// The largest token that is looked at.
 const MAX_TOKEN: usize = 16 * 1024;
 
@@ -43,7 +43,7 @@ impl Jwt {
         // With two backends compiled in, the library cannot choose; whoever installs one first has chosen.
         let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
         let algorithms = vec![ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512];
-        Ok(Self { keys, algorithms, skew: SKEW, clock: Clock::default(), kinds: ACCESS_TOKEN })
+        Ok(Self { keys, algorithms, skew: DEFAULT_SKEW, clock: Clock::default(), kinds: ACCESS_TOKEN })
     }
 
     /// Allows these algorithms only, by their names in RFC 7518.

@@ -121,15 +121,15 @@ async fn assertions_are_for_those_who_may() {
     assert_eq!(send(&off.await, "loose").await, "unsupported_grant_type");
 }
 
-/// AS-09: a provider that says nothing about assertions takes none.
+/// AS-09: a backend that says nothing about assertions takes none.
 #[tokio::test]
 async fn a_provider_refuses_assertions_unless_it_says_otherwise() {
     use bytes::Bytes;
-    use duplexer_auth::{Auth, Authority, MemoryStore, Provider, Store, User};
+    use duplexer_auth::{Auth, AuthBackend, AuthorizationServer, MemoryStore, Store, User};
     use duplexer_core::dispatch::BoxFuture;
 
     struct Silent(MemoryStore);
-    impl Provider for Silent {
+    impl AuthBackend for Silent {
         fn store(&self) -> &dyn Store {
             &self.0
         }
@@ -142,14 +142,14 @@ async fn a_provider_refuses_assertions_unless_it_says_otherwise() {
     }
     let mut stage = stage().await;
     stage.site = Site::new(|base| {
-        let authority = Authority::builder(base, Silent(MemoryStore::new()))
+        let authorization_server = AuthorizationServer::builder(base, Silent(MemoryStore::new()))
             .resource(format!("{base}/mcp"))
             .scopes(["read"])
             .trust(Jwt::new(&stage.issuer.base).unwrap().clock(stage.time.clock()))
             .client(Client::confidential("corp", "pw", [REDIRECT]).identity_assertions())
             .build()
             .unwrap();
-        Auth::authority(authority, &format!("{base}/mcp")).build().unwrap()
+        Auth::authorization_server(authorization_server, &format!("{base}/mcp")).build().unwrap()
     })
     .await;
     let assertion = stage.signer.sign("oauth-id-jag+jwt", &stage.claims());

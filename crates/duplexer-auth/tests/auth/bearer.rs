@@ -18,8 +18,10 @@ async fn site(time: &Time) -> Site {
             StaticToken::new("broad", "eve", &here).scopes(["all"]),
             StaticToken::new("foreign", "ada", "https://other.example/mcp").scopes(["read"]),
         ];
-        let auth = Auth::static_tokens(tokens, &here).require(["read"]).implies("all", ["read", "write"]);
-        auth.implies("write", ["all"]).clock(time.clock()).build().unwrap()
+        let auth = Auth::static_tokens(tokens, &here)
+            .require_scopes(["read"])
+            .scope_implies("all", ["read", "write"]);
+        auth.scope_implies("write", ["all"]).clock(time.clock()).build().unwrap()
     })
     .await
 }
@@ -110,7 +112,7 @@ async fn two_authorization_headers_are_a_malformed_request() {
 #[tokio::test]
 async fn the_metadata_says_what_is_protected_and_by_whom() {
     let site = Site::new(|base| {
-        Auth::jwt("https://issuer.example", &format!("{base}/mcp")).require(["read"]).build().unwrap()
+        Auth::jwt("https://issuer.example", &format!("{base}/mcp")).require_scopes(["read"]).build().unwrap()
     })
     .await;
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
@@ -145,7 +147,7 @@ async fn settings_are_checked_when_they_are_built() {
     assert!(wrong(Auth::jwt("http://issuer.example", "https://x.example")).contains("must be https"));
     assert!(wrong(Auth::jwt("https://i.example", "x.example")).contains("not a URL"));
     assert!(wrong(Auth::jwt("https://i.example", "https://x.example#a")).contains("fragment"));
-    let scoped = |scope: &str| Auth::static_tokens([], "https://x.example").require([scope]);
+    let scoped = |scope: &str| Auth::static_tokens([], "https://x.example").require_scopes([scope]);
     assert!(wrong(scoped("a b")).contains("'a b' is not a scope"));
     assert!(wrong(scoped("offline_access")).contains("no server requires it"));
     assert!(Auth::static_tokens([], "https://x.example").build().is_ok());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duplexer_auth::{Auth, Guard, StaticToken};
+use duplexer_auth::{Auth, ScopeGuard, StaticToken};
 use duplexer_core::server::{Server, serve};
 use duplexer_core::transport::{TransportContext, lines};
 use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
@@ -21,10 +21,10 @@ fn protected(base: &str, time: &Time) -> Auth {
         StaticToken::new("stranger", "bob", &here).scopes(["read"]),
         StaticToken::new("short", "ada", &here).scopes(["read"]).expires_at(soon),
     ];
-    Auth::static_tokens(tokens, &here).require(["read"]).clock(time.clock()).build().unwrap()
+    Auth::static_tokens(tokens, &here).require_scopes(["read"]).clock(time.clock()).build().unwrap()
 }
 
-fn guarded(guard: Guard) -> Guard {
+fn guarded(guard: ScopeGuard) -> ScopeGuard {
     let guard = guard.tool("delete", ["write", "files"]).unwrap();
     guard.method(Method::ResourcesList, ["files"]).unwrap()
 }

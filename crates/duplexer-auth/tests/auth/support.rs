@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use duplexer_auth::{Auth, Authority, AuthorityBuilder, Client, Development, Guard, MemoryStore};
+use duplexer_auth::{
+    Auth, AuthorizationServer, AuthorizationServerBuilder, Client, DevBackend, MemoryStore, ScopeGuard,
+};
 use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Server};
 use duplexer_http::{Handshake, StreamableHttp};
@@ -86,7 +88,7 @@ async fn listen(
     Ok(SubscriptionsListenResult::new())
 }
 
-pub(crate) fn server(auth: &Auth, configure: impl FnOnce(Guard) -> Guard) -> Server {
+pub(crate) fn server(auth: &Auth, configure: impl FnOnce(ScopeGuard) -> ScopeGuard) -> Server {
     Server::builder("test")
         .middleware(configure(auth.guard()))
         .on(methods::ToolsCall, call)
@@ -104,7 +106,7 @@ impl Site {
     /// The handshake era is served without sessions, so that each request stands for itself.
     pub(crate) async fn guarded(
         make: impl FnOnce(&str) -> Auth,
-        configure: impl FnOnce(Guard) -> Guard,
+        configure: impl FnOnce(ScopeGuard) -> ScopeGuard,
     ) -> Self {
         let build = |server| StreamableHttp::builder(server).handshake(Handshake::Stateless);
         Self::built(make, configure, build).await
@@ -112,7 +114,7 @@ impl Site {
 
     pub(crate) async fn built(
         make: impl FnOnce(&str) -> Auth,
-        configure: impl FnOnce(Guard) -> Guard,
+        configure: impl FnOnce(ScopeGuard) -> ScopeGuard,
         build: impl FnOnce(Server) -> duplexer_http::Builder,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -138,19 +140,22 @@ impl Site {
     /// A server with an authorization server of its own, whose one user is `ada`.
     pub(crate) async fn with_authority(
         time: &Time,
-        configure: impl FnOnce(AuthorityBuilder) -> AuthorityBuilder,
+        configure: impl FnOnce(AuthorizationServerBuilder) -> AuthorizationServerBuilder,
     ) -> Self {
         Self::new(|base| {
             let store = MemoryStore::new().max(50).clock(time.clock());
-            let provider = Development::new("ada").keep_in(store);
-            let builder = Authority::builder(base, provider)
+            let backend = DevBackend::new("ada").keep_in(store);
+            let builder = AuthorizationServer::builder(base, backend)
                 .resource(format!("{base}/mcp"))
                 .scopes(["read", "write"])
                 .client(Client::public("app", [REDIRECT]).name("An <app>"))
                 .client(Client::confidential("web", "s3cret/+", ["https://web.example/cb?x=1"]))
                 .clock(time.clock());
-            let authority = configure(builder).build().unwrap();
-            Auth::authority(authority, &format!("{base}/mcp")).clock(time.clock()).build().unwrap()
+            let authorization_server = configure(builder).build().unwrap();
+            Auth::authorization_server(authorization_server, &format!("{base}/mcp"))
+                .clock(time.clock())
+                .build()
+                .unwrap()
         })
         .await
     }

@@ -224,16 +224,18 @@ async fn a_request_for_tokens_has_one_form() {
     );
 }
 
-/// AS-07: the provider has the last word, in its own words.
+/// AS-07: the backend has the last word, in its own words.
 #[tokio::test]
 async fn the_provider_may_refuse_tokens() {
     use bytes::Bytes;
-    use duplexer_auth::{Auth, Authority, Grant, MemoryStore, OAuthError, Provider, Store, User};
+    use duplexer_auth::{
+        Auth, AuthBackend, AuthorizationServer, Grant, MemoryStore, OAuthError, Store, User,
+    };
     use duplexer_core::dispatch::BoxFuture;
     use http::request::Parts;
 
     struct Strict(MemoryStore);
-    impl Provider for Strict {
+    impl AuthBackend for Strict {
         fn store(&self) -> &dyn Store {
             &self.0
         }
@@ -248,13 +250,13 @@ async fn the_provider_may_refuse_tokens() {
         }
     }
     let site = Site::new(|base| {
-        let authority = Authority::builder(base, Strict(MemoryStore::new()))
+        let authorization_server = AuthorizationServer::builder(base, Strict(MemoryStore::new()))
             .resource(base)
             .scopes(["read"])
             .client(Client::public("app", [REDIRECT]))
             .build()
             .unwrap();
-        Auth::authority(authority, base).build().unwrap()
+        Auth::authorization_server(authorization_server, base).build().unwrap()
     });
     let mut site = site.await;
     let unknown = site.authorize(&question(&[])).await;

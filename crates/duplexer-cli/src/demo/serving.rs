@@ -52,7 +52,7 @@ fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Res
 
 /// An authorization server beside the demo: anybody who sits at this machine is its user.
 fn protection(address: SocketAddr) -> Result<Auth, Failure> {
-    dev::authority(&format!("http://{address}"), USER).map_err(|error| {
+    dev::auth(&format!("http://{address}"), USER).map_err(|error| {
         Failure::usage(error.to_string()).hint("`--auth dev` is for this machine: leave out `--host`")
     })
 }

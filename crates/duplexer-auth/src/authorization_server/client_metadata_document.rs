@@ -10,20 +10,20 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use url::{Host, Url};
 
-use super::Authority;
+use super::AuthorizationServer;
 use super::client::{Client, ClientMetadata};
-use super::register::is_secretive;
-use super::store::Kind;
+use super::register::has_secret_members;
+use super::store::RecordKind;
 use crate::error::{ConfigError, OAuthError};
 use crate::fetch::{FetchError, Fetcher, is_public};
 
 const MAX_URL: usize = 512;
 const MAX_DOCUMENT: usize = 16 * 1024;
-const FRESH: Duration = Duration::from_secs(300);
+const MAX_AGE: Duration = Duration::from_secs(300);
 /// Fetches that may be under way at once; further ones are refused.
 const MAX_FETCHES: usize = 8;
 
-pub(super) struct Documents {
+pub(super) struct ClientDocuments {
     fetcher: Fetcher,
     /// Which addresses may stand in a URL itself.
     may_call: fn(IpAddr) -> bool,
@@ -37,7 +37,7 @@ struct Document {
     metadata: ClientMetadata,
 }
 
-impl Documents {
+impl ClientDocuments {
     pub(super) fn new() -> Result<Self, ConfigError> {
         Ok(Self::with(Fetcher::guarded()?, is_public))
     }
@@ -46,9 +46,13 @@ impl Documents {
         Self { fetcher, may_call, fetches: Semaphore::new(MAX_FETCHES) }
     }
 
-    pub(super) async fn client(&self, authority: &Authority, id: &str) -> Result<Option<Client>, OAuthError> {
-        let records = &authority.0.records;
-        if let Some(known) = records.get(Kind::Document, id).await? {
+    pub(super) async fn client(
+        &self,
+        authorization_server: &AuthorizationServer,
+        id: &str,
+    ) -> Result<Option<Client>, OAuthError> {
+        let records = &authorization_server.0.records;
+        if let Some(known) = records.get(RecordKind::Document, id).await? {
             return Ok(Some(known));
         }
         self.check(id)?;
@@ -62,13 +66,13 @@ impl Documents {
             return Err(unusable("it names another client_id"));
         }
         let mut metadata = document.metadata;
-        if is_secretive(&metadata) {
+        if has_secret_members(&metadata) {
             return Err(unusable("it must not hold a secret"));
         }
         metadata.others.clear();
-        authority.check(&metadata)?;
+        authorization_server.check(&metadata)?;
         let client = Client::documented(id, metadata);
-        records.put(Kind::Document, id, &client, authority.after(FRESH)).await?;
+        records.put(RecordKind::Document, id, &client, authorization_server.after(MAX_AGE)).await?;
         Ok(Some(client))
     }
 

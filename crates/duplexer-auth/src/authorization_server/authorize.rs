@@ -11,13 +11,13 @@ use url::Url;
 
 use super::client::Client;
 use super::form::Form;
-use super::{Authority, Hosts};
+use super::{AuthorizationServer, Hosts};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 
 /// What a client wants, once everything about it is fine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct AuthorizationRequest {
     pub(super) client_id: String,
     /// Where the browser goes back to.
     pub(super) redirect: String,
@@ -30,18 +30,18 @@ pub(super) struct Wanted {
 }
 
 /// Where refusals go once the client is known.
-struct Back<'a> {
+struct ClientRedirect<'a> {
     redirect: &'a str,
     state: Option<&'a str>,
 }
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) async fn authorize(&self, parts: &Parts, body: &[u8]) -> Reply {
-        reply::unkept(self.begin(parts, body).await.unwrap_or_else(|refusal| refusal))
+        reply::no_store(self.begin(parts, body).await.unwrap_or_else(|refusal| refusal))
     }
 
     async fn begin(&self, parts: &Parts, body: &[u8]) -> Result<Reply, Reply> {
-        let here = |error: OAuthError| reply::refused(&error);
+        let here = |error: OAuthError| reply::error(&error);
         self.check_host(parts).map_err(here)?;
         let form = match parts.method {
             Method::GET => Form::parse(parts.uri.query().unwrap_or_default().as_bytes()),
@@ -51,7 +51,7 @@ impl Authority {
         let id = form.required("client_id").map_err(here)?;
         let client = self.client(id).await.map_err(here)?.ok_or_else(|| here(unknown(id)))?;
         let redirect = client.redirect(form.get("redirect_uri")).map_err(here)?;
-        let back = Back { redirect: &redirect, state: form.get("state") };
+        let back = ClientRedirect { redirect: &redirect, state: form.get("state") };
         let wanted = self.wanted(&form, &client, &back);
         let wanted = wanted.map_err(|error| self.back(&back, &refusal_pairs(&error)))?;
         let user = self.0.records.0.user(parts).await?;
@@ -59,7 +59,12 @@ impl Authority {
         asked.map_err(|error| self.back(&back, &refusal_pairs(&error)))
     }
 
-    fn wanted(&self, form: &Form, client: &Client, back: &Back<'_>) -> Result<Wanted, OAuthError> {
+    fn wanted(
+        &self,
+        form: &Form,
+        client: &Client,
+        back: &ClientRedirect<'_>,
+    ) -> Result<AuthorizationRequest, OAuthError> {
         if form.required("response_type")? != "code" {
             return Err(OAuthError::new("unsupported_response_type", "response_type must be code"));
         }
@@ -70,7 +75,7 @@ impl Authority {
         if challenge.len() != 43 || !challenge.bytes().all(is_base64url) {
             return Err(OAuthError::invalid_request("code_challenge is not a SHA-256 in base64url"));
         }
-        Ok(Wanted {
+        Ok(AuthorizationRequest {
             client_id: client.id().to_owned(),
             redirect: back.redirect.to_owned(),
             redirect_given: form.get("redirect_uri").map(Into::into),
@@ -96,7 +101,7 @@ impl Authority {
     pub(super) fn resource(&self, named: Option<&str>) -> Result<String, OAuthError> {
         let known = &self.0.settings.resources;
         let found = match named {
-            Some(named) => known.iter().find(|known| crate::address::is_same(known, named)),
+            Some(named) => known.iter().find(|known| crate::urls::is_same(known, named)),
             None => known.first().filter(|_| known.len() == 1),
         };
         found.cloned().ok_or_else(OAuthError::invalid_target)
@@ -120,14 +125,14 @@ impl Authority {
     }
 
     /// Sends the browser back to the client.
-    fn back(&self, back: &Back<'_>, pairs: &[(&str, &str)]) -> Reply {
+    fn back(&self, back: &ClientRedirect<'_>, pairs: &[(&str, &str)]) -> Reply {
         self.redirected(back.redirect, back.state, pairs)
     }
 
     /// Everything is percent-encoded, so nothing that a client says can leave its parameter.
     pub(super) fn redirected(&self, redirect: &str, state: Option<&str>, pairs: &[(&str, &str)]) -> Reply {
         let Ok(mut url) = Url::parse(redirect) else {
-            return reply::refused(&OAuthError::server_error());
+            return reply::error(&OAuthError::server_error());
         };
         let state = state.map(|state| ("state", state));
         let own = pairs.iter().copied().chain(state).chain([("iss", self.issuer())]);

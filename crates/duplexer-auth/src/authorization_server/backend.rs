@@ -14,7 +14,7 @@ use crate::error::OAuthError;
 /// Who the users of an authorization server are, and where it keeps what it must remember.
 ///
 /// The rules of OAuth are not its business: what comes here has been checked.
-pub trait Provider: Send + Sync + 'static {
+pub trait AuthBackend: Send + Sync + 'static {
     /// Where clients, codes and tokens are kept.
     fn store(&self) -> &dyn Store;
 

@@ -5,8 +5,8 @@
 
 use url::Url;
 
-use crate::address;
 use crate::error::OAuthError;
+use crate::urls;
 
 const MAX: usize = 2048;
 
@@ -17,7 +17,7 @@ pub(super) fn check(uri: &str) -> Result<(), OAuthError> {
         return wrong("a redirect URI is visible ASCII, of at most 2048 characters");
     }
     let Ok(url) = Url::parse(uri) else { return wrong("a redirect URI must be a URL") };
-    if !address::is_protected(&url) {
+    if !urls::is_protected(&url) {
         return wrong("a redirect URI must be https, or http on a loopback address");
     }
     if url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {

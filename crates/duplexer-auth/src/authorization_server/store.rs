@@ -8,7 +8,7 @@ use duplexer_core::error::BoxError;
 /// What is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum RecordKind {
     /// A client that has registered itself.
     Client,
     /// A client's own description, fetched from its URL.
@@ -30,15 +30,15 @@ pub enum Kind {
 /// Under what it is kept. Secrets are not kept: their digest is the id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Key {
+pub struct RecordKey {
     /// What it is.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Which one.
     pub id: String,
 }
 
-impl Key {
-    pub(super) fn new(kind: Kind, id: impl Into<String>) -> Self {
+impl RecordKey {
+    pub(super) fn new(kind: RecordKind, id: impl Into<String>) -> Self {
         Self { kind, id: id.into() }
     }
 }
@@ -46,14 +46,14 @@ impl Key {
 /// A text, and when it may be forgotten.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct Record {
     /// JSON.
     pub value: String,
     /// When it ends.
     pub expires_at: SystemTime,
 }
 
-impl Entry {
+impl Record {
     pub(super) fn new(value: String, expires_at: SystemTime) -> Self {
         Self { value, expires_at }
     }
@@ -74,13 +74,13 @@ pub enum StoreError {
 /// Texts under keys. What has ended is not there any more.
 pub trait Store: Send + Sync + 'static {
     /// What is kept under a key.
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+    fn get<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
     /// Puts an entry, or nothing, in the place of what is there, and returns that: in one step, whoever else comes at
     /// the same time. Codes are used once because of it.
     fn swap<'a>(
         &'a self,
-        key: &'a Key,
-        entry: Option<Entry>,
+        key: &'a RecordKey,
+        record: Option<Record>,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 }

@@ -1,4 +1,4 @@
-//! Everything in memory, within bounds: for development and tests. What is kept ends with the process.
+//! Everything in memory, within bounds: for development and tests. What is table ends with the process.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,29 +9,29 @@ use duplexer_core::dispatch::BoxFuture;
 use http::Response;
 use http::request::Parts;
 
+use super::backend::{Assertion, AuthBackend, User};
 use super::client::Client;
-use super::provider::{Assertion, Provider, User};
-use super::store::{Entry, Key, Kind, Store, StoreError};
+use super::store::{Record, RecordKey, RecordKind, Store, StoreError};
 use crate::clock::{self, Clock};
 use crate::error::OAuthError;
 
-/// How many of one kind are kept, unless told otherwise.
-const MAX: usize = 10_000;
+/// How many of one kind are table, unless told otherwise.
+const MAX_RECORDS: usize = 10_000;
 /// How often at most it is looked for what has ended, when there is no room.
-const SWEEP: Duration = Duration::from_secs(1);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A store in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     max: usize,
     clock: Clock,
-    kept: Mutex<Kept>,
+    table: Mutex<Table>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    entries: HashMap<Key, Entry>,
-    counts: HashMap<Kind, usize>,
+struct Table {
+    records: HashMap<RecordKey, Record>,
+    counts: HashMap<RecordKind, usize>,
     swept: Option<SystemTime>,
 }
 
@@ -44,7 +44,7 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// A store for ten thousand of each kind.
     pub fn new() -> Self {
-        Self { max: MAX, clock: Clock::default(), kept: Mutex::default() }
+        Self { max: MAX_RECORDS, clock: Clock::default(), table: Mutex::default() }
     }
 
     /// Keeps so many of each kind.
@@ -61,48 +61,49 @@ impl MemoryStore {
         self
     }
 
-    fn look_up(&self, key: &Key) -> Option<String> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.entries
+    fn look_up(&self, key: &RecordKey) -> Option<String> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table
+            .records
             .get(key)
-            .filter(|entry| entry.expires_at > self.clock.now())
-            .map(|entry| entry.value.clone())
+            .filter(|record| record.expires_at > self.clock.now())
+            .map(|record| record.value.clone())
     }
 
-    fn exchange(&self, key: &Key, entry: Option<Entry>) -> Result<Option<String>, StoreError> {
+    fn replace(&self, key: &RecordKey, record: Option<Record>) -> Result<Option<String>, StoreError> {
         let now = self.clock.now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !kept.entries.contains_key(key);
-        if entry.is_some() && is_new && kept.count(key.kind) >= self.max {
-            kept.sweep(now);
-            if kept.count(key.kind) >= self.max {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !table.records.contains_key(key);
+        if record.is_some() && is_new && table.count(key.kind) >= self.max {
+            table.sweep(now);
+            if table.count(key.kind) >= self.max {
                 return Err(StoreError::Full);
             }
         }
-        let before = match entry {
-            Some(entry) => kept.insert(key.clone(), entry),
-            None => kept.remove(key),
+        let before = match record {
+            Some(record) => table.insert(key.clone(), record),
+            None => table.remove(key),
         };
-        Ok(before.filter(|entry| entry.expires_at > now).map(|entry| entry.value))
+        Ok(before.filter(|record| record.expires_at > now).map(|record| record.value))
     }
 }
 
-impl Kept {
-    fn count(&self, kind: Kind) -> usize {
+impl Table {
+    fn count(&self, kind: RecordKind) -> usize {
         self.counts.get(&kind).copied().unwrap_or_default()
     }
 
-    fn insert(&mut self, key: Key, entry: Entry) -> Option<Entry> {
+    fn insert(&mut self, key: RecordKey, record: Record) -> Option<Record> {
         let kind = key.kind;
-        let before = self.entries.insert(key, entry);
+        let before = self.records.insert(key, record);
         if before.is_none() {
             *self.counts.entry(kind).or_default() += 1;
         }
         before
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Entry> {
-        let before = self.entries.remove(key);
+    fn remove(&mut self, key: &RecordKey) -> Option<Record> {
+        let before = self.records.remove(key);
         if let (Some(_), Some(count)) = (&before, self.counts.get_mut(&key.kind)) {
             *count -= 1;
         }
@@ -110,40 +111,40 @@ impl Kept {
     }
 
     fn sweep(&mut self, now: SystemTime) {
-        if self.swept.is_some_and(|swept| clock::until(now, swept) < SWEEP && swept <= now) {
+        if self.swept.is_some_and(|swept| clock::until(now, swept) < SWEEP_INTERVAL && swept <= now) {
             return;
         }
         self.swept = Some(now);
-        self.entries.retain(|_, entry| entry.expires_at > now);
+        self.records.retain(|_, record| record.expires_at > now);
         self.counts.clear();
-        for key in self.entries.keys() {
+        for key in self.records.keys() {
             *self.counts.entry(key.kind).or_default() += 1;
         }
     }
 }
 
 impl Store for MemoryStore {
-    fn get<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+    fn get<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         Box::pin(std::future::ready(Ok(self.look_up(key))))
     }
 
     fn swap<'a>(
         &'a self,
-        key: &'a Key,
-        entry: Option<Entry>,
+        key: &'a RecordKey,
+        record: Option<Record>,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        Box::pin(std::future::ready(self.exchange(key, entry)))
+        Box::pin(std::future::ready(self.replace(key, record)))
     }
 }
 
-/// A provider for development: whoever opens the page is its one user. Not for a server that others can reach.
+/// A backend for development: whoever opens the page is its one user. Not for a server that others can reach.
 #[derive(Debug)]
-pub struct Development {
+pub struct DevBackend {
     user: User,
     store: MemoryStore,
 }
 
-impl Development {
+impl DevBackend {
     /// Everybody is this user.
     pub fn new(user: impl Into<String>) -> Self {
         Self { user: User::new(user), store: MemoryStore::new() }
@@ -157,7 +158,7 @@ impl Development {
     }
 }
 
-impl Provider for Development {
+impl AuthBackend for DevBackend {
     fn store(&self) -> &dyn Store {
         &self.store
     }

@@ -7,10 +7,10 @@ use http::{HeaderMap, StatusCode};
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::Authority;
+use super::AuthorizationServer;
 use super::client::{AuthMethod, Client};
 use super::form::Form;
-use super::store::Kind;
+use super::store::RecordKind;
 use crate::error::OAuthError;
 
 /// Id and secret of an `Authorization` header.
@@ -19,7 +19,7 @@ struct Basic {
     secret: Zeroizing<String>,
 }
 
-impl Authority {
+impl AuthorizationServer {
     /// The client under an id: from the configuration, from its own URL, or registered.
     pub(super) async fn client(&self, id: &str) -> Result<Option<Client>, OAuthError> {
         if let Some(known) = self.0.clients.get(id) {
@@ -28,7 +28,7 @@ impl Authority {
         if let Some(documents) = self.0.documents.as_ref().filter(|_| id.starts_with("https://")) {
             return documents.client(self, id).await;
         }
-        self.0.records.get(Kind::Client, id).await
+        self.0.records.get(RecordKind::Client, id).await
     }
 
     /// The client that sent a form, once it has shown that it is the one. `code` is what a refusal is called.

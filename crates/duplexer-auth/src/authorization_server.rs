@@ -1,24 +1,24 @@
 //! A small authorization server: metadata, authorize, token, register, revoke, as one service beside the MCP endpoint.
 //!
 //! The rules of OAuth have their home here, one endpoint per file; where things are kept and who the user is is the
-//! business of a [`Provider`]. Tokens and codes are random texts that are kept as digests.
+//! business of a [`AuthBackend`]. Tokens and codes are random texts that are kept as digests.
 
-mod answer;
-mod assertion;
 mod authorize;
+mod backend;
 mod builder;
 mod client;
+mod client_auth;
+mod client_metadata_document;
 mod consent;
-mod credentials;
-mod documents;
 mod form;
+mod identity_assertion;
 pub(crate) mod memory;
 mod metadata;
-mod provider;
 mod records;
 mod redirect;
 mod register;
 mod revoke;
+mod service;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -33,24 +33,24 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use url::Url;
 
-use self::documents::Documents;
+use self::client_metadata_document::ClientDocuments;
 use self::records::Records;
 use crate::clock::Clock;
 use crate::token::jwt::Jwt;
 use crate::token::{AccessToken, TokenVerifier};
 
-pub use builder::AuthorityBuilder;
+pub use backend::{Assertion, AuthBackend, Grant, User};
+pub use builder::AuthorizationServerBuilder;
 pub use client::{AuthMethod, Client, ClientMetadata};
-pub use memory::{Development, MemoryStore};
-pub use provider::{Assertion, Grant, Provider, User};
-pub use store::{Entry, Key, Kind, Store, StoreError};
+pub use memory::{DevBackend, MemoryStore};
+pub use store::{Record, RecordKey, RecordKind, Store, StoreError};
 
 /// An authorization server as a service. Cheap to clone.
 ///
-/// It answers at the paths its metadata names. Mount it in a router, or give it to [`crate::Auth::authority`], which
+/// It answers at the paths its metadata names. Mount it in a router, or give it to [`crate::Auth::authorization_server`], which
 /// serves it beside the protected server and takes its tokens.
 #[derive(Clone)]
-pub struct Authority(Arc<Inner>);
+pub struct AuthorizationServer(Arc<Inner>);
 
 struct Inner {
     issuer: Issuer,
@@ -59,7 +59,7 @@ struct Inner {
     /// Clients from the configuration.
     clients: HashMap<String, Client>,
     /// Clients that describe themselves under their own URL.
-    documents: Option<Documents>,
+    documents: Option<ClientDocuments>,
     /// Signed statements of another issuer about who its users are.
     assertions: Option<Jwt>,
     clock: Clock,
@@ -120,7 +120,7 @@ impl Default for Lifetimes {
     }
 }
 
-impl Authority {
+impl AuthorizationServer {
     /// The issuer, as clients compare it.
     pub fn issuer(&self) -> &str {
         &self.0.issuer.text
@@ -134,7 +134,7 @@ impl Authority {
     }
 
     pub(crate) fn issues_for(&self, resource: &str) -> bool {
-        self.0.settings.resources.iter().any(|known| crate::address::is_same(known, resource))
+        self.0.settings.resources.iter().any(|known| crate::urls::is_same(known, resource))
     }
 }
 
@@ -146,19 +146,19 @@ impl Issuer {
 
     /// The URL of an endpoint.
     fn url_of(&self, name: &str) -> String {
-        format!("{}{}", crate::address::origin(&self.url), self.at(name))
+        format!("{}{}", crate::urls::origin(&self.url), self.at(name))
     }
 }
 
 /// The tokens of this very server.
-impl TokenVerifier for Authority {
+impl TokenVerifier for AuthorizationServer {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
         Box::pin(async move { Ok(self.access_token(token).await?) })
     }
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for AuthorizationServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authority").field("issuer", &self.0.issuer.text).finish_non_exhaustive()
+        f.debug_struct("AuthorizationServer").field("issuer", &self.0.issuer.text).finish_non_exhaustive()
     }
 }

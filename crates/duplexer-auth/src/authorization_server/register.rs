@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::client::{AUTHORIZATION_CODE, AuthMethod, Client, ClientMetadata, JWT_BEARER};
-use super::store::Kind;
-use super::{Authority, redirect};
+use super::store::RecordKind;
+use super::{AuthorizationServer, redirect};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::secret;
@@ -28,7 +28,7 @@ struct Registered<'a> {
     metadata: &'a ClientMetadata,
 }
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) async fn register(&self, body: &[u8]) -> Result<Reply, OAuthError> {
         let metadata =
             read(body).map_err(|error| invalid(format!("the metadata cannot be read: {error}")))?;
@@ -39,7 +39,7 @@ impl Authority {
         };
         let client = Client::registered(uuid()?, secret.as_deref(), metadata);
         let until = self.after(self.0.settings.lifetimes.client);
-        self.0.records.put(Kind::Client, client.id(), &client, until).await?;
+        self.0.records.put(RecordKind::Client, client.id(), &client, until).await?;
         let registered = Registered {
             client_id: client.id(),
             client_id_issued_at: self.0.clock.seconds(),
@@ -119,7 +119,7 @@ fn uuid() -> Result<String, OAuthError> {
 }
 
 /// Members that a document may not have.
-pub(super) fn is_secretive(metadata: &ClientMetadata) -> bool {
+pub(super) fn has_secret_members(metadata: &ClientMetadata) -> bool {
     let has = |name: &str| metadata.others.get(name).is_some_and(|value| *value != Value::Null);
     has("client_secret") || has("client_secret_expires_at")
 }

@@ -4,23 +4,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::documents::Documents;
-use super::provider::Provider;
+use super::backend::AuthBackend;
+use super::client_metadata_document::ClientDocuments;
 use super::records::Records;
 use super::{
-    Authority, Client, Hosts, Inner, Issuer, Lifetimes, Registration, Settings, assertion, redirect,
+    AuthorizationServer, Client, Hosts, Inner, Issuer, Lifetimes, Registration, Settings, identity_assertion,
+    redirect,
 };
-use crate::address;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::token::jwt::Jwt;
+use crate::urls;
 
-impl Authority {
+impl AuthorizationServer {
     /// An authorization server known as `issuer`, for these users.
-    pub fn builder(issuer: &str, provider: impl Provider) -> AuthorityBuilder {
-        AuthorityBuilder {
+    pub fn builder(issuer: &str, backend: impl AuthBackend) -> AuthorizationServerBuilder {
+        AuthorizationServerBuilder {
             issuer: issuer.to_owned(),
-            provider: Box::new(provider),
+            backend: Box::new(backend),
             settings: Settings {
                 scopes: Vec::new(),
                 resources: Vec::new(),
@@ -29,7 +30,7 @@ impl Authority {
                 lifetimes: Lifetimes::default(),
             },
             clients: Vec::new(),
-            documents: Some(Documents::new()),
+            documents: Some(ClientDocuments::new()),
             assertions: None,
             clock: Clock::default(),
         }
@@ -38,17 +39,17 @@ impl Authority {
 
 /// An authorization server being described.
 #[must_use = "nothing is served until it is built"]
-pub struct AuthorityBuilder {
+pub struct AuthorizationServerBuilder {
     issuer: String,
-    provider: Box<dyn Provider>,
+    backend: Box<dyn AuthBackend>,
     settings: Settings,
     clients: Vec<Client>,
-    documents: Option<Result<Documents, ConfigError>>,
+    documents: Option<Result<ClientDocuments, ConfigError>>,
     assertions: Option<Jwt>,
     clock: Clock,
 }
 
-impl AuthorityBuilder {
+impl AuthorizationServerBuilder {
     /// Issues tokens for this server, by its URL.
     pub fn resource(mut self, url: impl Into<String>) -> Self {
         self.settings.resources.push(url.into());
@@ -80,9 +81,9 @@ impl AuthorityBuilder {
     }
 
     /// Believes what this issuer says about its users (ID-JAG); what becomes of it is up to
-    /// [`Provider::assertion`].
+    /// [`AuthBackend::assertion`].
     pub fn trust(mut self, mut issuer: Jwt) -> Self {
-        issuer.kinds = assertion::KINDS;
+        issuer.kinds = identity_assertion::KINDS;
         self.assertions = Some(issuer);
         self
     }
@@ -118,19 +119,19 @@ impl AuthorityBuilder {
     }
 
     #[cfg(test)]
-    pub(super) fn documents(mut self, documents: Documents) -> Self {
+    pub(super) fn documents(mut self, documents: ClientDocuments) -> Self {
         self.documents = Some(Ok(documents));
         self
     }
 
     /// Checks everything.
-    pub fn build(self) -> Result<Authority, ConfigError> {
-        let url = address::issuer(&self.issuer)?;
+    pub fn build(self) -> Result<AuthorizationServer, ConfigError> {
+        let url = urls::issuer(&self.issuer)?;
         if self.settings.resources.is_empty() {
             return Err(ConfigError::NoResource);
         }
-        self.settings.resources.iter().try_for_each(|resource| address::resource(resource).map(drop))?;
-        self.settings.scopes.iter().try_for_each(|scope| address::check_scope(scope))?;
+        self.settings.resources.iter().try_for_each(|resource| urls::resource(resource).map(drop))?;
+        self.settings.scopes.iter().try_for_each(|scope| urls::check_scope(scope))?;
         let mut clients = HashMap::new();
         for client in self.clients {
             check_client(&client)?;
@@ -138,13 +139,13 @@ impl AuthorityBuilder {
         }
         let issuer = Issuer {
             path: url.path().strip_suffix('/').unwrap_or(url.path()).to_owned(),
-            metadata_path: address::well_known("oauth-authorization-server", &url),
+            metadata_path: urls::well_known("oauth-authorization-server", &url),
             text: self.issuer,
             url,
         };
-        Ok(Authority(Arc::new(Inner {
+        Ok(AuthorizationServer(Arc::new(Inner {
             issuer,
-            records: Records(self.provider),
+            records: Records(self.backend),
             settings: self.settings,
             clients,
             documents: self.documents.transpose()?,
@@ -163,8 +164,8 @@ fn check_client(client: &Client) -> Result<(), ConfigError> {
         .map_err(|error| ConfigError::Client { id: client.id().to_owned(), reason: error.error_description })
 }
 
-impl std::fmt::Debug for AuthorityBuilder {
+impl std::fmt::Debug for AuthorizationServerBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AuthorityBuilder").field("issuer", &self.issuer).finish_non_exhaustive()
+        f.debug_struct("AuthorizationServerBuilder").field("issuer", &self.issuer).finish_non_exhaustive()
     }
 }
