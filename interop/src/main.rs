@@ -75,9 +75,9 @@ enum Kind {
 /// Every call takes the scope `mcp`; one that changes something takes `write` too.
 fn auth(base: &str) -> Result<Auth, ConfigError> {
     let resource = format!("{base}/mcp");
-    let authorization_server = AuthorizationServer::builder(base, DevBackend::new("ada"));
-    let authorization_server = authorization_server.resource(&resource).scopes(["mcp", "write"]).build()?;
-    Auth::authorization_server(authorization_server, &resource).require_scopes(["mcp"]).build()
+    let issuer = AuthorizationServer::builder(base, DevBackend::new("ada"));
+    let issuer = issuer.resource(&resource).scopes(["mcp", "write"]).build()?;
+    Auth::authorization_server(issuer).audience(resource).require_scopes(["mcp"]).build()
 }
 
 #[tokio::main]
@@ -95,7 +95,7 @@ async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
         }
         Kind::Guarded => {
             let auth = auth(&format!("http://{}", listener.local_addr()?))?;
-            let server = server.middleware(auth.guard().tool("change", ["write"])?);
+            let server = server.middleware(auth.guard().tool("change", ["write"]).build()?);
             StreamableHttp::new(build(server)?).on(listener).layer(auth)
         }
     };

@@ -21,9 +21,7 @@ pub const SCOPE: &str = "mcp";
 pub fn auth(base_url: &str, user: &str) -> Result<Auth, ConfigError> {
     let base = base_url.strip_suffix('/').unwrap_or(base_url);
     let resource = format!("{base}/mcp");
-    let authorization_server = AuthorizationServer::builder(base, DevBackend::new(user))
-        .resource(&resource)
-        .scopes([SCOPE])
-        .build()?;
-    Auth::authorization_server(authorization_server, &resource).require_scopes([SCOPE]).build()
+    let issuer = AuthorizationServer::builder(base, DevBackend::new(user));
+    let issuer = issuer.resource(&resource).scopes([SCOPE]).build()?;
+    Auth::authorization_server(issuer).audience(resource).require_scopes([SCOPE]).build()
 }

@@ -33,6 +33,12 @@ pub enum ConfigError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// Authorization without the URL of the protected server.
+    #[error("the URL of the protected server is missing: add `.audience(url)`")]
+    NoAudience,
+    /// A static token that lacks a required field.
+    #[error("a static token has no {0}: add `.{0}(..)`")]
+    StaticToken(&'static str),
     /// Not the name of a scope.
     #[error("'{0}' is not a scope: visible ASCII without quotes, backslashes and blanks")]
     Scope(String),

@@ -17,8 +17,12 @@
 //! use duplexer_core::server::Server;
 //! use duplexer_http::StreamableHttp;
 //!
-//! let auth = Auth::jwt("https://login.example.com", "https://mcp.example.com/mcp").require_scopes(["mcp"]).build()?;
-//! let server = Server::builder("notes").middleware(auth.guard().tool("delete", ["notes:write"])?).build()?;
+//! let auth = Auth::jwt("https://login.example.com")
+//!     .audience("https://mcp.example.com/mcp")
+//!     .require_scopes(["mcp"])
+//!     .build()?;
+//! let guard = auth.guard().tool("delete", ["notes:write"]).build()?;
+//! let server = Server::builder("notes").middleware(guard).build()?;
 //! let service = StreamableHttp::builder(server).public_url("https://mcp.example.com").build()?;
 //! service.bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
 //! # Ok(()) }
@@ -38,11 +42,9 @@
 //! use duplexer_http::StreamableHttp;
 //!
 //! let here = "http://127.0.0.1:8000";
-//! let authorization_server = AuthorizationServer::builder(here, DevBackend::new("ada"))
-//!     .resource(format!("{here}/mcp"))
-//!     .scopes(["mcp"])
-//!     .build()?;
-//! let auth = Auth::authorization_server(authorization_server, &format!("{here}/mcp")).require_scopes(["mcp"]).build()?;
+//! let resource = format!("{here}/mcp");
+//! let issuer = AuthorizationServer::builder(here, DevBackend::new("ada")).resource(&resource).scopes(["mcp"]).build()?;
+//! let auth = Auth::authorization_server(issuer).audience(resource).require_scopes(["mcp"]).build()?;
 //! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
@@ -72,7 +74,7 @@ pub use authorization_server::{
     ClientMetadata, DevBackend, Grant, MemoryStore, Record, RecordKey, RecordKind, Store, StoreError, User,
 };
 pub use error::{ConfigError, OAuthError};
-pub use resource::{Auth, AuthBuilder, AuthService, ScopeGuard};
+pub use resource::{Auth, AuthBuilder, AuthService, ScopeGuard, ScopeGuardBuilder};
 pub use secret::Secret;
 pub use token::introspection::Introspection;
 pub use token::jwt::Jwt;

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::token::TokenVerifier;
 
 pub use builder::AuthBuilder;
-pub use guard::ScopeGuard;
+pub use guard::{ScopeGuard, ScopeGuardBuilder};
 pub use layer::AuthService;
 
 /// Authorization of one MCP server: a tower layer for its HTTP service, and a guard for its tools.
@@ -76,8 +76,8 @@ impl Auth {
     /// A middleware that asks for further scopes where single tools or methods need them.
     ///
     /// It belongs before every other middleware, so that nothing is told before it has been asked.
-    pub fn guard(&self) -> ScopeGuard {
-        ScopeGuard::new(self.clone())
+    pub fn guard(&self) -> ScopeGuardBuilder {
+        ScopeGuardBuilder::new(self.clone())
     }
 }
 

@@ -17,46 +17,49 @@ use crate::urls;
 const WELL_KNOWN: &str = "oauth-protected-resource";
 
 impl Auth {
-    /// Tokens that `issuer` signs for `audience`, the URL of this server. The issuer's keys are found by themselves.
-    pub fn jwt(issuer: &str, audience: &str) -> AuthBuilder {
+    /// Accepts tokens that `issuer` signs. Its keys are discovered through its metadata.
+    ///
+    /// ```
+    /// use duplexer_auth::Auth;
+    ///
+    /// let auth = Auth::jwt("https://login.example.com").audience("https://mcp.example.com/mcp").build()?;
+    /// # Ok::<_, duplexer_auth::ConfigError>(())
+    /// ```
+    pub fn jwt(issuer: &str) -> AuthBuilder {
         match Jwt::new(issuer) {
-            Ok(jwt) => Self::verifier(issuer, audience, jwt),
-            Err(fault) => AuthBuilder::new(vec![issuer.into()], audience, Err(fault)),
+            Ok(jwt) => Self::verifier(issuer, jwt),
+            Err(fault) => AuthBuilder::new(vec![issuer.into()], Err(fault)),
         }
     }
 
-    /// Tokens that `issuer` is asked about, each time or for a moment.
-    pub fn introspection(issuer: &str, audience: &str, introspection: Introspection) -> AuthBuilder {
-        Self::verifier(issuer, audience, introspection)
+    /// Accepts tokens of `issuer` that its introspection endpoint confirms.
+    pub fn introspection(issuer: &str, introspection: Introspection) -> AuthBuilder {
+        Self::verifier(issuer, introspection)
     }
 
-    /// Tokens from a list. There is nobody to get one from, so none is named.
-    pub fn static_tokens(tokens: impl IntoIterator<Item = StaticToken>, audience: &str) -> AuthBuilder {
-        AuthBuilder::new(Vec::new(), audience, Ok(Box::new(StaticTokens::new(tokens))))
+    /// Accepts tokens from a list. The metadata then names no authorization server: none issues these tokens.
+    pub fn static_tokens(tokens: impl IntoIterator<Item = StaticToken>) -> AuthBuilder {
+        let verifier = StaticTokens::new(tokens).map(|tokens| Box::new(tokens) as Box<dyn TokenVerifier>);
+        AuthBuilder::new(Vec::new(), verifier)
     }
 
-    /// Tokens of `issuer` that somebody else verifies.
-    pub fn verifier(issuer: &str, audience: &str, verifier: impl TokenVerifier) -> AuthBuilder {
-        AuthBuilder::new(vec![issuer.into()], audience, Ok(Box::new(verifier)))
+    /// Accepts tokens of `issuer` that a verifier of the application confirms.
+    pub fn verifier(issuer: &str, verifier: impl TokenVerifier) -> AuthBuilder {
+        AuthBuilder::new(vec![issuer.into()], Ok(Box::new(verifier)))
     }
 
-    /// Tokens of an authorization server in this process. Its endpoints are served beside the protected ones.
-    pub fn authorization_server(authorization_server: AuthorizationServer, audience: &str) -> AuthBuilder {
-        let issuer = authorization_server.issuer().to_owned();
-        let known = authorization_server.issues_for(audience);
-        let mut builder = Self::verifier(&issuer, audience, authorization_server.clone());
-        if !known {
-            builder.fault(ConfigError::UnknownResource(audience.to_owned()));
-        }
-        builder.authorization_server = Some(authorization_server);
+    /// Accepts tokens of an authorization server in this process, and serves its endpoints next to the protected ones.
+    pub fn authorization_server(server: AuthorizationServer) -> AuthBuilder {
+        let issuer = server.issuer().to_owned();
+        let mut builder = Self::verifier(&issuer, server.clone());
+        builder.authorization_server = Some(server);
         builder
     }
 }
 
-/// Authorization being described.
+/// Builder of [`Auth`]. [`Self::audience`] is required.
 #[must_use = "nothing is protected until it is built"]
 pub struct AuthBuilder {
-    resource: String,
     issuers: Vec<String>,
     verifier: Result<Box<dyn TokenVerifier>, ConfigError>,
     names: Names,
@@ -67,19 +70,17 @@ pub struct AuthBuilder {
 
 #[derive(Default)]
 struct Names {
+    /// The URL of the protected server.
+    audience: Option<String>,
+    /// Other names of this server in tokens.
+    also_accepted: Vec<String>,
     required: Vec<String>,
-    audiences: Vec<String>,
     title: Option<String>,
 }
 
 impl AuthBuilder {
-    fn new(
-        issuers: Vec<String>,
-        resource: &str,
-        verifier: Result<Box<dyn TokenVerifier>, ConfigError>,
-    ) -> Self {
+    fn new(issuers: Vec<String>, verifier: Result<Box<dyn TokenVerifier>, ConfigError>) -> Self {
         Self {
-            resource: resource.to_owned(),
             issuers,
             verifier,
             names: Names::default(),
@@ -87,6 +88,12 @@ impl AuthBuilder {
             authorization_server: None,
             clock: Clock::default(),
         }
+    }
+
+    /// Sets the URL of this server, which every token must name as its audience.
+    pub fn audience(mut self, url: impl Into<String>) -> Self {
+        self.names.audience = Some(url.into());
+        self
     }
 
     /// Every request needs these scopes.
@@ -107,7 +114,7 @@ impl AuthBuilder {
 
     /// Tokens may name this server so, beside its URL: some issuers have names of their own for it.
     pub fn accept_audience(mut self, name: impl Into<String>) -> Self {
-        self.names.audiences.push(name.into());
+        self.names.also_accepted.push(name.into());
         self
     }
 
@@ -123,16 +130,17 @@ impl AuthBuilder {
         self
     }
 
-    fn fault(&mut self, fault: ConfigError) {
-        if self.verifier.is_ok() {
-            self.verifier = Err(fault);
-        }
-    }
-
-    /// Checks everything.
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Fails if the audience is missing, or if a URL, a scope or a token of the settings is invalid.
     pub fn build(self) -> Result<Auth, ConfigError> {
         let verifier = self.verifier?;
-        let url = urls::resource(&self.resource)?;
+        let resource = self.names.audience.ok_or(ConfigError::NoAudience)?;
+        let url = urls::resource(&resource)?;
+        if self.authorization_server.as_ref().is_some_and(|server| !server.issues_for(&resource)) {
+            return Err(ConfigError::UnknownResource(resource));
+        }
         for issuer in &self.issuers {
             urls::issuer(issuer)?;
         }
@@ -146,18 +154,18 @@ impl AuthBuilder {
             metadata_url: format!("{}{path}", urls::origin(&url)),
             paths: [path, root],
             metadata: ResourceMetadata {
-                resource: self.resource.clone(),
+                resource: resource.clone(),
                 authorization_servers: self.issuers,
                 scopes_supported: self.names.required.clone(),
                 bearer_methods_supported: ["header"],
                 resource_name: self.names.title,
             },
-            resource: self.resource,
+            resource,
         };
         Ok(Auth(Arc::new(Rules {
             site,
             verifier,
-            audiences: self.names.audiences,
+            audiences: self.names.also_accepted,
             required: self.names.required,
             implied: self.implied,
             authorization_server: self.authorization_server,
@@ -177,6 +185,6 @@ pub(super) fn check_required(scope: &str) -> Result<(), ConfigError> {
 
 impl std::fmt::Debug for AuthBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AuthBuilder").field("resource", &self.resource).finish_non_exhaustive()
+        f.debug_struct("AuthBuilder").field("audience", &self.names.audience).finish_non_exhaustive()
     }
 }

@@ -149,7 +149,7 @@ async fn a_provider_refuses_assertions_unless_it_says_otherwise() {
             .client(Client::confidential("corp", "pw", [REDIRECT]).identity_assertions())
             .build()
             .unwrap();
-        Auth::authorization_server(authorization_server, &format!("{base}/mcp")).build().unwrap()
+        Auth::authorization_server(authorization_server).audience(format!("{base}/mcp")).build().unwrap()
     })
     .await;
     let assertion = stage.signer.sign("oauth-id-jag+jwt", &stage.claims());

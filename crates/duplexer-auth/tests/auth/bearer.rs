@@ -12,13 +12,21 @@ async fn site(time: &Time) -> Site {
     Site::new(|base| {
         let here = format!("{base}/mcp");
         let tokens = [
-            StaticToken::new("good", "ada", &here).scopes(["read", "write"]).expires_at(end),
-            StaticToken::new("slash", "ada", format!("{here}/")).scopes(["read"]),
-            StaticToken::new("weak", "bob", &here).scopes(["other"]),
-            StaticToken::new("broad", "eve", &here).scopes(["all"]),
-            StaticToken::new("foreign", "ada", "https://other.example/mcp").scopes(["read"]),
+            StaticToken::new("good")
+                .client_id("ada")
+                .audience(&here)
+                .scopes(["read", "write"])
+                .expires_at(end),
+            StaticToken::new("slash").client_id("ada").audience(format!("{here}/")).scopes(["read"]),
+            StaticToken::new("weak").client_id("bob").audience(&here).scopes(["other"]),
+            StaticToken::new("broad").client_id("eve").audience(&here).scopes(["all"]),
+            StaticToken::new("foreign")
+                .client_id("ada")
+                .audience("https://other.example/mcp")
+                .scopes(["read"]),
         ];
-        let auth = Auth::static_tokens(tokens, &here)
+        let auth = Auth::static_tokens(tokens)
+            .audience(here)
             .require_scopes(["read"])
             .scope_implies("all", ["read", "write"]);
         auth.scope_implies("write", ["all"]).clock(time.clock()).build().unwrap()
@@ -112,7 +120,11 @@ async fn two_authorization_headers_are_a_malformed_request() {
 #[tokio::test]
 async fn the_metadata_says_what_is_protected_and_by_whom() {
     let site = Site::new(|base| {
-        Auth::jwt("https://issuer.example", &format!("{base}/mcp")).require_scopes(["read"]).build().unwrap()
+        Auth::jwt("https://issuer.example")
+            .audience(format!("{base}/mcp"))
+            .require_scopes(["read"])
+            .build()
+            .unwrap()
     })
     .await;
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
@@ -144,14 +156,20 @@ async fn the_metadata_says_what_is_protected_and_by_whom() {
 #[tokio::test]
 async fn settings_are_checked_when_they_are_built() {
     let wrong = |auth: duplexer_auth::AuthBuilder| auth.build().unwrap_err().to_string();
-    assert!(wrong(Auth::jwt("http://issuer.example", "https://x.example")).contains("must be https"));
-    assert!(wrong(Auth::jwt("https://i.example", "x.example")).contains("not a URL"));
-    assert!(wrong(Auth::jwt("https://i.example", "https://x.example#a")).contains("fragment"));
-    let scoped = |scope: &str| Auth::static_tokens([], "https://x.example").require_scopes([scope]);
+    assert!(
+        wrong(Auth::jwt("http://issuer.example").audience("https://x.example")).contains("must be https")
+    );
+    assert!(wrong(Auth::jwt("https://i.example").audience("x.example")).contains("not a URL"));
+    assert!(wrong(Auth::jwt("https://i.example").audience("https://x.example#a")).contains("fragment"));
+    let scoped = |scope: &str| Auth::static_tokens([]).audience("https://x.example").require_scopes([scope]);
     assert!(wrong(scoped("a b")).contains("'a b' is not a scope"));
     assert!(wrong(scoped("offline_access")).contains("no server requires it"));
-    assert!(Auth::static_tokens([], "https://x.example").build().is_ok());
-    let site = Site::new(|base| Auth::jwt(base, base).build().unwrap()).await;
+    assert!(Auth::static_tokens([]).audience("https://x.example").build().is_ok());
+    assert!(wrong(Auth::jwt("https://i.example")).contains("add `.audience(url)`"));
+    let listed = |token: StaticToken| Auth::static_tokens([token]).audience("https://x.example");
+    assert!(wrong(listed(StaticToken::new("t").client_id("ada"))).contains("no audience"));
+    assert!(wrong(listed(StaticToken::new("t").audience("https://x.example"))).contains("no client_id"));
+    let site = Site::new(|base| Auth::jwt(base).audience(base).build().unwrap()).await;
     let metadata = json_of(site.get("/.well-known/oauth-protected-resource").await).await;
     assert_eq!(metadata["resource"], *site.base);
     assert_eq!(metadata["authorization_servers"], json!([site.base]));
@@ -172,7 +190,8 @@ async fn where_tokens_cannot_be_verified_callers_are_asked_to_come_back() {
             Box::pin(async { Err("the password is wrong".into()) })
         }
     }
-    let site = Site::new(|base| Auth::verifier("https://i.example", base, Broken).build().unwrap()).await;
+    let site =
+        Site::new(|base| Auth::verifier("https://i.example", Broken).audience(base).build().unwrap()).await;
     let (status, error, text) = refusal(site.tool("x", Some("t")).send().await.unwrap()).await;
     assert_eq!((status, &*error), (503, "temporarily_unavailable"));
     assert!(!text.contains("password"));

@@ -36,7 +36,10 @@ async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
 
 async fn site(issuer: &Site, keep: Duration) -> Site {
     let introspection = Introspection::new(&issuer.url("/introspect"), "rs", "p:w d".into()).unwrap();
-    Site::new(|base| Auth::introspection(&issuer.base, base, introspection.keep(keep)).build().unwrap()).await
+    Site::new(|base| {
+        Auth::introspection(&issuer.base, introspection.keep(keep)).audience(base).build().unwrap()
+    })
+    .await
 }
 
 fn port(site: &Site) -> &str {

@@ -27,7 +27,12 @@ async fn stage() -> Stage {
     let time = Time::new();
     let site = Site::new(|base| {
         let jwt = Jwt::new(&issuer.base).unwrap().clock(time.clock()).skew(Duration::from_secs(30));
-        Auth::verifier(&issuer.base, base, jwt).accept_audience("api").clock(time.clock()).build().unwrap()
+        Auth::verifier(&issuer.base, jwt)
+            .audience(base)
+            .accept_audience("api")
+            .clock(time.clock())
+            .build()
+            .unwrap()
     });
     let site = site.await;
     Stage { site, issuer, published, signer, time }
@@ -168,7 +173,7 @@ async fn the_list_of_algorithms_is_kept() {
     let site = Site::new(|base| {
         let jwt = Jwt::new(&stage.issuer.base).unwrap().clock(stage.time.clock());
         let jwt = jwt.algorithms(&["RS256"]).unwrap().jwks_uri(&stage.issuer.url("/keys")).unwrap();
-        Auth::verifier(&stage.issuer.base, base, jwt).clock(stage.time.clock()).build().unwrap()
+        Auth::verifier(&stage.issuer.base, jwt).audience(base).clock(stage.time.clock()).build().unwrap()
     });
     let site = site.await;
     let token = stage.token(|claims| claims["aud"] = site.base.clone().into());
@@ -222,7 +227,7 @@ async fn a_new_key_is_found_after_a_while() {
 async fn an_issuer_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
     let (mistaken, _) = issuer(Some("https://other.example")).await;
     for base in [mistaken.base.clone(), "http://127.0.0.1:1".to_owned()] {
-        let site = Site::new(|here| Auth::jwt(&base, here).build().unwrap()).await;
+        let site = Site::new(|here| Auth::jwt(&base).audience(here).build().unwrap()).await;
         let token = Signer::new("x").sign("JWT", &json!({}));
         let response = site.tool("whoami", Some(&token)).send().await.unwrap();
         assert_eq!(response.status(), 503, "{base}");

@@ -21,8 +21,10 @@ fn authorization_server(base: &str) -> AuthorizationServer {
 async fn a_router_holds_all_of_it() {
     let site = Site::routes(|base| {
         let authorization_server = authorization_server(base);
-        let auth =
-            Auth::authorization_server(authorization_server.clone(), &format!("{base}/mcp")).build().unwrap();
+        let auth = Auth::authorization_server(authorization_server.clone())
+            .audience(format!("{base}/mcp"))
+            .build()
+            .unwrap();
         let protected = auth.layer(StreamableHttp::new(server(&auth, |guard| guard)));
         let mut router = Router::new();
         for path in authorization_server.paths() {
@@ -50,7 +52,7 @@ async fn a_router_holds_all_of_it() {
 /// A browser that asks before it sends has no token yet; what it asks for is answered by the service itself.
 #[tokio::test]
 async fn a_preflight_needs_no_token() {
-    let site = Site::new(|base| Auth::static_tokens([], base).build().unwrap()).await;
+    let site = Site::new(|base| Auth::static_tokens([]).audience(base).build().unwrap()).await;
     let asks = site.http.request(reqwest::Method::OPTIONS, site.url("/mcp"));
     let asked = asks.header("origin", "http://localhost").header("access-control-request-method", "POST");
     assert_eq!(asked.send().await.unwrap().status(), 405, "cross-origin requests are off here");
@@ -63,9 +65,13 @@ async fn a_preflight_needs_no_token() {
 fn an_authority_protects_the_servers_it_knows() {
     let authorization_server = authorization_server("http://localhost:1");
     assert!(
-        Auth::authorization_server(authorization_server.clone(), "http://localhost:1/mcp").build().is_ok()
+        Auth::authorization_server(authorization_server.clone())
+            .audience("http://localhost:1/mcp")
+            .build()
+            .is_ok()
     );
-    let unknown = Auth::authorization_server(authorization_server, "http://localhost:1/other").build();
+    let unknown =
+        Auth::authorization_server(authorization_server).audience("http://localhost:1/other").build();
     assert_eq!(unknown.unwrap_err(), ConfigError::UnknownResource("http://localhost:1/other".into()));
     let nothing = AuthorizationServer::builder("http://localhost:1", DevBackend::new("ada")).build();
     assert_eq!(nothing.unwrap_err(), ConfigError::NoResource);

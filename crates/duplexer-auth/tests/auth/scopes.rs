@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duplexer_auth::{Auth, ScopeGuard, StaticToken};
+use duplexer_auth::{Auth, ScopeGuardBuilder, StaticToken};
 use duplexer_core::server::{Server, serve};
 use duplexer_core::transport::{TransportContext, lines};
 use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
@@ -16,17 +16,16 @@ fn protected(base: &str, time: &Time) -> Auth {
     let here = format!("{base}/mcp");
     let soon = time.now() + Duration::from_millis(1);
     let tokens = [
-        StaticToken::new("reader", "ada", &here).scopes(["read"]),
-        StaticToken::new("writer", "ada", &here).scopes(["read", "write", "files"]),
-        StaticToken::new("stranger", "bob", &here).scopes(["read"]),
-        StaticToken::new("short", "ada", &here).scopes(["read"]).expires_at(soon),
+        StaticToken::new("reader").client_id("ada").audience(&here).scopes(["read"]),
+        StaticToken::new("writer").client_id("ada").audience(&here).scopes(["read", "write", "files"]),
+        StaticToken::new("stranger").client_id("bob").audience(&here).scopes(["read"]),
+        StaticToken::new("short").client_id("ada").audience(&here).scopes(["read"]).expires_at(soon),
     ];
-    Auth::static_tokens(tokens, &here).require_scopes(["read"]).clock(time.clock()).build().unwrap()
+    Auth::static_tokens(tokens).audience(here).require_scopes(["read"]).clock(time.clock()).build().unwrap()
 }
 
-fn guarded(guard: ScopeGuard) -> ScopeGuard {
-    let guard = guard.tool("delete", ["write", "files"]).unwrap();
-    guard.method(Method::ResourcesList, ["files"]).unwrap()
+fn guarded(guard: ScopeGuardBuilder) -> ScopeGuardBuilder {
+    guard.tool("delete", ["write", "files"]).method(Method::ResourcesList, ["files"])
 }
 
 async fn site(time: &Time) -> Site {
@@ -118,9 +117,9 @@ async fn a_name_given_twice_does_not_pass_the_guard() {
 /// Scopes that cannot stand in a challenge are found when the guard is made.
 #[test]
 fn scopes_of_a_guard_are_checked() {
-    let auth = Auth::static_tokens([], "https://x.example").build().unwrap();
-    assert!(auth.guard().tool("x", ["a\"b"]).is_err());
-    assert!(auth.guard().method(Method::ToolsCall, ["offline_access"]).is_err());
+    let auth = Auth::static_tokens([]).audience("https://x.example").build().unwrap();
+    assert!(auth.guard().tool("x", ["a\"b"]).build().is_err());
+    assert!(auth.guard().method(Method::ToolsCall, ["offline_access"]).build().is_err());
 }
 
 /// P-AUS-15: what stands for long ends with its token: a millisecond after a clock that stands still for the rest.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use duplexer_auth::{
-    Auth, AuthorizationServer, AuthorizationServerBuilder, Client, DevBackend, MemoryStore, ScopeGuard,
+    Auth, AuthorizationServer, AuthorizationServerBuilder, Client, DevBackend, MemoryStore, ScopeGuardBuilder,
 };
 use duplexer_core::error::McpError;
 use duplexer_core::server::{Context, Server};
@@ -88,9 +88,9 @@ async fn listen(
     Ok(SubscriptionsListenResult::new())
 }
 
-pub(crate) fn server(auth: &Auth, configure: impl FnOnce(ScopeGuard) -> ScopeGuard) -> Server {
+pub(crate) fn server(auth: &Auth, configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder) -> Server {
     Server::builder("test")
-        .middleware(configure(auth.guard()))
+        .middleware(configure(auth.guard()).build().unwrap())
         .on(methods::ToolsCall, call)
         .on(methods::SubscriptionsListen, listen)
         .build()
@@ -106,7 +106,7 @@ impl Site {
     /// The handshake era is served without sessions, so that each request stands for itself.
     pub(crate) async fn guarded(
         make: impl FnOnce(&str) -> Auth,
-        configure: impl FnOnce(ScopeGuard) -> ScopeGuard,
+        configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder,
     ) -> Self {
         let build = |server| StreamableHttp::builder(server).handshake(Handshake::Stateless);
         Self::built(make, configure, build).await
@@ -114,7 +114,7 @@ impl Site {
 
     pub(crate) async fn built(
         make: impl FnOnce(&str) -> Auth,
-        configure: impl FnOnce(ScopeGuard) -> ScopeGuard,
+        configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder,
         build: impl FnOnce(Server) -> duplexer_http::Builder,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -152,7 +152,8 @@ impl Site {
                 .client(Client::confidential("web", "s3cret/+", ["https://web.example/cb?x=1"]))
                 .clock(time.clock());
             let authorization_server = configure(builder).build().unwrap();
-            Auth::authorization_server(authorization_server, &format!("{base}/mcp"))
+            Auth::authorization_server(authorization_server)
+                .audience(format!("{base}/mcp"))
                 .clock(time.clock())
                 .build()
                 .unwrap()

@@ -256,7 +256,7 @@ async fn the_provider_may_refuse_tokens() {
             .client(Client::public("app", [REDIRECT]))
             .build()
             .unwrap();
-        Auth::authorization_server(authorization_server, base).build().unwrap()
+        Auth::authorization_server(authorization_server).audience(base).build().unwrap()
     });
     let mut site = site.await;
     let unknown = site.authorize(&question(&[])).await;
