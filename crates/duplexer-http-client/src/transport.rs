@@ -11,7 +11,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use tokio::sync::mpsc;
 
-use crate::link::{Endpoint, Link, OnChallenge};
+use crate::connection::{Connection, Endpoint, OnChallenge};
 use crate::session::Session;
 use crate::writer::Writer;
 
@@ -98,8 +98,8 @@ impl Transport for HttpTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         let (inbox, receiver) = mpsc::channel(MAX_WAITING);
         let context = Arc::new(TransportContext::stream("http"));
-        let link = Link { endpoint: self.0, session: Session::default(), inbox, context };
-        (Box::new(Reader(receiver)), Box::new(Writer::new(link)))
+        let connection = Connection { endpoint: self.0, session: Session::default(), inbox, context };
+        (Box::new(Reader(receiver)), Box::new(Writer::new(connection)))
     }
 }
 
