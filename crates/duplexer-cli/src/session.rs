@@ -158,12 +158,11 @@ async fn over_http(
     terminal: &Arc<Terminal>,
     challenged: Arc<AtomicBool>,
 ) -> Result<Client, Failure> {
-    let usage = |error: duplexer_http_client::InvalidEndpoint| Failure::usage(error.to_string());
-    let mut transport = HttpTransport::new(url).map_err(usage)?;
-    for (name, value) in &arguments.headers {
-        transport = transport.header(name, value).map_err(usage)?;
-    }
-    let transport = transport.on_challenge(move |_, _| challenged.store(true, Ordering::Release));
+    let builder =
+        HttpTransport::builder(url).on_challenge(move |_, _| challenged.store(true, Ordering::Release));
+    let builder =
+        arguments.headers.iter().fold(builder, |builder, (name, value)| builder.header(name, value));
+    let transport = builder.build().map_err(|error| Failure::usage(error.to_string()))?;
     match connect(transport, arguments, options, terminal).await {
         Ok(client) => Ok(client),
         Err(failure) => Err(diagnosis::of_http(url, &arguments.headers, failure).await),

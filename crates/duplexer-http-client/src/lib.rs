@@ -19,4 +19,4 @@ mod sse;
 mod transport;
 mod writer;
 
-pub use transport::{DEFAULT_LIMIT, HttpTransport, InvalidEndpoint};
+pub use transport::{DEFAULT_LIMIT, HttpTransport, HttpTransportBuilder, InvalidEndpoint};

@@ -142,7 +142,7 @@ async fn scripted(tasks: &mut JoinSet<()>, answer: &'static str) -> Result<CallT
     });
     let pinned = Mode::Pinned(Pin::new("2026-07-28").unwrap().prior(discovered()));
     let options = ClientOptions::new(Implementation::new("test", "1")).mode(pinned);
-    let transport = HttpTransport::new(&url).unwrap().limit(1000);
+    let transport = HttpTransport::builder(&url).limit(1000).build().unwrap();
     let client = Client::connect(transport, options).await.unwrap();
     client.call_tool(CallToolParams::new("x")).await
 }
@@ -238,5 +238,5 @@ fn endpoints_are_checked() {
     for wrong in ["", "localhost:3000", "ftp://localhost/", "http://"] {
         assert!(HttpTransport::new(wrong).is_err(), "{wrong}");
     }
-    assert!(HttpTransport::new("http://localhost/mcp").unwrap().header("a b", "c").is_err());
+    assert!(HttpTransport::builder("http://localhost/mcp").header("a b", "c").build().is_err());
 }

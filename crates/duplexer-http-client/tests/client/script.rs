@@ -103,7 +103,7 @@ impl Script {
         options: ClientOptions,
         play: impl AsyncFnOnce(&mut Self) -> T,
     ) -> (Result<Client, ConnectError>, T) {
-        let transport = HttpTransport::new(&self.url).unwrap().limit(10_000).header("x-own", "1").unwrap();
+        let transport = HttpTransport::builder(&self.url).limit(10_000).header("x-own", "1").build().unwrap();
         tokio::join!(Client::connect(transport, options), play(self))
     }
 

@@ -383,7 +383,7 @@ async fn a_challenge_is_told() {
         let note = move |status, challenge: Option<&str>| {
             heard.lock().unwrap().push((status, challenge.map(str::to_owned)));
         };
-        let transport = HttpTransport::new(&script.url).unwrap().on_challenge(note);
+        let transport = HttpTransport::builder(&script.url).on_challenge(note).build().unwrap();
         let (client, ()) = tokio::join!(Client::connect(transport, options().mode(Mode::Handshake)), async {
             let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
             script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
