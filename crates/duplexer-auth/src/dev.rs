@@ -1,15 +1,15 @@
-//! Authorization to try things with: a protected server and its authorization server in one process, with one user.
+//! Authorization for development: a protected server and its authorization server in one process, with one user.
 
 use crate::authorization_server::{AuthorizationServer, DevBackend};
 use crate::error::ConfigError;
 use crate::resource::Auth;
 
-/// The scope that every request needs here.
+/// Scope that every request requires.
 pub const SCOPE: &str = "mcp";
 
 /// Protects the server at `{base_url}/mcp` with an authorization server at `base_url` whose one user is `user`.
 ///
-/// Anybody may register a client, and whoever opens the page is that user: this is for a machine of one's own.
+/// Every client can register, and every browser is that user: use it only on a local machine.
 ///
 /// ```no_run
 /// # async fn example(server: duplexer_core::server::Server) -> Result<(), Box<dyn std::error::Error>> {

@@ -2,14 +2,14 @@
 //!
 //! Three parts, each usable without the others:
 //!
-//! - [`Auth`] protects a server: a tower layer for its HTTP service that takes bearer tokens, tells everybody else
-//!   where to get one, and puts the [`Principal`](duplexer_core::server::Principal) of each request into its context.
-//! - [`ScopeGuard`] is a middleware that asks for more scopes where single tools need them.
-//! - [`AuthorizationServer`] is a small authorization server, to be served beside.
+//! - [`Auth`] protects a server: a tower layer for its HTTP service that verifies bearer tokens, answers requests without
+//!   one with a challenge, and puts the [`Principal`](duplexer_core::server::Principal) of each request into its context.
+//! - [`ScopeGuard`] is a middleware that requires further scopes for single tools or methods.
+//! - [`AuthorizationServer`] is a small authorization server that runs next to the protected server.
 //!
-//! # A server that takes the tokens of an issuer
+//! # A server that accepts the tokens of an issuer
 //!
-//! The issuer's keys are found by themselves. Every token must be meant for this server, by its URL.
+//! The keys of the issuer are discovered. The audience of every token must be the URL of this server.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,13 +28,13 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Handlers ask their context who calls: `cx.principal()`. In an application with routes of its own, put
+//! Handlers read the caller from their context: `cx.principal()`. In an application with other routes, mount
 //! `auth.layer(service)` at the path of the server and at [`Auth::metadata_paths`].
 //!
-//! Other ways to verify tokens: [`Auth::introspection`] asks the issuer about each, [`Auth::static_tokens`] takes a
-//! list, and [`Auth::verifier`] takes your own [`TokenVerifier`].
+//! Other ways to verify tokens: [`Auth::introspection`] queries the issuer, [`Auth::static_tokens`] takes a list, and
+//! [`Auth::verifier`] takes a [`TokenVerifier`] of the application.
 //!
-//! # A server that gives out its own tokens
+//! # A server that issues its own tokens
 //!
 //! ```no_run
 //! # async fn example(server: duplexer_core::server::Server) -> Result<(), Box<dyn std::error::Error>> {
@@ -49,14 +49,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`DevBackend`] knows one user and keeps everything in memory. A real service implements [`AuthBackend`] (who sits
-//! before the browser) over its own [`Store`] (two operations); the rules of OAuth stay here.
+//! [`DevBackend`] has one user and stores everything in memory. A real service implements [`AuthBackend`] (it identifies
+//! the user of a browser) over its own [`Store`] (two operations); this crate implements the rules of OAuth.
 //!
-//! # What is always so
+//! # Guarantees
 //!
-//! A token is taken from the `Authorization` header only, and never reaches a handler. Audience, issuer and time are
-//! checked for every request. What is told about the server comes from its settings, never from a request's headers.
-//! Secrets, codes and tokens are compared in constant time, kept as digests, and not logged.
+//! A token is read from the `Authorization` header only, and never reaches a handler. Audience, issuer and time are
+//! checked for every request. Metadata and challenges are built from the settings, never from the headers of a request.
+//! Secrets, codes and tokens are compared in constant time, stored as digests, and not logged.
 
 mod authorization_server;
 mod clock;

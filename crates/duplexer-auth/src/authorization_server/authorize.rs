@@ -1,7 +1,7 @@
-//! The beginning of a flow: a client sends its user's browser here and says what it wants.
+//! The authorization endpoint: validates the request of a client and shows the consent page.
 //!
-//! Until client and redirect URI are known to belong together, refusals are shown here; only then is the browser sent
-//! back to the client with them.
+//! Errors are shown here until client and redirect URI are known to match. Later errors redirect the browser to the
+//! client.
 
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
@@ -15,13 +15,13 @@ use super::{AuthorizationServer, Hosts};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 
-/// What a client wants, once everything about it is fine.
+/// A validated authorization request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct AuthorizationRequest {
     pub(super) client_id: String,
-    /// Where the browser goes back to.
+    /// Target of the redirect back to the client.
     pub(super) redirect: String,
-    /// Whether the client named it; then it must do so again.
+    /// The redirect URI as the client sent it. If it did, the token request must repeat it.
     pub(super) redirect_given: Option<String>,
     pub(super) state: Option<String>,
     pub(super) challenge: String,
@@ -29,7 +29,7 @@ pub(super) struct AuthorizationRequest {
     pub(super) resource: String,
 }
 
-/// Where refusals go once the client is known.
+/// Redirect target for errors after client and redirect URI are validated.
 struct ClientRedirect<'a> {
     redirect: &'a str,
     state: Option<&'a str>,
@@ -86,8 +86,8 @@ impl AuthorizationServer {
         })
     }
 
-    /// The scopes asked for, or those that the client registered with, or all. What it registered with is no limit:
-    /// a client learns by challenges what it needs, long after that.
+    /// Returns the requested scopes, or those of the registration, or all. The registration is not a limit: a client
+    /// learns from later challenges which scopes it needs.
     fn scopes(&self, form: &Form, client: &Client) -> Result<Vec<String>, OAuthError> {
         let known = &self.0.settings.scopes;
         let wanted = form.scopes().or_else(|| client.scopes()).unwrap_or_else(|| known.clone());
@@ -97,7 +97,7 @@ impl AuthorizationServer {
         }
     }
 
-    /// The server that tokens are wanted for; a client of old need not name it if there is only one.
+    /// Returns the requested resource. An older client can omit it if there is only one.
     pub(super) fn resource(&self, named: Option<&str>) -> Result<String, OAuthError> {
         let known = &self.0.settings.resources;
         let found = match named {
@@ -107,8 +107,8 @@ impl AuthorizationServer {
         found.cloned().ok_or_else(OAuthError::invalid_target)
     }
 
-    /// Pages for people are served under the issuer's name only: under another one, a page of somebody else could
-    /// read them and press their buttons.
+    /// Checks that the page is requested under the host of the issuer: under another name a foreign page could read it
+    /// and submit its form.
     pub(super) fn check_host(&self, parts: &Parts) -> Result<(), OAuthError> {
         if self.0.settings.hosts == Hosts::Any {
             return Ok(());
@@ -124,12 +124,12 @@ impl AuthorizationServer {
         Err(refusal.with_status(StatusCode::FORBIDDEN))
     }
 
-    /// Sends the browser back to the client.
+    /// Redirects the browser to the client.
     fn back(&self, back: &ClientRedirect<'_>, pairs: &[(&str, &str)]) -> Reply {
         self.redirected(back.redirect, back.state, pairs)
     }
 
-    /// Everything is percent-encoded, so nothing that a client says can leave its parameter.
+    /// Builds the redirect. All values are percent-encoded, so that none can leave its parameter.
     pub(super) fn redirected(&self, redirect: &str, state: Option<&str>, pairs: &[(&str, &str)]) -> Reply {
         let Ok(mut url) = Url::parse(redirect) else {
             return reply::error(&OAuthError::server_error());

@@ -1,4 +1,4 @@
-//! Settings of an authorization server, checked when it is built.
+//! Settings of an authorization server, validated by `build`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::token::jwt::Jwt;
 use crate::urls;
 
 impl AuthorizationServer {
-    /// An authorization server known as `issuer`, for these users.
+    /// Returns a builder of an authorization server with this issuer URL and backend.
     pub fn builder(issuer: &str, backend: impl AuthBackend) -> AuthorizationServerBuilder {
         AuthorizationServerBuilder {
             issuer: issuer.to_owned(),
@@ -37,7 +37,7 @@ impl AuthorizationServer {
     }
 }
 
-/// An authorization server being described.
+/// Builder of an [`AuthorizationServer`]. At least one [`Self::resource`] is required.
 #[must_use = "nothing is served until it is built"]
 pub struct AuthorizationServerBuilder {
     issuer: String,
@@ -50,69 +50,68 @@ pub struct AuthorizationServerBuilder {
 }
 
 impl AuthorizationServerBuilder {
-    /// Issues tokens for this server, by its URL.
+    /// Adds a protected server, by its URL, for which tokens are issued.
     pub fn resource(mut self, url: impl Into<String>) -> Self {
         self.settings.resources.push(url.into());
         self
     }
 
-    /// The scopes there are.
+    /// Adds scopes that clients can request.
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings.scopes.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// A client that need not register.
+    /// Adds a configured client, which does not have to register.
     pub fn client(mut self, client: Client) -> Self {
         self.clients.push(client);
         self
     }
 
-    /// Nobody may register a client.
+    /// Disables dynamic client registration.
     pub fn without_registration(mut self) -> Self {
         self.settings.registration = Registration::Closed;
         self
     }
 
-    /// Clients may not describe themselves under their own URL; nothing is fetched for them.
+    /// Disables client id metadata documents: no document is fetched.
     pub fn without_client_documents(mut self) -> Self {
         self.documents = None;
         self
     }
 
-    /// Believes what this issuer says about its users (ID-JAG); what becomes of it is up to
-    /// [`AuthBackend::assertion`].
+    /// Accepts identity assertions (ID-JAG) of this issuer. [`AuthBackend::assertion`] maps them to users.
     pub fn trust(mut self, mut issuer: Jwt) -> Self {
         issuer.kinds = identity_assertion::KINDS;
         self.assertions = Some(issuer);
         self
     }
 
-    /// Serves the page for people under any name. Only behind a proxy that checks names.
+    /// Serves the consent page under any host name. Use it only behind a proxy that checks the host.
     pub fn any_host(mut self) -> Self {
         self.settings.hosts = Hosts::Any;
         self
     }
 
-    /// How long a code counts. A minute if not given.
+    /// Sets the lifetime of an authorization code. Default: one minute.
     pub fn code_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.code = time;
         self
     }
 
-    /// How long an access token counts. An hour if not given.
+    /// Sets the lifetime of an access token. Default: one hour.
     pub fn access_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.access = time;
         self
     }
 
-    /// How long a grant can be renewed after its last renewal. Thirty days if not given.
+    /// Sets the time after its last renewal in which a grant can be renewed. Default: 30 days.
     pub fn refresh_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.refresh = time;
         self
     }
 
-    /// Where the time comes from. For tests.
+    /// Sets the source of the current time. For tests.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
         self
@@ -124,7 +123,10 @@ impl AuthorizationServerBuilder {
         self
     }
 
-    /// Checks everything.
+    /// Builds the authorization server.
+    ///
+    /// # Errors
+    /// Fails if no resource is set, or if a URL, a scope or a client of the settings is invalid.
     pub fn build(self) -> Result<AuthorizationServer, ConfigError> {
         let url = urls::issuer(&self.issuer)?;
         if self.settings.resources.is_empty() {

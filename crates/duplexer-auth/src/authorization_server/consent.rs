@@ -1,7 +1,7 @@
-//! The user's consent: one page, one decision, for one client at a time.
+//! The consent page and the decision of the user.
 //!
-//! The page carries a handle that is good for one decision, and the browser a cookie that the handle is bound to.
-//! A page elsewhere has neither; a frame is not shown; nothing of what a client says about itself is markup.
+//! The page holds a handle that is valid for one decision and bound to a cookie of the browser, so that a foreign page
+//! cannot submit the form. The page cannot be framed, and texts of the client are escaped.
 
 use std::time::Duration;
 
@@ -27,24 +27,24 @@ use crate::reply::{self, Reply};
 use crate::secret::{self, Secret};
 use crate::{clock, urls};
 
-/// How long a page may stay open.
+/// Time in which the user has to decide.
 const CONSENT_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a code is remembered after its end, to notice a second use.
+/// Time for which a used or expired code is kept, to detect its reuse.
 const REUSE_WINDOW: Duration = Duration::from_secs(600);
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// A question that waits for its answer.
+/// An authorization request that waits for the decision of the user.
 #[derive(Serialize, Deserialize)]
 struct PendingConsent {
     wanted: AuthorizationRequest,
     subject: String,
-    /// The digest of the browser's cookie.
+    /// Digest of the browser's cookie.
     browser: String,
 }
 
 impl AuthorizationServer {
-    /// Shows the page.
+    /// Stores the pending request and renders the page.
     pub(super) async fn ask(
         &self,
         parts: &Parts,
@@ -67,7 +67,7 @@ impl AuthorizationServer {
         Ok(reply)
     }
 
-    /// Takes the decision.
+    /// Handles the submitted decision.
     pub(super) async fn decide(&self, parts: &Parts, body: &[u8]) -> Reply {
         reply::no_store(self.decided(parts, body).await.unwrap_or_else(|refusal| refusal))
     }
@@ -104,11 +104,11 @@ impl AuthorizationServer {
         }
     }
 
-    /// Browsers say where a form was sent from.
+    /// Checks the origin of the form, which browsers send.
     fn check_sender(&self, headers: &HeaderMap) -> Result<(), OAuthError> {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let is_ours = text(ORIGIN).is_none_or(|origin| {
-            // A page without a referrer has an opaque origin; the cookie and the handle are what counts then.
+            // A page without a referrer has an opaque origin; the cookie and the handle protect the form then.
             origin == urls::origin(&self.0.issuer.url) || origin == "null"
         });
         let is_same_site = text(FETCH_SITE).is_none_or(|site| matches!(site, "same-origin" | "none"));
@@ -137,7 +137,7 @@ impl AuthorizationServer {
         Ok(code)
     }
 
-    /// Where cookies cannot be forged for us, their name says so.
+    /// Over https the name has the `__Host-` prefix, which other hosts cannot set.
     fn cookie_name(&self) -> &'static str {
         match self.0.issuer.url.scheme() {
             "https" => "__Host-duplexer-consent",
@@ -151,7 +151,7 @@ impl AuthorizationServer {
         format!("{name}={}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}", browser.reveal())
     }
 
-    /// The cookie of the browser, if it is one of ours.
+    /// Returns the consent cookie of the browser, if it is well-formed.
     fn browser(&self, headers: &HeaderMap) -> Option<Secret> {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs =
@@ -170,7 +170,7 @@ impl AuthorizationServer {
         let vouched = if client.is_documented() {
             format!("It is described at <b>{}</b>.", escaped(client.id()))
         } else {
-            "Nobody has checked that it is what it says.".to_owned()
+            "The identity of this client is not verified.".to_owned()
         };
         format!(
             include_str!("consent.html"),
@@ -186,12 +186,12 @@ impl AuthorizationServer {
     }
 }
 
-/// Where the browser goes afterwards, as far as people look at it.
+/// Returns the origin of the redirect target, which the page shows.
 fn target(redirect: &str) -> String {
     Url::parse(redirect).map(|url| urls::origin(&url)).unwrap_or_default()
 }
 
-/// No scripts, no pictures, no frames; the form goes here, and from here to the client.
+/// Content security policy: no scripts, images or frames. The form is sent here, and redirected to the client.
 fn policy(redirect: &str) -> String {
     format!(
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' {}",
@@ -199,7 +199,7 @@ fn policy(redirect: &str) -> String {
     )
 }
 
-/// Text that cannot become markup, in element content as in quoted attributes.
+/// Escapes a text for element content and for quoted attributes.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -209,7 +209,7 @@ fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // What would change the direction or the lines of the text around it.
+            // These would change the direction or the line breaks of the surrounding text.
             character if character.is_control() || is_formatting(character) => safe.push('\u{fffd}'),
             character => safe.push(character),
         }

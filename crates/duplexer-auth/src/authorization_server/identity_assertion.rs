@@ -1,4 +1,4 @@
-//! Statements of another issuer about its users (ID-JAG): an enterprise's sign-in instead of a page.
+//! Identity assertion grant (ID-JAG): a signed assertion of another issuer replaces the consent page.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::token::jwt::Jwt;
 use crate::token::seconds;
 use crate::{clock, secret};
 
-/// What `typ` says of such a statement.
+/// Accepted values of `typ` in an identity assertion.
 pub(super) const KINDS: &[&str] = &["oauth-id-jag+jwt"];
 
 impl AuthorizationServer {
@@ -33,12 +33,12 @@ impl AuthorizationServer {
         let Assertion { scopes, resource, .. } = assertion;
         let grant = Grant { client_id: client.id().to_owned(), user, scopes, resource };
         backend.approve(client, &grant).await?;
-        // It is renewed with another statement, so that the issuer keeps the last word.
+        // No refresh token: a renewal needs another assertion, so that the issuer keeps control.
         let id = secret::random_hex::<16>()?;
         self.issue(&id, &grant, grant.scopes.clone(), Renewal::Refused).await
     }
 
-    /// The claims of a genuine statement that is meant for us and this client.
+    /// Verifies an assertion and returns its claims, if it addresses this server and this client.
     async fn claims(
         &self,
         verifier: &Jwt,
@@ -73,7 +73,7 @@ impl AuthorizationServer {
         Ok(Assertion { issuer: text("iss"), subject: text("sub"), scopes, resource, claims })
     }
 
-    /// A statement counts once.
+    /// Rejects an assertion that was used before.
     async fn spend(&self, assertion: &Assertion, skew: Duration) -> Result<(), OAuthError> {
         let claim = |name: &str| assertion.claims.get(name);
         let id = claim("jti").and_then(Value::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Everything in memory, within bounds: for development and tests. What is table ends with the process.
+//! In-memory store and backend, bounded, for development and tests. The data is lost when the process ends.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,12 +15,12 @@ use super::store::{Record, RecordKey, RecordKind, Store, StoreError};
 use crate::clock::{self, Clock};
 use crate::error::OAuthError;
 
-/// How many of one kind are table, unless told otherwise.
+/// Default maximum of records per kind.
 const MAX_RECORDS: usize = 10_000;
-/// How often at most it is looked for what has ended, when there is no room.
+/// Minimum time between two removals of expired records while the store is full.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A store in memory.
+/// In-memory [`Store`].
 #[derive(Debug)]
 pub struct MemoryStore {
     max: usize,
@@ -42,19 +42,19 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store for ten thousand of each kind.
+    /// Creates a store for 10 000 records of each kind.
     pub fn new() -> Self {
         Self { max: MAX_RECORDS, clock: Clock::default(), table: Mutex::default() }
     }
 
-    /// Keeps so many of each kind.
+    /// Sets the maximum number of records of each kind.
     #[must_use]
     pub fn max(mut self, entries: usize) -> Self {
         self.max = entries;
         self
     }
 
-    /// Where the time comes from. For tests.
+    /// Sets the source of the current time. For tests.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
@@ -137,7 +137,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// A backend for development: whoever opens the page is its one user. Not for a server that others can reach.
+/// Backend for development: every browser is its single user. Not for a server that others can reach.
 #[derive(Debug)]
 pub struct DevBackend {
     user: User,
@@ -145,12 +145,12 @@ pub struct DevBackend {
 }
 
 impl DevBackend {
-    /// Everybody is this user.
+    /// Creates a backend with this user.
     pub fn new(user: impl Into<String>) -> Self {
         Self { user: User::new(user), store: MemoryStore::new() }
     }
 
-    /// Keeps things there.
+    /// Sets the store.
     #[must_use]
     pub fn keep_in(mut self, store: MemoryStore) -> Self {
         self.store = store;
@@ -167,7 +167,7 @@ impl AuthBackend for DevBackend {
         Box::pin(std::future::ready(Ok(self.user.clone())))
     }
 
-    /// The users of a trusted issuer are users here, under their own names.
+    /// The users of a trusted issuer are users here, with the same subject.
     fn assertion<'a>(
         &'a self,
         _: &'a Client,

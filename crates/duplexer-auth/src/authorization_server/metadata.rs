@@ -1,4 +1,4 @@
-//! What the authorization server says about itself (RFC 8414).
+//! Metadata of the authorization server (RFC 8414).
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What is kept, in types: the one place that reads and writes the store.
+//! Typed access to the store: the only module that reads and writes it.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,14 +13,14 @@ use crate::error::OAuthError;
 use crate::secret::{self, Secret};
 use crate::token::AccessToken;
 
-/// The backend, seen through its store.
+/// Typed records over the store of the backend.
 pub(super) struct Records(pub(super) Box<dyn AuthBackend>);
 
-/// A code that was given to a client. It stays for a while after its use, so that a second one is noticed.
+/// An issued authorization code. It is kept for a while after its use, to detect a second use.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Code {
     pub(super) grant: String,
-    /// As the client gave it, if it did.
+    /// The redirect URI as the client sent it, if it did.
     pub(super) redirect_uri: Option<String>,
     pub(super) challenge: String,
     pub(super) expires_at: u64,
@@ -34,7 +34,7 @@ pub(super) struct Refresh {
     pub(super) state: Use,
 }
 
-/// Whether something that is good for one use has had it.
+/// State of a code or token that can be used once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Use {
     Open,
@@ -58,7 +58,7 @@ impl Records {
         found.map(|text| read(&text)).transpose()
     }
 
-    /// Returns what was there.
+    /// Writes a record and returns the previous one.
     pub(super) async fn put<T: Serialize + DeserializeOwned>(
         &self,
         kind: RecordKind,
@@ -81,7 +81,7 @@ impl Records {
         found.map(|text| read(&text)).transpose()
     }
 
-    /// None of the grant's tokens counts any more.
+    /// Removes a grant, which invalidates all its tokens.
     pub(super) async fn revoke(&self, grant: &str) -> Result<(), OAuthError> {
         self.take::<Grant>(RecordKind::Grant, grant).await.map(drop)
     }
@@ -101,7 +101,7 @@ fn failed(error: StoreError) -> OAuthError {
     }
 }
 
-/// What a client gets for a grant.
+/// Token response.
 #[derive(Debug, Serialize)]
 pub(super) struct Tokens {
     access_token: String,
@@ -126,7 +126,7 @@ impl AuthorizationServer {
         now.checked_add(time).unwrap_or(now)
     }
 
-    /// Tokens for a grant, with as many of its scopes as asked for.
+    /// Issues tokens for a grant, with the given subset of its scopes.
     pub(super) async fn issue(
         &self,
         id: &str,
@@ -161,7 +161,7 @@ impl AuthorizationServer {
         Ok(refresh.reveal().to_owned())
     }
 
-    /// What one of our access tokens stands for, while it and its grant count.
+    /// Looks up an access token. `None` if it or its grant has expired or was revoked.
     pub(crate) async fn access_token(&self, token: &str) -> Result<Option<AccessToken>, OAuthError> {
         let Some(access) =
             self.0.records.get::<Access>(RecordKind::AccessToken, secret::digest(token)).await?
@@ -184,7 +184,7 @@ impl AuthorizationServer {
         AccessToken::from_claims(&claims)
     }
 
-    /// The grant of an access or refresh token, whichever it is.
+    /// Returns the grant id of an access or refresh token.
     pub(super) async fn grant_of(&self, token: &str, kind: RecordKind) -> Result<Option<String>, OAuthError> {
         let digest = secret::digest(token);
         Ok(match kind {
@@ -195,7 +195,7 @@ impl AuthorizationServer {
         })
     }
 
-    /// A client that is in use is kept.
+    /// Extends the lifetime of a registered client that is in use.
     pub(super) async fn keep(&self, client: &Client) -> Result<(), OAuthError> {
         if client.is_registered() {
             let until = self.after(self.0.settings.lifetimes.refresh.saturating_mul(2));

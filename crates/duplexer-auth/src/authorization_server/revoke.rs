@@ -1,4 +1,4 @@
-//! Tokens given back (RFC 7009). Whoever asks about a token that is not its own learns nothing.
+//! Token revocation (RFC 7009). The response reveals nothing about tokens of other clients.
 
 use http::{HeaderMap, StatusCode};
 
@@ -10,7 +10,7 @@ use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 
 impl AuthorizationServer {
-    /// Either token ends the whole grant.
+    /// Revokes the grant of an access or refresh token.
     pub(super) async fn revoke(&self, headers: &HeaderMap, body: &[u8]) -> Result<Reply, OAuthError> {
         let form = Form::posted(headers, body)?;
         let client = self.authenticate(headers, &form, "unauthorized_client").await?;

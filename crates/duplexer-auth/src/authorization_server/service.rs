@@ -1,4 +1,4 @@
-//! From a request to the endpoint it is meant for, and from what that says to a response.
+//! Routes HTTP requests to the endpoints and turns their results into responses.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,12 +18,12 @@ use super::{AuthorizationServer, Registration};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 
-/// The largest body that is read.
+/// Maximum size of a request body.
 const MAX_BODY: usize = 64 * 1024;
 const POST: &str = "POST, OPTIONS";
 
 impl AuthorizationServer {
-    /// Whether a path is one of its own.
+    /// Returns whether a path belongs to the authorization server.
     pub(crate) fn serves(&self, path: &str) -> bool {
         path == self.0.issuer.metadata_path || self.endpoint(path).is_some()
     }
@@ -73,7 +73,7 @@ impl AuthorizationServer {
         }
     }
 
-    /// The endpoints that programs call.
+    /// Calls an endpoint that is not a page.
     async fn api(&self, endpoint: &str, parts: &Parts, body: &[u8]) -> Result<Reply, OAuthError> {
         match endpoint {
             "token" => self.token(&parts.headers, body).await,
@@ -87,7 +87,7 @@ fn too_large() -> OAuthError {
     OAuthError::invalid_request("the body is too large").with_status(StatusCode::PAYLOAD_TOO_LARGE)
 }
 
-/// Who tried the `Authorization` header is told which scheme it takes (RFC 6749, section 5.2).
+/// A client that used the `Authorization` header gets the supported scheme (RFC 6749, section 5.2).
 fn refused(parts: &Parts, error: &OAuthError) -> Reply {
     let mut reply = reply::error(error);
     if error.status == StatusCode::UNAUTHORIZED && parts.headers.contains_key(AUTHORIZATION) {

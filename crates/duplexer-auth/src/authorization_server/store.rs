@@ -1,39 +1,39 @@
-//! Where an authorization server keeps what it must remember: texts under keys, each with a time at which it ends.
+//! Storage interface of an authorization server: texts under keys, each with an expiry time.
 
 use std::time::SystemTime;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 
-/// What is kept.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecordKind {
-    /// A client that has registered itself.
+    /// A registered client.
     Client,
-    /// A client's own description, fetched from its URL.
+    /// A cached client id metadata document.
     Document,
-    /// A question that waits for its user's consent.
+    /// An authorization request that waits for the consent of its user.
     Request,
     /// An authorization code.
     Code,
-    /// What a user has allowed a client; without it none of its tokens counts.
+    /// Permission that a user has given to a client. Its tokens are invalid without it.
     Grant,
     /// An access token.
     AccessToken,
-    /// A refresh token, also one that has been used.
+    /// A refresh token, unused or used.
     RefreshToken,
-    /// An assertion that has been used.
+    /// A used identity assertion.
     Assertion,
 }
 
-/// Under what it is kept. Secrets are not kept: their digest is the id.
+/// Key of a record. Secrets are not stored: their digest is the id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RecordKey {
-    /// What it is.
+    /// The kind.
     pub kind: RecordKind,
-    /// Which one.
+    /// The id within the kind.
     pub id: String,
 }
 
@@ -43,13 +43,13 @@ impl RecordKey {
     }
 }
 
-/// A text, and when it may be forgotten.
+/// Value of a record with its expiry time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Record {
     /// JSON.
     pub value: String,
-    /// When it ends.
+    /// Time after which the store can remove it.
     pub expires_at: SystemTime,
 }
 
@@ -59,25 +59,25 @@ impl Record {
     }
 }
 
-/// Why something could not be kept or found.
+/// Failure of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// There is no room; the caller is told to try again later.
+    /// The store is full. The client gets 503 and can retry later.
     #[error("the store is full")]
     Full,
-    /// Anything else. It is logged, and the caller learns nothing of it.
+    /// Any other failure. It is logged and not sent to the client.
     #[error("the store failed")]
     Failed(#[source] BoxError),
 }
 
-/// Texts under keys. What has ended is not there any more.
+/// Key-value store with expiry. An expired record is treated as absent.
 pub trait Store: Send + Sync + 'static {
-    /// What is kept under a key.
+    /// Returns the value of a key.
     fn get<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
 
-    /// Puts an entry, or nothing, in the place of what is there, and returns that: in one step, whoever else comes at
-    /// the same time. Codes are used once because of it.
+    /// Atomically replaces the record of a key, or removes it for `None`, and returns the previous value. The single use
+    /// of codes relies on this.
     fn swap<'a>(
         &'a self,
         key: &'a RecordKey,

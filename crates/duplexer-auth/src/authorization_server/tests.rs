@@ -1,6 +1,6 @@
-//! Clients that describe themselves under their own URL, fetched over TLS from a socket of this machine.
+//! Client id metadata documents, fetched over TLS from a local socket.
 //!
-//! The name `client.example` leads here and its certificate is trusted; everything else is as it is in earnest.
+//! The name `client.example` resolves to it and its certificate is trusted; everything else is as in production.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::fetch::{self, Fetcher, is_public};
 
 const REDIRECT: &str = "https://client.example/cb";
 
-/// A web server that answers by path.
+/// A web server whose response depends on the path.
 struct Web {
     port: u16,
     certificate: Vec<u8>,
     asked: Arc<AtomicUsize>,
-    /// Told when somebody hangs up on the slow document.
+    /// Notified when the client closes the connection of the slow document.
     left: Arc<Notify>,
     _serving: JoinSet<()>,
 }
@@ -61,7 +61,7 @@ async fn web() -> Web {
                 }
             }
             if path == "/slow" {
-                // Nothing more comes; whoever waits must give up by itself.
+                // The body never completes: the client must time out.
                 let _ = stream.read(&mut [0; 1]).await;
                 leaving.notify_one();
             }
@@ -96,15 +96,15 @@ fn answer(path: &str, port: u16) -> Vec<String> {
     vec![format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len())]
 }
 
-/// With as much patience as there is in earnest.
+/// With the timeout of production.
 fn authorization_server(web: &Web) -> AuthorizationServer {
-    patient(web, Duration::from_secs(5))
+    with_timeout(web, Duration::from_secs(5))
 }
 
-fn patient(web: &Web, patience: Duration) -> AuthorizationServer {
+fn with_timeout(web: &Web, timeout: Duration) -> AuthorizationServer {
     let there = SocketAddr::from(([127, 0, 0, 1], web.port));
     let certificate = reqwest::Certificate::from_der(&web.certificate).unwrap();
-    let builder = fetch::builder().timeout(patience).tls_certs_only([certificate]).https_only(true);
+    let builder = fetch::builder().timeout(timeout).tls_certs_only([certificate]).https_only(true);
     let fetcher = Fetcher::build(builder.resolve("client.example", there)).unwrap();
     AuthorizationServer::builder("https://auth.example", DevBackend::new("ada"))
         .resource("https://auth.example/mcp")
@@ -125,7 +125,7 @@ async fn ask(authorization_server: &AuthorizationServer, client_id: &str) -> (u1
     (reply.status().as_u16(), String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// A document is fetched once, shown with the URL that vouches for it, and used for a while.
+/// A document is fetched once, shown with its URL, and cached.
 #[tokio::test]
 async fn a_client_is_what_its_document_says() {
     let web = web().await;
@@ -139,7 +139,7 @@ async fn a_client_is_what_its_document_says() {
     assert_eq!(web.asked.load(Ordering::SeqCst), 1);
 }
 
-/// O15: a redirect, ten megabytes, what is not there, not JSON, another's, or holds a secret, makes no client.
+/// O15: a redirect, ten megabytes, a missing document, not JSON, another client's, or one with a secret is rejected.
 #[tokio::test]
 async fn a_document_that_is_not_one_makes_no_client() {
     let web = web().await;
@@ -154,19 +154,19 @@ async fn a_document_that_is_not_one_makes_no_client() {
     assert_eq!(web.asked.load(Ordering::SeqCst), 8, "the redirect was not followed");
 }
 
-/// O15: a document that does not come is given up, and others are served meanwhile.
+/// O15: the fetch of a document that does not complete times out, and other requests are served meanwhile.
 #[tokio::test]
 async fn a_slow_document_is_given_up() {
     let web = web().await;
-    let authorization_server = patient(&web, Duration::from_millis(200));
+    let authorization_server = with_timeout(&web, Duration::from_millis(200));
     let id = format!("https://client.example:{}/slow", web.port);
     let (status, _) = ask(&authorization_server, &id).await;
     assert_eq!(status, 400);
     web.left.notified().await;
 }
 
-/// O15: addresses of this machine, its network and its cloud are not called, whether they are written as numbers or as
-/// names; nor is anything but https.
+/// O15: addresses of this machine, its network and its cloud are not called, as IP addresses or as names; nor is any
+/// scheme but https.
 #[tokio::test]
 async fn private_addresses_are_not_called() {
     let web = web().await;

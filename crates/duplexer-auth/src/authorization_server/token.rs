@@ -1,4 +1,4 @@
-//! Tokens for grants: a code, a refresh token, or a statement of another issuer.
+//! The token endpoint: authorization codes, refresh tokens and identity assertions.
 
 use http::{HeaderMap, StatusCode};
 
@@ -62,7 +62,7 @@ impl AuthorizationServer {
         let until = clock::at(code.expires_at).checked_add(self.0.settings.lifetimes.access);
         let until = until.unwrap_or_else(|| self.0.clock.now());
         let before = self.0.records.put(RecordKind::Code, digest, &spent, until).await?;
-        // Somebody else was faster: one of the two has stolen it.
+        // A concurrent request has used the code: one of the two holds a stolen one.
         if before.is_none_or(|before| before.state == Use::Spent) {
             return Err(self.reused(&code.grant, NO_CODE).await);
         }
@@ -95,7 +95,7 @@ impl AuthorizationServer {
         self.granted(client, &refresh.grant, &grant, scopes).await
     }
 
-    /// The grant, if it is this client's.
+    /// Returns the grant, if it belongs to this client.
     async fn grant(&self, id: &str, client: &Client) -> Result<Option<Grant>, OAuthError> {
         let grant: Option<Grant> = self.0.records.get(RecordKind::Grant, id).await?;
         Ok(grant.filter(|grant| grant.client_id == client.id()))
@@ -113,7 +113,7 @@ impl AuthorizationServer {
         self.issue(id, grant, scopes, renewal).await
     }
 
-    /// What is good for one use was used again: the one or the other has been stolen, so nothing of it counts.
+    /// Revokes the grant of a reused code or refresh token: one of its two users holds a stolen one.
     async fn reused(&self, grant: &str, text: &'static str) -> OAuthError {
         tracing::warn!("a code or refresh token was used twice; all tokens of its grant are revoked");
         match self.0.records.revoke(grant).await {
@@ -123,7 +123,7 @@ impl AuthorizationServer {
     }
 }
 
-/// Tokens are for the server that the user has agreed to.
+/// Rejects a resource other than the one in the grant.
 fn check_resource(grant: &Grant, form: &Form) -> Result<(), OAuthError> {
     match form.get("resource") {
         Some(named) if !urls::is_same(named, &grant.resource) => Err(OAuthError::invalid_target()),

@@ -1,14 +1,14 @@
-//! The token of a request: from its `Authorization` header and from nowhere else.
+//! The bearer token of a request, read from the `Authorization` header only.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// What a request brings.
+/// Credentials of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Credentials<'a> {
     Nothing,
     Token(&'a str),
-    /// More than one header: it cannot be said which one counts.
+    /// More than one header: it is undefined which one applies.
     Ambiguous,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn credentials(headers: &HeaderMap) -> Credentials<'_> {
     }
 }
 
-/// RFC 6750: letters, digits, and a few signs.
+/// Validates the characters of a token (RFC 6750).
 fn token_of(token: &str) -> Credentials<'_> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_fine) {
@@ -43,7 +43,7 @@ mod tests {
 
     /// AUTH-01
     #[test]
-    fn a_token_stands_behind_the_word_bearer_in_any_case() {
+    fn a_token_follows_the_scheme_bearer_in_any_case() {
         let check = |values: &[&str], expected: Credentials<'_>| {
             let mut headers = HeaderMap::new();
             for value in values {

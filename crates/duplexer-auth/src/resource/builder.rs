@@ -1,4 +1,4 @@
-//! Settings of a protected server, checked when it is built.
+//! Settings of a protected server, validated by `build`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,9 +70,9 @@ pub struct AuthBuilder {
 
 #[derive(Default)]
 struct Names {
-    /// The URL of the protected server.
+    /// URL of the protected server.
     audience: Option<String>,
-    /// Other names of this server in tokens.
+    /// Further accepted audiences.
     also_accepted: Vec<String>,
     required: Vec<String>,
     title: Option<String>,
@@ -96,13 +96,13 @@ impl AuthBuilder {
         self
     }
 
-    /// Every request needs these scopes.
+    /// Requires these scopes for every request.
     pub fn require_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.names.required.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// Whoever has `scope` has these too.
+    /// Declares that `scope` includes these scopes.
     pub fn scope_implies(
         mut self,
         scope: impl Into<String>,
@@ -112,19 +112,19 @@ impl AuthBuilder {
         self
     }
 
-    /// Tokens may name this server so, beside its URL: some issuers have names of their own for it.
+    /// Accepts another audience in addition to the URL: some issuers use identifiers that are not URLs.
     pub fn accept_audience(mut self, name: impl Into<String>) -> Self {
         self.names.also_accepted.push(name.into());
         self
     }
 
-    /// What the server is called in its metadata.
+    /// Sets the name of the server in its metadata.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.names.title = Some(name.into());
         self
     }
 
-    /// Where the time comes from. For tests.
+    /// Sets the source of the current time. For tests.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
         self
@@ -174,7 +174,7 @@ impl AuthBuilder {
     }
 }
 
-/// A scope that a challenge may name.
+/// Validates a scope that a challenge names.
 pub(super) fn check_required(scope: &str) -> Result<(), ConfigError> {
     urls::check_scope(scope)?;
     if scope == "offline_access" {

@@ -1,4 +1,4 @@
-//! Whether a request may come in, and as whom.
+//! Validation of the token of a request.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::token::AccessToken;
 use crate::urls;
 
 impl Auth {
-    /// The principal of a request, or what its sender is told.
+    /// Returns the principal of a request, or the response that rejects it.
     pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Reply> {
         let token = match credentials(headers) {
             Credentials::Token(token) => token,
@@ -52,14 +52,14 @@ impl Auth {
         reply::challenged(&error, &self.challenge(&error, &self.needed(&[])))
     }
 
-    /// Whether a token names this server.
+    /// Returns whether the audience of a token includes this server.
     fn audience_matches(&self, token: &AccessToken) -> bool {
         let is_ours =
             |name: &String| urls::is_same(name, &self.0.site.resource) || self.0.audiences.contains(name);
         token.audience.iter().any(is_ours)
     }
 
-    /// All scopes of an operation: those of every request, and its own.
+    /// Returns all scopes of an operation: those of every request and its own.
     pub(super) fn needed<'a>(&'a self, own: &'a [String]) -> Vec<&'a str> {
         let mut needed: Vec<&str> = self.0.required.iter().map(String::as_str).collect();
         for scope in own {
@@ -70,12 +70,12 @@ impl Auth {
         needed
     }
 
-    /// The refusal of a principal that lacks one of these scopes.
+    /// Returns the error of a principal that lacks one of these scopes.
     pub(super) fn missing(&self, principal: &Principal, own: &[String]) -> Option<OAuthError> {
         self.needed(own).into_iter().find(|scope| !principal.has_scope(scope)).map(insufficient)
     }
 
-    /// With all scopes that the given ones contain. Each is looked at once, so circles end.
+    /// Adds all implied scopes. Each scope is visited once, so that cycles terminate.
     fn with_implied(&self, mut principal: Principal) -> Principal {
         let mut at = 0;
         while let Some(scope) = principal.scopes.get(at) {

@@ -1,4 +1,4 @@
-//! Scopes of single tools and methods: a middleware of the kernel, which fails with a challenge.
+//! Scopes of single tools and methods: a middleware that fails with a challenge.
 
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::{Challenge, McpError};
@@ -13,7 +13,7 @@ use super::challenge::unauthenticated;
 use crate::clock;
 use crate::error::ConfigError;
 
-/// The transport whose peer is the one who started the process: there is no token to ask for.
+/// Transport whose peer has started this process: no token is required.
 const STDIO: &str = "stdio";
 
 /// Middleware that requires further scopes for single tools or methods.
@@ -77,7 +77,7 @@ impl ScopeGuardBuilder {
 }
 
 impl ScopeGuard {
-    /// What a message takes beside what every request does.
+    /// Returns the scopes of a message in addition to those of every request.
     fn scopes(&self, method: Method, message: &Invocation) -> Vec<String> {
         let named = method.mirrored_field().and_then(|field| name_of(message, field));
         let applies = |rule: &&Rule| rule.method == method && (rule.name.is_none() || rule.name == named);

@@ -1,4 +1,4 @@
-//! The layer: every request shows a token, except for the documents that say how to get one.
+//! The tower layer: every request requires a token, except requests for metadata and for the authorization server.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,10 +23,10 @@ impl<S> Layer<S> for Auth {
     }
 }
 
-/// A service that only lets those in who show a token for it.
+/// Service that rejects requests without a valid token.
 ///
-/// Requests that come in carry their `Arc<Principal>` as an extension, and no longer the token: what a handler does
-/// not have it cannot pass on.
+/// Accepted requests carry their `Arc<Principal>` as an extension. The token is removed, so that a handler cannot
+/// forward it.
 #[derive(Clone, Debug)]
 pub struct AuthService<S> {
     auth: Auth,
@@ -52,7 +52,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let fresh = self.inner.clone();
-        // The one that was asked whether it is ready is the one to be called.
+        // The instance that was polled ready must be the one that is called.
         let mut inner = std::mem::replace(&mut self.inner, fresh);
         let auth = self.auth.clone();
         Box::pin(async move {
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// A browser's question before a request; it never carries a token.
+/// Returns whether the request is a CORS preflight, which never has a token.
 fn is_preflight<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     request.method() == Method::OPTIONS

@@ -1,4 +1,4 @@
-//! Tokens whose issuer is asked about each of them (RFC 7662). Answers may be cached for a moment.
+//! Token introspection (RFC 7662): the issuer verifies each token. Responses can be cached.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,24 +19,24 @@ use crate::secret::{self, Secret};
 use crate::urls;
 
 const MAX_ANSWER: usize = 64 * 1024;
-/// Answers that are cached, at most.
+/// Maximum cached responses.
 const MAX_CACHED: usize = 4096;
 
-/// Asks an issuer about its tokens.
+/// Verifies tokens at the introspection endpoint of their issuer.
 #[derive(Debug)]
 pub struct Introspection {
     endpoint: String,
     client_id: String,
     secret: Secret,
     fetcher: Fetcher,
-    /// How long an answer counts; nothing is cached if it does not.
+    /// Lifetime of a cached response. Zero disables the cache.
     keep: Duration,
     /// By the digest of the token.
     cached: Mutex<HashMap<String, (Instant, AccessToken)>>,
 }
 
 impl Introspection {
-    /// Asks at this endpoint, and shows these credentials there.
+    /// Creates a verifier for an endpoint and the credentials of this server there.
     pub fn new(endpoint: &str, client_id: &str, secret: Secret) -> Result<Self, ConfigError> {
         urls::endpoint(endpoint)?;
         Ok(Self {
@@ -49,8 +49,7 @@ impl Introspection {
         })
     }
 
-    /// Believes an answer for so long. A token that is revoked meanwhile counts until then; if not given, every
-    /// request asks.
+    /// Caches positive responses for this time, during which a revoked token is still accepted. Default: no cache.
     #[must_use]
     pub fn keep(mut self, time: Duration) -> Self {
         self.keep = time;
@@ -75,7 +74,7 @@ impl Introspection {
         Ok(active.then(|| AccessToken::from_claims(&claims)))
     }
 
-    /// RFC 6749: id and secret are form-encoded before they are put together.
+    /// Builds `Basic` credentials. Id and secret are form-encoded before they are joined (RFC 6749).
     fn credentials(&self) -> http::HeaderValue {
         let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
         let pair = format!("{}:{}", encoded(&self.client_id), encoded(self.secret.reveal()));
@@ -117,7 +116,7 @@ impl TokenVerifier for Introspection {
                 return Ok(Some(known));
             }
             let answer = self.introspect(token).await?;
-            // What is not a token is not cached: there is no end of it.
+            // Invalid tokens are not cached: their number is unbounded.
             if let Some(token) = &answer {
                 self.cache(digest, token.clone());
             }

@@ -1,7 +1,7 @@
-//! The keys of an issuer: found through its metadata, kept, and fetched again when a token names an unknown one.
+//! The keys of an issuer: discovered through its metadata, cached, and fetched again when a token names an unknown key.
 //!
-//! However many requests wait, one fetch is under way. A token with an invented key id causes at most one fetch per
-//! half minute, so that nobody can turn this server against its issuer.
+//! Concurrent requests share one fetch. Tokens with unknown key ids cause at most one fetch per 30 seconds, so that a
+//! client cannot use this server to flood the issuer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,21 +17,21 @@ use crate::error::ConfigError;
 use crate::fetch::{FetchError, Fetcher};
 use crate::urls;
 
-/// How long keys are used before they are looked at again.
+/// Time after which cached keys are fetched again.
 const MAX_AGE: Duration = Duration::from_secs(3600);
-/// The shortest time between two fetches, whatever tokens say and however the last one went.
+/// Minimum time between two fetches, successful or not.
 const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_DOCUMENT: usize = 512 * 1024;
-/// More keys than any issuer has.
+/// Maximum keys per issuer; more than any issuer has.
 const MAX_KEYS: usize = 64;
 
 /// The keys of one issuer.
 #[derive(Debug)]
 pub(crate) struct Keys {
     issuer: String,
-    /// Where its metadata may be, in the order in which it is asked for.
+    /// Possible URLs of its metadata, in the order in which they are tried.
     metadata_urls: Vec<String>,
-    /// Where its keys are, if that is known from the configuration.
+    /// Configured URL of its keys.
     jwks_uri: Option<String>,
     fetcher: Fetcher,
     state: Mutex<State>,
@@ -45,7 +45,7 @@ struct State {
     tried: Option<Instant>,
 }
 
-/// One public key, and what it may be used with.
+/// One public key and its permitted algorithms.
 #[derive(Debug)]
 struct Key {
     id: Option<String>,
@@ -53,7 +53,7 @@ struct Key {
     verifies: DecodingKey,
 }
 
-/// Why there are no keys.
+/// Failure to get the keys of an issuer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeysError {
     #[error("the issuer's metadata or keys could not be fetched")]
@@ -66,7 +66,7 @@ pub(crate) enum KeysError {
     TriedJustNow,
 }
 
-/// What is needed of RFC 8414 and `OpenID` Connect Discovery.
+/// The used members of RFC 8414 and `OpenID` Connect Discovery metadata.
 #[derive(Deserialize)]
 struct Metadata {
     issuer: String,
@@ -91,7 +91,7 @@ impl Keys {
         })
     }
 
-    /// The same keys, at an address that need not be discovered.
+    /// Sets the URL of the keys, which disables discovery.
     pub(crate) fn at(mut self, jwks_uri: &str) -> Result<Self, ConfigError> {
         urls::endpoint(jwks_uri)?;
         self.jwks_uri = Some(jwks_uri.to_owned());
@@ -102,7 +102,7 @@ impl Keys {
         &self.issuer
     }
 
-    /// The keys that may have signed a token which names this key and algorithm.
+    /// Returns the keys that can have signed a token with this key id and algorithm.
     pub(crate) async fn find(
         &self,
         id: Option<&str>,
@@ -111,14 +111,14 @@ impl Keys {
         if let Some(found) = self.known(id, algorithm) {
             return Ok(found);
         }
-        // Whoever comes second waits here and finds what the first has fetched.
+        // Concurrent requests wait here and use the keys that the first one fetches.
         let _fetching = self.fetching.lock().await;
         if let Some(found) = self.known(id, algorithm) {
             return Ok(found);
         }
         match self.renew().await {
             Ok(()) => {}
-            // Old keys are better than none while the issuer is away; without any, nothing can be said.
+            // Stale keys are used while the issuer is unreachable; without any keys the verification fails.
             Err(error) if self.lock().fetched.is_some() => {
                 tracing::debug!(%error, issuer = self.issuer, "an issuer's keys are not renewed");
             }
@@ -127,7 +127,7 @@ impl Keys {
         Ok(matching(&self.lock().keys, id, algorithm))
     }
 
-    /// Keys that are there and fresh.
+    /// Returns matching keys from a fresh cache.
     fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Vec<DecodingKey>> {
         let state = self.lock();
         let is_fresh = state.fetched.is_some_and(|fetched| fetched.elapsed() < MAX_AGE);
@@ -161,7 +161,7 @@ impl Keys {
             None => self.discover().await?,
         };
         let set: KeySet = self.fetcher.json(&at, MAX_DOCUMENT).await.map_err(KeysError::Fetch)?;
-        // What is not understood is passed over: an issuer may have keys for others.
+        // Unsupported keys are ignored: an issuer can publish keys for other uses.
         Ok(set.keys.into_iter().take(MAX_KEYS).filter_map(Key::read).collect())
     }
 
@@ -181,7 +181,7 @@ impl Keys {
     }
 }
 
-/// RFC 8414 first, then `OpenID` Connect in both of its spellings.
+/// Returns the metadata URLs: RFC 8414 first, then both forms of `OpenID` Connect Discovery.
 fn metadata_urls(issuer: &Url) -> Vec<String> {
     let origin = urls::origin(issuer);
     let path = issuer.path().strip_suffix('/').unwrap_or(issuer.path());
@@ -195,7 +195,7 @@ fn metadata_urls(issuer: &Url) -> Vec<String> {
     urls
 }
 
-/// Without a key id every key of the right kind may be the one.
+/// Without a key id every key of the algorithm matches.
 fn matching(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<DecodingKey> {
     let matches = |key: &&Key| {
         key.algorithms.contains(&algorithm) && (id.is_none() || key.id.as_deref() == id || key.id.is_none())
@@ -204,7 +204,7 @@ fn matching(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<Decodin
 }
 
 impl Key {
-    /// A key for signatures with its algorithms; a key's kind decides them, never the token.
+    /// Reads a signature key. The key type determines its algorithms, never the token.
     fn read(value: Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.common.public_key_use.as_ref().is_some_and(|use_| *use_ != PublicKeyUse::Signature) {
@@ -223,7 +223,7 @@ impl Key {
     }
 }
 
-/// Shared secrets are not public keys: none of their algorithms is possible.
+/// Returns the algorithms of a key type. Shared secrets have none: they are not public keys.
 fn possible(parameters: &AlgorithmParameters) -> Vec<Algorithm> {
     use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
     match parameters {

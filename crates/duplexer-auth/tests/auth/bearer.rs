@@ -1,4 +1,4 @@
-//! Who is let in, and what the others are told.
+//! Accepted and rejected bearer tokens.
 
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ async fn site(time: &Time) -> Site {
 }
 
 /// AUTH-01, AUTH-02, AUTH-03, P-AUS-2, P-AUS-4, P-AUS-5, P-AUS-6, P-AUS-10, P-AUS-11: no token, a wrong one,
-/// one that has ended, one for another server, one in the query: 401, with where to go.
+/// an expired one, one for another server, one in the query: 401 with the metadata URL.
 #[tokio::test]
-async fn whoever_shows_no_token_for_this_server_is_told_where_to_get_one() {
+async fn a_request_without_a_token_for_this_server_gets_a_challenge() {
     let time = Time::new();
     let site = site(&time).await;
     assert!(site.whoami("good").await.is_some() && site.whoami("slash").await.is_some());
@@ -64,12 +64,12 @@ async fn whoever_shows_no_token_for_this_server_is_told_where_to_get_one() {
         assert_eq!(header(&response, "www-authenticate"), expected);
         assert_eq!(header(&response, "cache-control"), "no-store");
         assert_eq!(header(&response, "access-control-allow-origin"), "*");
-        let told = refusal(response).await;
-        assert_eq!(told, (401, "invalid_token".into(), "Authentication required".into()));
+        let error = refusal(response).await;
+        assert_eq!(error, (401, "invalid_token".into(), "Authentication required".into()));
     }
 }
 
-/// AUTH-04, P-AUS-6: a token that allows too little is 403, with all that is needed.
+/// AUTH-04, P-AUS-6: a token without a required scope gets 403 with all required scopes.
 #[tokio::test]
 async fn a_token_without_the_required_scope_is_not_enough() {
     let site = site(&Time::new()).await;
@@ -86,7 +86,7 @@ async fn a_token_without_the_required_scope_is_not_enough() {
     assert_eq!(refusal(response).await, (403, "insufficient_scope".into(), "Required scope: read".into()));
 }
 
-/// P-AUS-8: a scope that contains others counts for them, also in a circle.
+/// P-AUS-8: a scope includes the scopes that it implies, also in a cycle.
 #[tokio::test]
 async fn a_broad_scope_contains_the_narrow_ones() {
     let site = site(&Time::new()).await;
@@ -106,7 +106,7 @@ async fn handlers_see_who_calls_and_not_the_token() {
     assert_eq!(site.whoami("good").await.unwrap()["expires"], true);
 }
 
-/// Two headers leave open which one counts: that is neither of them.
+/// With two headers it is undefined which one applies: the request is rejected.
 #[tokio::test]
 async fn two_authorization_headers_are_a_malformed_request() {
     let site = site(&Time::new()).await;
@@ -116,7 +116,7 @@ async fn two_authorization_headers_are_a_malformed_request() {
     assert_eq!(refusal(response).await.0, 400);
 }
 
-/// AUTH-06, P-AUS-1, P-AUS-3, P-AUS-12, P-AUS-17: the metadata, at the path of the server and at the root, for everybody.
+/// AUTH-06, P-AUS-1, P-AUS-3, P-AUS-12, P-AUS-17: the metadata, at the path of the server and at the root, without a token.
 #[tokio::test]
 async fn the_metadata_says_what_is_protected_and_by_whom() {
     let site = Site::new(|base| {
@@ -128,7 +128,7 @@ async fn the_metadata_says_what_is_protected_and_by_whom() {
     })
     .await;
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
-        // The name under which it is asked does not matter: what it says comes from its settings.
+        // The `Host` header does not matter: the content comes from the settings.
         let request = site.http.get(site.url(path)).header("host", "evil.example");
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
@@ -152,7 +152,7 @@ async fn the_metadata_says_what_is_protected_and_by_whom() {
     assert!(header(&challenge, "www-authenticate").contains(&site.base));
 }
 
-/// AUTH-07: URLs are kept as they are written, and what cannot work is found when it is built.
+/// AUTH-07: URLs are kept verbatim, and `build` reports invalid settings.
 #[tokio::test]
 async fn settings_are_checked_when_they_are_built() {
     let wrong = |auth: duplexer_auth::AuthBuilder| auth.build().unwrap_err().to_string();
@@ -175,9 +175,9 @@ async fn settings_are_checked_when_they_are_built() {
     assert_eq!(metadata["authorization_servers"], json!([site.base]));
 }
 
-/// A verifier that fails is not the caller's fault: it need not sign in again.
+/// A failure of the verifier is not an invalid token: the client does not have to sign in again.
 #[tokio::test]
-async fn where_tokens_cannot_be_verified_callers_are_asked_to_come_back() {
+async fn a_token_that_cannot_be_verified_gets_a_503() {
     struct Broken;
     impl duplexer_auth::TokenVerifier for Broken {
         fn verify<'a>(

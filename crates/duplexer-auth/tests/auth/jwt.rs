@@ -1,4 +1,4 @@
-//! Signed tokens: what is checked, and how often the issuer is asked.
+//! Signed tokens: their checks, and the number of requests to the issuer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Stage {
     }
 }
 
-/// AUTH-05, AUTH-09: a good token is who it says, with all its claims.
+/// AUTH-05, AUTH-09: a valid token gives the principal with all claims.
 #[tokio::test]
 async fn a_signed_token_says_who_calls() {
     let stage = stage().await;
@@ -106,7 +106,7 @@ async fn every_claim_is_checked() {
         let token = stage.token(|claims| claims[name] = value.clone());
         assert_eq!(stage.site.whoami(&token).await, None, "{name}: {value}");
     }
-    // Clocks may be half a minute apart.
+    // Clocks can differ by half a minute.
     for (name, value) in [("exp", now - 29), ("nbf", now + 30)] {
         assert!(
             stage.site.whoami(&stage.token(|claims| claims[name] = value.into())).await.is_some(),
@@ -166,7 +166,7 @@ fn only_algorithms_of_public_keys_can_be_allowed() {
     assert!(jwt().jwks_uri("http://keys.example").is_err());
 }
 
-/// What is not on the list does not count, though its signature is good.
+/// A token with an unlisted algorithm is rejected, though its signature is valid.
 #[tokio::test]
 async fn the_list_of_algorithms_is_kept() {
     let stage = stage().await;
@@ -180,7 +180,7 @@ async fn the_list_of_algorithms_is_kept() {
     assert_eq!(site.whoami(&token).await, None);
 }
 
-/// However many ask at once, the issuer is asked once; invented key ids do not make it two; a new key is found.
+/// Concurrent requests cause one fetch; unknown key ids cause no second one; a new key is found.
 #[tokio::test]
 async fn the_issuer_is_asked_no_more_than_needed() {
     let stage = stage().await;
@@ -222,7 +222,7 @@ async fn a_new_key_is_found_after_a_while() {
     assert_eq!(published.asked(), 2);
 }
 
-/// An issuer that is away, or says it is another, leaves nobody in and nobody signed out.
+/// With an issuer that is unreachable, or names another issuer, requests get 503 and neither 200 nor 401.
 #[tokio::test]
 async fn an_issuer_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
     let (mistaken, _) = issuer(Some("https://other.example")).await;

@@ -49,7 +49,7 @@ async fn a_router_holds_all_of_it() {
     assert_eq!(site.get("/about").await.text().await.unwrap(), "ours");
 }
 
-/// A browser that asks before it sends has no token yet; what it asks for is answered by the service itself.
+/// A CORS preflight has no token; the inner service answers it.
 #[tokio::test]
 async fn a_preflight_needs_no_token() {
     let site = Site::new(|base| Auth::static_tokens([]).audience(base).build().unwrap()).await;
@@ -60,9 +60,9 @@ async fn a_preflight_needs_no_token() {
     assert_eq!(bare.send().await.unwrap().status(), 401);
 }
 
-/// AUTH-08: a server takes the tokens of exactly one party, and of an authorization_server only those meant for it.
+/// AUTH-08: a server takes the tokens of exactly one party, and of an authorization server only those issued for it.
 #[test]
-fn an_authority_protects_the_servers_it_knows() {
+fn an_authorization_server_protects_the_servers_it_knows() {
     let authorization_server = authorization_server("http://localhost:1");
     assert!(
         Auth::authorization_server(authorization_server.clone())

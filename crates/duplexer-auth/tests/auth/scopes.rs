@@ -32,9 +32,9 @@ async fn site(time: &Time) -> Site {
     Site::guarded(|base| protected(base, time), guarded).await
 }
 
-/// P-AUS-7: in both eras, before any stream, with everything the call takes in one challenge.
+/// P-AUS-7: in both eras, before any stream, with all scopes of the call in one challenge.
 #[tokio::test]
-async fn a_tool_may_need_more_than_the_door() {
+async fn a_tool_can_require_further_scopes() {
     let site = site(&Time::new()).await;
     for call in [Site::tool, Site::old_tool] {
         let fine = call(&site, "list", Some("reader")).send().await.unwrap();
@@ -57,8 +57,8 @@ async fn a_tool_may_need_more_than_the_door() {
     }
 }
 
-/// MGR-07, P-AUS-13, P-LEG-25: on a session each request is judged by its own token,
-/// also where streams are kept; another principal finds no session.
+/// MGR-07, P-AUS-13, P-LEG-25: in a session each request is authorized by its own token,
+/// also with an event store; another principal finds no session.
 #[tokio::test]
 async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
     let passing = |server: Server| StreamableHttp::builder(server).handshake(Handshake::Sessions);
@@ -87,13 +87,13 @@ async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
         let who = call("whoami", "writer").await.text().await.unwrap();
         assert!(who.contains("files"), "{who}");
         assert_eq!(call("whoami", "stranger").await.status(), 404);
-        assert_eq!(call("whoami", "nobody").await.status(), 401);
+        assert_eq!(call("whoami", "unknown").await.status(), 401);
     }
 }
 
-/// A rule for a method holds whether or not there is a handler.
+/// A rule for a method applies with and without a handler.
 #[tokio::test]
-async fn a_method_may_need_more_than_the_door() {
+async fn a_method_can_require_further_scopes() {
     let site = site(&Time::new()).await;
     let list = |token| {
         site.message("resources/list", &json!({}), Some(token)).header("MCP-Protocol-Version", "2025-11-25")
@@ -114,7 +114,7 @@ async fn a_name_given_twice_does_not_pass_the_guard() {
     }
 }
 
-/// Scopes that cannot stand in a challenge are found when the guard is made.
+/// `build` rejects scopes that are invalid in a challenge.
 #[test]
 fn scopes_of_a_guard_are_checked() {
     let auth = Auth::static_tokens([]).audience("https://x.example").build().unwrap();
@@ -122,7 +122,7 @@ fn scopes_of_a_guard_are_checked() {
     assert!(auth.guard().method(Method::ToolsCall, ["offline_access"]).build().is_err());
 }
 
-/// P-AUS-15: what stands for long ends with its token: a millisecond after a clock that stands still for the rest.
+/// P-AUS-15: a long-lived request ends when its token expires, one millisecond after the frozen clock.
 #[tokio::test]
 async fn a_subscription_ends_with_its_token() {
     let site = site(&Time::new()).await;
@@ -139,7 +139,7 @@ async fn a_subscription_ends_with_its_token() {
     assert!(stream.text().await.unwrap().contains("The access token has expired"));
 }
 
-/// P-AUS-16: whoever has started the process needs no token; anybody else without one is refused.
+/// P-AUS-16: over stdio no token is required; over other transports a request without one is rejected.
 #[tokio::test]
 async fn standard_streams_need_no_token() {
     let auth = protected("http://localhost:1", &Time::new());

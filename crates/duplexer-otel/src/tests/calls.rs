@@ -53,8 +53,8 @@ async fn a_call_made_in_a_handler_is_a_child_of_its_request() {
     assert_eq!((&call.span_kind, &call.status), (&SpanKind::Client, &Status::Unset));
     assert_eq!(attribute(&call, "mcp.method.name").as_deref(), Some("ping"));
     assert_eq!(attribute(&call, "jsonrpc.request.id"), Some(asked["id"].to_string()));
-    let told = format!("00-{TRACE}-{}-01", call.span_context.span_id());
-    let expected = json!({"traceparent": told, "tracestate": "v=1", "baggage": "user=a%20b"});
+    let traceparent = format!("00-{TRACE}-{}-01", call.span_context.span_id());
+    let expected = json!({"traceparent": traceparent, "tracestate": "v=1", "baggage": "user=a%20b"});
     assert_eq!(asked["params"]["_meta"], expected);
 }
 

@@ -113,19 +113,19 @@ async fn a_failure_says_what_it_was() {
 #[tokio::test]
 async fn a_notification_has_a_span() {
     let recorder = Recorder::new();
-    let server = recorder.server().on_custom_notification("custom/told", |_: serde_json::Value| async {
+    let server = recorder.server().on_custom_notification("custom/news", |_: serde_json::Value| async {
         Err::<(), _>(McpError::new(ErrorCode(5), "no"))
     });
     serve(server, None, async |wire: &mut Wire| {
         wire.shake_hands().await;
         let params = json!({"name": "news", "_meta": {"traceparent": parent()}});
-        wire.send(&json!({"jsonrpc": "2.0", "method": "custom/told", "params": params})).await;
+        wire.send(&json!({"jsonrpc": "2.0", "method": "custom/news", "params": params})).await;
         // Answered when the notification has been handled: both run on one thread, in their order.
         wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
         wire.next().await;
     })
     .await;
-    let span = recorder.span("custom/told news");
+    let span = recorder.span("custom/news news");
     assert_eq!((span.span_context.trace_id(), span.parent_span_id), ids());
     assert_eq!(attribute(&span, "jsonrpc.request.id"), None);
     assert_eq!(attribute(&span, "mcp.protocol.version").as_deref(), Some("2025-11-25"));
