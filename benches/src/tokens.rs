@@ -27,7 +27,7 @@ fn token(line: &str) -> Result<StaticToken, String> {
         return Err(format!("{} fields instead of 5", fields.len()));
     };
     let scopes = scopes.split([' ', ',', '+']).filter(|scope| !scope.is_empty() && *scope != "-");
-    let known = StaticToken::new(token, subject, audience).scopes(scopes);
+    let known = StaticToken::new(token).client_id(subject).audience(audience).scopes(scopes);
     if expiry == "-" || expiry.is_empty() {
         return Ok(known);
     }

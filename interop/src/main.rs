@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use duplexer_auth::{Auth, Authority, ConfigError, Development};
+use duplexer_auth::{Auth, AuthorizationServer, ConfigError, DevBackend};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::{MemoryEvents, StreamableHttp};
@@ -77,9 +77,9 @@ enum Kind {
 /// Every call takes the scope `mcp`; one that changes something takes `write` too.
 fn auth(base: &str) -> Result<Auth, ConfigError> {
     let resource = format!("{base}/mcp");
-    let authority = Authority::builder(base, Development::new("ada"));
-    let authority = authority.resource(&resource).scopes(["mcp", "write"]).build()?;
-    Auth::authority(authority, &resource).require(["mcp"]).build()
+    let issuer = AuthorizationServer::builder(base, DevBackend::new("ada"));
+    let issuer = issuer.resource(&resource).scopes(["mcp", "write"]).build()?;
+    Auth::authorization_server(issuer).audience(resource).require_scopes(["mcp"]).build()
 }
 
 #[tokio::main]
@@ -97,7 +97,7 @@ async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
         }
         Kind::Guarded => {
             let auth = auth(&format!("http://{}", listener.local_addr()?))?;
-            let server = server.middleware(auth.guard().tool("change", ["write"])?);
+            let server = server.middleware(auth.guard().tool("change", ["write"]).build()?);
             StreamableHttp::new(build(server)?).on(listener).layer(auth)
         }
     };

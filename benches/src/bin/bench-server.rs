@@ -70,7 +70,7 @@ async fn serve_protected(
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     let here = format!("http://{}/mcp", listener.local_addr()?);
     let tokens = duplexer_bench::tokens::read(&std::fs::read_to_string(file)?)?;
-    let auth = duplexer_auth::Auth::static_tokens(tokens, &here).require(required).build()?;
+    let auth = duplexer_auth::Auth::static_tokens(tokens).audience(&here).require_scopes(required).build()?;
     // Whoever started it may have left the port to us.
     eprintln!("{here}");
     let mut signals = ShutdownSignals::listen()?;

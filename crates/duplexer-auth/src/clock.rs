@@ -1,10 +1,10 @@
-//! The time of day, which tokens end by. Tests bring their own.
+//! The current time, by which tokens expire. Tests replace it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where the time comes from.
+/// Source of the current time.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
@@ -17,7 +17,7 @@ impl Clock {
         (self.0)()
     }
 
-    /// Seconds since 1970, as tokens count them.
+    /// Returns the seconds since 1970, the unit of token claims.
     pub(crate) fn seconds(&self) -> u64 {
         seconds(self.now())
     }
@@ -35,7 +35,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// A time that is not before 1970.
+/// Converts seconds since 1970.
 pub(crate) fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH)
 }
@@ -44,7 +44,7 @@ pub(crate) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// How long it is until `end`.
+/// Returns the time from `now` until `end`, or zero.
 pub(crate) fn until(end: SystemTime, now: SystemTime) -> Duration {
     end.duration_since(now).unwrap_or_default()
 }

@@ -1,83 +1,89 @@
-//! What goes wrong: settings that cannot work, and refusals in the words of OAuth.
+//! Errors: invalid settings, and OAuth error responses.
 
 use std::borrow::Cow;
 
 use http::StatusCode;
 use serde::Serialize;
 
-/// Settings that cannot work; the text says what to change.
+/// Invalid settings. The text says what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Not a URL that can be an issuer.
+    /// The URL is not a valid issuer.
     #[error("'{url}' cannot be an issuer: {reason}")]
     Issuer {
-        /// What was given.
+        /// The configured text.
         url: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: &'static str,
     },
-    /// Not a URL that can name a protected server.
+    /// The URL is not a valid resource.
     #[error("'{url}' cannot name a protected server: {reason}")]
     Resource {
-        /// What was given.
+        /// The configured text.
         url: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: &'static str,
     },
-    /// Not a URL that can be asked.
+    /// The URL is not a valid endpoint.
     #[error("'{url}' cannot be called: {reason}")]
     Endpoint {
-        /// What was given.
+        /// The configured text.
         url: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: &'static str,
     },
-    /// Not the name of a scope.
+    /// The URL of the protected server is missing.
+    #[error("the URL of the protected server is missing: add `.audience(url)`")]
+    NoAudience,
+    /// A static token lacks a required field.
+    #[error("a static token has no {0}: add `.{0}(..)`")]
+    StaticToken(&'static str),
+    /// The text is not a valid scope.
     #[error("'{0}' is not a scope: visible ASCII without quotes, backslashes and blanks")]
     Scope(String),
-    /// A scope that no server may ask for.
+    /// The scope cannot be required by a server.
     #[error("'{0}' is for clients to ask for; no server requires it")]
     OfflineAccess(String),
-    /// An algorithm that cannot be verified with a public key.
+    /// The algorithm does not use public keys.
     #[error("{0} cannot be allowed: tokens are verified with public keys only")]
     Algorithm(String),
-    /// An authorization server that protects nothing.
+    /// The authorization server has no resource.
     #[error(
         "an authorization server needs to know at least one server that it protects: add `.resource(url)`"
     )]
     NoResource,
-    /// A server that the authorization server does not know.
+    /// The authorization server does not know the resource.
     #[error("the authorization server does not issue tokens for '{0}': add it with `.resource(url)`")]
     UnknownResource(String),
-    /// A client that cannot be registered.
+    /// A configured client is invalid.
     #[error("the client '{id}' cannot be registered: {reason}")]
     Client {
-        /// Which client.
+        /// The client id.
         id: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: Cow<'static, str>,
     },
-    /// The TLS stack does not start.
+    /// The HTTP client could not be set up.
     #[error("calls to other servers cannot be made: {0}")]
     Http(String),
 }
 
-/// A refusal in the words of OAuth: a code for programs and a sentence for people.
+/// OAuth error response: a code for programs and a description for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{error}: {error_description}")]
 #[non_exhaustive]
 pub struct OAuthError {
-    /// The code.
+    /// Error code.
     pub error: Cow<'static, str>,
-    /// The sentence.
+    /// Description.
     pub error_description: Cow<'static, str>,
     #[serde(skip)]
     pub(crate) status: StatusCode,
 }
 
 impl OAuthError {
-    /// A refusal with status 400.
+    /// Creates an error with status 400.
     pub fn new(error: impl Into<Cow<'static, str>>, description: impl Into<Cow<'static, str>>) -> Self {
         Self { error: error.into(), error_description: description.into(), status: StatusCode::BAD_REQUEST }
     }
@@ -103,18 +109,18 @@ impl OAuthError {
         Self::new("invalid_target", "no tokens are issued for this resource")
     }
 
-    /// Something of ours failed; the log says what.
+    /// Internal error. The cause is in the log.
     pub(crate) fn server_error() -> Self {
         Self::new("server_error", "the server failed").with_status(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// There is no room at the moment.
+    /// The server is full.
     pub(crate) fn unavailable() -> Self {
         Self::new("temporarily_unavailable", "the server is full; try again later")
             .with_status(StatusCode::SERVICE_UNAVAILABLE)
     }
 
-    /// A failure of ours or of the application: logged, and not told.
+    /// Logs an internal failure and returns an error without its cause.
     pub(crate) fn hidden(what: &'static str) -> impl Fn(duplexer_core::error::BoxError) -> Self {
         move |error| {
             tracing::error!(%error, what, "authorization failed");

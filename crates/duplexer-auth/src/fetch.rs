@@ -1,6 +1,6 @@
-//! Calls to other servers: no redirects, no proxies, bounded in size and time.
+//! HTTP requests to other servers: no redirects, no proxies, limits on size and time.
 //!
-//! Addresses from configuration may be anywhere. Addresses that a peer has chosen may not: see `public_only`.
+//! Configured URLs can be anywhere. URLs from a peer must be on the public network: see `public_only`.
 
 mod public_only;
 
@@ -15,10 +15,10 @@ use crate::error::ConfigError;
 
 pub(crate) use public_only::{Guarded, is_public};
 
-/// For a whole call, from the look-up of the name to the last byte.
+/// Maximum time of a request, from name resolution to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a call brought nothing.
+/// Failure of a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("the server cannot be reached")]
@@ -31,7 +31,7 @@ pub(crate) enum FetchError {
     Malformed(#[source] serde_json::Error),
 }
 
-/// Somebody who calls addresses from the configuration.
+/// HTTP client with the restrictions of this module.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetcher(Client);
 
@@ -40,7 +40,7 @@ impl Fetcher {
         Self::build(builder())
     }
 
-    /// Calls only what is on the public network, whatever names resolve to at that moment.
+    /// Creates a client that connects to the public network only, whatever a name resolves to.
     pub(crate) fn guarded() -> Result<Self, ConfigError> {
         Self::build(builder().https_only(true).dns_resolver(Arc::new(Guarded)))
     }
@@ -49,7 +49,7 @@ impl Fetcher {
         builder.build().map(Self).map_err(|error| ConfigError::Http(error.to_string()))
     }
 
-    /// A JSON document of at most `limit` bytes.
+    /// Fetches a JSON document of at most `limit` bytes.
     pub(crate) async fn json<T: serde::de::DeserializeOwned>(
         &self,
         url: &str,
@@ -73,7 +73,7 @@ pub(crate) fn builder() -> ClientBuilder {
         .user_agent(concat!("duplexer-auth/", env!("CARGO_PKG_VERSION")))
 }
 
-/// The body of a successful answer, as long as it is no larger than it may be.
+/// Reads the body of a successful response, up to `limit` bytes.
 pub(crate) async fn read(request: RequestBuilder, limit: usize) -> Result<Bytes, FetchError> {
     let mut response = request.send().await.map_err(FetchError::Unreachable)?;
     if !response.status().is_success() {

@@ -2,14 +2,14 @@
 //!
 //! Three parts, each usable without the others:
 //!
-//! - [`Auth`] protects a server: a tower layer for its HTTP service that takes bearer tokens, tells everybody else
-//!   where to get one, and puts the [`Principal`](duplexer_server::Principal) of each request into its context.
-//! - [`Guard`] is a middleware that asks for more scopes where single tools need them.
-//! - [`Authority`] is a small authorization server, to be served beside.
+//! - [`Auth`] protects a server: a tower layer for its HTTP service that verifies bearer tokens, answers requests without
+//!   one with a challenge, and puts the [`Principal`](duplexer_server::Principal) of each request into its context.
+//! - [`ScopeGuard`] is a middleware that requires further scopes for single tools or methods.
+//! - [`AuthorizationServer`] is a small authorization server that runs next to the protected server.
 //!
-//! # A server that takes the tokens of an issuer
+//! # A server that accepts the tokens of an issuer
 //!
-//! The issuer's keys are found by themselves. Every token must be meant for this server, by its URL.
+//! The keys of the issuer are discovered. The audience of every token must be the URL of this server.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,47 +17,48 @@
 //! use duplexer_server::Server;
 //! use duplexer_http::StreamableHttp;
 //!
-//! let auth = Auth::jwt("https://login.example.com", "https://mcp.example.com/mcp").require(["mcp"]).build()?;
-//! let server = Server::builder("notes").middleware(auth.guard().tool("delete", ["notes:write"])?).build()?;
+//! let auth = Auth::jwt("https://login.example.com")
+//!     .audience("https://mcp.example.com/mcp")
+//!     .require_scopes(["mcp"])
+//!     .build()?;
+//! let guard = auth.guard().tool("delete", ["notes:write"]).build()?;
+//! let server = Server::builder("notes").middleware(guard).build()?;
 //! let service = StreamableHttp::builder(server).public_url("https://mcp.example.com").build()?;
 //! service.bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
 //!
-//! Handlers ask their context who calls: `cx.principal()`. In an application with routes of its own, put
+//! Handlers read the caller from their context: `cx.principal()`. In an application with other routes, mount
 //! `auth.layer(service)` at the path of the server and at [`Auth::metadata_paths`].
 //!
-//! Other ways to verify tokens: [`Auth::introspection`] asks the issuer about each, [`Auth::static_tokens`] takes a
-//! list, and [`Auth::verifier`] takes your own [`TokenVerifier`].
+//! Other ways to verify tokens: [`Auth::introspection`] queries the issuer, [`Auth::static_tokens`] takes a list, and
+//! [`Auth::verifier`] takes a [`TokenVerifier`] of the application.
 //!
-//! # A server that gives out its own tokens
+//! # A server that issues its own tokens
 //!
 //! ```no_run
 //! # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
-//! use duplexer_auth::{Auth, Authority, Development};
+//! use duplexer_auth::{Auth, AuthorizationServer, DevBackend};
 //! use duplexer_http::StreamableHttp;
 //!
 //! let here = "http://127.0.0.1:8000";
-//! let authority = Authority::builder(here, Development::new("ada"))
-//!     .resource(format!("{here}/mcp"))
-//!     .scopes(["mcp"])
-//!     .build()?;
-//! let auth = Auth::authority(authority, &format!("{here}/mcp")).require(["mcp"]).build()?;
+//! let resource = format!("{here}/mcp");
+//! let issuer = AuthorizationServer::builder(here, DevBackend::new("ada")).resource(&resource).scopes(["mcp"]).build()?;
+//! let auth = Auth::authorization_server(issuer).audience(resource).require_scopes(["mcp"]).build()?;
 //! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
 //!
-//! [`Development`] knows one user and keeps everything in memory. A real service implements [`Provider`] (who sits
-//! before the browser) over its own [`Store`] (two operations); the rules of OAuth stay here.
+//! [`DevBackend`] has one user and stores everything in memory. A real service implements [`AuthBackend`] (it identifies
+//! the user of a browser) over its own [`Store`] (two operations); this crate implements the rules of OAuth.
 //!
-//! # What is always so
+//! # Guarantees
 //!
-//! A token is taken from the `Authorization` header only, and never reaches a handler. Audience, issuer and time are
-//! checked for every request. What is told about the server comes from its settings, never from a request's headers.
-//! Secrets, codes and tokens are compared in constant time, kept as digests, and not logged.
+//! A token is read from the `Authorization` header only, and never reaches a handler. Audience, issuer and time are
+//! checked for every request. Metadata and challenges are built from the settings, never from the headers of a request.
+//! Secrets, codes and tokens are compared in constant time, stored as digests, and not logged.
 
-mod address;
-mod authority;
+mod authorization_server;
 mod clock;
 pub mod dev;
 mod error;
@@ -66,13 +67,14 @@ mod reply;
 mod resource;
 mod secret;
 mod token;
+mod urls;
 
-pub use authority::{
-    Assertion, AuthMethod, Authority, AuthorityBuilder, Client, ClientMetadata, Development, Entry, Grant,
-    Key, Kind, MemoryStore, Provider, Store, StoreError, User,
+pub use authorization_server::{
+    Assertion, AuthBackend, AuthMethod, AuthorizationServer, AuthorizationServerBuilder, Client,
+    ClientMetadata, DevBackend, Grant, MemoryStore, Record, RecordKey, RecordKind, Store, StoreError, User,
 };
 pub use error::{ConfigError, OAuthError};
-pub use resource::{Auth, AuthBuilder, Guard, Protected};
+pub use resource::{Auth, AuthBuilder, AuthService, ScopeGuard, ScopeGuardBuilder};
 pub use secret::Secret;
 pub use token::introspection::Introspection;
 pub use token::jwt::Jwt;

@@ -1,4 +1,4 @@
-//! Responses of ours. They are whole from the start; whoever sends them chooses the type of their body.
+//! HTTP responses of this crate. Their bodies are complete; the sending service converts the body type.
 
 use bytes::Bytes;
 use http::header::{
@@ -14,12 +14,13 @@ use crate::error::OAuthError;
 pub(crate) type Reply = Response<Bytes>;
 
 pub(crate) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const AN_HOUR: HeaderValue = HeaderValue::from_static("public, max-age=3600");
-const ANYBODY: HeaderValue = HeaderValue::from_static("*");
+const ONE_HOUR: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
-/// What a script may send to these endpoints: the MCP clients in browsers name their revision.
-const SENT: HeaderValue = HeaderValue::from_static("mcp-protocol-version, authorization, content-type");
+/// Headers that scripts can send. MCP clients in browsers send their protocol version.
+const ALLOWED_HEADERS: HeaderValue =
+    HeaderValue::from_static("mcp-protocol-version, authorization, content-type");
 
 pub(crate) fn empty(status: StatusCode) -> Reply {
     let mut reply = Response::new(Bytes::new());
@@ -44,24 +45,24 @@ pub(crate) fn with_body(status: StatusCode, kind: HeaderValue, text: impl Into<B
     reply
 }
 
-/// A refusal with its own status; nothing of it is kept anywhere.
-pub(crate) fn refused(error: &OAuthError) -> Reply {
-    unkept(json(error.status, error))
+/// Builds an OAuth error response, which no cache stores.
+pub(crate) fn error(error: &OAuthError) -> Reply {
+    no_store(json(error.status, error))
 }
 
-/// No cache may keep this.
-pub(crate) fn unkept(mut reply: Reply) -> Reply {
+/// Adds the headers that forbid caching.
+pub(crate) fn no_store(mut reply: Reply) -> Reply {
     reply.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     reply.headers_mut().insert(PRAGMA, NO_CACHE);
     reply
 }
 
-/// A document that everybody may read, keep for an hour and fetch from a web page.
+/// Serves a public document: cacheable for an hour, and readable by scripts of any origin.
 pub(crate) fn public(method: &Method, document: &impl Serialize) -> Reply {
     match *method {
         Method::GET | Method::HEAD => {
             let mut reply = json(StatusCode::OK, document);
-            reply.headers_mut().insert(CACHE_CONTROL, AN_HOUR);
+            reply.headers_mut().insert(CACHE_CONTROL, ONE_HOUR);
             open_to_scripts(reply)
         }
         Method::OPTIONS => preflight("GET, OPTIONS"),
@@ -69,20 +70,20 @@ pub(crate) fn public(method: &Method, document: &impl Serialize) -> Reply {
     }
 }
 
-/// Lets scripts of any page read this: it tells nothing that is not public.
+/// Allows scripts of any origin to read the response, which holds public data only.
 pub(crate) fn open_to_scripts(mut reply: Reply) -> Reply {
     let headers = reply.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANYBODY);
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY_ORIGIN);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("WWW-Authenticate"));
     reply
 }
 
-/// The answer to a browser that asks before it sends.
+/// Builds the response to a CORS preflight.
 pub(crate) fn preflight(methods: &'static str) -> Reply {
     let mut reply = open_to_scripts(empty(StatusCode::NO_CONTENT));
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, SENT);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
     reply
 }
 
@@ -92,14 +93,14 @@ pub(crate) fn not_allowed(methods: &'static str) -> Reply {
     reply
 }
 
-/// A refusal that says how to come back.
+/// Builds an OAuth error response with a challenge.
 pub(crate) fn challenged(error: &OAuthError, challenge: &str) -> Reply {
-    let mut reply = refused(error);
+    let mut reply = self::error(error);
     with_header(&mut reply, WWW_AUTHENTICATE, challenge);
     reply
 }
 
-/// A value that cannot stand in a header is left out.
+/// Sets a header. An invalid value is left out.
 pub(crate) fn with_header(reply: &mut Reply, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::try_from(value) {
         reply.headers_mut().insert(name, value);

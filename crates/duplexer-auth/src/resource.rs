@@ -1,7 +1,7 @@
-//! The protected server: who may come in, what they are told if not, and where they learn how to get a token.
+//! Authorization of a protected server (resource server).
 //!
-//! `bearer` finds the token in a request, `check` judges it, `challenge` says what is missing, `layer` puts all of it
-//! around a service, and `guard` asks for more rights where single tools need them.
+//! `bearer` finds the token of a request, `check` validates it, `challenge` builds `WWW-Authenticate`, `layer` wraps a
+//! service with all of it, and `guard` requires further scopes for single tools or methods.
 
 mod bearer;
 mod builder;
@@ -16,45 +16,45 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::authority::Authority;
+use crate::authorization_server::AuthorizationServer;
 use crate::clock::Clock;
 use crate::token::TokenVerifier;
 
 pub use builder::AuthBuilder;
-pub use guard::Guard;
-pub use layer::Protected;
+pub use guard::{ScopeGuard, ScopeGuardBuilder};
+pub use layer::AuthService;
 
-/// Authorization of one MCP server: a tower layer for its HTTP service, and a guard for its tools.
+/// Authorization of one MCP server: a tower layer for its HTTP service, and guards for its tools.
 ///
-/// Cheap to clone. Everything it tells about the server comes from its settings, never from a request.
+/// Cheap to clone. Metadata and challenges are built from the settings, never from a request.
 #[derive(Clone)]
 pub struct Auth(Arc<Rules>);
 
 struct Rules {
     site: Site,
     verifier: Box<dyn TokenVerifier>,
-    /// Names of this server in tokens, beside its URL.
+    /// Accepted audiences in addition to the URL of this server.
     audiences: Vec<String>,
-    /// What every request needs.
+    /// Scopes that every request requires.
     required: Vec<String>,
-    /// Scopes that contain others.
+    /// Scopes that imply others.
     implied: BTreeMap<String, Vec<String>>,
-    /// An authorization server that is served beside the protected one.
-    authority: Option<Authority>,
+    /// Authorization server whose endpoints the layer serves.
+    authorization_server: Option<AuthorizationServer>,
     clock: Clock,
 }
 
-/// The protected server as the world sees it.
+/// Public description of the protected server.
 struct Site {
     resource: String,
-    /// Where its metadata is, as challenges tell it.
+    /// URL of the metadata, for challenges.
     metadata_url: String,
-    /// The paths at which the metadata is served.
+    /// Paths of the metadata.
     paths: [String; 2],
     metadata: ResourceMetadata,
 }
 
-/// The metadata of a protected resource (RFC 9728).
+/// Protected resource metadata (RFC 9728).
 #[derive(Debug, Serialize)]
 struct ResourceMetadata {
     resource: String,
@@ -68,16 +68,16 @@ struct ResourceMetadata {
 }
 
 impl Auth {
-    /// The paths of the metadata, for routers: that of this server, and the root's.
+    /// Returns the paths of the metadata, for routers: the path-specific one and the one at the root.
     pub fn metadata_paths(&self) -> &[String; 2] {
         &self.0.site.paths
     }
 
-    /// A middleware that asks for further scopes where single tools or methods need them.
+    /// Returns a builder of a middleware that requires further scopes for single tools or methods.
     ///
-    /// It belongs before every other middleware, so that nothing is told before it has been asked.
-    pub fn guard(&self) -> Guard {
-        Guard::new(self.clone())
+    /// Install it before all other middleware, so that they do not answer a request before it is authorized.
+    pub fn guard(&self) -> ScopeGuardBuilder {
+        ScopeGuardBuilder::new(self.clone())
     }
 }
 

@@ -1,7 +1,6 @@
-//! Access tokens: what one says once it is verified, and who can verify one.
+//! Access tokens and their verifiers.
 //!
-//! A verifier only says what a token stands for. That it is meant for this server, that its time is not over and that
-//! it allows enough is checked in one place for all of them, by [`crate::Auth`].
+//! A verifier returns the content of a token. [`crate::Auth`] checks audience, expiry and scopes for all verifiers.
 
 pub(crate) mod introspection;
 pub(crate) mod jwks;
@@ -18,26 +17,26 @@ use serde_json::{Map, Value};
 
 use crate::clock;
 
-/// What a token stands for.
+/// Content of a verified token.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AccessToken {
-    /// On whose behalf its bearer acts, with which rights, and until when.
+    /// Client, subject, scopes and expiry.
     pub principal: Principal,
-    /// The servers it is meant for.
+    /// Servers for which the token is valid.
     pub audience: Vec<String>,
 }
 
 impl AccessToken {
-    /// A token of this principal for these servers.
+    /// Creates a token of a principal for these servers.
     pub fn new(principal: Principal, audience: Vec<String>) -> Self {
         Self { principal, audience }
     }
 
-    /// What claims in the sense of RFC 7519, 7662 and 9068 say.
+    /// Reads claims of RFC 7519, 7662 and 9068.
     pub(crate) fn from_claims(claims: &Map<String, Value>) -> Self {
         let text = |name: &str| claims.get(name).and_then(Value::as_str).map(str::to_owned);
-        // RFC 9068 has `client_id`; `azp` is what issuers of OpenID Connect write. Without either, the subject acts.
+        // RFC 9068 has `client_id`; OpenID Connect issuers write `azp`. Without either, the subject is the client.
         let client = text("client_id").or_else(|| text("azp")).or_else(|| text("sub")).unwrap_or_default();
         let mut principal = Principal::new(client);
         principal.issuer = text("iss");
@@ -49,7 +48,7 @@ impl AccessToken {
     }
 }
 
-/// `scope` is a text of words, as RFC 8693 has it; some issuers write a list, or call it `scp`.
+/// Reads `scope`, a space-separated text (RFC 8693). Some issuers write a list, or name it `scp`.
 fn scopes(claims: &Map<String, Value>) -> Vec<String> {
     match claims.get("scope").or_else(|| claims.get("scp")) {
         Some(Value::String(words)) => words.split_ascii_whitespace().map(str::to_owned).collect(),
@@ -58,7 +57,7 @@ fn scopes(claims: &Map<String, Value>) -> Vec<String> {
     }
 }
 
-/// One server, or a list of them.
+/// Reads `aud`: one server, or a list.
 fn audience(claims: &Map<String, Value>) -> Vec<String> {
     match claims.get("aud") {
         Some(Value::String(one)) => vec![one.clone()],
@@ -77,7 +76,7 @@ fn members(claims: &Map<String, Value>) -> JsonObject {
     members
 }
 
-/// A time as tokens write it: seconds since 1970, perhaps with a fraction.
+/// Reads a time in seconds since 1970, with or without a fraction.
 pub(crate) fn seconds(value: &Value) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -88,10 +87,12 @@ pub(crate) fn seconds(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().and_then(rounded))
 }
 
-/// Says what tokens stand for.
+/// Verifies tokens.
 pub trait TokenVerifier: Send + Sync + 'static {
-    /// What the token stands for. `None`: it is not one, or not one any more. An error: it could not be found out,
-    /// so the caller is told to try again later.
+    /// Returns the content of a token, or `None` if it is invalid, expired or revoked.
+    ///
+    /// # Errors
+    /// Fails if the token could not be checked. The client gets 503 and can retry later.
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>>;
 }
 

@@ -1,4 +1,4 @@
-//! Authorization over a real socket: what a client sees of a protected server and of the one that gives out tokens.
+//! Authorization over a socket: a protected server and an authorization server, as a client observes them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "auth/assertions.rs"]

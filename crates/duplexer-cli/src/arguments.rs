@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 mod values;
 
@@ -17,7 +17,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 no connection, 4 not authorized, 5 refused or not understood,
 6 no answer in time.";
 
-/// The whole command line. Without a verb it is the demo's.
+/// The command line. Without a verb it starts the demo.
 #[derive(Debug, Parser)]
 #[command(name = "duplexer", version, about = ABOUT, after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
 pub(crate) struct CommandLine {
@@ -52,25 +52,25 @@ pub(crate) enum Verb {
     #[command(override_usage = "duplexer prompt [OPTIONS] URL PROMPT [name=text]...\n       \
         duplexer prompt [OPTIONS] PROMPT [name=text]... -- COMMAND...")]
     Prompt(Request),
-    /// Ask what an argument of a prompt, or a variable of a resource template, could be
+    /// Suggest values for an argument of a prompt or a variable of a resource template
     #[command(
         override_usage = "duplexer complete [OPTIONS] URL PROMPT-OR-TEMPLATE NAME=BEGINNING [known=text]...\n       \
         duplexer complete [OPTIONS] PROMPT-OR-TEMPLATE NAME=BEGINNING [known=text]... -- COMMAND..."
     )]
     Complete(Request),
-    /// Show what changes at a server, until Ctrl-C
+    /// Show change notifications of a server, until Ctrl-C
     #[command(override_usage = "duplexer listen [OPTIONS] URL [RESOURCE]...\n       \
         duplexer listen [OPTIONS] [RESOURCE]... -- COMMAND...\n\n\
         Changes of lists are always shown, those of resources where a RESOURCE says which")]
     Listen(Request),
-    /// Ask whether a server is there, and what it speaks
+    /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
     Ping(Request),
-    /// Print the version, and which revisions of the protocol are spoken
+    /// Print the version and the supported protocol revisions
     Version,
 }
 
-/// How the demo is served.
+/// Options of the demo.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DemoArguments {
     /// Serve standard input and output instead of HTTP
@@ -79,59 +79,59 @@ pub(crate) struct DemoArguments {
     /// Listen on this address
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) host: IpAddr,
-    /// Listen on this port; 0 takes any that is free
+    /// Listen on this port; 0 selects a free one
     #[arg(long, default_value_t = 8000)]
     pub(crate) port: u16,
-    /// Ask for tokens: `dev` serves an authorization server beside the demo, whose one user is `ada`
+    /// Require tokens: `dev` runs an authorization server next to the demo, with the single user `ada`
     #[arg(long, value_enum, conflicts_with = "stdio")]
     pub(crate) auth: Option<AuthChoice>,
 }
 
-/// Who gives out tokens for the demo.
+/// Authorization server of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AuthChoice {
     /// The demo itself
     Dev,
 }
 
-/// Something to ask of a server.
+/// A request to a server.
 #[derive(Debug, Args)]
 pub(crate) struct Request {
-    /// Where the server is, and what to ask of it
+    /// The URL of the server, and the words of the request
     #[arg(value_name = "URL, WORD", hide = true)]
     pub(crate) words: Vec<String>,
-    /// The server is this program, which is started and spoken to over its standard input and output
+    /// Start this program as the server and connect to its standard input and output
     #[arg(last = true)]
     pub(crate) command: Vec<OsString>,
-    /// Print the result as JSON, exactly as the server said it
+    /// Print the result as JSON, exactly as the server sent it
     #[arg(long)]
     pub(crate) json: bool,
-    /// Answer questions of the server from standard input even if that is no terminal, line by line
+    /// Read answers to questions of the server from standard input, line by line, even if it is no terminal
     #[arg(long)]
     pub(crate) interactive: bool,
     #[command(flatten)]
     pub(crate) session: SessionArguments,
 }
 
-/// How the session is held.
+/// Options of the session.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SessionArguments {
-    /// How to speak: as the server likes, with a handshake, or with self-contained requests
+    /// Era: negotiated with the server, with a handshake, or with self-contained requests
     #[arg(long, value_enum, default_value_t = EraChoice::Auto)]
     pub(crate) era: EraChoice,
-    /// How long the server may take to open the session, and to answer; your own time for its questions does not count
+    /// Time limit for opening the session and for each response; time spent on questions of the server does not count
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// A header for every request over HTTP, such as 'Authorization: Bearer ...'
+    /// Add a header to every HTTP request, such as 'Authorization: Bearer ...'
     #[arg(long = "header", short = 'H', value_name = "NAME:VALUE", value_parser = header)]
     pub(crate) headers: Vec<(String, String)>,
-    /// A variable for the program's environment, which otherwise gets little more than PATH and HOME
+    /// Add a variable to the environment of the program, which otherwise gets little more than PATH and HOME
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Show log messages of the server from this level on
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) log: Option<LoggingLevel>,
-    /// Show what goes over the wire, on standard error
+    /// Show all protocol messages on standard error
     #[arg(long)]
     pub(crate) trace: bool,
 }

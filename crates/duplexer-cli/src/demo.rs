@@ -1,7 +1,7 @@
-//! The demo server: a little of everything a server can offer, written as any server would be.
+//! The demo server: one example of each feature, written like any other server.
 //!
-//! `tools`, `resources` and `prompts` are plain functions; `notebook` is what they share; `serving` puts the server on a
-//! socket or on standard input and output, with a few words of `welcome`.
+//! `tools`, `resources` and `prompts` are plain functions; `notebook` is their shared state; `serving` serves them
+//! over HTTP or stdio, after the `welcome` message.
 
 mod notebook;
 mod prompts;
@@ -17,7 +17,7 @@ use self::notebook::Notebook;
 
 pub(crate) use serving::serve;
 
-/// The whole server. What is listed is what the modules beside this one define.
+/// Builds the server from the handlers of the submodules.
 fn server() -> Result<Server, BoxError> {
     let bus = MemoryBus::new();
     let server = Server::builder("duplexer-demo")

@@ -1,4 +1,4 @@
-//! Why a command failed: one line for the person, one number for the script.
+//! Failures of commands: one line for the user, and an exit code for scripts.
 
 use std::error::Error;
 use std::fmt;
@@ -8,30 +8,30 @@ use duplexer::client::{ClientError, ConnectError};
 use duplexer::error::CallError;
 use duplexer::types::error::{ErrorCode, ErrorObject};
 
-/// How the process ends.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The tool said that it failed.
+    /// The tool reported an error.
     Tool = 1,
-    /// The command line makes no sense.
+    /// Wrong usage of the command line.
     Usage = 2,
-    /// There is nobody to speak to, or nothing to listen on.
+    /// The server is unreachable, or the address cannot be bound.
     Connect = 3,
-    /// The server wants to know who is asking, or does not let them in.
+    /// The server rejected the request with 401 or 403.
     Auth = 4,
-    /// The server refused, or what it said was not understood.
+    /// The server returned an error, or its response was invalid.
     Protocol = 5,
-    /// The server took too long.
+    /// No response in time.
     Timeout = 6,
-    /// Ctrl-C, as shells count it.
+    /// Ctrl-C, with the code that shells use.
     Interrupted = 130,
 }
 
-/// What is told on the way out.
+/// Exit code with its message.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    /// Nothing, if everything has been said already.
+    /// Empty if the error has been printed already.
     line: Option<String>,
 }
 
@@ -44,18 +44,18 @@ impl Failure {
         Self::new(Exit::Usage, line)
     }
 
-    /// Ends with this code and says nothing more.
+    /// Exits with this code without a message.
     pub(crate) fn silent(exit: Exit) -> Self {
         Self { exit, line: None }
     }
 
-    /// Says also what to do about it.
+    /// Adds a hint.
     pub(crate) fn hint(mut self, hint: &str) -> Self {
         self.line = self.line.map(|line| format!("{line}; {hint}"));
         self
     }
 
-    /// A refusal that better credentials would turn.
+    /// The server requires other credentials.
     pub(crate) fn for_want_of_rights(self) -> Self {
         match self.exit {
             Exit::Protocol => {
@@ -80,7 +80,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Why a request failed.
+/// Converts the error of a request.
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
@@ -107,7 +107,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// Why there is no session.
+/// Converts the error of opening a session.
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         match error {
@@ -125,7 +125,7 @@ fn refused(error: &ErrorObject) -> String {
     format!("the server refused: {} ({})", error.message, error.code)
 }
 
-/// An error with its causes, on one line.
+/// Formats an error with its causes on one line.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_code_and_a_hint() {
+    fn an_error_shows_its_code_and_a_hint() {
         let refusal = CallError::Peer(ErrorObject::new(ErrorCode::INVALID_PARAMS, "Unknown tool: x"));
         let failure = Failure::from(refusal).hint("look");
         assert_eq!(failure.to_string(), "the server refused: Unknown tool: x (-32602); look");

@@ -1,7 +1,7 @@
 //! The command `duplexer`: a demo server, and a client for the terminal. Without a verb it starts the demo.
 //!
-//! `arguments` is what can be said, `verbs` what is asked of a server over a `session` with a `target`, `show` what
-//! results look like, `questions` the way back from the server to the person. `demo` is a server like any other.
+//! `arguments` parses the command line, `verbs` sends requests over a `session` with a `target`, `show` formats
+//! results, `questions` asks the user on behalf of the server. `demo` is an ordinary server.
 
 mod arguments;
 mod demo;
@@ -24,7 +24,7 @@ use crate::terminal::{Terminal, print};
 use crate::verbs::Word;
 
 fn main() -> ExitCode {
-    // What cannot be understood ends here, with the code of wrong usage.
+    // Exits on wrong usage.
     let line = CommandLine::parse();
     let done = match line.verb {
         None => demo::serve(line.demo),
@@ -53,7 +53,7 @@ fn ask(word: Word, request: &Request) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Connect, error.to_string()))?;
     let done = runtime.block_on(verbs::run(word, request));
-    // A line that nobody has typed yet is not worth waiting for.
+    // Do not wait for a pending read of standard input.
     runtime.shutdown_background();
     done
 }

@@ -1,4 +1,4 @@
-//! Questions of the server, asked in the terminal: forms field by field, and URLs to open.
+//! Elicitation in the terminal: forms field by field, and URLs to open.
 
 mod field;
 
@@ -15,30 +15,30 @@ use self::field::Field;
 use crate::arguments::Request;
 use crate::terminal::Terminal;
 
-/// Said instead of an answer.
+/// Input that declines a form.
 const DECLINE: &str = "/decline";
 const CANCEL: &str = "/cancel";
 
-/// Whoever answers.
+/// Asks the user on behalf of the server.
 pub(crate) struct Questions {
     answers: Answers,
     terminal: Arc<Terminal>,
-    /// Stands still while a person thinks.
+    /// Paused while the user answers.
     clock: CallClock,
-    /// Questions may come together; people answer one after the other.
+    /// Serializes concurrent questions.
     turn: Semaphore,
 }
 
-/// Where answers come from.
+/// Source of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
     Person,
-    /// Standard input, though it is no terminal.
+    /// Standard input that is no terminal.
     Piped,
-    Nobody,
+    Unavailable,
 }
 
-/// Why a form is not filled.
+/// Reason why a form was not filled in.
 enum Unfilled {
     Declined,
     Cancelled,
@@ -51,25 +51,25 @@ impl Questions {
         } else if request.interactive {
             Answers::Piped
         } else {
-            Answers::Nobody
+            Answers::Unavailable
         };
         Self { answers, terminal, clock, turn: Semaphore::new(1) }
     }
 
-    /// The person's answer.
+    /// Asks the user and returns the answer.
     pub(crate) async fn answer(&self, asked: ElicitParams) -> ElicitResult {
         let _paused = self.clock.pause();
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await.ok();
         self.terminal.clear();
         match &asked {
-            ElicitParams::Form(form) if self.answers != Answers::Nobody => self.fill(form).await,
-            ElicitParams::Url(url) if self.answers != Answers::Nobody => self.visit(url).await,
+            ElicitParams::Form(form) if self.answers != Answers::Unavailable => self.fill(form).await,
+            ElicitParams::Url(url) if self.answers != Answers::Unavailable => self.visit(url).await,
             ElicitParams::Form(ElicitFormParams { message, .. })
             | ElicitParams::Url(ElicitUrlParams { message, .. }) => {
                 self.terminal.note(&format!("the server asks: {message}"));
                 self.terminal.note(
-                    "declined: nobody is here to answer (--interactive reads answers from standard input)",
+                    "declined: there is no terminal to answer at (--interactive reads answers from standard input)",
                 );
                 ElicitResult::decline()
             }
@@ -97,7 +97,7 @@ impl Questions {
         ElicitResult::accept(content)
     }
 
-    /// Asks for a field until the answer can be used.
+    /// Asks for a field until the answer is valid.
     async fn one(&self, field: &Field<'_>) -> Result<Option<duplexer::Json>, Unfilled> {
         for line in field.choices() {
             self.terminal.note(&format!("    {line}"));
@@ -127,7 +127,7 @@ impl Questions {
         }
     }
 
-    /// The next line of standard input. Its end means that the person has left.
+    /// Reads the next line of standard input. Its end cancels the form.
     async fn line(&self, question: &str) -> Result<String, Unfilled> {
         self.terminal.ask(question);
         let read = spawn_blocking(|| {

@@ -1,4 +1,4 @@
-//! A session with the server a command is about.
+//! The session of a command with its server.
 
 mod diagnosis;
 
@@ -26,19 +26,19 @@ use crate::questions::Questions;
 use crate::target::Target;
 use crate::terminal::Terminal;
 
-/// How many changes may wait to be shown.
+/// Maximum queued notifications.
 const BACKLOG: usize = 1024;
 
 /// An open session.
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) terminal: Arc<Terminal>,
-    /// What the server tells without being asked, for those who want to know.
-    pub(crate) told: mpsc::Receiver<ServerNotification>,
+    /// Notifications of the server.
+    pub(crate) notifications: mpsc::Receiver<ServerNotification>,
     child: Option<Child>,
     clock: CallClock,
     timeout: Option<Duration>,
-    /// Raised when a request was refused for want of rights.
+    /// Set when the server rejects a request with 401 or 403.
     challenged: Arc<AtomicBool>,
 }
 
@@ -52,8 +52,8 @@ impl Session {
         let arguments = &request.session;
         let clock = CallClock::new();
         let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
-        let (tell, told) = mpsc::channel(BACKLOG);
-        let options = options(arguments, terminal, questions, tell)?;
+        let (sender, notifications) = mpsc::channel(BACKLOG);
+        let options = options(arguments, terminal, questions, sender)?;
         let challenged = Arc::new(AtomicBool::new(false));
         let (client, child) = match target {
             Target::Url(url) => {
@@ -64,15 +64,15 @@ impl Session {
                 (client, Some(child))
             }
         };
-        // What was refused on the way to an open session does not matter any more.
+        // Rejections during the negotiation do not matter after it succeeds.
         challenged.store(false, Ordering::Release);
         let (terminal, timeout) = (Arc::clone(terminal), arguments.timeout);
-        let session = Self { client, terminal, told, child, clock, timeout, challenged };
+        let session = Self { client, terminal, notifications, child, clock, timeout, challenged };
         session.set_log_level(arguments.log).await?;
         Ok(session)
     }
 
-    /// Makes a request and shows how far it is. The result is given out as it came.
+    /// Sends a request and shows its progress. Returns the result unchanged.
     pub(crate) async fn ask<M: methods::Request + 'static>(
         &self,
         call: Call<M>,
@@ -86,12 +86,12 @@ impl Session {
         answer
     }
 
-    /// The same failure, for what it was to those who watch the HTTP.
+    /// Classifies a failure as missing authorization if the transport saw a 401 or 403.
     pub(crate) fn judge(&self, failure: Failure) -> Failure {
         if self.challenged.load(Ordering::Acquire) { failure.for_want_of_rights() } else { failure }
     }
 
-    /// In the handshake era a level is a request of its own, and one that not every server has.
+    /// Sets the log level. In the handshake era this is a separate request, which not every server supports.
     async fn set_log_level(&self, level: Option<LoggingLevel>) -> Result<(), Failure> {
         let has_levels = self.client.server_capabilities().logging.is_some();
         if let Some(level) = level.filter(|_| has_levels && self.client.era() == Era::Handshake) {
@@ -103,7 +103,7 @@ impl Session {
     /// Ends the session, and the program if there is one.
     pub(crate) async fn close(self) {
         self.terminal.clear();
-        // The answer is there; how the connection ends changes nothing about it.
+        // The result has arrived; an error while closing does not change it.
         let _ = self.client.close().await;
         if let Some(child) = self.child {
             let _ = child.shutdown().await;
@@ -115,7 +115,7 @@ fn options(
     arguments: &SessionArguments,
     terminal: &Arc<Terminal>,
     questions: Questions,
-    tell: mpsc::Sender<ServerNotification>,
+    sender: mpsc::Sender<ServerNotification>,
 ) -> Result<ClientOptions, Failure> {
     let mode = match arguments.era {
         EraChoice::Auto => Mode::Auto,
@@ -135,8 +135,8 @@ fn options(
             async move { Ok(questions.answer(asked).await) }
         })
         .on_log(move |message| log.note(&logged(&message)))
-        // Whoever does not read in time hears of the next change.
-        .on_notification(move |told| drop(tell.try_send(told)));
+        // A full queue drops the notification; the next change is shown.
+        .on_notification(move |notification| drop(sender.try_send(notification)));
     if let Some(limit) = arguments.timeout {
         options = options.timeout(limit);
     }
@@ -158,12 +158,11 @@ async fn over_http(
     terminal: &Arc<Terminal>,
     challenged: Arc<AtomicBool>,
 ) -> Result<Client, Failure> {
-    let usage = |error: duplexer_http_client::InvalidEndpoint| Failure::usage(error.to_string());
-    let mut transport = HttpTransport::new(url).map_err(usage)?;
-    for (name, value) in &arguments.headers {
-        transport = transport.header(name, value).map_err(usage)?;
-    }
-    let transport = transport.on_challenge(move |_, _| challenged.store(true, Ordering::Release));
+    let builder =
+        HttpTransport::builder(url).on_challenge(move |_, _| challenged.store(true, Ordering::Release));
+    let builder =
+        arguments.headers.iter().fold(builder, |builder, (name, value)| builder.header(name, value));
+    let transport = builder.build().map_err(|error| Failure::usage(error.to_string()))?;
     match connect(transport, arguments, options, terminal).await {
         Ok(client) => Ok(client),
         Err(failure) => Err(diagnosis::of_http(url, &arguments.headers, failure).await),
@@ -195,7 +194,7 @@ async fn with_program(
     }
 }
 
-/// Opens a session over a transport of either kind, in time, and shows what goes over it if it is to be traced.
+/// Opens a session over a transport within the time limit, and traces its messages if requested.
 async fn connect(
     transport: impl Transport,
     arguments: &SessionArguments,

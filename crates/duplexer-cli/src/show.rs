@@ -1,4 +1,4 @@
-//! What results look like to a person. Knows no terminal and no session: text in, text out.
+//! Formats results as text. Knows neither terminal nor session.
 
 mod listing;
 mod signature;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(crate) use listing::listing;
 
-/// What a tool said: its content, and what programs get if the content does not say it already.
+/// Formats the result of a tool: its content, and the structured content if the text does not contain it.
 pub(crate) fn tool_result(result: &CallToolResult) -> String {
     let mut parts: Vec<String> = Vec::new();
     let structured = result.structured_content.as_ref();
@@ -39,13 +39,13 @@ fn same_json(one: &str, other: &str) -> bool {
     one == other || (parse(one).is_some() && parse(one) == parse(other))
 }
 
-/// JSON with line breaks where it is more than a number or a word.
+/// Formats JSON, with line breaks for objects and arrays.
 pub(crate) fn pretty(json: &str) -> String {
     let value: Option<Value> = serde_json::from_str(json).ok();
     value.and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or_else(|| json.to_owned())
 }
 
-/// One piece of what a tool or a prompt says.
+/// Formats one content block.
 pub(crate) fn content(block: &Content) -> String {
     match block {
         Content::Text(text) => text.text.clone(),
@@ -57,7 +57,7 @@ pub(crate) fn content(block: &Content) -> String {
     }
 }
 
-/// What a resource holds, as text.
+/// Formats the contents of a resource.
 pub(crate) fn contents(contents: &ResourceContents) -> String {
     match contents {
         ResourceContents::Text(text) => text.text.clone(),
@@ -69,7 +69,7 @@ pub(crate) fn contents(contents: &ResourceContents) -> String {
     }
 }
 
-/// The bytes of a resource, if that is what it holds.
+/// Returns the bytes of a binary resource.
 pub(crate) fn bytes(contents: &ResourceContents) -> Option<Vec<u8>> {
     match contents {
         ResourceContents::Blob(blob) => STANDARD.decode(&blob.blob).ok(),
@@ -84,7 +84,7 @@ fn size(base64: &str) -> String {
     }
 }
 
-/// A filled prompt: who says what.
+/// Formats the messages of a prompt with their roles.
 pub(crate) fn messages(prompt: &GetPromptResult) -> String {
     let say = |message: &duplexer::types::prompt::PromptMessage| {
         let who = if message.role == Role::User { "user" } else { message.role.as_str() };

@@ -1,4 +1,4 @@
-//! Where a server is: at a URL, or in a program that is started for it.
+//! The target of a command: a URL, or a program to start.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::arguments::Request;
 use crate::failure::Failure;
 
-/// Where the server is.
+/// Location of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Url(String),
@@ -14,7 +14,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// The target, and what else was said.
+    /// Splits the words into target and remaining words.
     pub(crate) fn of(request: &Request) -> Result<(Self, &[String]), Failure> {
         if !request.command.is_empty() {
             return match request.words.first().filter(|word| is_url(word)) {
@@ -46,7 +46,7 @@ fn no_target(word: &str) -> Failure {
     Failure::usage(format!("`{word}` is not where a server could be; {guess}"))
 }
 
-/// As it is written on a command line.
+/// Formats the target as on a command line.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_told_with_a_guess() {
+    fn an_invalid_target_gets_a_hint() {
         let check = |line: &str, said: &str| {
             let failure = Target::of(&request(line)).unwrap_err().to_string();
             assert!(failure.contains(said), "{failure}");

@@ -1,6 +1,6 @@
-//! The two ways out: results to standard output, everything else to standard error.
+//! Output: results to standard output, everything else to standard error.
 //!
-//! What a server says is shown without control characters: a terminal obeys them.
+//! Control characters in texts of a server are escaped, because a terminal would interpret them.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -10,19 +10,19 @@ use std::time::Duration;
 use duplexer::dispatch::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How fine a bar is.
+/// Resolution of the progress bar.
 const STEPS: u32 = 1000;
-/// How often a spinner turns.
+/// Interval of the spinner.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Standard error, and the progress bar on it.
+/// Standard error with a progress bar.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     screen: Screen,
     bar: Mutex<Option<ProgressBar>>,
 }
 
-/// What standard error is.
+/// Kind of standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Screen {
     Terminal,
@@ -35,10 +35,10 @@ impl Terminal {
         Self { screen, bar: Mutex::new(None) }
     }
 
-    /// One line for the person.
+    /// Prints one line.
     pub(crate) fn note(&self, line: &str) {
         let line = clean(line);
-        // Nobody is left to be told that nobody is left to be told.
+        // A failure to write to standard error cannot be reported.
         let write = || drop(writeln!(io::stderr().lock(), "{line}"));
         match &*self.bar() {
             Some(bar) => bar.suspend(write),
@@ -46,14 +46,14 @@ impl Terminal {
         }
     }
 
-    /// The beginning of a line that the person ends.
+    /// Prints a prompt without a line end.
     pub(crate) fn ask(&self, question: &str) {
         self.clear();
         let mut stderr = io::stderr().lock();
         let _ = write!(stderr, "{}", clean(question)).and_then(|()| stderr.flush());
     }
 
-    /// How far a request has come: a bar for people, lines for logs.
+    /// Shows the progress of a request: a bar on a terminal, lines otherwise.
     pub(crate) fn progress(&self, report: &Progress) {
         match self.screen {
             Screen::Plain => self.note(&format!("progress {}", described(report))),
@@ -68,7 +68,7 @@ impl Terminal {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(&self) {
         if let Some(bar) = self.bar().take() {
             bar.finish_and_clear();
@@ -94,7 +94,7 @@ fn new_bar(report: &Progress) -> ProgressBar {
     bar
 }
 
-/// How much of the bar is full, where there is a total.
+/// Returns the position of the bar, if there is a total.
 fn share(report: &Progress) -> Option<u64> {
     let total = report.total.filter(|total| *total > 0.0)?;
     let share = (report.progress / total).clamp(0.0, 1.0) * f64::from(STEPS);
@@ -113,7 +113,7 @@ fn described(report: &Progress) -> String {
     text
 }
 
-/// Text for a terminal: its control characters are made visible, line ends and tabs stay.
+/// Escapes control characters, except line ends and tabs.
 fn clean(text: &str) -> Cow<'_, str> {
     let is_command = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(is_command) {
@@ -123,14 +123,14 @@ fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Prints a result. A reader that has gone away is no failure of ours.
+/// Prints a result. A closed pipe is not an error.
 pub(crate) fn print(text: &str) {
     let mut stdout = io::stdout().lock();
     let text = if stdout.is_terminal() { clean(text) } else { Cow::Borrowed(text) };
     let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
 }
 
-/// Prints bytes as they are; `false` if that would be a terminal.
+/// Prints bytes unchanged. Returns `false` if standard output is a terminal.
 pub(crate) fn print_bytes(bytes: &[u8]) -> bool {
     let mut stdout = io::stdout().lock();
     if stdout.is_terminal() {

@@ -1,6 +1,6 @@
-//! What can be asked of a server, one file per family of verbs.
+//! The verbs that send requests to a server, one file per family.
 //!
-//! A [`Job`] is understood before anybody is spoken to, so that a wrong word costs nothing.
+//! A [`Job`] is parsed before a connection is opened, so that wrong usage fails at once.
 
 mod call;
 mod list;
@@ -24,16 +24,16 @@ use crate::terminal::Terminal;
 
 pub(crate) use list::Kind;
 
-/// How results are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// For people.
+    /// Text for people.
     Text,
-    /// Exactly as the server said them.
+    /// JSON, exactly as the server sent it.
     Json,
 }
 
-/// Which verb it is.
+/// Kind of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     List,
@@ -45,7 +45,7 @@ pub(crate) enum Word {
     Ping,
 }
 
-/// What is to be done.
+/// A parsed verb with its arguments.
 enum Job {
     List(list::List),
     Call(call::Call),
@@ -84,7 +84,7 @@ impl Job {
         }
     }
 
-    /// What Ctrl-C means: the end of listening, and giving up on everything else.
+    /// Returns the exit code of Ctrl-C: success for `listen`, interruption for all others.
     fn interrupted(&self) -> Result<(), Failure> {
         match self {
             Self::Listen(_) => Ok(()),
@@ -93,7 +93,7 @@ impl Job {
     }
 }
 
-/// Does what a verb says, from the first connection to the last.
+/// Runs a verb, from opening the session to closing it.
 pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
     let (target, words) = Target::of(request)?;
     let job = Job::parse(word, words)?;
@@ -101,7 +101,7 @@ pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
     let signals = ShutdownSignals::listen();
     let mut signals = signals.map_err(|error| Failure::new(Exit::Connect, error.to_string()))?;
     let terminal = Arc::new(Terminal::new());
-    // Given up, an opening session takes its program with it.
+    // Dropping the future of an opening session ends its program.
     let mut session = tokio::select! {
         session = Session::open(&target, request, &terminal) => session?,
         () = signals.next() => return job.interrupted(),
@@ -115,7 +115,7 @@ pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
     done
 }
 
-/// A verb that takes no more words got some.
+/// Rejects surplus words.
 fn no_more(words: &[String]) -> Result<(), Failure> {
     match words.first() {
         Some(word) => Err(Failure::usage(format!("what is `{word}` for? This verb takes nothing like it"))),
@@ -123,7 +123,7 @@ fn no_more(words: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Where to look for what a server does not know.
+/// Hint for names that the server does not know.
 fn unknown(error: ClientError, kind: Kind) -> Failure {
     let is_unknown = matches!(&error, ClientError::Call(CallError::Peer(refusal))
         if matches!(refusal.code, ErrorCode::INVALID_PARAMS | ErrorCode::RESOURCE_NOT_FOUND));
@@ -135,7 +135,7 @@ fn unknown(error: ClientError, kind: Kind) -> Failure {
     }
 }
 
-/// The answer is not what the method promises.
+/// Failure for a result that does not match the method.
 fn unreadable(error: serde_json::Error) -> Failure {
     CallError::Unexpected(error).into()
 }

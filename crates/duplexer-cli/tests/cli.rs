@@ -1,4 +1,4 @@
-//! The real program, run as a person or a script would run it.
+//! The program, run as a user or a script would run it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "cli/asking.rs"]

@@ -1,4 +1,4 @@
-//! One message to the server, and what it answers.
+//! One message to the server and the messages of its HTTP response.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
-use crate::link::{EVENTS, Link, Outgoing, Standing, Unsent};
-use crate::reconnect::Stream;
+use crate::connection::{Connection, EVENTS, Outgoing, SendError, SessionRole};
+use crate::reconnect::EventStream;
 
-/// How long a server may think about what wants no answer.
-const TELLING: Duration = Duration::from_secs(30);
+/// Maximum time for the POST of a message that has no response.
+const ONE_WAY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a request gets no answer of the server's.
+/// Error that is delivered in place of the response of the server.
 #[derive(Debug)]
-pub(crate) struct Unanswered(pub(crate) ErrorObject);
+pub(crate) struct ExchangeError(pub(crate) ErrorObject);
 
-impl Unanswered {
+impl ExchangeError {
     fn new(code: ErrorCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
         Self(ErrorObject::new(code, message))
     }
 
-    /// Nothing more will come, for this reason.
+    /// The connection is closed, for this reason.
     pub(crate) fn closed(reason: &str) -> Self {
         Self::new(ErrorCode::CONNECTION_CLOSED, format!("Connection closed: {reason}"))
     }
 
-    /// The server does not know the session any more: only a new handshake helps.
+    /// The server has ended the session: the client must repeat the handshake.
     pub(crate) fn terminated() -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, "Session terminated")
     }
@@ -48,194 +48,194 @@ impl Unanswered {
     }
 }
 
-impl From<Unsent> for Unanswered {
-    fn from(unsent: Unsent) -> Self {
-        match unsent {
-            Unsent::Header(name) => {
+impl From<SendError> for ExchangeError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Header(name) => {
                 Self::new(ErrorCode::INTERNAL_ERROR, format!("'{name}' is not a header that can be sent"))
             }
-            Unsent::Unreached(error) if error.is_connect() => {
+            SendError::Unreached(error) if error.is_connect() => {
                 tracing::debug!(%error, "the server could not be reached");
                 Self::closed("the server could not be reached")
             }
-            Unsent::Unreached(error) => Self::lost(&error),
+            SendError::Unreached(error) => Self::lost(&error),
         }
     }
 }
 
-/// Sends a request and delivers all that comes back. Dropped, it ends the POST.
-pub(crate) async fn request(link: &Link, id: &RequestId, message: Outgoing, standing: Standing) {
-    let exchange = Exchange { link, id: Some(id), standing };
-    if let Err(Unanswered(error)) = exchange.run(message).await {
+/// Sends a request and delivers every message of its response. Dropping the future aborts the POST.
+pub(crate) async fn request(connection: &Connection, id: &RequestId, message: Outgoing, role: SessionRole) {
+    let exchange = Exchange { connection, id: Some(id), role };
+    if let Err(ExchangeError(error)) = exchange.run(message).await {
         let mut text = Vec::new();
         jsonrpc::write_failure(&mut text, Some(id), &error);
         if let Ok(text) = ByteString::try_from(text) {
-            link.deliver(text).await;
+            connection.deliver(text).await;
         }
     }
 }
 
-/// Sends what wants no answer.
-pub(crate) async fn tell(link: &Link, message: Outgoing) {
-    match timeout(TELLING, link.post(message, Standing::Within)).await {
+/// Sends a message that has no response: a notification, or a response to the server.
+pub(crate) async fn send_one_way(connection: &Connection, message: Outgoing) {
+    match timeout(ONE_WAY_TIMEOUT, connection.post(message, SessionRole::Member)).await {
         Ok(Ok(response)) if response.status().is_success() => {}
         Ok(Ok(response)) => tracing::warn!(status = %response.status(), "a message was refused"),
-        Ok(Err(unsent)) => tracing::warn!(?unsent, "a message could not be sent"),
+        Ok(Err(error)) => tracing::warn!(?error, "a message could not be sent"),
         Err(_) => tracing::warn!("the server does not say whether it accepts a message"),
     }
 }
 
-/// What is heard on behalf of a request, or of none: on the standalone stream.
+/// Receives the messages of one request, or of the standalone stream, which has no request.
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange<'a> {
-    pub(crate) link: &'a Link,
+    pub(crate) connection: &'a Connection,
     pub(crate) id: Option<&'a RequestId>,
-    pub(crate) standing: Standing,
+    pub(crate) role: SessionRole,
 }
 
-/// What a message was to the request that waits.
+/// Relation of received data to the waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    Answer,
-    /// Another message, or nothing that counts.
+pub(crate) enum Received {
+    Response,
+    /// Another message, or an ignored one.
     Other,
     Unreadable,
 }
 
 impl Exchange<'_> {
-    async fn run(&self, message: Outgoing) -> Result<(), Unanswered> {
-        let response = self.link.post(message, self.standing).await?;
+    async fn run(&self, message: Outgoing) -> Result<(), ExchangeError> {
+        let response = self.connection.post(message, self.role).await?;
         let status = response.status();
         if status == StatusCode::ACCEPTED {
             let message = "server answered a request with 202 Accepted";
-            return Err(Unanswered::new(ErrorCode::INVALID_REQUEST, message));
+            return Err(ExchangeError::new(ErrorCode::INVALID_REQUEST, message));
         }
         if !status.is_success() {
-            self.link.endpoint.note(&response);
+            self.connection.endpoint.report_challenge(&response);
             return Err(self.refusal(response).await);
         }
-        if self.standing == Standing::Opening && self.link.session.open(response.headers()).is_err() {
+        if self.role == SessionRole::Opens && self.connection.session.open(response.headers()).is_err() {
             let message = "the server's session id is not visible ASCII";
-            return Err(Unanswered::new(ErrorCode::INVALID_REQUEST, message));
+            return Err(ExchangeError::new(ErrorCode::INVALID_REQUEST, message));
         }
         match &*media_type(&response) {
             "application/json" => self.json(response).await,
-            EVENTS => Stream::new(*self).until_answered(response).await,
+            EVENTS => EventStream::new(*self).until_answered(response).await,
             other => {
                 let shown: String = other.chars().take(100).collect();
                 let message = format!("Unexpected content type: {shown}");
-                Err(Unanswered::new(ErrorCode::INVALID_REQUEST, message))
+                Err(ExchangeError::new(ErrorCode::INVALID_REQUEST, message))
             }
         }
     }
 
-    /// The error of a refusal, if it says one.
-    async fn refusal(&self, response: Response) -> Unanswered {
+    /// Reads the error of a rejected request, or derives one from the status.
+    async fn refusal(&self, response: Response) -> ExchangeError {
         let status = response.status();
-        if status == StatusCode::NOT_FOUND && self.is_remembered() {
-            return Unanswered::terminated();
+        if status == StatusCode::NOT_FOUND && self.is_in_session() {
+            return ExchangeError::terminated();
         }
         let body = self.body(response).await.unwrap_or_default();
-        let told = std::str::from_utf8(&body).ok().map(jsonrpc::read);
-        if let Some(Ok(RawFrame::Failure { error, .. })) = told
+        let body = std::str::from_utf8(&body).ok().map(jsonrpc::read);
+        if let Some(Ok(RawFrame::Failure { error, .. })) = body
             && let Ok(error) = serde_json::from_str(error)
         {
-            return Unanswered(error);
+            return ExchangeError(error);
         }
         match status {
-            StatusCode::NOT_FOUND => Unanswered::new(ErrorCode::METHOD_NOT_FOUND, "Not Found"),
-            _ => Unanswered::new(ErrorCode::INTERNAL_ERROR, "Server returned an error response"),
+            StatusCode::NOT_FOUND => ExchangeError::new(ErrorCode::METHOD_NOT_FOUND, "Not Found"),
+            _ => ExchangeError::new(ErrorCode::INTERNAL_ERROR, "Server returned an error response"),
         }
     }
 
-    /// Whether the request was sent under a session's id.
-    pub(crate) fn is_remembered(&self) -> bool {
-        self.standing == Standing::Within && self.link.session.has_id()
+    /// Returns whether the request was sent with a session id.
+    pub(crate) fn is_in_session(&self) -> bool {
+        self.role == SessionRole::Member && self.connection.session.has_id()
     }
 
-    async fn json(&self, response: Response) -> Result<(), Unanswered> {
+    async fn json(&self, response: Response) -> Result<(), ExchangeError> {
         let body = self.body(response).await?;
-        match self.hear(body).await {
-            Heard::Answer => Ok(()),
-            Heard::Unreadable => Err(Unanswered::unreadable()),
-            Heard::Other => Err(Unanswered(ErrorObject::connection_closed())),
+        match self.receive(body).await {
+            Received::Response => Ok(()),
+            Received::Unreadable => Err(ExchangeError::unreadable()),
+            Received::Other => Err(ExchangeError(ErrorObject::connection_closed())),
         }
     }
 
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, Unanswered> {
-        let limit = self.link.endpoint.limit;
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, ExchangeError> {
+        let limit = self.connection.endpoint.limit;
         if response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(Unanswered::too_large());
+            return Err(ExchangeError::too_large());
         }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| Unanswered::lost(&error))? {
+        while let Some(piece) = response.chunk().await.map_err(|error| ExchangeError::lost(&error))? {
             if body.len() + piece.len() > limit {
-                return Err(Unanswered::too_large());
+                return Err(ExchangeError::too_large());
             }
             body.extend_from_slice(&piece);
         }
         Ok(body)
     }
 
-    /// Delivers what was said, as far as it belongs here.
-    pub(crate) async fn hear(&self, said: Vec<u8>) -> Heard {
-        let Ok(text) = ByteString::try_from(said) else { return Heard::Unreadable };
-        let mut heard = Heard::Other;
+    /// Delivers the messages of `data` that belong to this exchange.
+    pub(crate) async fn receive(&self, data: Vec<u8>) -> Received {
+        let Ok(text) = ByteString::try_from(data) else { return Received::Unreadable };
+        let mut received = Received::Other;
         for part in self.parts(text) {
-            match self.sort(&part) {
-                Sorted::Answer => heard = Heard::Answer,
-                Sorted::Message => {}
-                Sorted::Unreadable => return Heard::Unreadable,
-                Sorted::Stray => {
+            match self.classify(&part) {
+                Class::Response => received = Received::Response,
+                Class::Message => {}
+                Class::Unreadable => return Received::Unreadable,
+                Class::Stray => {
                     tracing::warn!("a stray answer is dropped");
                     continue;
                 }
             }
-            self.link.deliver(part).await;
+            self.connection.deliver(part).await;
         }
-        heard
+        received
     }
 
-    /// The messages of a text: several only in a session that has batches.
+    /// Splits a batch, in a session that has batches.
     fn parts(&self, text: ByteString) -> Vec<ByteString> {
         let is_batch =
-            self.link.session.has_batches() && matches!(jsonrpc::read(&text), Ok(RawFrame::Batch(_)));
+            self.connection.session.has_batches() && matches!(jsonrpc::read(&text), Ok(RawFrame::Batch(_)));
         match jsonrpc::batch(&text) {
             Ok(parts) if is_batch => parts.into_iter().map(|part| text.slice_ref(part)).collect(),
             _ => vec![text],
         }
     }
 
-    fn sort(&self, text: &str) -> Sorted {
+    fn classify(&self, text: &str) -> Class {
         match jsonrpc::read(text) {
             Ok(RawFrame::Success { id, result }) if self.is_answered_by(&id) => {
-                if self.standing == Standing::Opening {
-                    self.link.session.agree(result);
+                if self.role == SessionRole::Opens {
+                    self.connection.session.set_version(result);
                 }
-                Sorted::Answer
+                Class::Response
             }
-            Ok(RawFrame::Failure { id: Some(id), .. }) if self.is_answered_by(&id) => Sorted::Answer,
-            Ok(RawFrame::Success { .. } | RawFrame::Failure { .. } | RawFrame::Batch(_)) => Sorted::Stray,
-            Ok(RawFrame::Request { .. } | RawFrame::Notification(_)) => Sorted::Message,
-            Err(_) => Sorted::Unreadable,
+            Ok(RawFrame::Failure { id: Some(id), .. }) if self.is_answered_by(&id) => Class::Response,
+            Ok(RawFrame::Success { .. } | RawFrame::Failure { .. } | RawFrame::Batch(_)) => Class::Stray,
+            Ok(RawFrame::Request { .. } | RawFrame::Notification(_)) => Class::Message,
+            Err(_) => Class::Unreadable,
         }
     }
 
-    /// Equal, or the number of the other's text: some servers change the type.
+    /// Compares ids. Some servers change a numeric id to a string, or the reverse.
     fn is_answered_by(&self, id: &RequestId) -> bool {
         self.id.is_some_and(|own| own == id || own.twin().as_ref() == Some(id))
     }
 }
 
-enum Sorted {
-    Answer,
+enum Class {
+    Response,
     Message,
-    /// The answer to something else.
+    /// A response to another request.
     Stray,
     Unreadable,
 }
 
-/// Type and subtype of what a response brings.
+/// Returns type and subtype of a response body.
 pub(crate) fn media_type(response: &Response) -> String {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

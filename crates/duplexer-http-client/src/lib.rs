@@ -1,8 +1,8 @@
-//! The client side of streamable HTTP: a transport for `duplexer-core`'s client.
+//! Streamable HTTP transport for the client of `duplexer-core`.
 //!
-//! Every message is a POST of its own (`writer`); the answer to a request is one JSON body or a stream of events
-//! (`exchange`). The handshake era adds a session and a stream of the server's own, and streams can be taken up again
-//! (`session`, `reconnect`). Knows HTTP, and of messages no more than what opens a session and what ends a request.
+//! `writer` sends every message as its own POST. `exchange` reads the response: one JSON body or an SSE stream. In the
+//! handshake era `session` and `reconnect` add a session, the standalone stream and stream resumption. The crate knows
+//! HTTP, and of messages only which one opens a session and which one ends a request.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,12 +11,12 @@
 //! # Ok(()) }
 //! ```
 
+mod connection;
 mod exchange;
-mod link;
 mod reconnect;
 mod session;
-mod stream;
+mod sse;
 mod transport;
 mod writer;
 
-pub use transport::{DEFAULT_LIMIT, HttpTransport, InvalidEndpoint};
+pub use transport::{DEFAULT_LIMIT, HttpTransport, HttpTransportBuilder, InvalidEndpoint};

@@ -1,7 +1,7 @@
-//! Streams of events that outlive the connections they come over.
+//! SSE streams that span several connections.
 //!
-//! A stream that ends without what it was for is taken up again behind the last event that had an id. Only streams of a
-//! session can be; an envelope's is lost with its connection.
+//! A stream that ends before the response is resumed after the last event with an id. Only streams of a session can be
+//! resumed; the stream of an envelope request is lost with its connection.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use reqwest::header::HeaderValue;
 use reqwest::{Response, StatusCode};
 use tokio::time::sleep;
 
-use crate::exchange::{Exchange, Heard, Unanswered, media_type};
-use crate::link::{EVENTS, Link, Standing};
-use crate::stream::{Event, EventReader};
+use crate::connection::{Connection, EVENTS, SessionRole};
+use crate::exchange::{Exchange, ExchangeError, Received, media_type};
+use crate::sse::{Event, EventReader};
 
-/// How often in a row taking up a stream may fail.
-const ATTEMPTS: u32 = 2;
-/// How long to wait before it, if the server does not say.
-const WAIT: Duration = Duration::from_secs(1);
-/// However little the server asks for.
-const SHORTEST_WAIT: Duration = Duration::from_millis(100);
-/// The longest id that fits into a header everywhere.
+/// Maximum consecutive failures to resume a stream.
+const MAX_ATTEMPTS: u32 = 2;
+/// Delay before a resumption if the server sends no `retry`.
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
+/// Minimum delay, whatever the server sends.
+const MIN_RETRY: Duration = Duration::from_millis(100);
+/// Maximum length of an event id: longer header values are rejected by common servers.
 const MAX_ID: usize = 4096;
 
-/// How far a stream has been read, and how soon it may be taken up again.
+/// Position in a stream, and the delay before its resumption.
 #[derive(Debug, Default)]
 struct Cursor {
     last: Option<HeaderValue>,
@@ -30,7 +30,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn pass(&mut self, event: &Event) {
+    fn advance(&mut self, event: &Event) {
         if let Some(id) = &event.id {
             let usable = !id.is_empty() && id.len() <= MAX_ID;
             self.last = HeaderValue::from_bytes(id).ok().filter(|_| usable);
@@ -39,61 +39,61 @@ impl Cursor {
     }
 
     fn wait(&self) -> Duration {
-        self.retry.map_or(WAIT, |retry| retry.max(SHORTEST_WAIT))
+        self.retry.map_or(DEFAULT_RETRY, |retry| retry.max(MIN_RETRY))
     }
 }
 
 /// How one connection of a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// With the answer.
+    /// With the response.
     Answered,
-    /// Without it, but as the server wanted.
-    InOrder,
-    /// In the middle.
+    /// Without a response; the server closed the stream orderly.
+    Closed,
+    /// By a transport error.
     Broken,
-    /// Before it began: the server has no such streams.
-    NotOffered,
+    /// With 405: the server has no such streams.
+    Unsupported,
 }
 
-/// A stream of events, over as many connections as it takes.
-pub(crate) struct Stream<'a> {
+/// An SSE stream over one or more connections.
+pub(crate) struct EventStream<'a> {
     exchange: Exchange<'a>,
     cursor: Cursor,
     failures: u32,
 }
 
-/// Listens to what the server says beside any request, until it offers no more to listen to.
-pub(crate) async fn listen(link: &Link) {
-    let mut stream = Stream::new(Exchange { link, id: None, standing: Standing::Within });
+/// Reads the standalone stream, reconnecting until the server no longer offers one.
+pub(crate) async fn listen(connection: &Connection) {
+    let mut stream = EventStream::new(Exchange { connection, id: None, role: SessionRole::Member });
     loop {
         match stream.connect().await {
-            Ok(End::NotOffered) => return tracing::debug!("the server offers no stream of its own"),
+            Ok(End::Unsupported) => return tracing::debug!("the server offers no stream of its own"),
             Ok(_) => sleep(stream.cursor.wait()).await,
-            Err(Unanswered(error)) => {
-                return tracing::warn!(%error, "what the server says beside requests is not heard any more");
+            Err(ExchangeError(error)) => {
+                return tracing::warn!(%error, "the standalone stream is lost");
             }
         }
     }
 }
 
-impl<'a> Stream<'a> {
+impl<'a> EventStream<'a> {
     pub(crate) fn new(exchange: Exchange<'a>) -> Self {
         Self { exchange, cursor: Cursor::default(), failures: 0 }
     }
 
-    /// Delivers what comes until the answer; begins with the response to the request.
-    pub(crate) async fn until_answered(mut self, first: Response) -> Result<(), Unanswered> {
+    /// Delivers messages until the JSON-RPC response; starts with the HTTP response to the request.
+    pub(crate) async fn until_answered(mut self, first: Response) -> Result<(), ExchangeError> {
         let mut end = self.read(first).await?;
         loop {
-            let resumable = self.exchange.standing != Standing::Alone && self.cursor.last.is_some();
+            let resumable = self.exchange.role != SessionRole::None && self.cursor.last.is_some();
             match end {
                 End::Answered => return Ok(()),
-                End::NotOffered => {
+                End::Unsupported => {
                     let reason = "the stream ended without an answer, and the server does not resume streams";
-                    return Err(Unanswered::closed(reason));
+                    return Err(ExchangeError::closed(reason));
                 }
-                _ if !resumable => return Err(Unanswered::closed("the stream ended without an answer")),
+                _ if !resumable => return Err(ExchangeError::closed("the stream ended without an answer")),
                 _ => {}
             }
             sleep(self.cursor.wait()).await;
@@ -101,10 +101,10 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Opens the stream where it was left and reads on. Fails if it is no use to try again.
-    async fn connect(&mut self) -> Result<End, Unanswered> {
-        let link = self.exchange.link;
-        let response = match link.get(self.cursor.last.as_ref()).await {
+    /// Reopens the stream at the cursor and reads it. Fails when no further attempt is useful.
+    async fn connect(&mut self) -> Result<End, ExchangeError> {
+        let connection = self.exchange.connection;
+        let response = match connection.get(self.cursor.last.as_ref()).await {
             Ok(response) => response,
             Err(error) => {
                 tracing::debug!(%error, "a stream could not be opened");
@@ -112,8 +112,8 @@ impl<'a> Stream<'a> {
             }
         };
         match response.status() {
-            StatusCode::METHOD_NOT_ALLOWED => Ok(End::NotOffered),
-            StatusCode::NOT_FOUND if link.session.has_id() => Err(Unanswered::terminated()),
+            StatusCode::METHOD_NOT_ALLOWED => Ok(End::Unsupported),
+            StatusCode::NOT_FOUND if connection.session.has_id() => Err(ExchangeError::terminated()),
             status if status.is_success() && media_type(&response) == EVENTS => {
                 match self.read(response).await? {
                     End::Broken => self.failed("it broke off"),
@@ -127,22 +127,22 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn failed(&mut self, reason: &str) -> Result<End, Unanswered> {
+    fn failed(&mut self, reason: &str) -> Result<End, ExchangeError> {
         self.failures += 1;
-        if self.failures < ATTEMPTS {
+        if self.failures < MAX_ATTEMPTS {
             return Ok(End::Broken);
         }
-        Err(Unanswered::closed(&format!("the stream could not be resumed: {reason}")))
+        Err(ExchangeError::closed(&format!("the stream could not be resumed: {reason}")))
     }
 
-    /// Reads one connection to its end, or to the answer.
-    async fn read(&mut self, mut response: Response) -> Result<End, Unanswered> {
-        let mut reader = EventReader::new(self.exchange.link.endpoint.limit);
+    /// Reads one connection to its end or to the response.
+    async fn read(&mut self, mut response: Response) -> Result<End, ExchangeError> {
+        let mut reader = EventReader::new(self.exchange.connection.endpoint.limit);
         let mut ready = Vec::new();
         loop {
             let piece = match response.chunk().await {
                 Ok(Some(piece)) => piece,
-                Ok(None) => return Ok(End::InOrder),
+                Ok(None) => return Ok(End::Closed),
                 Err(error) => {
                     tracing::debug!(%error, "a stream broke off");
                     return Ok(End::Broken);
@@ -151,17 +151,17 @@ impl<'a> Stream<'a> {
             let fed = reader.feed(&piece, &mut |event| ready.push(event));
             for event in ready.drain(..) {
                 self.failures = 0;
-                self.cursor.pass(&event);
+                self.cursor.advance(&event);
                 if event.data.is_empty() {
                     continue;
                 }
-                match self.exchange.hear(event.data).await {
-                    Heard::Answer => return Ok(End::Answered),
-                    Heard::Other => {}
-                    Heard::Unreadable => tracing::warn!("an unreadable event is dropped"),
+                match self.exchange.receive(event.data).await {
+                    Received::Response => return Ok(End::Answered),
+                    Received::Other => {}
+                    Received::Unreadable => tracing::warn!("an unreadable event is dropped"),
                 }
             }
-            fed.map_err(|_| Unanswered::too_large())?;
+            fed.map_err(|_| ExchangeError::too_large())?;
         }
     }
 }
@@ -174,12 +174,12 @@ mod tests {
         Event { id: id.map(Into::into), retry: retry.map(Duration::from_millis), ..Event::default() }
     }
 
-    /// CHTTP-03, P-LEG-18: the last id counts, and the last time that was asked for; a second without one.
+    /// CHTTP-03, P-LEG-18: the last id and the last `retry` apply; the default delay is one second.
     #[test]
     fn a_cursor_follows_the_events() {
         let mut cursor = Cursor::default();
         let mut check = |event: Event, last: Option<&str>, wait: u64| {
-            cursor.pass(&event);
+            cursor.advance(&event);
             let found = cursor.last.as_ref().map(|last| last.to_str().unwrap());
             assert_eq!((found, cursor.wait()), (last, Duration::from_millis(wait)), "{event:?}");
         };
@@ -188,7 +188,7 @@ mod tests {
         check(event(None, Some(2500)), Some("a-1"), 2500);
         check(event(Some(b"a-2"), None), Some("a-2"), 2500);
         check(event(None, Some(0)), Some("a-2"), 100);
-        // Behind what cannot be named, nothing can be taken up.
+        // An id that cannot be sent makes the stream not resumable.
         check(event(Some(b"a\x01"), None), None, 100);
         check(event(Some(b"a-3"), None), Some("a-3"), 100);
         check(event(Some(b""), None), None, 100);

@@ -1,4 +1,4 @@
-//! What a handshake over HTTP has settled: the session's id, and the revision that every later message names.
+//! Session state of the handshake era: the session id and the negotiated revision, which later messages carry.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,65 +7,65 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
-/// The session of a transport; empty until a handshake has opened one.
+/// Session of a transport. Empty until a handshake has opened one.
 #[derive(Debug, Default)]
-pub(crate) struct Session(Mutex<Settled>);
+pub(crate) struct Session(Mutex<Negotiated>);
 
 #[derive(Debug, Default)]
-struct Settled {
+struct Negotiated {
     id: Option<HeaderValue>,
     version: Option<ProtocolVersion>,
 }
 
-/// The server's session id cannot be sent back.
+/// The session id of the server is not visible ASCII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidId;
 
 impl Session {
-    /// Begins anew, with the id that the head of the opening's answer names, if it does.
+    /// Starts a new session with the id from the response headers of `initialize`, if there is one.
     pub(crate) fn open(&self, head: &HeaderMap) -> Result<(), InvalidId> {
         let id = head.get(SESSION_ID.lower).cloned();
         if id.as_ref().is_some_and(|id| !is_visible_ascii(id.as_bytes())) {
             return Err(InvalidId);
         }
-        *self.settled() = Settled { id, version: None };
+        *self.negotiated() = Negotiated { id, version: None };
         Ok(())
     }
 
-    /// Takes over the revision that the result of the opening names.
-    pub(crate) fn agree(&self, result: &str) {
+    /// Stores the revision from the result of `initialize`.
+    pub(crate) fn set_version(&self, result: &str) {
         #[derive(Deserialize)]
         struct Opened<'a> {
             #[serde(rename = "protocolVersion")]
             version: std::borrow::Cow<'a, str>,
         }
         let opened = serde_json::from_str::<Opened<'_>>(result).ok();
-        self.settled().version = opened.and_then(|opened| opened.version.parse().ok());
+        self.negotiated().version = opened.and_then(|opened| opened.version.parse().ok());
     }
 
-    /// Adds what every message of the session carries.
-    pub(crate) fn stamp(&self, headers: &mut HeaderMap) {
-        let settled = self.settled();
-        if let Some(id) = &settled.id {
+    /// Adds the headers that every message of the session carries.
+    pub(crate) fn add_headers(&self, headers: &mut HeaderMap) {
+        let negotiated = self.negotiated();
+        if let Some(id) = &negotiated.id {
             headers.insert(HeaderName::from_static(SESSION_ID.lower), id.clone());
         }
-        if let Some(version) = settled.version.filter(|version| version.has(feature::VERSION_HEADER)) {
+        if let Some(version) = negotiated.version.filter(|version| version.has(feature::VERSION_HEADER)) {
             let version = HeaderValue::from_static(version.as_str());
             headers.insert(HeaderName::from_static(PROTOCOL_VERSION.lower), version);
         }
     }
 
-    /// Whether the server remembers this session under an id.
+    /// Returns whether the server has assigned a session id.
     pub(crate) fn has_id(&self) -> bool {
-        self.settled().id.is_some()
+        self.negotiated().id.is_some()
     }
 
-    /// Whether an array of messages is a message here.
+    /// Returns whether the negotiated revision has batches.
     pub(crate) fn has_batches(&self) -> bool {
-        self.settled().version.is_some_and(|version| version.has(feature::BATCHES))
+        self.negotiated().version.is_some_and(|version| version.has(feature::BATCHES))
     }
 
-    fn settled(&self) -> MutexGuard<'_, Settled> {
+    fn negotiated(&self) -> MutexGuard<'_, Negotiated> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,13 +83,13 @@ mod tests {
         let head =
             HeaderMap::from_iter([(HeaderName::from_static("mcp-session-id"), HeaderValue::from_static(id))]);
         session.open(&head).unwrap();
-        session.agree(&format!(r#"{{"protocolVersion": "{version}", "capabilities": {{}}}}"#));
+        session.set_version(&format!(r#"{{"protocolVersion": "{version}", "capabilities": {{}}}}"#));
         session
     }
 
     fn stamped(session: &Session) -> Vec<String> {
         let mut headers = HeaderMap::new();
-        session.stamp(&mut headers);
+        session.add_headers(&mut headers);
         let mut all: Vec<_> =
             headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
         all.sort();

@@ -1,4 +1,4 @@
-//! The transport: frames out as POSTs, whatever comes back in.
+//! The transport and its settings.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,25 +11,25 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use tokio::sync::mpsc;
 
-use crate::link::{Endpoint, Link, OnChallenge};
+use crate::connection::{Connection, Endpoint, OnChallenge};
 use crate::session::Session;
 use crate::writer::Writer;
 
-/// The largest message that is read, if not set otherwise.
+/// Default maximum size of a received message, in bytes.
 pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
 
-/// Messages that wait to be read.
+/// Maximum received messages that wait for the reader half.
 const MAX_WAITING: usize = 64;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why an endpoint cannot be used.
+/// Settings that make no valid transport.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidEndpoint {
-    /// Not a URL of HTTP.
+    /// The URL is not an HTTP URL.
     #[error("'{0}' is not a URL that begins with http:// or https://")]
     Url(String),
-    /// A header that cannot be sent.
+    /// A header is invalid.
     #[error("'{0}' is not a header that can be sent")]
     Header(String),
     /// The HTTP client could not be set up.
@@ -37,69 +37,116 @@ pub enum InvalidEndpoint {
     Client(#[source] reqwest::Error),
 }
 
-/// A server at a URL, in either era. Connections are kept and used again.
+/// Transport to a server at a URL, in either era. Connections are pooled.
 ///
-/// A session that was opened by a handshake ends at the server with `Client::close`; dropped, the client leaves it to
-/// the server to forget it.
+/// `Client::close` ends a session that a handshake has opened. A client that is dropped leaves its session to the
+/// timeout of the server.
 #[derive(Debug)]
 pub struct HttpTransport(Endpoint);
 
 impl HttpTransport {
-    /// The server at `url`. Redirects are followed if they keep the method (307, 308) and lead to the same server, or from
-    /// `http` to `https` there.
+    /// Creates a transport with default settings.
+    ///
+    /// # Errors
+    /// Fails if `url` is not an HTTP URL, or if the HTTP client cannot be set up.
     pub fn new(url: &str) -> Result<Self, InvalidEndpoint> {
-        let client = Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(redirect::Policy::none())
-            .build()
-            .map_err(InvalidEndpoint::Client)?;
-        Self::with_client(url, client)
+        Self::builder(url).build()
     }
 
-    /// The server at `url`, through an HTTP client with settings of its own: TLS, proxies, certificates. It should not follow
-    /// redirects by itself, because then they lead anywhere.
-    pub fn with_client(url: &str, client: Client) -> Result<Self, InvalidEndpoint> {
-        let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let parsed = parsed.ok_or_else(|| InvalidEndpoint::Url(url.to_owned()))?;
-        Ok(Self(Endpoint {
-            client,
-            url: parsed,
-            headers: HeaderMap::new(),
+    /// Returns a builder of a transport with other settings.
+    ///
+    /// ```
+    /// use duplexer_http_client::HttpTransport;
+    ///
+    /// let transport = HttpTransport::builder("https://mcp.example.com/mcp")
+    ///     .header("authorization", "Bearer a-token")
+    ///     .limit(1024 * 1024)
+    ///     .build()?;
+    /// # Ok::<_, duplexer_http_client::InvalidEndpoint>(())
+    /// ```
+    pub fn builder(url: &str) -> HttpTransportBuilder {
+        HttpTransportBuilder {
+            url: url.to_owned(),
+            client: None,
+            headers: Ok(HeaderMap::new()),
             limit: DEFAULT_LIMIT,
             on_challenge: None,
-        }))
+        }
     }
+}
 
-    /// A header that every request has.
-    pub fn header(mut self, name: &str, value: &str) -> Result<Self, InvalidEndpoint> {
-        let invalid = || InvalidEndpoint::Header(name.to_owned());
-        let value = HeaderValue::try_from(value).map_err(|_| invalid())?;
-        self.0.headers.insert(HeaderName::try_from(name).map_err(|_| invalid())?, value);
-        Ok(self)
-    }
+/// Builder of an [`HttpTransport`]. Invalid settings are reported by [`Self::build`].
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct HttpTransportBuilder {
+    url: String,
+    client: Option<Client>,
+    headers: Result<HeaderMap, InvalidEndpoint>,
+    limit: usize,
+    on_challenge: Option<OnChallenge>,
+}
 
-    /// Hears of every request that is refused for want of rights: its status (401 or 403), and the challenge that came with
-    /// it (`WWW-Authenticate`).
-    #[must_use]
-    pub fn on_challenge(mut self, told: impl Fn(u16, Option<&str>) + Send + Sync + 'static) -> Self {
-        self.0.on_challenge = Some(OnChallenge(Arc::new(told)));
+impl HttpTransportBuilder {
+    /// Sets the HTTP client, with its own settings for TLS, proxies and certificates. It should not follow redirects,
+    /// because it would follow them to any server.
+    ///
+    /// The default client follows redirects that keep the method (307, 308) and stay on the same server, or upgrade it
+    /// from `http` to `https`.
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = Some(client);
         self
     }
 
-    /// The largest message that is read, in bytes.
-    #[must_use]
+    /// Adds a header to every request.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Ok(headers) = &mut self.headers {
+            match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
+                _ => self.headers = Err(InvalidEndpoint::Header(name.to_owned())),
+            }
+        }
+        self
+    }
+
+    /// Calls `handler` for every request that the server rejects with 401 or 403, with the status and the challenge
+    /// (`WWW-Authenticate`).
+    pub fn on_challenge(mut self, handler: impl Fn(u16, Option<&str>) + Send + Sync + 'static) -> Self {
+        self.on_challenge = Some(OnChallenge(Arc::new(handler)));
+        self
+    }
+
+    /// Sets the maximum size of a received message, in bytes. Default: [`DEFAULT_LIMIT`].
     pub fn limit(mut self, limit: usize) -> Self {
-        self.0.limit = limit;
+        self.limit = limit;
         self
     }
+
+    /// Builds the transport.
+    ///
+    /// # Errors
+    /// Fails if the URL is not an HTTP URL, if a header is invalid, or if the HTTP client cannot be set up.
+    pub fn build(self) -> Result<HttpTransport, InvalidEndpoint> {
+        let url = Url::parse(&self.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.ok_or_else(|| InvalidEndpoint::Url(self.url.clone()))?;
+        let headers = self.headers?;
+        let client = self.client.map_or_else(default_client, Ok)?;
+        let Self { limit, on_challenge, .. } = self;
+        Ok(HttpTransport(Endpoint { client, url, headers, limit, on_challenge }))
+    }
+}
+
+/// The transport follows permitted redirects itself.
+fn default_client() -> Result<Client, InvalidEndpoint> {
+    let builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(redirect::Policy::none());
+    builder.build().map_err(InvalidEndpoint::Client)
 }
 
 impl Transport for HttpTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         let (inbox, receiver) = mpsc::channel(MAX_WAITING);
         let context = Arc::new(TransportContext::stream("http"));
-        let link = Link { endpoint: self.0, session: Session::default(), inbox, context };
-        (Box::new(Reader(receiver)), Box::new(Writer::new(link)))
+        let connection = Connection { endpoint: self.0, session: Session::default(), inbox, context };
+        (Box::new(Reader(receiver)), Box::new(Writer::new(connection)))
     }
 }
 

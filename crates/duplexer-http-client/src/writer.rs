@@ -1,4 +1,4 @@
-//! The direction to the server: every frame is a POST of its own.
+//! The write half: sends every frame as its own POST and cancels requests in the manner of their era.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,147 +15,147 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use crate::connection::{Connection, Outgoing, SessionRole};
 use crate::exchange;
-use crate::link::{Link, Outgoing, Standing};
 use crate::reconnect;
 
-/// Messages under way at once; further ones wait to be sent.
+/// Maximum concurrent exchanges. Further messages wait in the queue of the caller.
 const MAX_EXCHANGES: usize = 1024;
-/// How long a server that was told to stop may still say what belongs to the request.
-const CALLED_OFF: Duration = Duration::from_secs(5);
-/// How long what was sent last may take at the end.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long the server may take to end the session.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time during which messages of a request are still read after its cancellation was sent.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// Maximum time for the messages in flight when the transport closes.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum time for the DELETE of the session.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Owns all that is under way: dropped, every exchange ends.
+/// Owner of all exchanges. Dropping it aborts them.
 pub(crate) struct Writer {
-    /// `None` once the direction is closed.
-    link: Option<Arc<Link>>,
+    /// `None` after the write half is closed.
+    connection: Option<Arc<Connection>>,
     exchanges: JoinSet<Option<RequestId>>,
-    requests: HashMap<RequestId, Under>,
+    requests: HashMap<RequestId, InFlight>,
     listening: Option<AbortHandle>,
-    /// Until it is raised nothing leaves: POSTs can overtake each other, but no request may overtake the notification
-    /// that the session is open.
+    /// Resolves when `notifications/initialized` has been sent. POSTs can overtake each other, and no request may overtake
+    /// that notification.
     gate: Option<oneshot::Receiver<()>>,
-    farewell: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    closing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// A request under way.
-struct Under {
+/// A request in flight.
+struct InFlight {
     abort: AbortHandle,
-    cancel: Cancel,
+    cancel: CancelMode,
 }
 
-/// What giving up a request means, by the era it was sent under.
-enum Cancel {
-    /// Its POST ends.
+/// How a request is cancelled, by its era.
+enum CancelMode {
+    /// Abort the POST.
     Abort,
-    /// The server is told, and its POST ends a little later.
-    Tell(Arc<Notify>),
+    /// Send the cancellation to the server and end the POST after [`CANCEL_GRACE`].
+    Notify(Arc<Notify>),
 }
 
 impl Writer {
-    pub(crate) fn new(link: Link) -> Self {
+    pub(crate) fn new(connection: Connection) -> Self {
         Self {
-            link: Some(Arc::new(link)),
+            connection: Some(Arc::new(connection)),
             exchanges: JoinSet::new(),
             requests: HashMap::new(),
             listening: None,
             gate: None,
-            farewell: None,
+            closing: None,
         }
     }
 
-    fn send(&mut self, link: &Arc<Link>, message: Outgoing) {
+    fn send(&mut self, connection: &Arc<Connection>, message: Outgoing) {
         let read = std::str::from_utf8(&message.frame).ok().and_then(|text| jsonrpc::read(text).ok());
         match read {
             Some(RawFrame::Request { id, call }) => {
-                let standing = standing(&call);
-                self.request(link, id, standing, message);
+                let role = role(&call);
+                self.request(connection, id, role, message);
             }
             Some(RawFrame::Notification(call))
                 if call.method == <Cancelled as Notification>::METHOD.name() =>
             {
                 let id = call.params.and_then(cancelled_id);
-                self.cancel(link, id.as_ref(), message);
+                self.cancel(connection, id.as_ref(), message);
             }
             Some(RawFrame::Notification(call))
                 if call.method == <Initialized as Notification>::METHOD.name() =>
             {
-                self.open(link, message);
+                self.open(connection, message);
             }
-            _ => self.tell(link, message),
+            _ => self.send_one_way(connection, message),
         }
     }
 
-    fn request(&mut self, link: &Arc<Link>, id: RequestId, standing: Standing, message: Outgoing) {
-        let (link, own) = (Arc::clone(link), id.clone());
-        let called_off = Arc::new(Notify::new());
-        let cancel = match standing {
-            Standing::Alone => Cancel::Abort,
-            Standing::Opening | Standing::Within => Cancel::Tell(Arc::clone(&called_off)),
+    fn request(&mut self, connection: &Arc<Connection>, id: RequestId, role: SessionRole, message: Outgoing) {
+        let (connection, own) = (Arc::clone(connection), id.clone());
+        let cancelled = Arc::new(Notify::new());
+        let cancel = match role {
+            SessionRole::None => CancelMode::Abort,
+            SessionRole::Opens | SessionRole::Member => CancelMode::Notify(Arc::clone(&cancelled)),
         };
         let abort = self.exchanges.spawn(async move {
             let given_up = async {
-                called_off.notified().await;
-                sleep(CALLED_OFF).await;
+                cancelled.notified().await;
+                sleep(CANCEL_GRACE).await;
             };
             tokio::select! {
-                () = exchange::request(&link, &own, message, standing) => {}
+                () = exchange::request(&connection, &own, message, role) => {}
                 () = given_up => {}
             }
             Some(own)
         });
-        self.requests.insert(id, Under { abort, cancel });
+        self.requests.insert(id, InFlight { abort, cancel });
     }
 
-    fn cancel(&mut self, link: &Arc<Link>, id: Option<&RequestId>, message: Outgoing) {
-        match id.and_then(|id| self.requests.get(id)).map(|under| &under.cancel) {
-            Some(Cancel::Abort) => {
-                if let Some(under) = id.and_then(|id| self.requests.remove(id)) {
-                    under.abort.abort();
+    fn cancel(&mut self, connection: &Arc<Connection>, id: Option<&RequestId>, message: Outgoing) {
+        match id.and_then(|id| self.requests.get(id)).map(|in_flight| &in_flight.cancel) {
+            Some(CancelMode::Abort) => {
+                if let Some(in_flight) = id.and_then(|id| self.requests.remove(id)) {
+                    in_flight.abort.abort();
                 }
             }
-            Some(Cancel::Tell(called_off)) => {
-                called_off.notify_one();
-                self.tell(link, message);
+            Some(CancelMode::Notify(cancelled)) => {
+                cancelled.notify_one();
+                self.send_one_way(connection, message);
             }
-            // The answer is here already: there is nothing to call off.
+            // The response has arrived already: there is nothing to cancel.
             None => {}
         }
     }
 
-    /// Says that the session is open, then listens to what the server says in it beside any request.
-    fn open(&mut self, link: &Arc<Link>, message: Outgoing) {
-        let link = Arc::clone(link);
+    /// Sends `notifications/initialized`, then reads the standalone stream.
+    fn open(&mut self, connection: &Arc<Connection>, message: Outgoing) {
+        let connection = Arc::clone(connection);
         let (opened, gate) = oneshot::channel();
         self.gate = Some(gate);
         self.listening = Some(self.exchanges.spawn(async move {
-            exchange::tell(&link, message).await;
-            // Whoever waited for it is gone if this fails.
+            exchange::send_one_way(&connection, message).await;
+            // Fails only if the writer is dropped; then nothing waits for the gate.
             let _ = opened.send(());
-            reconnect::listen(&link).await;
+            reconnect::listen(&connection).await;
             None
         }));
     }
 
-    fn tell(&mut self, link: &Arc<Link>, message: Outgoing) {
-        let link = Arc::clone(link);
+    fn send_one_way(&mut self, connection: &Arc<Connection>, message: Outgoing) {
+        let connection = Arc::clone(connection);
         self.exchanges.spawn(async move {
-            exchange::tell(&link, message).await;
+            exchange::send_one_way(&connection, message).await;
             None
         });
     }
 
-    /// Waits until the next message may leave.
+    /// Waits until the next message can be sent.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(gate) = &mut self.gate {
-            // Nobody left to raise it is as good.
+            // A dropped sender opens the gate too.
             let _ = ready!(Pin::new(gate).poll(cx));
             self.gate = None;
         }
-        // Forgets what has ended. An aborted request is forgotten already.
+        // Removes finished exchanges. An aborted request was removed when it was aborted.
         while let Poll::Ready(Some(ended)) = self.exchanges.poll_join_next(cx) {
             if let Ok(Some(id)) = ended {
                 self.requests.remove(&id);
@@ -167,49 +167,51 @@ impl Writer {
 
 impl FrameWriter for Writer {
     fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
-        let Some(link) = self.link.clone() else { return Poll::Ready(Err(TransportError::Closed)) };
+        let Some(connection) = self.connection.clone() else {
+            return Poll::Ready(Err(TransportError::Closed));
+        };
         while !frames.is_empty() {
             ready!(self.poll_ready(cx));
             let Some((frame, hints)) = frames.pop() else { break };
-            self.send(&link, Outgoing { frame, hints });
+            self.send(&connection, Outgoing { frame, hints });
         }
         Poll::Ready(Ok(()))
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        if let Some(link) = self.link.take() {
-            let requests = self.requests.drain().map(|(_, under)| under.abort);
+        if let Some(connection) = self.connection.take() {
+            let requests = self.requests.drain().map(|(_, in_flight)| in_flight.abort);
             requests.chain(self.listening.take()).for_each(|exchange| exchange.abort());
-            self.farewell = Some(Box::pin(farewell(link, std::mem::take(&mut self.exchanges))));
+            self.closing = Some(Box::pin(close_session(connection, std::mem::take(&mut self.exchanges))));
         }
-        if let Some(farewell) = &mut self.farewell {
-            ready!(farewell.as_mut().poll(cx));
-            self.farewell = None;
+        if let Some(closing) = &mut self.closing {
+            ready!(closing.as_mut().poll(cx));
+            self.closing = None;
         }
         Poll::Ready(Ok(()))
     }
 }
 
-/// Lets what was said last arrive, then ends the session, if the server remembers one.
-async fn farewell(link: Arc<Link>, mut exchanges: JoinSet<Option<RequestId>>) {
-    let last_words = async { while exchanges.join_next().await.is_some() {} };
-    if timeout(LAST_WORDS, last_words).await.is_err() {
-        tracing::debug!("the server does not take what was said last");
+/// Waits for the messages in flight, then ends the session if the server has assigned an id.
+async fn close_session(connection: Arc<Connection>, mut exchanges: JoinSet<Option<RequestId>>) {
+    let flushed = async { while exchanges.join_next().await.is_some() {} };
+    if timeout(FLUSH_TIMEOUT, flushed).await.is_err() {
+        tracing::debug!("the last messages were not accepted in time");
     }
     drop(exchanges);
-    if link.session.has_id() && timeout(FAREWELL, link.delete()).await.is_err() {
-        tracing::debug!("the server does not say whether the session has ended");
+    if connection.session.has_id() && timeout(CLOSE_TIMEOUT, connection.delete()).await.is_err() {
+        tracing::debug!("the server does not confirm the end of the session");
     }
 }
 
-/// The era of a request is told by what it carries.
-fn standing(call: &RawCall<'_>) -> Standing {
+/// Derives the role, and with it the era, from the content of a request.
+fn role(call: &RawCall<'_>) -> SessionRole {
     if call.meta.is_some_and(is_envelope) {
-        Standing::Alone
+        SessionRole::None
     } else if call.method == <Initialize as Request>::METHOD.name() {
-        Standing::Opening
+        SessionRole::Opens
     } else {
-        Standing::Within
+        SessionRole::Member
     }
 }
 
@@ -232,31 +234,31 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::link::Endpoint;
+    use crate::connection::Endpoint;
     use crate::session::Session;
 
-    /// Beyond the bound messages wait, and go on when there is room: also if all of them came at once.
+    /// Messages above the limit wait and are sent when an exchange ends, also if all of them arrive at once.
     #[tokio::test(start_paused = true)]
-    async fn more_messages_than_may_be_under_way_all_leave() {
+    async fn messages_above_the_limit_are_all_sent() {
         let url = Url::parse("http://127.0.0.1:1/").unwrap();
         let client = Client::new();
         let endpoint = Endpoint { client, url, headers: HeaderMap::new(), limit: 1, on_challenge: None };
         let (inbox, mut answers) = mpsc::channel(1);
         let context = Arc::new(TransportContext::stream("http"));
-        let mut writer = Writer::new(Link { endpoint, session: Session::default(), inbox, context });
+        let mut writer = Writer::new(Connection { endpoint, session: Session::default(), inbox, context });
         let mut frames = Frames::default();
         for id in 0..MAX_EXCHANGES + 10 {
-            // Not a header: every exchange fails without a socket.
+            // An invalid header name: every exchange fails without opening a socket.
             let mut hints = Hints::default();
             hints.headers = vec![("not a name".to_owned(), String::new())];
             frames.push(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#).as_bytes(), Some(hints));
         }
-        // In a task of its own, so that only the writer's own waker wakes the writer.
+        // Runs in a separate task, so that only the waker of the writer wakes the writer.
         let mut reading = JoinSet::new();
         reading.spawn(async move { while answers.recv().await.is_some() {} });
         tokio::select! {
             biased;
-            () = sleep(CALLED_OFF) => panic!("nobody wakes the writer"),
+            () = sleep(CANCEL_GRACE) => panic!("the writer is not woken"),
             written = poll_fn(|cx| writer.poll_write(cx, &mut frames)) => written.unwrap(),
         }
     }

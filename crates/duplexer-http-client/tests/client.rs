@@ -1,4 +1,4 @@
-//! The client's transport: against our own service, and against servers that say exactly what a test wants.
+//! The transport against the service of this project, and against scripted servers.
 #![allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -62,7 +62,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
     Ok(CallToolResult::text(params.name))
 }
 
-/// Our own service, and a session with it.
+/// The service of this project, and a client of it.
 async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
     let stage = Arc::new(Stage::default());
     let server =
@@ -79,7 +79,7 @@ async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
     (client, stage)
 }
 
-/// P-HDR-1, P-HDR-2, P-HDR-3, P-HTTP-5: our client drives our server in the envelope era.
+/// P-HDR-1, P-HDR-2, P-HDR-3, P-HTTP-5: the client calls the server in the envelope era.
 #[tokio::test]
 async fn a_session_over_http_makes_calls_side_by_side() {
     let mut tasks = JoinSet::new();
@@ -101,20 +101,20 @@ async fn a_session_over_http_makes_calls_side_by_side() {
     client.close().await.unwrap();
 }
 
-/// HTTPM-15, P-HTTP-5: a stream of events is read in order, then its answer.
+/// HTTPM-15, P-HTTP-5: events are read in order, then the response.
 #[tokio::test]
 async fn progress_comes_in_order() {
     let mut tasks = JoinSet::new();
     let (client, _) = session(&mut tasks).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
+    let progress = Arc::clone(&seen);
     let call = client.call_tool(CallToolParams::new("tell"));
-    call.on_progress(move |progress| told.lock().unwrap().push(progress.progress)).await.unwrap();
+    call.on_progress(move |update| progress.lock().unwrap().push(update.progress)).await.unwrap();
     let expected: Vec<f64> = (1..=200).map(f64::from).collect();
     assert_eq!(*seen.lock().unwrap(), expected);
 }
 
-/// CHTTP-01: giving up a request ends its POST, which drops the handler.
+/// CHTTP-01: cancelling a request aborts its POST, which drops the handler.
 #[tokio::test]
 async fn giving_up_a_call_ends_its_post() {
     let mut tasks = JoinSet::new();
@@ -130,7 +130,7 @@ async fn giving_up_a_call_ends_its_post() {
     client.call_tool(CallToolParams::new("next")).await.unwrap();
 }
 
-/// A server that answers every request with the same bytes. `$id` stands for the request's id.
+/// A server that answers every request with the same bytes. `$id` is replaced by the id of the request.
 async fn scripted(tasks: &mut JoinSet<()>, answer: &'static str) -> Result<CallToolResult, ClientError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -142,7 +142,7 @@ async fn scripted(tasks: &mut JoinSet<()>, answer: &'static str) -> Result<CallT
     });
     let pinned = Mode::Pinned(Pin::new("2026-07-28").unwrap().prior(discovered()));
     let options = ClientOptions::new(Implementation::new("test", "1")).mode(pinned);
-    let transport = HttpTransport::new(&url).unwrap().limit(1000);
+    let transport = HttpTransport::builder(&url).limit(1000).build().unwrap();
     let client = Client::connect(transport, options).await.unwrap();
     client.call_tool(CallToolParams::new("x")).await
 }
@@ -175,7 +175,7 @@ async fn answer_one(mut stream: TcpStream, answer: &str) {
     stream.write_all(text.as_bytes()).await.unwrap();
 }
 
-/// CHTTP-02, P-HTTP-19, P-HTTP-20; robustness C08..C10: every kind of answer, and of silence.
+/// CHTTP-02, P-HTTP-19, P-HTTP-20; robustness C08..C10: every kind of response, and missing ones.
 #[tokio::test]
 async fn answers_of_every_kind_end_the_call() {
     let mut tasks = JoinSet::new();
@@ -238,5 +238,5 @@ fn endpoints_are_checked() {
     for wrong in ["", "localhost:3000", "ftp://localhost/", "http://"] {
         assert!(HttpTransport::new(wrong).is_err(), "{wrong}");
     }
-    assert!(HttpTransport::new("http://localhost/mcp").unwrap().header("a b", "c").is_err());
+    assert!(HttpTransport::builder("http://localhost/mcp").header("a b", "c").build().is_err());
 }

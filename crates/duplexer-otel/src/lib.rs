@@ -1,8 +1,8 @@
-//! OpenTelemetry traces for Duplexer: one middleware for what is asked of a server, one hook for what is asked of the
-//! peer. Neither the dispatcher nor the kernel knows of it.
+//! OpenTelemetry traces for Duplexer: a middleware for requests to a server, and a hook for requests to the peer.
+//! Neither the dispatcher nor the kernel depends on it.
 //!
-//! Trace context and baggage travel in `_meta`, in the W3C's formats, in both directions: a handler runs as a child of
-//! the caller's span, and what it asks of the peer becomes a child of its own.
+//! Trace context and baggage are sent in `_meta`, in the W3C formats, in both directions: a handler runs as a child of
+//! the caller's span, and a request of the handler to the peer becomes a child of the handler's span.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -11,19 +11,18 @@
 //! use duplexer_server::Server;
 //! use duplexer_otel::{OtelHook, OtelMiddleware};
 //!
-//! // After `opentelemetry::global::set_tracer_provider`. First, so that it is outermost.
+//! // After `opentelemetry::global::set_tracer_provider`. The first middleware is the outermost one.
 //! let server = Server::builder("traced").middleware(OtelMiddleware::new()).build();
 //! let mut options = DispatchOptions::default();
 //! options.hook = Some(Arc::new(OtelHook::new()));
 //! ```
 //!
-//! Without a tracer provider nothing is recorded and nothing described; a context that came with a message is still
-//! passed on.
+//! Without a tracer provider no span is recorded; the context of an incoming message is still propagated.
 
 mod client;
 mod server;
 mod span;
-mod w3c;
+mod trace_context;
 
 pub use client::OtelHook;
 pub use server::OtelMiddleware;

@@ -1,4 +1,4 @@
-//! What spans of both kinds have in common: their tracer, their names, their failures, their end.
+//! Shared parts of server and client spans: tracer, name, attributes, error status and end.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,17 +12,17 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 use serde::Deserialize;
 
-/// The longest text of a peer that goes into a name or an attribute, in bytes.
-const LONGEST: usize = 256;
+/// Maximum length of a peer's text in a span name or attribute, in bytes.
+const MAX_TEXT: usize = 256;
 
 pub(crate) const METHOD: &str = "mcp.method.name";
 pub(crate) const REQUEST_ID: &str = "jsonrpc.request.id";
 const ERROR_TYPE: &str = "error.type";
 const STATUS_CODE: &str = "rpc.response.status_code";
-/// What the semantic conventions say where there is no better word.
+/// Fallback value of `error.type` in the semantic conventions.
 const OTHER_ERROR: &str = "_OTHER";
 
-/// The tracer of this library.
+/// Tracer with the instrumentation scope of this library.
 #[derive(Clone)]
 pub(crate) struct Tracer(Arc<BoxedTracer>);
 
@@ -31,7 +31,7 @@ impl Tracer {
         Self(Arc::new(global::tracer_with_scope(scope())))
     }
 
-    pub(crate) fn of<P>(provider: &P) -> Self
+    pub(crate) fn new<P>(provider: &P) -> Self
     where
         P: TracerProvider,
         P::Tracer: Send + Sync + 'static,
@@ -50,6 +50,35 @@ impl Tracer {
     }
 }
 
+/// The constructors of a type with a single field `tracer`.
+macro_rules! constructors {
+    ($type:ident) => {
+        impl $type {
+            /// Traces with the global tracer provider. Set that provider first: it is read here, once.
+            pub fn new() -> Self {
+                Self { tracer: $crate::span::Tracer::global() }
+            }
+
+            /// Traces with this tracer provider.
+            pub fn with_provider<P>(provider: &P) -> Self
+            where
+                P: opentelemetry::trace::TracerProvider,
+                P::Tracer: Send + Sync + 'static,
+                <P::Tracer as opentelemetry::trace::Tracer>::Span: Send + Sync + 'static,
+            {
+                Self { tracer: $crate::span::Tracer::new(provider) }
+            }
+        }
+
+        impl Default for $type {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+}
+pub(crate) use constructors;
+
 impl fmt::Debug for Tracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tracer")
@@ -60,14 +89,14 @@ fn scope() -> InstrumentationScope {
     InstrumentationScope::builder("duplexer").with_version(env!("CARGO_PKG_VERSION")).build()
 }
 
-/// A context whose span ends with this, however that comes: an answer, a refusal, or a dropped future.
+/// Ends the span of a context when it is dropped: after a result, after an error, or with a dropped future.
 ///
-/// Copies of the context may live on in tasks that a handler has started.
+/// Clones of the context can outlive it in tasks that a handler has spawned.
 #[derive(Debug)]
-pub(crate) struct Ending(pub(crate) Context);
+pub(crate) struct SpanGuard(pub(crate) Context);
 
-impl Ending {
-    /// The context of a span that has just been started under `parent`.
+impl SpanGuard {
+    /// Creates the context of a span that was started as a child of `parent`.
     pub(crate) fn new(parent: &Context, span: BoxedSpan) -> Self {
         Self(parent.with_span(span))
     }
@@ -76,17 +105,17 @@ impl Ending {
         self.0.span().is_recording()
     }
 
-    /// The span ends in an error that has a place on the wire.
-    pub(crate) fn refused(&self, error: &ErrorObject, answered: Answered) {
+    /// Records a JSON-RPC error.
+    pub(crate) fn rpc_error(&self, error: &ErrorObject, responded: Responded) {
         let code = error.code.to_string();
-        if answered == Answered::Yes {
+        if responded == Responded::Yes {
             self.0.span().set_attribute(KeyValue::new(STATUS_CODE, code.clone()));
         }
-        self.failed(code, short(&error.message).to_owned());
+        self.failed(code, truncated(&error.message).to_owned());
     }
 
-    /// The span ends in an error that nobody outside is told about.
-    pub(crate) fn broke(&self, error: &(dyn std::error::Error + 'static), text: String) {
+    /// Records an error that is not sent to the peer.
+    pub(crate) fn internal_error(&self, error: &(dyn std::error::Error + 'static), text: String) {
         self.0.span().record_error(error);
         self.failed(OTHER_ERROR.to_owned(), text);
     }
@@ -98,7 +127,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for SpanGuard {
     fn drop(&mut self) {
         if std::thread::panicking() && self.is_recording() {
             self.failed("panic".to_owned(), "the handler panicked".to_owned());
@@ -107,14 +136,14 @@ impl Drop for Ending {
     }
 }
 
-/// Whether an error came, or goes, as an answer.
+/// Whether an error was received or sent as a JSON-RPC response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answered {
+pub(crate) enum Responded {
     Yes,
     No,
 }
 
-/// Names and describes a span: what is called, and the `name` in its params.
+/// Sets name and method of a span. Returns the `name` in the params, which is part of the span name.
 pub(crate) fn describe(
     span: &mut BoxedSpan,
     prefix: &str,
@@ -125,9 +154,9 @@ pub(crate) fn describe(
     struct Named {
         name: Option<String>,
     }
-    let method = short(method);
+    let method = truncated(method);
     let named = params.and_then(|params| serde_json::from_str::<Named>(params).ok());
-    let target = named.and_then(|named| named.name).map(|name| short(&name).to_owned());
+    let target = named.and_then(|named| named.name).map(|name| truncated(&name).to_owned());
     span.update_name(match &target {
         Some(target) => format!("{prefix}{method} {target}"),
         None => format!("{prefix}{method}"),
@@ -136,8 +165,8 @@ pub(crate) fn describe(
     target
 }
 
-/// As much of a peer's text as a trace should hold.
-pub(crate) fn short(text: &str) -> &str {
-    let end = (0..=LONGEST.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+/// Truncates a text of the peer to [`MAX_TEXT`].
+pub(crate) fn truncated(text: &str) -> &str {
+    let end = (0..=MAX_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or_default()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Servers under trace, seen from the wire and from an exporter in memory.
+//! Traced servers, observed through their messages and an in-memory exporter.
 
 mod calls;
 mod messages;
@@ -22,7 +22,7 @@ use crate::{OtelHook, OtelMiddleware};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
 
-/// What was recorded.
+/// A provider and the spans that it has exported.
 struct Recorder {
     exporter: InMemorySpanExporter,
     provider: SdkTracerProvider,
@@ -61,7 +61,7 @@ fn attribute(span: &SpanData, key: &str) -> Option<String> {
         Value::String(text) => text.to_string(),
         other => panic!("{key} is {other:?}, not a string"),
     });
-    assert!(values.next().is_none(), "{key} stands once");
+    assert!(values.next().is_none(), "{key} appears once");
     value
 }
 
@@ -81,7 +81,7 @@ impl Wire {
         serde_json::from_str(&self.lines.next_line().await.unwrap().unwrap()).unwrap()
     }
 
-    /// A request of the envelope era, and its answer.
+    /// Sends a request of the envelope era and returns its response.
     async fn ask(&mut self, method: &str, mut params: serde_json::Value) -> serde_json::Value {
         let meta = &mut params["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
@@ -100,7 +100,7 @@ impl Wire {
     }
 }
 
-/// Serves a connection until the script has ended, with or without a hook for own requests.
+/// Serves a connection until the script ends, with or without a hook for requests of the server.
 async fn serve<T>(
     server: ServerBuilder<()>,
     hook: Option<OtelHook>,
@@ -116,13 +116,13 @@ async fn serve<T>(
     let (reader, writer) = split(here);
     let mut wire = Wire { lines: BufReader::new(reader).lines(), writer };
     let client = async {
-        let told = script(&mut wire).await;
+        let result = script(&mut wire).await;
         drop(wire);
-        told
+        result
     };
-    let (ended, told) = tokio::join!(stream.run(), client);
+    let (ended, result) = tokio::join!(stream.run(), client);
     ended.unwrap();
-    told
+    result
 }
 
 fn parent() -> String {

@@ -1,12 +1,12 @@
-//! What is on the public network. A name that resolves to anything else is not called, so that nobody can make this
-//! server talk to its own neighbours. The addresses that are checked are the ones that are connected to.
+//! Protection against server-side request forgery: a name that resolves to a non-public address is rejected.
+//! The checked addresses are the ones that are connected to.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Resolves names as the system does, and keeps back those that lead to private places.
+/// DNS resolver of the system that rejects names with a non-public address.
 #[derive(Debug)]
 pub(crate) struct Guarded;
 
@@ -14,7 +14,7 @@ impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // One private address among public ones is an attempt at something.
+            // One private address among public ones indicates an attack.
             if found.is_empty() || !found.iter().all(|address| is_public(address.ip())) {
                 return Err(io::Error::other("the name does not lead to the public network").into());
             }
@@ -23,7 +23,7 @@ impl Resolve for Guarded {
     }
 }
 
-/// Whether an address is one of the public network.
+/// Returns whether an address belongs to the public network.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -40,7 +40,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_documentation()
         || a == 0
         || a >= 240
-        // Shared by providers, protocol assignments, old 6to4 relays, benchmarks.
+        // Carrier-grade NAT, protocol assignments, old 6to4 relays, benchmarks.
         || (a == 100 && (64..128).contains(&b))
         || (a, b, c) == (192, 0, 0)
         || (a, b, c) == (192, 88, 99)
@@ -48,7 +48,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
-/// Only global unicast (`2000::/3`), and of that nothing that wraps another address or is set aside.
+/// Accepts global unicast (`2000::/3`), except ranges that are reserved or embed another address.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(inner) = address.to_ipv4_mapped() {
         return is_public_v4(inner);
@@ -65,7 +65,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    /// O15: addresses of this machine, its network and its cloud are not called.
+    /// O15: addresses of this machine, its network and its cloud are not public.
     #[test]
     fn only_the_public_network_is_public() {
         for private in [

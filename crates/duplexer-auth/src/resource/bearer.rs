@@ -1,36 +1,40 @@
-//! The token of a request: from its `Authorization` header and from nowhere else.
+//! The bearer token of a request, read from the `Authorization` header only.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-/// What a request brings.
+/// Credentials of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Presented<'a> {
+pub(super) enum Credentials<'a> {
     Nothing,
     Token(&'a str),
-    /// More than one header: it cannot be said which one counts.
+    /// More than one header: it is undefined which one applies.
     Ambiguous,
 }
 
-pub(super) fn presented(headers: &HeaderMap) -> Presented<'_> {
+pub(super) fn credentials(headers: &HeaderMap) -> Credentials<'_> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return if headers.contains_key(AUTHORIZATION) { Presented::Ambiguous } else { Presented::Nothing };
+        return if headers.contains_key(AUTHORIZATION) {
+            Credentials::Ambiguous
+        } else {
+            Credentials::Nothing
+        };
     };
-    let Ok(text) = value.to_str() else { return Presented::Nothing };
+    let Ok(text) = value.to_str() else { return Credentials::Nothing };
     match text.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token_of(token.trim()),
-        _ => Presented::Nothing,
+        _ => Credentials::Nothing,
     }
 }
 
-/// RFC 6750: letters, digits, and a few signs.
-fn token_of(token: &str) -> Presented<'_> {
+/// Validates the characters of a token (RFC 6750).
+fn token_of(token: &str) -> Credentials<'_> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_fine) {
-        return Presented::Nothing;
+        return Credentials::Nothing;
     }
-    Presented::Token(token)
+    Credentials::Token(token)
 }
 
 #[cfg(test)]
@@ -39,22 +43,22 @@ mod tests {
 
     /// AUTH-01
     #[test]
-    fn a_token_stands_behind_the_word_bearer_in_any_case() {
-        let check = |values: &[&str], expected: Presented<'_>| {
+    fn a_token_follows_the_scheme_bearer_in_any_case() {
+        let check = |values: &[&str], expected: Credentials<'_>| {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
-            assert_eq!(presented(&headers), expected, "{values:?}");
+            assert_eq!(credentials(&headers), expected, "{values:?}");
         };
-        check(&["Bearer abc"], Presented::Token("abc"));
-        check(&["bEARER abc.d-e_f~+/="], Presented::Token("abc.d-e_f~+/="));
-        check(&[], Presented::Nothing);
-        check(&["Bearer"], Presented::Nothing);
-        check(&["Bearer "], Presented::Nothing);
-        check(&["Bearer a b"], Presented::Nothing);
-        check(&["Basic YTpi"], Presented::Nothing);
-        check(&["abc"], Presented::Nothing);
-        check(&["Bearer abc", "Bearer abc"], Presented::Ambiguous);
+        check(&["Bearer abc"], Credentials::Token("abc"));
+        check(&["bEARER abc.d-e_f~+/="], Credentials::Token("abc.d-e_f~+/="));
+        check(&[], Credentials::Nothing);
+        check(&["Bearer"], Credentials::Nothing);
+        check(&["Bearer "], Credentials::Nothing);
+        check(&["Bearer a b"], Credentials::Nothing);
+        check(&["Basic YTpi"], Credentials::Nothing);
+        check(&["abc"], Credentials::Nothing);
+        check(&["Bearer abc", "Bearer abc"], Credentials::Ambiguous);
     }
 }

@@ -1,102 +1,109 @@
-//! Settings of a protected server, checked when it is built.
+//! Settings of a protected server, validated by `build`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{Auth, ResourceMetadata, Rules, Site};
-use crate::address;
-use crate::authority::Authority;
+use crate::authorization_server::AuthorizationServer;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::token::TokenVerifier;
 use crate::token::introspection::Introspection;
 use crate::token::jwt::Jwt;
 use crate::token::static_tokens::{StaticToken, StaticTokens};
+use crate::urls;
 
 const WELL_KNOWN: &str = "oauth-protected-resource";
 
 impl Auth {
-    /// Tokens that `issuer` signs for `audience`, the URL of this server. The issuer's keys are found by themselves.
-    pub fn jwt(issuer: &str, audience: &str) -> AuthBuilder {
+    /// Accepts tokens that `issuer` signs. Its keys are discovered through its metadata.
+    ///
+    /// ```
+    /// use duplexer_auth::Auth;
+    ///
+    /// let auth = Auth::jwt("https://login.example.com").audience("https://mcp.example.com/mcp").build()?;
+    /// # Ok::<_, duplexer_auth::ConfigError>(())
+    /// ```
+    pub fn jwt(issuer: &str) -> AuthBuilder {
         match Jwt::new(issuer) {
-            Ok(jwt) => Self::verifier(issuer, audience, jwt),
-            Err(fault) => AuthBuilder::new(vec![issuer.into()], audience, Err(fault)),
+            Ok(jwt) => Self::verifier(issuer, jwt),
+            Err(fault) => AuthBuilder::new(vec![issuer.into()], Err(fault)),
         }
     }
 
-    /// Tokens that `issuer` is asked about, each time or for a moment.
-    pub fn introspection(issuer: &str, audience: &str, introspection: Introspection) -> AuthBuilder {
-        Self::verifier(issuer, audience, introspection)
+    /// Accepts tokens of `issuer` that its introspection endpoint confirms.
+    pub fn introspection(issuer: &str, introspection: Introspection) -> AuthBuilder {
+        Self::verifier(issuer, introspection)
     }
 
-    /// Tokens from a list. There is nobody to get one from, so none is named.
-    pub fn static_tokens(tokens: impl IntoIterator<Item = StaticToken>, audience: &str) -> AuthBuilder {
-        AuthBuilder::new(Vec::new(), audience, Ok(Box::new(StaticTokens::new(tokens))))
+    /// Accepts tokens from a list. The metadata then names no authorization server: none issues these tokens.
+    pub fn static_tokens(tokens: impl IntoIterator<Item = StaticToken>) -> AuthBuilder {
+        let verifier = StaticTokens::new(tokens).map(|tokens| Box::new(tokens) as Box<dyn TokenVerifier>);
+        AuthBuilder::new(Vec::new(), verifier)
     }
 
-    /// Tokens of `issuer` that somebody else verifies.
-    pub fn verifier(issuer: &str, audience: &str, verifier: impl TokenVerifier) -> AuthBuilder {
-        AuthBuilder::new(vec![issuer.into()], audience, Ok(Box::new(verifier)))
+    /// Accepts tokens of `issuer` that a verifier of the application confirms.
+    pub fn verifier(issuer: &str, verifier: impl TokenVerifier) -> AuthBuilder {
+        AuthBuilder::new(vec![issuer.into()], Ok(Box::new(verifier)))
     }
 
-    /// Tokens of an authorization server in this process. Its endpoints are served beside the protected ones.
-    pub fn authority(authority: Authority, audience: &str) -> AuthBuilder {
-        let issuer = authority.issuer().to_owned();
-        let known = authority.issues_for(audience);
-        let mut builder = Self::verifier(&issuer, audience, authority.clone());
-        if !known {
-            builder.fault(ConfigError::UnknownResource(audience.to_owned()));
-        }
-        builder.authority = Some(authority);
+    /// Accepts tokens of an authorization server in this process, and serves its endpoints next to the protected ones.
+    pub fn authorization_server(server: AuthorizationServer) -> AuthBuilder {
+        let issuer = server.issuer().to_owned();
+        let mut builder = Self::verifier(&issuer, server.clone());
+        builder.authorization_server = Some(server);
         builder
     }
 }
 
-/// Authorization being described.
+/// Builder of [`Auth`]. [`Self::audience`] is required.
 #[must_use = "nothing is protected until it is built"]
 pub struct AuthBuilder {
-    resource: String,
     issuers: Vec<String>,
     verifier: Result<Box<dyn TokenVerifier>, ConfigError>,
     names: Names,
     implied: BTreeMap<String, Vec<String>>,
-    authority: Option<Authority>,
+    authorization_server: Option<AuthorizationServer>,
     clock: Clock,
 }
 
 #[derive(Default)]
 struct Names {
+    /// URL of the protected server.
+    audience: Option<String>,
+    /// Further accepted audiences.
+    also_accepted: Vec<String>,
     required: Vec<String>,
-    audiences: Vec<String>,
     title: Option<String>,
 }
 
 impl AuthBuilder {
-    fn new(
-        issuers: Vec<String>,
-        resource: &str,
-        verifier: Result<Box<dyn TokenVerifier>, ConfigError>,
-    ) -> Self {
+    fn new(issuers: Vec<String>, verifier: Result<Box<dyn TokenVerifier>, ConfigError>) -> Self {
         Self {
-            resource: resource.to_owned(),
             issuers,
             verifier,
             names: Names::default(),
             implied: BTreeMap::new(),
-            authority: None,
+            authorization_server: None,
             clock: Clock::default(),
         }
     }
 
-    /// Every request needs these scopes.
-    pub fn require(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    /// Sets the URL of this server, which every token must name as its audience.
+    pub fn audience(mut self, url: impl Into<String>) -> Self {
+        self.names.audience = Some(url.into());
+        self
+    }
+
+    /// Requires these scopes for every request.
+    pub fn require_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.names.required.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// Whoever has `scope` has these too.
-    pub fn implies(
+    /// Declares that `scope` includes these scopes.
+    pub fn scope_implies(
         mut self,
         scope: impl Into<String>,
         others: impl IntoIterator<Item = impl Into<String>>,
@@ -105,70 +112,71 @@ impl AuthBuilder {
         self
     }
 
-    /// Tokens may name this server so, beside its URL: some issuers have names of their own for it.
+    /// Accepts another audience in addition to the URL: some issuers use identifiers that are not URLs.
     pub fn accept_audience(mut self, name: impl Into<String>) -> Self {
-        self.names.audiences.push(name.into());
+        self.names.also_accepted.push(name.into());
         self
     }
 
-    /// What the server is called in its metadata.
+    /// Sets the name of the server in its metadata.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.names.title = Some(name.into());
         self
     }
 
-    /// Where the time comes from. For tests.
+    /// Sets the source of the current time. For tests.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
         self
     }
 
-    fn fault(&mut self, fault: ConfigError) {
-        if self.verifier.is_ok() {
-            self.verifier = Err(fault);
-        }
-    }
-
-    /// Checks everything.
+    /// Builds the layer.
+    ///
+    /// # Errors
+    /// Fails if the audience is missing, or if a URL, a scope or a token of the settings is invalid.
     pub fn build(self) -> Result<Auth, ConfigError> {
         let verifier = self.verifier?;
-        let url = address::resource(&self.resource)?;
+        let resource = self.names.audience.ok_or(ConfigError::NoAudience)?;
+        let url = urls::resource(&resource)?;
+        if self.authorization_server.as_ref().is_some_and(|server| !server.issues_for(&resource)) {
+            return Err(ConfigError::UnknownResource(resource));
+        }
         for issuer in &self.issuers {
-            address::issuer(issuer)?;
+            urls::issuer(issuer)?;
         }
         let implied = self.implied.iter().flat_map(|(scope, others)| others.iter().chain([scope]));
         for scope in self.names.required.iter().chain(implied) {
             check_required(scope)?;
         }
         let root = format!("/.well-known/{WELL_KNOWN}");
-        let path = address::well_known(WELL_KNOWN, &url);
+        let path = urls::well_known(WELL_KNOWN, &url);
         let site = Site {
-            metadata_url: format!("{}{path}", address::origin(&url)),
+            metadata_url: format!("{}{path}", urls::origin(&url)),
             paths: [path, root],
             metadata: ResourceMetadata {
-                resource: self.resource.clone(),
+                resource: resource.clone(),
                 authorization_servers: self.issuers,
                 scopes_supported: self.names.required.clone(),
                 bearer_methods_supported: ["header"],
                 resource_name: self.names.title,
             },
-            resource: self.resource,
+            resource,
         };
         Ok(Auth(Arc::new(Rules {
             site,
             verifier,
-            audiences: self.names.audiences,
+            audiences: self.names.also_accepted,
             required: self.names.required,
             implied: self.implied,
-            authority: self.authority,
+            authorization_server: self.authorization_server,
             clock: self.clock,
         })))
     }
 }
 
-/// A scope that a challenge may name.
+/// Validates a scope that a challenge names.
 pub(super) fn check_required(scope: &str) -> Result<(), ConfigError> {
-    address::check_scope(scope)?;
+    urls::check_scope(scope)?;
     if scope == "offline_access" {
         return Err(ConfigError::OfflineAccess(scope.to_owned()));
     }
@@ -177,6 +185,6 @@ pub(super) fn check_required(scope: &str) -> Result<(), ConfigError> {
 
 impl std::fmt::Debug for AuthBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AuthBuilder").field("resource", &self.resource).finish_non_exhaustive()
+        f.debug_struct("AuthBuilder").field("audience", &self.names.audience).finish_non_exhaustive()
     }
 }

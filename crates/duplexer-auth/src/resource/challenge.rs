@@ -1,4 +1,4 @@
-//! `WWW-Authenticate`: what a caller lacks and where it learns how to get it (RFC 6750, RFC 9728).
+//! `WWW-Authenticate` challenges (RFC 6750, RFC 9728): the error, the required scopes and the metadata URL.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::Auth;
 use crate::error::OAuthError;
 
 impl Auth {
-    /// The challenge of a refusal that needs these scopes to be lifted.
+    /// Builds the challenge of an error, with the scopes that the request requires.
     pub(super) fn challenge(&self, error: &OAuthError, scopes: &[&str]) -> String {
         let mut text = String::from("Bearer ");
         parameter(&mut text, "error", &error.error);
@@ -21,7 +21,7 @@ impl Auth {
     }
 }
 
-/// A quoted text of HTTP. What could not stand in a header is left out.
+/// Writes a parameter as an HTTP quoted string. Leaves out characters that are invalid in a header.
 fn parameter(to: &mut String, name: &str, value: &str) {
     // Writing to a string does not fail.
     let _ = write!(to, "{name}=\"");

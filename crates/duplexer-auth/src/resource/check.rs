@@ -1,4 +1,4 @@
-//! Whether a request may come in, and as whom.
+//! Validation of the token of a request.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use duplexer_server::Principal;
 use http::{HeaderMap, StatusCode};
 
 use super::Auth;
-use super::bearer::{Presented, presented};
+use super::bearer::{Credentials, credentials};
 use super::challenge::{insufficient, unauthenticated};
-use crate::address;
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::token::AccessToken;
+use crate::urls;
 
 impl Auth {
-    /// The principal of a request, or what its sender is told.
+    /// Returns the principal of a request, or the response that rejects it.
     pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Reply> {
-        let token = match presented(headers) {
-            Presented::Token(token) => token,
-            Presented::Nothing => return Err(self.unauthenticated("no token")),
-            Presented::Ambiguous => {
+        let token = match credentials(headers) {
+            Credentials::Token(token) => token,
+            Credentials::Nothing => return Err(self.unauthenticated("no token")),
+            Credentials::Ambiguous => {
                 let error = OAuthError::invalid_request("more than one Authorization header");
                 return Err(reply::challenged(&error, &self.challenge(&error, &self.needed(&[]))));
             }
@@ -30,13 +30,13 @@ impl Auth {
             Ok(None) => return Err(self.unauthenticated("the token is not valid")),
             Err(error) => {
                 tracing::error!(error = %Chain(&*error), "a token could not be verified");
-                return Err(reply::refused(&unverifiable()));
+                return Err(reply::error(&unverifiable()));
             }
         };
         if token.principal.expires_at.is_some_and(|end| end <= self.0.clock.now()) {
             return Err(self.unauthenticated("the token has expired"));
         }
-        if !self.is_meant_by(&token) {
+        if !self.audience_matches(&token) {
             return Err(self.unauthenticated("the token is meant for another server"));
         }
         let principal = self.with_implied(token.principal);
@@ -52,14 +52,14 @@ impl Auth {
         reply::challenged(&error, &self.challenge(&error, &self.needed(&[])))
     }
 
-    /// Whether a token names this server.
-    fn is_meant_by(&self, token: &AccessToken) -> bool {
+    /// Returns whether the audience of a token includes this server.
+    fn audience_matches(&self, token: &AccessToken) -> bool {
         let is_ours =
-            |name: &String| address::is_same(name, &self.0.site.resource) || self.0.audiences.contains(name);
+            |name: &String| urls::is_same(name, &self.0.site.resource) || self.0.audiences.contains(name);
         token.audience.iter().any(is_ours)
     }
 
-    /// All scopes of an operation: those of every request, and its own.
+    /// Returns all scopes of an operation: those of every request and its own.
     pub(super) fn needed<'a>(&'a self, own: &'a [String]) -> Vec<&'a str> {
         let mut needed: Vec<&str> = self.0.required.iter().map(String::as_str).collect();
         for scope in own {
@@ -70,12 +70,12 @@ impl Auth {
         needed
     }
 
-    /// The refusal of a principal that lacks one of these scopes.
+    /// Returns the error of a principal that lacks one of these scopes.
     pub(super) fn missing(&self, principal: &Principal, own: &[String]) -> Option<OAuthError> {
         self.needed(own).into_iter().find(|scope| !principal.has_scope(scope)).map(insufficient)
     }
 
-    /// With all scopes that the given ones contain. Each is looked at once, so circles end.
+    /// Adds all implied scopes. Each scope is visited once, so that cycles terminate.
     fn with_implied(&self, mut principal: Principal) -> Principal {
         let mut at = 0;
         while let Some(scope) = principal.scopes.get(at) {

@@ -1,4 +1,4 @@
-//! Scopes of single tools and methods: a middleware of the kernel, which fails with a challenge.
+//! Scopes of single tools and methods: a middleware that fails with a challenge.
 
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::{Challenge, McpError};
@@ -15,12 +15,12 @@ use super::challenge::unauthenticated;
 use crate::clock;
 use crate::error::ConfigError;
 
-/// What single tools and methods need beside what every request does.
+/// Middleware that requires further scopes for single tools or methods.
 ///
-/// Whoever lacks a scope is told all that the operation takes: over HTTP as 403 with a challenge, so that its client
-/// can come back with a better token. Requests that stand for long end with their token.
+/// A request that lacks a scope fails with a challenge that names all scopes of the operation; over HTTP that is a 403,
+/// so that the client can return with a better token. A long-lived request ends when its token expires.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct ScopeGuard {
     auth: Auth,
     rules: Vec<Rule>,
 }
@@ -28,31 +28,28 @@ pub struct Guard {
 #[derive(Clone, Debug)]
 struct Rule {
     method: Method,
-    /// The tool, where the rule is about one.
+    /// The tool, where the rule concerns a single one.
     name: Option<String>,
     scopes: Vec<String>,
 }
 
-impl Guard {
+/// Builder of a [`ScopeGuard`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is guarded until it is built and installed as a middleware"]
+pub struct ScopeGuardBuilder(ScopeGuard);
+
+impl ScopeGuardBuilder {
     pub(super) fn new(auth: Auth) -> Self {
-        Self { auth, rules: Vec::new() }
+        Self(ScopeGuard { auth, rules: Vec::new() })
     }
 
-    /// Calling this tool takes these scopes.
-    pub fn tool(
-        self,
-        name: impl Into<String>,
-        scopes: impl IntoIterator<Item = impl Into<String>>,
-    ) -> Result<Self, ConfigError> {
+    /// Requires these scopes for calls of a tool.
+    pub fn tool(self, name: impl Into<String>, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.rule(Method::ToolsCall, Some(name.into()), scopes)
     }
 
-    /// This method takes these scopes.
-    pub fn method(
-        self,
-        method: Method,
-        scopes: impl IntoIterator<Item = impl Into<String>>,
-    ) -> Result<Self, ConfigError> {
+    /// Requires these scopes for requests of a method.
+    pub fn method(self, method: Method, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.rule(method, None, scopes)
     }
 
@@ -61,14 +58,25 @@ impl Guard {
         method: Method,
         name: Option<String>,
         scopes: impl IntoIterator<Item = impl Into<String>>,
-    ) -> Result<Self, ConfigError> {
-        let scopes: Vec<String> = scopes.into_iter().map(Into::into).collect();
-        scopes.iter().try_for_each(|scope| check_required(scope))?;
-        self.rules.push(Rule { method, name, scopes });
-        Ok(self)
+    ) -> Self {
+        let scopes = scopes.into_iter().map(Into::into).collect();
+        self.0.rules.push(Rule { method, name, scopes });
+        self
     }
 
-    /// What a message takes beside what every request does.
+    /// Builds the middleware.
+    ///
+    /// # Errors
+    /// Fails if a scope is not a scope name, or is one that no server can require.
+    pub fn build(self) -> Result<ScopeGuard, ConfigError> {
+        let mut scopes = self.0.rules.iter().flat_map(|rule| &rule.scopes);
+        scopes.try_for_each(|scope| check_required(scope))?;
+        Ok(self.0)
+    }
+}
+
+impl ScopeGuard {
+    /// Returns the scopes of a message in addition to those of every request.
     fn scopes(&self, method: Method, message: &Invocation) -> Vec<String> {
         let named = method.mirrored_field().and_then(|field| name_of(message, field));
         let applies = |rule: &&Rule| rule.method == method && (rule.name.is_none() || rule.name == named);
@@ -82,7 +90,7 @@ impl Guard {
         }
         let refusal = match cx.principal() {
             Some(principal) => self.auth.missing(principal, &scopes),
-            // A process that shares the server's rights has no token to show.
+            // A process that shares the rights of the server has no token to present.
             None if cx.transport().trust() == Trust::LocalProcess => None,
             None => Some(unauthenticated()),
         };
@@ -104,7 +112,7 @@ fn name_of(message: &Invocation, field: &str) -> Option<String> {
         .and_then(|name| serde_json::from_str(name).ok())
 }
 
-impl Middleware for Guard {
+impl Middleware for ScopeGuard {
     fn handle(
         &self,
         cx: Context,

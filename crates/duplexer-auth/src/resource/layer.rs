@@ -1,4 +1,4 @@
-//! The layer: every request shows a token, except for the documents that say how to get one.
+//! The tower layer: every request requires a token, except requests for metadata and for the authorization server.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,24 +16,24 @@ use super::Auth;
 use crate::reply;
 
 impl<S> Layer<S> for Auth {
-    type Service = Protected<S>;
+    type Service = AuthService<S>;
 
-    fn layer(&self, inner: S) -> Protected<S> {
-        Protected { auth: self.clone(), inner }
+    fn layer(&self, inner: S) -> AuthService<S> {
+        AuthService { auth: self.clone(), inner }
     }
 }
 
-/// A service that only lets those in who show a token for it.
+/// Service that rejects requests without a valid token.
 ///
-/// Requests that come in carry their `Arc<Principal>` as an extension, and no longer the token: what a handler does
-/// not have it cannot pass on.
+/// Accepted requests carry their `Arc<Principal>` as an extension. The token is removed, so that a handler cannot
+/// forward it.
 #[derive(Clone, Debug)]
-pub struct Protected<S> {
+pub struct AuthService<S> {
     auth: Auth,
     inner: S,
 }
 
-impl<S, B, R> Service<Request<B>> for Protected<S>
+impl<S, B, R> Service<Request<B>> for AuthService<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
@@ -52,13 +52,18 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let fresh = self.inner.clone();
-        // The one that was asked whether it is ready is the one to be called.
+        // The instance that was polled ready must be the one that is called.
         let mut inner = std::mem::replace(&mut self.inner, fresh);
         let auth = self.auth.clone();
         Box::pin(async move {
             let path = request.uri().path();
-            if let Some(authority) = auth.0.authority.as_ref().filter(|authority| authority.serves(path)) {
-                return Ok(authority.answer(request).await.map(R::from));
+            if let Some(authorization_server) = auth
+                .0
+                .authorization_server
+                .as_ref()
+                .filter(|authorization_server| authorization_server.serves(path))
+            {
+                return Ok(authorization_server.respond(request).await.map(R::from));
             }
             if auth.0.site.paths.iter().any(|known| known == path) {
                 return Ok(reply::public(request.method(), &auth.0.site.metadata).map(R::from));
@@ -75,7 +80,7 @@ where
     }
 }
 
-/// A browser's question before a request; it never carries a token.
+/// Returns whether the request is a CORS preflight, which never has a token.
 fn is_preflight<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     request.method() == Method::OPTIONS

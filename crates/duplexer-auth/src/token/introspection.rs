@@ -1,4 +1,4 @@
-//! Tokens whose issuer is asked about each of them (RFC 7662). Answers may be kept for a moment.
+//! Token introspection (RFC 7662): the issuer verifies each token. Responses can be cached.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,51 +13,50 @@ use tokio::time::Instant;
 use url::form_urlencoded;
 
 use super::{AccessToken, TokenVerifier};
-use crate::address;
 use crate::error::ConfigError;
 use crate::fetch::{self, FetchError, Fetcher};
 use crate::secret::{self, Secret};
+use crate::urls;
 
 const MAX_ANSWER: usize = 64 * 1024;
-/// Answers that are kept, at most.
-const MAX_KEPT: usize = 4096;
+/// Maximum cached responses.
+const MAX_CACHED: usize = 4096;
 
-/// Asks an issuer about its tokens.
+/// Verifies tokens at the introspection endpoint of their issuer.
 #[derive(Debug)]
 pub struct Introspection {
     endpoint: String,
     client_id: String,
     secret: Secret,
     fetcher: Fetcher,
-    /// How long an answer counts; nothing is kept if it does not.
+    /// Lifetime of a cached response. Zero disables the cache.
     keep: Duration,
     /// By the digest of the token.
-    kept: Mutex<HashMap<String, (Instant, AccessToken)>>,
+    cached: Mutex<HashMap<String, (Instant, AccessToken)>>,
 }
 
 impl Introspection {
-    /// Asks at this endpoint, and shows these credentials there.
+    /// Creates a verifier for an endpoint and the credentials of this server there.
     pub fn new(endpoint: &str, client_id: &str, secret: Secret) -> Result<Self, ConfigError> {
-        address::endpoint(endpoint)?;
+        urls::endpoint(endpoint)?;
         Ok(Self {
             endpoint: endpoint.to_owned(),
             client_id: client_id.to_owned(),
             secret,
             fetcher: Fetcher::new()?,
             keep: Duration::ZERO,
-            kept: Mutex::default(),
+            cached: Mutex::default(),
         })
     }
 
-    /// Believes an answer for so long. A token that is revoked meanwhile counts until then; if not given, every
-    /// request asks.
+    /// Caches positive responses for this time, during which a revoked token is still accepted. Default: no cache.
     #[must_use]
     pub fn keep(mut self, time: Duration) -> Self {
         self.keep = time;
         self
     }
 
-    async fn ask(&self, token: &str) -> Result<Option<AccessToken>, FetchError> {
+    async fn introspect(&self, token: &str) -> Result<Option<AccessToken>, FetchError> {
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("token", token)
             .append_pair("token_type_hint", "access_token")
@@ -75,7 +74,7 @@ impl Introspection {
         Ok(active.then(|| AccessToken::from_claims(&claims)))
     }
 
-    /// RFC 6749: id and secret are form-encoded before they are put together.
+    /// Builds `Basic` credentials. Id and secret are form-encoded before they are joined (RFC 6749).
     fn credentials(&self) -> http::HeaderValue {
         let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
         let pair = format!("{}:{}", encoded(&self.client_id), encoded(self.secret.reveal()));
@@ -85,24 +84,24 @@ impl Introspection {
         value
     }
 
-    fn known(&self, digest: &str) -> Option<AccessToken> {
-        let kept = self.lock();
-        let (asked, answer) = kept.get(digest)?;
+    fn cached(&self, digest: &str) -> Option<AccessToken> {
+        let cached = self.lock();
+        let (asked, answer) = cached.get(digest)?;
         (asked.elapsed() < self.keep).then(|| answer.clone())
     }
 
-    fn remember(&self, digest: String, answer: AccessToken) {
-        let mut kept = self.lock();
-        if kept.len() >= MAX_KEPT {
-            kept.retain(|_, (asked, _)| asked.elapsed() < self.keep);
+    fn cache(&self, digest: String, answer: AccessToken) {
+        let mut cached = self.lock();
+        if cached.len() >= MAX_CACHED {
+            cached.retain(|_, (asked, _)| asked.elapsed() < self.keep);
         }
-        if kept.len() < MAX_KEPT {
-            kept.insert(digest, (Instant::now(), answer));
+        if cached.len() < MAX_CACHED {
+            cached.insert(digest, (Instant::now(), answer));
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, AccessToken)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,16 +109,16 @@ impl TokenVerifier for Introspection {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
         Box::pin(async move {
             if self.keep.is_zero() {
-                return Ok(self.ask(token).await?);
+                return Ok(self.introspect(token).await?);
             }
             let digest = secret::digest(token);
-            if let Some(known) = self.known(&digest) {
+            if let Some(known) = self.cached(&digest) {
                 return Ok(Some(known));
             }
-            let answer = self.ask(token).await?;
-            // What is not a token is not kept: there is no end of it.
+            let answer = self.introspect(token).await?;
+            // Invalid tokens are not cached: their number is unbounded.
             if let Some(token) = &answer {
-                self.remember(digest, token.clone());
+                self.cache(digest, token.clone());
             }
             Ok(answer)
         })

@@ -1,7 +1,7 @@
-//! The keys of an issuer: found through its metadata, kept, and fetched again when a token names an unknown one.
+//! The keys of an issuer: discovered through its metadata, cached, and fetched again when a token names an unknown key.
 //!
-//! However many requests wait, one fetch is under way. A token with an invented key id causes at most one fetch per
-//! half minute, so that nobody can turn this server against its issuer.
+//! Concurrent requests share one fetch. Tokens with unknown key ids cause at most one fetch per 30 seconds, so that a
+//! client cannot use this server to flood the issuer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,29 +13,29 @@ use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::address;
 use crate::error::ConfigError;
 use crate::fetch::{FetchError, Fetcher};
+use crate::urls;
 
-/// How long keys are used before they are looked at again.
-const FRESH: Duration = Duration::from_secs(3600);
-/// The shortest time between two fetches, whatever tokens say and however the last one went.
-const PAUSE: Duration = Duration::from_secs(30);
+/// Time after which cached keys are fetched again.
+const MAX_AGE: Duration = Duration::from_secs(3600);
+/// Minimum time between two fetches, successful or not.
+const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_DOCUMENT: usize = 512 * 1024;
-/// More keys than any issuer has.
+/// Maximum keys per issuer; more than any issuer has.
 const MAX_KEYS: usize = 64;
 
 /// The keys of one issuer.
 #[derive(Debug)]
 pub(crate) struct Keys {
     issuer: String,
-    /// Where its metadata may be, in the order in which it is asked for.
-    places: Vec<String>,
-    /// Where its keys are, if that is known from the configuration.
+    /// Possible URLs of its metadata, in the order in which they are tried.
+    metadata_urls: Vec<String>,
+    /// Configured URL of its keys.
     jwks_uri: Option<String>,
     fetcher: Fetcher,
     state: Mutex<State>,
-    flight: tokio::sync::Mutex<()>,
+    fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ struct State {
     tried: Option<Instant>,
 }
 
-/// One public key, and what it may be used with.
+/// One public key and its permitted algorithms.
 #[derive(Debug)]
 struct Key {
     id: Option<String>,
@@ -53,7 +53,7 @@ struct Key {
     verifies: DecodingKey,
 }
 
-/// Why there are no keys.
+/// Failure to get the keys of an issuer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeysError {
     #[error("the issuer's metadata or keys could not be fetched")]
@@ -66,7 +66,7 @@ pub(crate) enum KeysError {
     TriedJustNow,
 }
 
-/// What is needed of RFC 8414 and `OpenID` Connect Discovery.
+/// The used members of RFC 8414 and `OpenID` Connect Discovery metadata.
 #[derive(Deserialize)]
 struct Metadata {
     issuer: String,
@@ -80,20 +80,20 @@ struct KeySet {
 
 impl Keys {
     pub(crate) fn new(issuer: &str, fetcher: Fetcher) -> Result<Self, ConfigError> {
-        let places = places(&address::issuer(issuer)?);
+        let metadata_urls = metadata_urls(&urls::issuer(issuer)?);
         Ok(Self {
             issuer: issuer.to_owned(),
-            places,
+            metadata_urls,
             jwks_uri: None,
             fetcher,
             state: Mutex::default(),
-            flight: tokio::sync::Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
         })
     }
 
-    /// The same keys, at an address that need not be discovered.
+    /// Sets the URL of the keys, which disables discovery.
     pub(crate) fn at(mut self, jwks_uri: &str) -> Result<Self, ConfigError> {
-        address::endpoint(jwks_uri)?;
+        urls::endpoint(jwks_uri)?;
         self.jwks_uri = Some(jwks_uri.to_owned());
         Ok(self)
     }
@@ -102,7 +102,7 @@ impl Keys {
         &self.issuer
     }
 
-    /// The keys that may have signed a token which names this key and algorithm.
+    /// Returns the keys that can have signed a token with this key id and algorithm.
     pub(crate) async fn find(
         &self,
         id: Option<&str>,
@@ -111,14 +111,14 @@ impl Keys {
         if let Some(found) = self.known(id, algorithm) {
             return Ok(found);
         }
-        // Whoever comes second waits here and finds what the first has fetched.
-        let _flight = self.flight.lock().await;
+        // Concurrent requests wait here and use the keys that the first one fetches.
+        let _fetching = self.fetching.lock().await;
         if let Some(found) = self.known(id, algorithm) {
             return Ok(found);
         }
         match self.renew().await {
             Ok(()) => {}
-            // Old keys are better than none while the issuer is away; without any, nothing can be said.
+            // Stale keys are used while the issuer is unreachable; without any keys the verification fails.
             Err(error) if self.lock().fetched.is_some() => {
                 tracing::debug!(%error, issuer = self.issuer, "an issuer's keys are not renewed");
             }
@@ -127,10 +127,10 @@ impl Keys {
         Ok(matching(&self.lock().keys, id, algorithm))
     }
 
-    /// Keys that are there and fresh.
+    /// Returns matching keys from a fresh cache.
     fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Vec<DecodingKey>> {
         let state = self.lock();
-        let is_fresh = state.fetched.is_some_and(|fetched| fetched.elapsed() < FRESH);
+        let is_fresh = state.fetched.is_some_and(|fetched| fetched.elapsed() < MAX_AGE);
         let found = matching(&state.keys, id, algorithm);
         (is_fresh && !found.is_empty()).then_some(found)
     }
@@ -139,7 +139,7 @@ impl Keys {
         let now = Instant::now();
         {
             let mut state = self.lock();
-            if state.tried.is_some_and(|tried| now - tried < PAUSE) {
+            if state.tried.is_some_and(|tried| now - tried < MIN_FETCH_INTERVAL) {
                 return Err(KeysError::TriedJustNow);
             }
             state.tried = Some(now);
@@ -161,17 +161,17 @@ impl Keys {
             None => self.discover().await?,
         };
         let set: KeySet = self.fetcher.json(&at, MAX_DOCUMENT).await.map_err(KeysError::Fetch)?;
-        // What is not understood is passed over: an issuer may have keys for others.
+        // Unsupported keys are ignored: an issuer can publish keys for other uses.
         Ok(set.keys.into_iter().take(MAX_KEYS).filter_map(Key::read).collect())
     }
 
     async fn discover(&self) -> Result<String, KeysError> {
         let mut last = KeysError::NoKeys;
-        for place in &self.places {
-            match self.fetcher.json::<Metadata>(place, MAX_DOCUMENT).await {
+        for url in &self.metadata_urls {
+            match self.fetcher.json::<Metadata>(url, MAX_DOCUMENT).await {
                 Ok(metadata) if metadata.issuer != self.issuer => return Err(KeysError::ForeignIssuer),
                 Ok(metadata) => {
-                    let uri = metadata.jwks_uri.filter(|uri| address::endpoint(uri).is_ok());
+                    let uri = metadata.jwks_uri.filter(|uri| urls::endpoint(uri).is_ok());
                     return uri.ok_or(KeysError::NoKeys);
                 }
                 Err(error) => last = KeysError::Fetch(error),
@@ -181,30 +181,30 @@ impl Keys {
     }
 }
 
-/// RFC 8414 first, then `OpenID` Connect in both of its spellings.
-fn places(issuer: &Url) -> Vec<String> {
-    let origin = address::origin(issuer);
+/// Returns the metadata URLs: RFC 8414 first, then both forms of `OpenID` Connect Discovery.
+fn metadata_urls(issuer: &Url) -> Vec<String> {
+    let origin = urls::origin(issuer);
     let path = issuer.path().strip_suffix('/').unwrap_or(issuer.path());
-    let mut places = vec![
-        format!("{origin}{}", address::well_known("oauth-authorization-server", issuer)),
-        format!("{origin}{}", address::well_known("openid-configuration", issuer)),
+    let mut urls = vec![
+        format!("{origin}{}", urls::well_known("oauth-authorization-server", issuer)),
+        format!("{origin}{}", urls::well_known("openid-configuration", issuer)),
     ];
     if !path.is_empty() {
-        places.push(format!("{origin}{path}/.well-known/openid-configuration"));
+        urls.push(format!("{origin}{path}/.well-known/openid-configuration"));
     }
-    places
+    urls
 }
 
-/// Without a key id every key of the right kind may be the one.
+/// Without a key id every key of the algorithm matches.
 fn matching(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<DecodingKey> {
-    let is_it = |key: &&Key| {
+    let matches = |key: &&Key| {
         key.algorithms.contains(&algorithm) && (id.is_none() || key.id.as_deref() == id || key.id.is_none())
     };
-    keys.iter().filter(is_it).map(|key| key.verifies.clone()).collect()
+    keys.iter().filter(matches).map(|key| key.verifies.clone()).collect()
 }
 
 impl Key {
-    /// A key for signatures with its algorithms; a key's kind decides them, never the token.
+    /// Reads a signature key. The key type determines its algorithms, never the token.
     fn read(value: Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.common.public_key_use.as_ref().is_some_and(|use_| *use_ != PublicKeyUse::Signature) {
@@ -223,7 +223,7 @@ impl Key {
     }
 }
 
-/// Shared secrets are not public keys: none of their algorithms is possible.
+/// Returns the algorithms of a key type. Shared secrets have none: they are not public keys.
 fn possible(parameters: &AlgorithmParameters) -> Vec<Algorithm> {
     use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
     match parameters {

@@ -1,7 +1,7 @@
-//! Tokens that are signed by their issuer (RFC 9068 and what is near to it).
+//! Signed tokens (RFC 9068 and similar).
 //!
-//! The signature is the library's business. Which algorithms count, which key may be meant and what the claims must
-//! say is decided here, always all of it: `iss`, `exp`, `nbf`, and (by [`crate::Auth`], as for every token) `aud`.
+//! The library checks the signature. This module selects algorithms and keys and checks `iss`, `exp` and `nbf`;
+//! [`crate::Auth`] checks `aud`, as for every token.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,37 +16,43 @@ use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::fetch::Fetcher;
 
-/// How far the clocks of issuer and server may be apart, unless told otherwise.
-const SKEW: Duration = Duration::from_secs(60);
-/// The largest token that is looked at.
+/// Default tolerated difference between the clocks of issuer and server.
+const DEFAULT_SKEW: Duration = Duration::from_secs(60);
+/// Maximum size of a token.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// Verifies what an issuer has signed. Its keys are found through its metadata, kept, and renewed.
+/// Verifies tokens that an issuer has signed. Its keys are discovered through its metadata, cached and renewed.
 #[derive(Debug)]
 pub struct Jwt {
     keys: Keys,
     algorithms: Vec<Algorithm>,
     pub(crate) skew: Duration,
     clock: Clock,
-    /// What `typ` must be, without `application/` and in small letters.
+    /// Accepted values of `typ`, in lower case and without `application/`.
     pub(crate) kinds: &'static [&'static str],
 }
 
-/// Kinds of access tokens. Many issuers say `JWT`, or nothing.
+/// Accepted `typ` of access tokens. Many issuers write `JWT`, or omit it.
 const ACCESS_TOKEN: &[&str] = &["at+jwt", "jwt", ""];
 
 impl Jwt {
-    /// The tokens of an issuer, signed with any algorithm of public keys.
+    /// Creates a verifier for an issuer that accepts all public-key algorithms.
+    ///
+    /// # Errors
+    /// Fails if the issuer is invalid, or if the HTTP client cannot be set up.
     pub fn new(issuer: &str) -> Result<Self, ConfigError> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
         let keys = Keys::new(issuer, Fetcher::new()?)?;
-        // With two backends compiled in, the library cannot choose; whoever installs one first has chosen.
+        // With two backends compiled in, the library cannot choose. The first installed provider applies.
         let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
         let algorithms = vec![ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512];
-        Ok(Self { keys, algorithms, skew: SKEW, clock: Clock::default(), kinds: ACCESS_TOKEN })
+        Ok(Self { keys, algorithms, skew: DEFAULT_SKEW, clock: Clock::default(), kinds: ACCESS_TOKEN })
     }
 
-    /// Allows these algorithms only, by their names in RFC 7518.
+    /// Restricts the algorithms, by their names in RFC 7518.
+    ///
+    /// # Errors
+    /// Fails for an algorithm that is unknown or uses shared secrets.
     pub fn algorithms(mut self, names: &[&str]) -> Result<Self, ConfigError> {
         let wrong = |name: &&str| ConfigError::Algorithm((*name).to_owned());
         let read = |name: &&str| {
@@ -58,27 +64,30 @@ impl Jwt {
         Ok(self)
     }
 
-    /// The issuer's keys are there, and its metadata need not be asked for.
+    /// Sets the URL of the keys, which disables discovery.
+    ///
+    /// # Errors
+    /// Fails if the URL is neither https nor on this machine.
     pub fn jwks_uri(mut self, url: &str) -> Result<Self, ConfigError> {
         self.keys = self.keys.at(url)?;
         Ok(self)
     }
 
-    /// How far the clocks of issuer and server may be apart. A minute if not given.
+    /// Sets the tolerated difference between the clocks of issuer and server. Default: one minute.
     #[must_use]
     pub fn skew(mut self, skew: Duration) -> Self {
         self.skew = skew;
         self
     }
 
-    /// Where the time comes from. For tests.
+    /// Sets the source of the current time. For tests.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
         self
     }
 
-    /// The claims of a token, if it is genuine, in time, and its issuer's.
+    /// Returns the claims of a token, if signature, time and issuer are valid.
     pub(crate) async fn claims(&self, token: &str) -> Result<Option<Map<String, Value>>, KeysError> {
         if token.len() > MAX_TOKEN {
             return Ok(None);
@@ -98,7 +107,7 @@ impl Jwt {
     fn is_fine(&self, header: &jsonwebtoken::Header) -> bool {
         let kind = header.typ.as_deref().unwrap_or_default().to_ascii_lowercase();
         let kind = kind.strip_prefix("application/").unwrap_or(&kind);
-        // What is critical would have to be understood, and nothing is.
+        // No critical extension is supported.
         self.algorithms.contains(&header.alg) && self.kinds.contains(&kind) && header.crit.is_none()
     }
 
@@ -118,7 +127,7 @@ impl Jwt {
     }
 }
 
-/// The library looks at the signature only.
+/// Restricts the library to the signature.
 fn unchecked(algorithm: Algorithm) -> Validation {
     let mut validation = Validation::new(algorithm);
     validation.required_spec_claims.clear();
@@ -133,7 +142,7 @@ impl TokenVerifier for Jwt {
             let claims = self.claims(token).await?;
             Ok(claims.map(|claims| {
                 let mut token = AccessToken::from_claims(&claims);
-                // The skew counts here already; whoever looks later knows nothing of it.
+                // Later expiry checks do not know the skew, so it is added here.
                 token.principal.expires_at =
                     token.principal.expires_at.and_then(|end| end.checked_add(self.skew));
                 token

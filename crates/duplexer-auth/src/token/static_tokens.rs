@@ -1,4 +1,4 @@
-//! Tokens from a list: for tests, benchmarks and servers with a handful of callers.
+//! Tokens from the configuration: for tests, benchmarks and servers with few clients.
 
 use std::time::SystemTime;
 
@@ -8,50 +8,97 @@ use duplexer_server::Principal;
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{AccessToken, TokenVerifier};
+use crate::error::ConfigError;
 use crate::secret;
 
-/// A token that is known ahead.
+/// Token from the configuration. [`Self::client_id`] and [`Self::audience`] are required.
+///
+/// ```
+/// use duplexer_auth::{Auth, StaticToken};
+///
+/// let url = "http://127.0.0.1:8000/mcp";
+/// let token = StaticToken::new("a-long-random-text").client_id("ada").audience(url).scopes(["mcp"]);
+/// let auth = Auth::static_tokens([token]).audience(url).build()?;
+/// # Ok::<_, duplexer_auth::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct StaticToken {
+    digest: String,
+    client_id: Option<String>,
+    audience: Vec<String>,
+    scopes: Vec<String>,
+    expires_at: Option<SystemTime>,
+}
+
+impl StaticToken {
+    /// Creates a token from its text. Only the digest of the text is kept.
+    pub fn new(token: &str) -> Self {
+        Self {
+            digest: secret::digest(token),
+            client_id: None,
+            audience: Vec::new(),
+            scopes: Vec::new(),
+            expires_at: None,
+        }
+    }
+
+    /// Sets the client that the token belongs to. It is the subject of the requests too.
+    #[must_use]
+    pub fn client_id(mut self, client: impl Into<String>) -> Self {
+        self.client_id = Some(client.into());
+        self
+    }
+
+    /// Adds a server, by its URL, for which the token is valid.
+    #[must_use]
+    pub fn audience(mut self, url: impl Into<String>) -> Self {
+        self.audience.push(url.into());
+        self
+    }
+
+    /// Sets the scopes of the token.
+    #[must_use]
+    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the time at which the token expires. Default: never.
+    #[must_use]
+    pub fn expires_at(mut self, time: SystemTime) -> Self {
+        self.expires_at = Some(time);
+        self
+    }
+
+    fn known(self) -> Result<Known, ConfigError> {
+        let client = self.client_id.ok_or(ConfigError::StaticToken("client_id"))?;
+        if self.audience.is_empty() {
+            return Err(ConfigError::StaticToken("audience"));
+        }
+        let mut principal = Principal::new(client.clone());
+        principal.subject = Some(client);
+        principal.scopes = self.scopes;
+        principal.expires_at = self.expires_at;
+        Ok(Known { digest: self.digest, token: AccessToken::new(principal, self.audience) })
+    }
+}
+
+/// Verifier over a list of tokens.
+#[derive(Debug)]
+pub(crate) struct StaticTokens(Vec<Known>);
+
+#[derive(Debug)]
+struct Known {
     digest: String,
     token: AccessToken,
 }
 
-impl StaticToken {
-    /// A token of this subject for this server (its URL).
-    pub fn new(token: &str, subject: impl Into<String>, audience: impl Into<String>) -> Self {
-        let subject = subject.into();
-        let mut principal = Principal::new(subject.clone());
-        principal.subject = Some(subject);
-        let known = AccessToken::new(principal, vec![audience.into()]);
-        Self { digest: secret::digest(token), token: known }
-    }
-
-    /// What it allows.
-    #[must_use]
-    pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.token.principal.scopes = scopes.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// When it ends.
-    #[must_use]
-    pub fn expires_at(mut self, time: SystemTime) -> Self {
-        self.token.principal.expires_at = Some(time);
-        self
-    }
-}
-
-/// Tokens from a list.
-#[derive(Debug)]
-pub(crate) struct StaticTokens(Vec<StaticToken>);
-
 impl StaticTokens {
-    pub(crate) fn new(tokens: impl IntoIterator<Item = StaticToken>) -> Self {
-        Self(tokens.into_iter().collect())
+    pub(crate) fn new(tokens: impl IntoIterator<Item = StaticToken>) -> Result<Self, ConfigError> {
+        tokens.into_iter().map(StaticToken::known).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Looks at every token, whether or not one has matched: the time it takes tells nothing.
+    /// Compares with every token, also after a match, so that the duration reveals nothing.
     fn find(&self, presented: &str) -> Option<&AccessToken> {
         let digest = secret::digest(presented);
         let mut found = None;

@@ -1,4 +1,4 @@
-//! Statements of an enterprise's issuer about its users, instead of a page.
+//! Identity assertions of an enterprise issuer, in place of the consent page.
 
 use duplexer_auth::{Client, Jwt};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn stage() -> Stage {
     let signer = Signer::new("idp");
     published.publish(signer.jwk());
     let time = Time::new();
-    let site = Site::with_authority(&time, |builder| {
+    let site = Site::with_authorization_server(&time, |builder| {
         builder
             .trust(Jwt::new(&issuer.base).unwrap().clock(time.clock()))
             .client(Client::confidential("corp", "pw", [REDIRECT]).identity_assertions())
@@ -72,7 +72,7 @@ async fn an_assertion_becomes_an_access_token() {
     assert_eq!(again, (400, "invalid_grant".into(), "the assertion has been used".into()));
 }
 
-/// AS-09: kind, addressee, client, server, scopes and time are all looked at.
+/// AS-09: type, audience, client, server, scopes and time are all checked.
 #[tokio::test]
 async fn an_assertion_is_for_one_client_at_one_server() {
     let stage = stage().await;
@@ -104,9 +104,9 @@ async fn an_assertion_is_for_one_client_at_one_server() {
     assert_eq!(stage.send(&good, &[]).await.status(), 200, "none of that has used it up");
 }
 
-/// AS-09: not for clients without a secret, not for those that are not told so, and not where it is off.
+/// AS-09: not for public clients, not for clients without the permission, and not where it is disabled.
 #[tokio::test]
-async fn assertions_are_for_those_who_may() {
+async fn assertions_require_a_permitted_client() {
     let stage = stage().await;
     let assertion = stage.signer.sign("oauth-id-jag+jwt", &stage.claims());
     let send = async |site: &Site, client: &str| {
@@ -115,21 +115,21 @@ async fn assertions_are_for_those_who_may() {
     };
     assert_eq!(send(&stage.site, "loose").await, "unauthorized_client");
     assert_eq!(send(&stage.site, "app").await, "unsupported_grant_type");
-    let off = Site::with_authority(&stage.time, |builder| {
+    let off = Site::with_authorization_server(&stage.time, |builder| {
         builder.client(Client::public("loose", [REDIRECT]).identity_assertions())
     });
     assert_eq!(send(&off.await, "loose").await, "unsupported_grant_type");
 }
 
-/// AS-09: a provider that says nothing about assertions takes none.
+/// AS-09: the default backend accepts no assertions.
 #[tokio::test]
-async fn a_provider_refuses_assertions_unless_it_says_otherwise() {
+async fn a_backend_rejects_assertions_by_default() {
     use bytes::Bytes;
-    use duplexer_auth::{Auth, Authority, MemoryStore, Provider, Store, User};
+    use duplexer_auth::{Auth, AuthBackend, AuthorizationServer, MemoryStore, Store, User};
     use duplexer_core::dispatch::BoxFuture;
 
     struct Silent(MemoryStore);
-    impl Provider for Silent {
+    impl AuthBackend for Silent {
         fn store(&self) -> &dyn Store {
             &self.0
         }
@@ -142,14 +142,14 @@ async fn a_provider_refuses_assertions_unless_it_says_otherwise() {
     }
     let mut stage = stage().await;
     stage.site = Site::new(|base| {
-        let authority = Authority::builder(base, Silent(MemoryStore::new()))
+        let authorization_server = AuthorizationServer::builder(base, Silent(MemoryStore::new()))
             .resource(format!("{base}/mcp"))
             .scopes(["read"])
             .trust(Jwt::new(&stage.issuer.base).unwrap().clock(stage.time.clock()))
             .client(Client::confidential("corp", "pw", [REDIRECT]).identity_assertions())
             .build()
             .unwrap();
-        Auth::authority(authority, &format!("{base}/mcp")).build().unwrap()
+        Auth::authorization_server(authorization_server).audience(format!("{base}/mcp")).build().unwrap()
     })
     .await;
     let assertion = stage.signer.sign("oauth-id-jag+jwt", &stage.claims());

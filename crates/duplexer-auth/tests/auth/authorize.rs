@@ -1,4 +1,4 @@
-//! The beginning of a flow: what is asked, what is shown, and where the browser goes.
+//! The authorization endpoint: its parameters, its page and its redirects.
 
 use serde_json::json;
 
@@ -7,10 +7,10 @@ use crate::support::{
 };
 
 async fn site() -> Site {
-    Site::with_authority(&Time::new(), |builder| builder).await
+    Site::with_authorization_server(&Time::new(), |builder| builder).await
 }
 
-/// AS-01, AS-02: what the authorization server says about itself.
+/// AS-01, AS-02: the metadata of the authorization server.
 #[tokio::test]
 async fn the_metadata_names_every_endpoint() {
     let site = site().await;
@@ -37,8 +37,9 @@ async fn the_metadata_names_every_endpoint() {
         })
     );
     let time = Time::new();
-    let closed =
-        Site::with_authority(&time, |builder| builder.without_registration().without_client_documents());
+    let closed = Site::with_authorization_server(&time, |builder| {
+        builder.without_registration().without_client_documents()
+    });
     let closed = closed.await;
     let metadata = json_of(closed.get("/.well-known/oauth-authorization-server").await).await;
     assert_eq!(metadata.get("registration_endpoint"), None);
@@ -62,9 +63,9 @@ async fn a_user_agrees_and_the_client_gets_a_code() {
     assert!(header(&response, "location").starts_with("https://web.example/cb?x=1&code="));
 }
 
-/// AS-03, O01, O02: until client and redirect belong together nobody is sent anywhere.
+/// AS-03, O01, O02: no redirect is sent until client and redirect URI are known to match.
 #[tokio::test]
-async fn nobody_is_sent_to_an_address_that_is_not_registered() {
+async fn no_redirect_goes_to_an_address_that_is_not_registered() {
     let site = site().await;
     for redirect in [
         "https://evil.example/",
@@ -90,7 +91,7 @@ async fn nobody_is_sent_to_an_address_that_is_not_registered() {
     assert_eq!(site.authorize(&question(&[("client_id", "")])).await.status(), 400);
 }
 
-/// AS-03, O04, O10, O14: everything else goes back to the client, with its state and our name.
+/// AS-03, O04, O10, O14: all other errors are redirected to the client, with its state and the issuer.
 #[tokio::test]
 async fn other_refusals_go_back_to_the_client() {
     let site = site().await;
@@ -117,7 +118,7 @@ async fn other_refusals_go_back_to_the_client() {
 #[tokio::test]
 async fn a_redirect_may_be_omitted_if_there_is_only_one() {
     let time = Time::new();
-    let site = Site::with_authority(&time, |builder| {
+    let site = Site::with_authorization_server(&time, |builder| {
         builder.client(duplexer_auth::Client::public("two", [REDIRECT, "https://two.example/cb"]))
     });
     let site = site.await;
@@ -127,7 +128,7 @@ async fn a_redirect_may_be_omitted_if_there_is_only_one() {
     assert_eq!(site.authorize(&two).await.status(), 400);
 }
 
-/// O11: nothing a client says leaves its parameter.
+/// O11: no value of a client leaves its parameter.
 #[tokio::test]
 async fn line_breaks_stay_within_their_parameter() {
     let site = site().await;
@@ -141,7 +142,7 @@ async fn line_breaks_stay_within_their_parameter() {
     assert_eq!(value(&returned(&agreed).1, "state"), nasty);
 }
 
-/// The page says who asks for what, as text; it cannot be framed, scripted or kept.
+/// The page shows client and scopes as text; it cannot be framed, scripted or cached.
 #[tokio::test]
 async fn the_page_is_only_a_page() {
     let site = site().await;
@@ -192,7 +193,7 @@ async fn only_the_browser_that_was_asked_can_agree() {
     assert_eq!(rebound.send().await.unwrap().status(), 403);
 }
 
-/// A second page of the same browser does not spoil the first.
+/// A second page of the same browser does not invalidate the first.
 #[tokio::test]
 async fn two_pages_of_one_browser_are_two_questions() {
     let site = site().await;
@@ -208,7 +209,7 @@ async fn two_pages_of_one_browser_are_two_questions() {
     }
 }
 
-/// AS-03, O14: a user who declines is a refusal that the client hears of.
+/// AS-03, O14: a declined request is redirected to the client as an error.
 #[tokio::test]
 async fn a_user_may_decline() {
     let site = site().await;
@@ -217,11 +218,11 @@ async fn a_user_may_decline() {
     assert_eq!((value(&pairs, "state"), value(&pairs, "iss")), ("st", &*site.base));
 }
 
-/// AS-03: a page that nobody answered in ten minutes is too old; other methods and repeated parameters are refused.
+/// AS-03: a page expires after ten minutes; other methods and repeated parameters are rejected.
 #[tokio::test]
 async fn the_endpoint_takes_one_question_at_a_time() {
     let time = Time::new();
-    let site = Site::with_authority(&time, |builder| builder).await;
+    let site = Site::with_authorization_server(&time, |builder| builder).await;
     let page = site.authorize(&question(&[])).await;
     let cookie = header(&page, "set-cookie").split(';').next().unwrap().to_owned();
     let handle = handle(&page.text().await.unwrap());
@@ -237,7 +238,7 @@ async fn the_endpoint_takes_one_question_at_a_time() {
     assert_eq!(wrong_kind.status(), 400);
 }
 
-/// O15: whoever asks over the wire cannot make the server call its own machine.
+/// O15: a request cannot make the server connect to its own machine.
 #[tokio::test]
 async fn a_client_s_document_is_not_fetched_from_this_machine() {
     let site = site().await;
@@ -249,5 +250,5 @@ async fn a_client_s_document_is_not_fetched_from_this_machine() {
         assert_eq!(status, 400, "{host}");
     }
     let called = std::future::poll_fn(|cx| std::task::Poll::Ready(own.poll_accept(cx).is_ready())).await;
-    assert!(!called, "nobody has called");
+    assert!(!called, "the document was not fetched");
 }

@@ -1,4 +1,4 @@
-//! Who is let in, and what the others are told.
+//! Accepted and rejected bearer tokens.
 
 use std::time::Duration;
 
@@ -12,22 +12,32 @@ async fn site(time: &Time) -> Site {
     Site::new(|base| {
         let here = format!("{base}/mcp");
         let tokens = [
-            StaticToken::new("good", "ada", &here).scopes(["read", "write"]).expires_at(end),
-            StaticToken::new("slash", "ada", format!("{here}/")).scopes(["read"]),
-            StaticToken::new("weak", "bob", &here).scopes(["other"]),
-            StaticToken::new("broad", "eve", &here).scopes(["all"]),
-            StaticToken::new("foreign", "ada", "https://other.example/mcp").scopes(["read"]),
+            StaticToken::new("good")
+                .client_id("ada")
+                .audience(&here)
+                .scopes(["read", "write"])
+                .expires_at(end),
+            StaticToken::new("slash").client_id("ada").audience(format!("{here}/")).scopes(["read"]),
+            StaticToken::new("weak").client_id("bob").audience(&here).scopes(["other"]),
+            StaticToken::new("broad").client_id("eve").audience(&here).scopes(["all"]),
+            StaticToken::new("foreign")
+                .client_id("ada")
+                .audience("https://other.example/mcp")
+                .scopes(["read"]),
         ];
-        let auth = Auth::static_tokens(tokens, &here).require(["read"]).implies("all", ["read", "write"]);
-        auth.implies("write", ["all"]).clock(time.clock()).build().unwrap()
+        let auth = Auth::static_tokens(tokens)
+            .audience(here)
+            .require_scopes(["read"])
+            .scope_implies("all", ["read", "write"]);
+        auth.scope_implies("write", ["all"]).clock(time.clock()).build().unwrap()
     })
     .await
 }
 
 /// AUTH-01, AUTH-02, AUTH-03, P-AUS-2, P-AUS-4, P-AUS-5, P-AUS-6, P-AUS-10, P-AUS-11: no token, a wrong one,
-/// one that has ended, one for another server, one in the query: 401, with where to go.
+/// an expired one, one for another server, one in the query: 401 with the metadata URL.
 #[tokio::test]
-async fn whoever_shows_no_token_for_this_server_is_told_where_to_get_one() {
+async fn a_request_without_a_token_for_this_server_gets_a_challenge() {
     let time = Time::new();
     let site = site(&time).await;
     assert!(site.whoami("good").await.is_some() && site.whoami("slash").await.is_some());
@@ -54,12 +64,12 @@ async fn whoever_shows_no_token_for_this_server_is_told_where_to_get_one() {
         assert_eq!(header(&response, "www-authenticate"), expected);
         assert_eq!(header(&response, "cache-control"), "no-store");
         assert_eq!(header(&response, "access-control-allow-origin"), "*");
-        let told = refusal(response).await;
-        assert_eq!(told, (401, "invalid_token".into(), "Authentication required".into()));
+        let error = refusal(response).await;
+        assert_eq!(error, (401, "invalid_token".into(), "Authentication required".into()));
     }
 }
 
-/// AUTH-04, P-AUS-6: a token that allows too little is 403, with all that is needed.
+/// AUTH-04, P-AUS-6: a token without a required scope gets 403 with all required scopes.
 #[tokio::test]
 async fn a_token_without_the_required_scope_is_not_enough() {
     let site = site(&Time::new()).await;
@@ -76,7 +86,7 @@ async fn a_token_without_the_required_scope_is_not_enough() {
     assert_eq!(refusal(response).await, (403, "insufficient_scope".into(), "Required scope: read".into()));
 }
 
-/// P-AUS-8: a scope that contains others counts for them, also in a circle.
+/// P-AUS-8: a scope includes the scopes that it implies, also in a cycle.
 #[tokio::test]
 async fn a_broad_scope_contains_the_narrow_ones() {
     let site = site(&Time::new()).await;
@@ -96,7 +106,7 @@ async fn handlers_see_who_calls_and_not_the_token() {
     assert_eq!(site.whoami("good").await.unwrap()["expires"], true);
 }
 
-/// Two headers leave open which one counts: that is neither of them.
+/// With two headers it is undefined which one applies: the request is rejected.
 #[tokio::test]
 async fn two_authorization_headers_are_a_malformed_request() {
     let site = site(&Time::new()).await;
@@ -106,15 +116,19 @@ async fn two_authorization_headers_are_a_malformed_request() {
     assert_eq!(refusal(response).await.0, 400);
 }
 
-/// AUTH-06, P-AUS-1, P-AUS-3, P-AUS-12, P-AUS-17: the metadata, at the path of the server and at the root, for everybody.
+/// AUTH-06, P-AUS-1, P-AUS-3, P-AUS-12, P-AUS-17: the metadata, at the path of the server and at the root, without a token.
 #[tokio::test]
 async fn the_metadata_says_what_is_protected_and_by_whom() {
     let site = Site::new(|base| {
-        Auth::jwt("https://issuer.example", &format!("{base}/mcp")).require(["read"]).build().unwrap()
+        Auth::jwt("https://issuer.example")
+            .audience(format!("{base}/mcp"))
+            .require_scopes(["read"])
+            .build()
+            .unwrap()
     })
     .await;
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
-        // The name under which it is asked does not matter: what it says comes from its settings.
+        // The `Host` header does not matter: the content comes from the settings.
         let request = site.http.get(site.url(path)).header("host", "evil.example");
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
@@ -138,26 +152,32 @@ async fn the_metadata_says_what_is_protected_and_by_whom() {
     assert!(header(&challenge, "www-authenticate").contains(&site.base));
 }
 
-/// AUTH-07: URLs are kept as they are written, and what cannot work is found when it is built.
+/// AUTH-07: URLs are kept verbatim, and `build` reports invalid settings.
 #[tokio::test]
 async fn settings_are_checked_when_they_are_built() {
     let wrong = |auth: duplexer_auth::AuthBuilder| auth.build().unwrap_err().to_string();
-    assert!(wrong(Auth::jwt("http://issuer.example", "https://x.example")).contains("must be https"));
-    assert!(wrong(Auth::jwt("https://i.example", "x.example")).contains("not a URL"));
-    assert!(wrong(Auth::jwt("https://i.example", "https://x.example#a")).contains("fragment"));
-    let scoped = |scope: &str| Auth::static_tokens([], "https://x.example").require([scope]);
+    assert!(
+        wrong(Auth::jwt("http://issuer.example").audience("https://x.example")).contains("must be https")
+    );
+    assert!(wrong(Auth::jwt("https://i.example").audience("x.example")).contains("not a URL"));
+    assert!(wrong(Auth::jwt("https://i.example").audience("https://x.example#a")).contains("fragment"));
+    let scoped = |scope: &str| Auth::static_tokens([]).audience("https://x.example").require_scopes([scope]);
     assert!(wrong(scoped("a b")).contains("'a b' is not a scope"));
     assert!(wrong(scoped("offline_access")).contains("no server requires it"));
-    assert!(Auth::static_tokens([], "https://x.example").build().is_ok());
-    let site = Site::new(|base| Auth::jwt(base, base).build().unwrap()).await;
+    assert!(Auth::static_tokens([]).audience("https://x.example").build().is_ok());
+    assert!(wrong(Auth::jwt("https://i.example")).contains("add `.audience(url)`"));
+    let listed = |token: StaticToken| Auth::static_tokens([token]).audience("https://x.example");
+    assert!(wrong(listed(StaticToken::new("t").client_id("ada"))).contains("no audience"));
+    assert!(wrong(listed(StaticToken::new("t").audience("https://x.example"))).contains("no client_id"));
+    let site = Site::new(|base| Auth::jwt(base).audience(base).build().unwrap()).await;
     let metadata = json_of(site.get("/.well-known/oauth-protected-resource").await).await;
     assert_eq!(metadata["resource"], *site.base);
     assert_eq!(metadata["authorization_servers"], json!([site.base]));
 }
 
-/// A verifier that fails is not the caller's fault: it need not sign in again.
+/// A failure of the verifier is not an invalid token: the client does not have to sign in again.
 #[tokio::test]
-async fn where_tokens_cannot_be_verified_callers_are_asked_to_come_back() {
+async fn a_token_that_cannot_be_verified_gets_a_503() {
     struct Broken;
     impl duplexer_auth::TokenVerifier for Broken {
         fn verify<'a>(
@@ -170,7 +190,8 @@ async fn where_tokens_cannot_be_verified_callers_are_asked_to_come_back() {
             Box::pin(async { Err("the password is wrong".into()) })
         }
     }
-    let site = Site::new(|base| Auth::verifier("https://i.example", base, Broken).build().unwrap()).await;
+    let site =
+        Site::new(|base| Auth::verifier("https://i.example", Broken).audience(base).build().unwrap()).await;
     let (status, error, text) = refusal(site.tool("x", Some("t")).send().await.unwrap()).await;
     assert_eq!((status, &*error), (503, "temporarily_unavailable"));
     assert!(!text.contains("password"));

@@ -1,4 +1,4 @@
-//! Tokens whose issuer is asked about each of them.
+//! Tokens that are verified by introspection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
     let answer = move |headers: HeaderMap, body: String| {
         asked.fetch_add(1, Ordering::SeqCst);
         async move {
-            // `rs` and `p:w d`, each form-encoded before they were put together.
+            // `rs` and `p:w d`, each form-encoded before they were joined.
             assert_eq!(headers["authorization"], "Basic cnM6cCUzQXcrZA==");
             let token = body.split('&').find_map(|pair| pair.strip_prefix("token=")).unwrap().to_owned();
             let (name, here) = token.split_once("%7E").unwrap_or((&token, ""));
@@ -36,14 +36,17 @@ async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
 
 async fn site(issuer: &Site, keep: Duration) -> Site {
     let introspection = Introspection::new(&issuer.url("/introspect"), "rs", "p:w d".into()).unwrap();
-    Site::new(|base| Auth::introspection(&issuer.base, base, introspection.keep(keep)).build().unwrap()).await
+    Site::new(|base| {
+        Auth::introspection(&issuer.base, introspection.keep(keep)).audience(base).build().unwrap()
+    })
+    .await
 }
 
 fn port(site: &Site) -> &str {
     site.base.rsplit(':').next().unwrap()
 }
 
-/// AUTH-02: active and for this server, or nothing. A server that is not named is not meant.
+/// AUTH-02: a token must be active and name this server as its audience.
 #[tokio::test]
 async fn the_issuer_says_what_a_token_is_worth() {
     let asked = Arc::default();
@@ -58,12 +61,12 @@ async fn the_issuer_says_what_a_token_is_worth() {
     let broken = site.tool("whoami", Some("broken")).send().await.unwrap();
     assert_eq!(broken.status(), 503);
     assert!(site.whoami(&good).await.is_some());
-    assert_eq!(asked.load(Ordering::SeqCst), 6, "nothing is kept unless told");
+    assert_eq!(asked.load(Ordering::SeqCst), 6, "no response is cached by default");
 }
 
-/// An answer may be kept for a while; a refusal never is.
+/// A positive response can be cached; a negative one never is.
 #[tokio::test]
-async fn answers_are_kept_as_long_as_told() {
+async fn responses_are_cached_for_the_configured_time() {
     let asked = Arc::default();
     let issuer = issuer(&asked).await;
     let site = site(&issuer, Duration::from_secs(60)).await;
@@ -75,8 +78,8 @@ async fn answers_are_kept_as_long_as_told() {
     assert_eq!(asked.load(Ordering::SeqCst), 4);
 }
 
-/// Credentials are not sent in the clear.
+/// Credentials are not sent over plain http.
 #[test]
-fn an_endpoint_in_the_clear_is_refused() {
+fn an_endpoint_over_plain_http_is_rejected() {
     assert!(Introspection::new("http://issuer.example/introspect", "rs", "x".into()).is_err());
 }

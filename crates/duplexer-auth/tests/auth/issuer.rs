@@ -1,4 +1,4 @@
-//! An issuer of signed tokens that counts how often it is asked.
+//! An issuer of signed tokens that counts its requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ pub(crate) async fn issuer(named: Option<&str>) -> (Site, Arc<Published>) {
                 json!({ "keys": *keys }).to_string()
             }
         };
-        // Only the second place is there: whoever looks goes on from the first.
+        // Only the second metadata URL exists: discovery must try both.
         Router::new()
             .route("/.well-known/openid-configuration", get(|| async { metadata }))
             .route("/keys", get(keys))

@@ -1,4 +1,4 @@
-//! Signed tokens: what is checked, and how often the issuer is asked.
+//! Signed tokens: their checks, and the number of requests to the issuer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,12 @@ async fn stage() -> Stage {
     let time = Time::new();
     let site = Site::new(|base| {
         let jwt = Jwt::new(&issuer.base).unwrap().clock(time.clock()).skew(Duration::from_secs(30));
-        Auth::verifier(&issuer.base, base, jwt).accept_audience("api").clock(time.clock()).build().unwrap()
+        Auth::verifier(&issuer.base, jwt)
+            .audience(base)
+            .accept_audience("api")
+            .clock(time.clock())
+            .build()
+            .unwrap()
     });
     let site = site.await;
     Stage { site, issuer, published, signer, time }
@@ -54,7 +59,7 @@ impl Stage {
     }
 }
 
-/// AUTH-05, AUTH-09: a good token is who it says, with all its claims.
+/// AUTH-05, AUTH-09: a valid token gives the principal with all claims.
 #[tokio::test]
 async fn a_signed_token_says_who_calls() {
     let stage = stage().await;
@@ -101,7 +106,7 @@ async fn every_claim_is_checked() {
         let token = stage.token(|claims| claims[name] = value.clone());
         assert_eq!(stage.site.whoami(&token).await, None, "{name}: {value}");
     }
-    // Clocks may be half a minute apart.
+    // Clocks can differ by half a minute.
     for (name, value) in [("exp", now - 29), ("nbf", now + 30)] {
         assert!(
             stage.site.whoami(&stage.token(|claims| claims[name] = value.into())).await.is_some(),
@@ -161,21 +166,21 @@ fn only_algorithms_of_public_keys_can_be_allowed() {
     assert!(jwt().jwks_uri("http://keys.example").is_err());
 }
 
-/// What is not on the list does not count, though its signature is good.
+/// A token with an unlisted algorithm is rejected, though its signature is valid.
 #[tokio::test]
 async fn the_list_of_algorithms_is_kept() {
     let stage = stage().await;
     let site = Site::new(|base| {
         let jwt = Jwt::new(&stage.issuer.base).unwrap().clock(stage.time.clock());
         let jwt = jwt.algorithms(&["RS256"]).unwrap().jwks_uri(&stage.issuer.url("/keys")).unwrap();
-        Auth::verifier(&stage.issuer.base, base, jwt).clock(stage.time.clock()).build().unwrap()
+        Auth::verifier(&stage.issuer.base, jwt).audience(base).clock(stage.time.clock()).build().unwrap()
     });
     let site = site.await;
     let token = stage.token(|claims| claims["aud"] = site.base.clone().into());
     assert_eq!(site.whoami(&token).await, None);
 }
 
-/// However many ask at once, the issuer is asked once; invented key ids do not make it two; a new key is found.
+/// Concurrent requests cause one fetch; unknown key ids cause no second one; a new key is found.
 #[tokio::test]
 async fn the_issuer_is_asked_no_more_than_needed() {
     let stage = stage().await;
@@ -217,12 +222,12 @@ async fn a_new_key_is_found_after_a_while() {
     assert_eq!(published.asked(), 2);
 }
 
-/// An issuer that is away, or says it is another, leaves nobody in and nobody signed out.
+/// With an issuer that is unreachable, or names another issuer, requests get 503 and neither 200 nor 401.
 #[tokio::test]
 async fn an_issuer_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
     let (mistaken, _) = issuer(Some("https://other.example")).await;
     for base in [mistaken.base.clone(), "http://127.0.0.1:1".to_owned()] {
-        let site = Site::new(|here| Auth::jwt(&base, here).build().unwrap()).await;
+        let site = Site::new(|here| Auth::jwt(&base).audience(here).build().unwrap()).await;
         let token = Signer::new("x").sign("JWT", &json!({}));
         let response = site.tool("whoami", Some(&token)).send().await.unwrap();
         assert_eq!(response.status(), 503, "{base}");

@@ -1,4 +1,4 @@
-//! What a log holds of a whole flow, at its loudest: nothing that anybody could use.
+//! The log of a whole flow at the most verbose level contains no secret.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::issuer::{Signer, issuer};
 use crate::support::{REDIRECT, Site, Time, VERIFIER, handle, header, json_of, question, returned, value};
 
-/// Writes down everything that anybody logs.
+/// Records every log event.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -55,7 +55,7 @@ impl Subscriber for Log {
 }
 
 /// Registration, consent, tokens, renewal, reuse, calls with good and bad tokens, an assertion.
-/// Other tests may speak meanwhile.
+/// Other tests may log at the same time.
 #[tokio::test]
 async fn no_secret_reaches_the_log() {
     let log = Log::default();
@@ -64,7 +64,7 @@ async fn no_secret_reaches_the_log() {
     let signer = Signer::new("idp");
     published.publish(signer.jwk());
     let time = Time::new();
-    let site = Site::with_authority(&time, |builder| {
+    let site = Site::with_authorization_server(&time, |builder| {
         builder
             .trust(Jwt::new(&idp.base).unwrap().clock(time.clock()))
             .client(Client::confidential("corp", "corporate-password", [REDIRECT]).identity_assertions())
@@ -88,7 +88,7 @@ async fn no_secret_reaches_the_log() {
     let (access, refresh) =
         (tokens["access_token"].as_str().unwrap(), tokens["refresh_token"].as_str().unwrap());
     assert!(site.whoami(access).await.is_some());
-    assert!(site.whoami("a-token-that-nobody-knows").await.is_none());
+    assert!(site.whoami("an-unknown-token").await.is_none());
     let renew = async || {
         let pairs = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("client_id", id)];
         site.form("/token", &[&pairs[..], &[("client_secret", secret)]].concat()).await
@@ -129,7 +129,7 @@ async fn no_secret_reaches_the_log() {
         asserted["access_token"].as_str().unwrap(),
         &assertion,
         "corporate-password",
-        "a-token-that-nobody-knows",
+        "an-unknown-token",
         "a-wrong-secret-of-a-client",
     ] {
         assert!(!log.contains(hidden), "{hidden} in the log");

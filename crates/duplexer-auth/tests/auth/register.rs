@@ -1,4 +1,4 @@
-//! Clients that register themselves.
+//! Dynamic client registration.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ async fn register(site: &Site, metadata: &Value) -> reqwest::Response {
 }
 
 async fn site() -> Site {
-    Site::with_authority(&Time::new(), |builder| builder).await
+    Site::with_authorization_server(&Time::new(), |builder| builder).await
 }
 
-/// AS-10: a client gets an id and a secret, and hears all that it has said.
+/// AS-10: a client gets an id and a secret, and its metadata is returned.
 #[tokio::test]
-async fn a_client_is_registered_and_told_so() {
+async fn a_client_is_registered_and_gets_its_credentials() {
     let site = site().await;
     let said = json!({
         "redirect_uris": [REDIRECT, "https://app.example/cb"],
@@ -24,32 +24,32 @@ async fn a_client_is_registered_and_told_so() {
     });
     let response = register(&site, &said).await;
     assert_eq!((response.status().as_u16(), header(&response, "cache-control")), (201, "no-store"));
-    let told = json_of(response).await;
+    let registered = json_of(response).await;
     for (name, value) in said.as_object().unwrap() {
-        assert_eq!(&told[name], value, "{name}");
+        assert_eq!(&registered[name], value, "{name}");
     }
-    assert_eq!(told["token_endpoint_auth_method"], "client_secret_post");
-    assert_eq!(told["grant_types"], json!(["authorization_code", "refresh_token"]));
-    assert_eq!(told["response_types"], json!(["code"]));
-    assert_eq!(told["client_secret_expires_at"], 0);
-    assert_eq!(told["client_id_issued_at"], 1_800_000_000);
-    let secret = told["client_secret"].as_str().unwrap();
+    assert_eq!(registered["token_endpoint_auth_method"], "client_secret_post");
+    assert_eq!(registered["grant_types"], json!(["authorization_code", "refresh_token"]));
+    assert_eq!(registered["response_types"], json!(["code"]));
+    assert_eq!(registered["client_secret_expires_at"], 0);
+    assert_eq!(registered["client_id_issued_at"], 1_800_000_000);
+    let secret = registered["client_secret"].as_str().unwrap();
     assert!(secret.len() == 64 && secret.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let id = told["client_id"].as_str().unwrap();
+    let id = registered["client_id"].as_str().unwrap();
     let dashes: Vec<usize> = id.match_indices('-').map(|(at, _)| at).collect();
     assert_eq!((id.len(), dashes, &id[14..15]), (36, vec![8, 13, 18, 23], "4"));
     let public = json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none", "scope": null});
-    let told = json_of(register(&site, &public).await).await;
-    assert_eq!(told.get("client_secret"), None);
+    let registered = json_of(register(&site, &public).await).await;
+    assert_eq!(registered.get("client_secret"), None);
 }
 
-/// AS-10: a registered client goes through a whole flow; unless it says otherwise it asks for what it registered with.
+/// AS-10: a registered client completes a flow; its default scopes are those of its registration.
 #[tokio::test]
 async fn a_registered_client_gets_tokens() {
     let site = site().await;
     let said = json!({"redirect_uris": [REDIRECT], "scope": "read", "token_endpoint_auth_method": "none"});
-    let told = json_of(register(&site, &said).await).await;
-    let id = told["client_id"].as_str().unwrap();
+    let registered = json_of(register(&site, &said).await).await;
+    let id = registered["client_id"].as_str().unwrap();
     let more = site.code(&[("client_id", id), ("scope", "read write")]).await;
     let tokens = json_of(site.redeem(&more, &[("client_id", id)]).await).await;
     assert_eq!(tokens["scope"], "read write", "it has learned meanwhile that it needs more");
@@ -59,9 +59,9 @@ async fn a_registered_client_gets_tokens() {
     assert_eq!(site.whoami(tokens["access_token"].as_str().unwrap()).await.unwrap()["client"], id);
 }
 
-/// AS-10, O03: what cannot be registered, and why.
+/// AS-10, O03: invalid registrations and their errors.
 #[tokio::test]
-async fn what_makes_no_sense_is_not_registered() {
+async fn invalid_metadata_is_not_registered() {
     let site = site().await;
     let with = |name: &str, value: Value| {
         let mut metadata = json!({ "redirect_uris": [REDIRECT] });
@@ -89,17 +89,17 @@ async fn what_makes_no_sense_is_not_registered() {
         (json!({}), "invalid_client_metadata"),
         (json!("x"), "invalid_client_metadata"),
     ] {
-        let (status, told, _) = refusal(register(&site, &metadata).await).await;
-        assert_eq!((status, &*told), (400, error), "{metadata}");
+        let (status, registered, _) = refusal(register(&site, &metadata).await).await;
+        assert_eq!((status, &*registered), (400, error), "{metadata}");
     }
     assert_eq!(site.get("/register").await.status(), 405);
 }
 
-/// O12: a megabyte is not read, and there is an end of clients; those that were never used make room.
+/// O12: a body of a megabyte is not read, and the number of clients is limited; unused ones expire.
 #[tokio::test]
 async fn registration_is_bounded() {
     let time = Time::new();
-    let site = Site::with_authority(&time, |builder| builder).await;
+    let site = Site::with_authorization_server(&time, |builder| builder).await;
     let large = json!({"redirect_uris": [REDIRECT], "client_name": "x".repeat(1 << 20)});
     assert_eq!(register(&site, &large).await.status(), 413);
     let metadata = json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none"});

@@ -1,12 +1,12 @@
-//! Tokens given back.
+//! Token revocation.
 
 use crate::support::{Site, Time, header, json_of, refusal};
 
-/// AS-11: either token ends the grant, with and without a hint; what is unknown or another's is not talked about.
+/// AS-11: either token revokes the grant, with and without a hint; unknown and foreign tokens are not revealed.
 #[tokio::test]
-async fn a_token_given_back_is_worth_nothing() {
+async fn a_revoked_token_is_invalid() {
     let time = Time::new();
-    let site = Site::with_authority(&time, |builder| {
+    let site = Site::with_authorization_server(&time, |builder| {
         builder.client(duplexer_auth::Client::public("other", [crate::support::REDIRECT]))
     });
     let site = site.await;
@@ -34,10 +34,10 @@ async fn a_token_given_back_is_worth_nothing() {
     assert_eq!((unknown.status().as_u16(), json_of(unknown).await), (200, serde_json::json!({})));
 }
 
-/// AS-05, AS-11: whoever cannot show who it is, is told so in the words of this endpoint.
+/// AS-05, AS-11: a client that fails to authenticate gets the error code of this endpoint.
 #[tokio::test]
-async fn only_clients_give_tokens_back() {
-    let site = Site::with_authority(&Time::new(), |builder| builder).await;
+async fn only_authenticated_clients_revoke_tokens() {
+    let site = Site::with_authorization_server(&Time::new(), |builder| builder).await;
     let wrong = site.form("/revoke", &[("client_id", "web"), ("client_secret", "x"), ("token", "x")]).await;
     let (status, error, _) = refusal(wrong).await;
     assert_eq!((status, &*error), (401, "unauthorized_client"));

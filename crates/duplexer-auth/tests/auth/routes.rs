@@ -2,27 +2,33 @@
 
 use axum::Router;
 use axum::routing::get;
-use duplexer_auth::{Auth, Authority, ConfigError, Development};
+use duplexer_auth::{Auth, AuthorizationServer, ConfigError, DevBackend};
 use duplexer_http::StreamableHttp;
 use tower_layer::Layer;
 
 use crate::support::{Site, header, json_of, server};
 
-fn authority(base: &str) -> Authority {
-    let provider = Development::new("ada");
-    Authority::builder(&format!("{base}/auth"), provider).resource(format!("{base}/mcp")).build().unwrap()
+fn authorization_server(base: &str) -> AuthorizationServer {
+    let backend = DevBackend::new("ada");
+    AuthorizationServer::builder(&format!("{base}/auth"), backend)
+        .resource(format!("{base}/mcp"))
+        .build()
+        .unwrap()
 }
 
 /// SRV-11: the authorization server, the protected endpoint, its metadata, and routes of the application, which are its own.
 #[tokio::test]
 async fn a_router_holds_all_of_it() {
     let site = Site::routes(|base| {
-        let authority = authority(base);
-        let auth = Auth::authority(authority.clone(), &format!("{base}/mcp")).build().unwrap();
+        let authorization_server = authorization_server(base);
+        let auth = Auth::authorization_server(authorization_server.clone())
+            .audience(format!("{base}/mcp"))
+            .build()
+            .unwrap();
         let protected = auth.layer(StreamableHttp::new(server(&auth, |guard| guard)));
         let mut router = Router::new();
-        for path in authority.paths() {
-            router = router.route_service(&path, authority.clone());
+        for path in authorization_server.paths() {
+            router = router.route_service(&path, authorization_server.clone());
         }
         router = router.route_service("/mcp", protected.clone());
         for path in auth.metadata_paths() {
@@ -43,10 +49,10 @@ async fn a_router_holds_all_of_it() {
     assert_eq!(site.get("/about").await.text().await.unwrap(), "ours");
 }
 
-/// A browser that asks before it sends has no token yet; what it asks for is answered by the service itself.
+/// A CORS preflight has no token; the inner service answers it.
 #[tokio::test]
 async fn a_preflight_needs_no_token() {
-    let site = Site::new(|base| Auth::static_tokens([], base).build().unwrap()).await;
+    let site = Site::new(|base| Auth::static_tokens([]).audience(base).build().unwrap()).await;
     let asks = site.http.request(reqwest::Method::OPTIONS, site.url("/mcp"));
     let asked = asks.header("origin", "http://localhost").header("access-control-request-method", "POST");
     assert_eq!(asked.send().await.unwrap().status(), 405, "cross-origin requests are off here");
@@ -54,16 +60,22 @@ async fn a_preflight_needs_no_token() {
     assert_eq!(bare.send().await.unwrap().status(), 401);
 }
 
-/// AUTH-08: a server takes the tokens of exactly one party, and of an authority only those meant for it.
+/// AUTH-08: a server takes the tokens of exactly one party, and of an authorization server only those issued for it.
 #[test]
-fn an_authority_protects_the_servers_it_knows() {
-    let authority = authority("http://localhost:1");
-    assert!(Auth::authority(authority.clone(), "http://localhost:1/mcp").build().is_ok());
-    let unknown = Auth::authority(authority, "http://localhost:1/other").build();
+fn an_authorization_server_protects_the_servers_it_knows() {
+    let authorization_server = authorization_server("http://localhost:1");
+    assert!(
+        Auth::authorization_server(authorization_server.clone())
+            .audience("http://localhost:1/mcp")
+            .build()
+            .is_ok()
+    );
+    let unknown =
+        Auth::authorization_server(authorization_server).audience("http://localhost:1/other").build();
     assert_eq!(unknown.unwrap_err(), ConfigError::UnknownResource("http://localhost:1/other".into()));
-    let nothing = Authority::builder("http://localhost:1", Development::new("ada")).build();
+    let nothing = AuthorizationServer::builder("http://localhost:1", DevBackend::new("ada")).build();
     assert_eq!(nothing.unwrap_err(), ConfigError::NoResource);
-    let clear =
-        Authority::builder("http://auth.example", Development::new("ada")).resource("https://x.example");
+    let clear = AuthorizationServer::builder("http://auth.example", DevBackend::new("ada"))
+        .resource("https://x.example");
     assert!(clear.build().is_err());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use duplexer_auth::{Auth, Guard, StaticToken};
+use duplexer_auth::{Auth, ScopeGuardBuilder, StaticToken};
 use duplexer_core::transport::{TransportContext, lines};
 use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
 use duplexer_server::{Server, serve};
@@ -16,26 +16,25 @@ fn protected(base: &str, time: &Time) -> Auth {
     let here = format!("{base}/mcp");
     let soon = time.now() + Duration::from_millis(1);
     let tokens = [
-        StaticToken::new("reader", "ada", &here).scopes(["read"]),
-        StaticToken::new("writer", "ada", &here).scopes(["read", "write", "files"]),
-        StaticToken::new("stranger", "bob", &here).scopes(["read"]),
-        StaticToken::new("short", "ada", &here).scopes(["read"]).expires_at(soon),
+        StaticToken::new("reader").client_id("ada").audience(&here).scopes(["read"]),
+        StaticToken::new("writer").client_id("ada").audience(&here).scopes(["read", "write", "files"]),
+        StaticToken::new("stranger").client_id("bob").audience(&here).scopes(["read"]),
+        StaticToken::new("short").client_id("ada").audience(&here).scopes(["read"]).expires_at(soon),
     ];
-    Auth::static_tokens(tokens, &here).require(["read"]).clock(time.clock()).build().unwrap()
+    Auth::static_tokens(tokens).audience(here).require_scopes(["read"]).clock(time.clock()).build().unwrap()
 }
 
-fn guarded(guard: Guard) -> Guard {
-    let guard = guard.tool("delete", ["write", "files"]).unwrap();
-    guard.method(Method::ResourcesList, ["files"]).unwrap()
+fn guarded(guard: ScopeGuardBuilder) -> ScopeGuardBuilder {
+    guard.tool("delete", ["write", "files"]).method(Method::ResourcesList, ["files"])
 }
 
 async fn site(time: &Time) -> Site {
     Site::guarded(|base| protected(base, time), guarded).await
 }
 
-/// P-AUS-7: in both eras, before any stream, with everything the call takes in one challenge.
+/// P-AUS-7: in both eras, before any stream, with all scopes of the call in one challenge.
 #[tokio::test]
-async fn a_tool_may_need_more_than_the_door() {
+async fn a_tool_can_require_further_scopes() {
     let site = site(&Time::new()).await;
     for call in [Site::tool, Site::old_tool] {
         let fine = call(&site, "list", Some("reader")).send().await.unwrap();
@@ -58,8 +57,8 @@ async fn a_tool_may_need_more_than_the_door() {
     }
 }
 
-/// MGR-07, P-AUS-13, P-LEG-25: on a session each request is judged by its own token,
-/// also where streams are kept; another principal finds no session.
+/// MGR-07, P-AUS-13, P-LEG-25: in a session each request is authorized by its own token,
+/// also with an event store; another principal finds no session.
 #[tokio::test]
 async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
     let passing = |server: Server| StreamableHttp::builder(server).handshake(Handshake::Sessions);
@@ -88,13 +87,13 @@ async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
         let who = call("whoami", "writer").await.text().await.unwrap();
         assert!(who.contains("files"), "{who}");
         assert_eq!(call("whoami", "stranger").await.status(), 404);
-        assert_eq!(call("whoami", "nobody").await.status(), 401);
+        assert_eq!(call("whoami", "unknown").await.status(), 401);
     }
 }
 
-/// A rule for a method holds whether or not there is a handler.
+/// A rule for a method applies with and without a handler.
 #[tokio::test]
-async fn a_method_may_need_more_than_the_door() {
+async fn a_method_can_require_further_scopes() {
     let site = site(&Time::new()).await;
     let list = |token| {
         site.message("resources/list", &json!({}), Some(token)).header("MCP-Protocol-Version", "2025-11-25")
@@ -115,15 +114,15 @@ async fn a_name_given_twice_does_not_pass_the_guard() {
     }
 }
 
-/// Scopes that cannot stand in a challenge are found when the guard is made.
+/// `build` rejects scopes that are invalid in a challenge.
 #[test]
 fn scopes_of_a_guard_are_checked() {
-    let auth = Auth::static_tokens([], "https://x.example").build().unwrap();
-    assert!(auth.guard().tool("x", ["a\"b"]).is_err());
-    assert!(auth.guard().method(Method::ToolsCall, ["offline_access"]).is_err());
+    let auth = Auth::static_tokens([]).audience("https://x.example").build().unwrap();
+    assert!(auth.guard().tool("x", ["a\"b"]).build().is_err());
+    assert!(auth.guard().method(Method::ToolsCall, ["offline_access"]).build().is_err());
 }
 
-/// P-AUS-15: what stands for long ends with its token: a millisecond after a clock that stands still for the rest.
+/// P-AUS-15: a long-lived request ends when its token expires, one millisecond after the frozen clock.
 #[tokio::test]
 async fn a_subscription_ends_with_its_token() {
     let site = site(&Time::new()).await;

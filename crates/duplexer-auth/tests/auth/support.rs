@@ -1,10 +1,12 @@
-//! A protected server on a socket, an authorization server beside it, and somebody who calls both.
+//! A protected server with an authorization server on a socket, and a client of both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use duplexer_auth::{Auth, Authority, AuthorityBuilder, Client, Development, Guard, MemoryStore};
+use duplexer_auth::{
+    Auth, AuthorizationServer, AuthorizationServerBuilder, Client, DevBackend, MemoryStore, ScopeGuardBuilder,
+};
 use duplexer_core::error::McpError;
 use duplexer_http::{Handshake, StreamableHttp};
 use duplexer_server::{Context, Server};
@@ -23,7 +25,7 @@ pub(crate) const REDIRECT: &str = "http://127.0.0.1:9/callback";
 pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub(crate) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// A time that only moves when it is told to.
+/// A clock that tests advance.
 #[derive(Clone, Default)]
 pub(crate) struct Time(Arc<AtomicU64>);
 
@@ -50,19 +52,19 @@ impl Time {
     }
 }
 
-/// Something that listens, for as long as it is held.
+/// A listening server, which stops when it is dropped.
 pub(crate) struct Site {
     pub(crate) base: String,
     pub(crate) http: reqwest::Client,
     _serving: JoinSet<()>,
 }
 
-/// A tool that says who calls it; the other names are those that guards of tests know.
+/// The tool `whoami` returns the caller; the other names are those of the guards in tests.
 async fn call(cx: Context<()>, params: CallToolParams) -> Result<CallToolResult, McpError> {
     if params.name == "whoami" {
         let principal = cx.principal().expect("a principal in every context");
         let token: Vec<_> = cx.transport().header("authorization").collect();
-        let told = json!({
+        let principal = json!({
             "client": principal.client_id,
             "issuer": principal.issuer,
             "subject": principal.subject,
@@ -71,7 +73,7 @@ async fn call(cx: Context<()>, params: CallToolParams) -> Result<CallToolResult,
             "name": principal.claims.get("name").map(|name| name.as_str().to_owned()),
             "authorization": token,
         });
-        return Ok(CallToolResult::text(told.to_string()));
+        return Ok(CallToolResult::text(principal.to_string()));
     }
     Ok(CallToolResult::text(params.name))
 }
@@ -86,9 +88,9 @@ async fn listen(
     Ok(SubscriptionsListenResult::new())
 }
 
-pub(crate) fn server(auth: &Auth, configure: impl FnOnce(Guard) -> Guard) -> Server {
+pub(crate) fn server(auth: &Auth, configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder) -> Server {
     Server::builder("test")
-        .middleware(configure(auth.guard()))
+        .middleware(configure(auth.guard()).build().unwrap())
         .on(methods::ToolsCall, call)
         .on(methods::SubscriptionsListen, listen)
         .build()
@@ -96,15 +98,15 @@ pub(crate) fn server(auth: &Auth, configure: impl FnOnce(Guard) -> Guard) -> Ser
 }
 
 impl Site {
-    /// `make` learns where it will listen.
+    /// `make` gets the base URL.
     pub(crate) async fn new(make: impl FnOnce(&str) -> Auth) -> Self {
         Self::guarded(make, |guard| guard).await
     }
 
-    /// The handshake era is served without sessions, so that each request stands for itself.
+    /// The handshake era is served without sessions, so that requests are independent.
     pub(crate) async fn guarded(
         make: impl FnOnce(&str) -> Auth,
-        configure: impl FnOnce(Guard) -> Guard,
+        configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder,
     ) -> Self {
         let build = |server| StreamableHttp::builder(server).handshake(Handshake::Stateless);
         Self::built(make, configure, build).await
@@ -112,7 +114,7 @@ impl Site {
 
     pub(crate) async fn built(
         make: impl FnOnce(&str) -> Auth,
-        configure: impl FnOnce(Guard) -> Guard,
+        configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder,
         build: impl FnOnce(Server) -> duplexer_http::Builder,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -135,22 +137,26 @@ impl Site {
         Self { base, http: client(), _serving: serving }
     }
 
-    /// A server with an authorization server of its own, whose one user is `ada`.
-    pub(crate) async fn with_authority(
+    /// Starts a server with its own authorization server, whose only user is `ada`.
+    pub(crate) async fn with_authorization_server(
         time: &Time,
-        configure: impl FnOnce(AuthorityBuilder) -> AuthorityBuilder,
+        configure: impl FnOnce(AuthorizationServerBuilder) -> AuthorizationServerBuilder,
     ) -> Self {
         Self::new(|base| {
             let store = MemoryStore::new().max(50).clock(time.clock());
-            let provider = Development::new("ada").keep_in(store);
-            let builder = Authority::builder(base, provider)
+            let backend = DevBackend::new("ada").keep_in(store);
+            let builder = AuthorizationServer::builder(base, backend)
                 .resource(format!("{base}/mcp"))
                 .scopes(["read", "write"])
                 .client(Client::public("app", [REDIRECT]).name("An <app>"))
                 .client(Client::confidential("web", "s3cret/+", ["https://web.example/cb?x=1"]))
                 .clock(time.clock());
-            let authority = configure(builder).build().unwrap();
-            Auth::authority(authority, &format!("{base}/mcp")).clock(time.clock()).build().unwrap()
+            let authorization_server = configure(builder).build().unwrap();
+            Auth::authorization_server(authorization_server)
+                .audience(format!("{base}/mcp"))
+                .clock(time.clock())
+                .build()
+                .unwrap()
         })
         .await
     }
@@ -210,7 +216,7 @@ impl Site {
         }
     }
 
-    /// What `whoami` says of a token; `None` if it is not let in.
+    /// Returns the result of `whoami` with a token, or `None` if the token is rejected.
     pub(crate) async fn whoami(&self, token: &str) -> Option<Value> {
         let response = self.tool("whoami", Some(token)).send().await.unwrap();
         if response.status() != 200 {
@@ -236,7 +242,7 @@ pub(crate) fn header<'a>(response: &'a reqwest::Response, name: &str) -> &'a str
     response.headers().get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
 }
 
-/// The parameters a redirect carries back.
+/// Returns the target and the parameters of a redirect.
 pub(crate) fn returned(response: &reqwest::Response) -> (String, Vec<(String, String)>) {
     assert_eq!(response.status(), 302);
     let url = url::Url::parse(header(response, "location")).unwrap();
@@ -250,7 +256,7 @@ pub(crate) fn value<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
     pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).unwrap_or_default()
 }
 
-/// The usual question of the client `app`.
+/// The default authorization request of the client `app`.
 pub(crate) fn question<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut pairs = vec![
         ("response_type", "code"),
@@ -270,14 +276,14 @@ pub(crate) fn question<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str
     pairs
 }
 
-/// A browser that goes through the pages.
+/// The part of the browser.
 impl Site {
     pub(crate) async fn authorize(&self, pairs: &[(&str, &str)]) -> reqwest::Response {
         let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         self.get(&format!("/authorize?{query}")).await
     }
 
-    /// Opens the page and presses a button.
+    /// Opens the page and submits a decision.
     pub(crate) async fn decide(&self, pairs: &[(&str, &str)], decision: &str) -> reqwest::Response {
         let page = self.authorize(pairs).await;
         assert_eq!(page.status(), 200, "{}", page.text().await.unwrap());
@@ -287,7 +293,7 @@ impl Site {
         self.post("/authorize/consent", &form).header("cookie", cookie).send().await.unwrap()
     }
 
-    /// A code for the usual question.
+    /// Returns a code for the default request.
     pub(crate) async fn code(&self, more: &[(&str, &str)]) -> String {
         let response = self.decide(&question(more), "allow").await;
         value(&returned(&response).1, "code").to_owned()
@@ -317,7 +323,7 @@ impl Site {
         self.form("/token", &pairs).await
     }
 
-    /// The tokens of a whole flow.
+    /// Completes a flow and returns its tokens.
     pub(crate) async fn tokens(&self) -> Value {
         let code = self.code(&[]).await;
         let response = self.redeem(&code, &[]).await;
@@ -326,7 +332,7 @@ impl Site {
     }
 }
 
-/// The handle of the form in a page.
+/// Returns the handle in the form of a page.
 pub(crate) fn handle(page: &str) -> String {
     let (_, rest) = page.split_once("name=\"request\" value=\"").expect("a form");
     rest.split('"').next().unwrap().to_owned()

@@ -1,4 +1,4 @@
-//! Tokens for codes and refresh tokens, and who may have them.
+//! The token endpoint: codes, refresh tokens and client authentication.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{REDIRECT, Site, Time, header, json_of, question, refusal};
 
 async fn site(time: &Time) -> Site {
-    Site::with_authority(time, |builder| {
+    Site::with_authorization_server(time, |builder| {
         let basic =
             Client::confidential("basic", "p:w d", [REDIRECT]).auth_method(AuthMethod::ClientSecretBasic);
         let bare = Client::public("bare", [REDIRECT]).auth_method(AuthMethod::ClientSecretPost);
@@ -22,7 +22,7 @@ async fn site(time: &Time) -> Site {
     .await
 }
 
-/// AS-06, AUTH-08: a code becomes tokens, and they are worth something at the server beside.
+/// AS-06, AUTH-08: a code is exchanged for tokens, which the protected server accepts.
 #[tokio::test]
 async fn a_code_becomes_tokens() {
     let time = Time::new();
@@ -81,7 +81,7 @@ async fn a_code_is_for_the_one_who_asked_for_it() {
     assert_eq!(site.redeem(&unnamed, &[("redirect_uri", "")]).await.status(), 200);
 }
 
-/// O05: a code that is used twice has been stolen, so the tokens of its first use end.
+/// O05: reuse of a code revokes the tokens of its first use.
 #[tokio::test]
 async fn a_code_used_twice_ends_its_tokens() {
     let site = site(&Time::new()).await;
@@ -95,9 +95,9 @@ async fn a_code_used_twice_ends_its_tokens() {
     assert_eq!(site.refresh(tokens["refresh_token"].as_str().unwrap(), &[]).await.status(), 400);
 }
 
-/// O05: of many who come with a code at the same time, at most one gets something for it.
+/// O05: of concurrent requests with one code, at most one gets tokens.
 #[tokio::test]
-async fn a_code_is_used_once_however_many_come_at_once() {
+async fn a_code_is_used_once_by_concurrent_requests() {
     let site = site(&Time::new()).await;
     let code = site.code(&[]).await;
     let mut tries = tokio::task::JoinSet::new();
@@ -118,7 +118,7 @@ async fn a_code_is_used_once_however_many_come_at_once() {
     assert_eq!(fine, 1);
 }
 
-/// AS-08, O09: a refresh token is good for one renewal; used again, everything of its grant ends.
+/// AS-08, O09: a refresh token is valid for one renewal; its reuse revokes the grant.
 #[tokio::test]
 async fn a_refresh_token_is_used_once() {
     let time = Time::new();
@@ -131,11 +131,11 @@ async fn a_refresh_token_is_used_once() {
     assert_ne!(old, new);
     let again = refusal(site.refresh(old, &[]).await).await;
     assert_eq!(again, (400, "invalid_grant".into(), "refresh token does not exist".into()));
-    assert_eq!(site.whoami(access).await, None, "the thief and the robbed cannot be told apart");
+    assert_eq!(site.whoami(access).await, None, "the thief and the client cannot be distinguished");
     assert_eq!(site.refresh(new, &[]).await.status(), 400);
 }
 
-/// AS-08, O10: no more scopes than were granted, and not for ever.
+/// AS-08, O10: no more scopes than were granted, and not indefinitely.
 #[tokio::test]
 async fn a_renewal_is_no_wider_than_its_grant() {
     let time = Time::new();
@@ -159,7 +159,7 @@ async fn a_renewal_is_no_wider_than_its_grant() {
     assert_eq!((late.0, &*late.1), (400, "invalid_grant"));
 }
 
-/// AS-05, O13: how clients show who they are, and how the others are told.
+/// AS-05, O13: client authentication and its errors.
 #[tokio::test]
 async fn a_client_with_a_secret_must_show_it() {
     let site = site(&Time::new()).await;
@@ -177,7 +177,7 @@ async fn a_client_with_a_secret_must_show_it() {
         (status, error)
     };
     let refused = (401, "invalid_client".to_owned());
-    // Whoever is let in is told that there is no such token.
+    // An authenticated client gets the error of the unknown token.
     let fine = (400, "invalid_grant".to_owned());
     assert_eq!(send(&[("client_id", "web"), ("client_secret", "s3cret/+")], None).await, fine);
     assert_eq!(send(&[("client_id", "web"), ("client_secret", "s3cret/")], None).await, refused);
@@ -188,9 +188,9 @@ async fn a_client_with_a_secret_must_show_it() {
         refused,
         "it has no secret"
     );
-    assert_eq!(send(&[("client_id", "nobody")], None).await, refused);
+    assert_eq!(send(&[("client_id", "unknown")], None).await, refused);
     assert_eq!(send(&[], None).await, refused);
-    // `basic` and `p:w d`, form-encoded; then a wrong secret; then somebody else's id.
+    // `basic` and `p:w d`, form-encoded; then a wrong secret; then another client's id.
     let (good, bad, foreign) = ("YmFzaWM6cCUzQXcrZA==", "YmFzaWM6eA==", "d2ViOnA=");
     assert_eq!(send(&[("client_id", "basic")], Some(good)).await, fine);
     assert_eq!(send(&[], Some(good)).await, fine);
@@ -200,7 +200,7 @@ async fn a_client_with_a_secret_must_show_it() {
     assert_eq!(send(&[("client_id", "basic"), ("client_secret", "p:w d")], None).await, refused);
 }
 
-/// AS-06, O16: one way of showing credentials, one value for a parameter, by POST, as a form, for a known grant.
+/// AS-06, O16: one form of credentials, one value for a parameter, by POST, as a form, for a known grant.
 #[tokio::test]
 async fn a_request_for_tokens_has_one_form() {
     let site = site(&Time::new()).await;
@@ -224,16 +224,18 @@ async fn a_request_for_tokens_has_one_form() {
     );
 }
 
-/// AS-07: the provider has the last word, in its own words.
+/// AS-07: the backend can reject a grant with its own error.
 #[tokio::test]
-async fn the_provider_may_refuse_tokens() {
+async fn the_backend_can_reject_tokens() {
     use bytes::Bytes;
-    use duplexer_auth::{Auth, Authority, Grant, MemoryStore, OAuthError, Provider, Store, User};
+    use duplexer_auth::{
+        Auth, AuthBackend, AuthorizationServer, Grant, MemoryStore, OAuthError, Store, User,
+    };
     use duplexer_core::dispatch::BoxFuture;
     use http::request::Parts;
 
     struct Strict(MemoryStore);
-    impl Provider for Strict {
+    impl AuthBackend for Strict {
         fn store(&self) -> &dyn Store {
             &self.0
         }
@@ -248,13 +250,13 @@ async fn the_provider_may_refuse_tokens() {
         }
     }
     let site = Site::new(|base| {
-        let authority = Authority::builder(base, Strict(MemoryStore::new()))
+        let authorization_server = AuthorizationServer::builder(base, Strict(MemoryStore::new()))
             .resource(base)
             .scopes(["read"])
             .client(Client::public("app", [REDIRECT]))
             .build()
             .unwrap();
-        Auth::authority(authority, base).build().unwrap()
+        Auth::authorization_server(authorization_server).audience(base).build().unwrap()
     });
     let mut site = site.await;
     let unknown = site.authorize(&question(&[])).await;

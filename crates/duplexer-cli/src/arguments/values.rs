@@ -26,7 +26,7 @@ impl Argument {
         if name.is_empty() { Err(wrong()) } else { Ok(Self { name: name.to_owned(), value }) }
     }
 
-    /// The value as prompts take it: a text stays as it is, anything else is its JSON.
+    /// Returns the value as text for prompts: a text unchanged, anything else as JSON.
     pub(crate) fn into_text(self) -> (String, String) {
         let text = self.value.decode::<String>().unwrap_or_else(|_| self.value.as_str().to_owned());
         (self.name, text)
@@ -37,12 +37,12 @@ fn not_json(word: &str, name: &str, text: &str, error: &serde_json::Error) -> Fa
     Failure::usage(format!("`{word}` has no JSON after `:=` ({error}); for a text write {name}={text}"))
 }
 
-/// The arguments of a tool: an object. Of equal names the last counts.
+/// Builds the arguments of a tool. The last of equal names applies.
 pub(crate) fn arguments(words: &[String]) -> Result<JsonObject, Failure> {
     words.iter().map(|word| Argument::parse(word).map(|one| (one.name, one.value))).collect()
 }
 
-/// The arguments of a prompt, which are texts.
+/// Builds the arguments of a prompt, which are texts.
 pub(crate) fn texts(words: &[String]) -> Result<JsonObject<String>, Failure> {
     words.iter().map(|word| Argument::parse(word).map(Argument::into_text)).collect()
 }

@@ -1,4 +1,4 @@
-//! What the demo's handlers share: made when the server starts, put away when it ends.
+//! Shared state of the demo's handlers: created when the server starts, dropped when it ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::resources::CLOCK;
 
-/// How many notes there may be.
+/// Maximum number of notes.
 const ROOM: usize = 100;
-/// How often the clock changes.
+/// Interval of the clock.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The number of notes taken, and a clock that tells its subscribers whenever it has moved on.
+/// Counter of notes, and a clock that notifies its subscribers of every tick.
 pub(super) struct Notebook {
     opened: Instant,
     notes: AtomicUsize,
-    /// Ends when the notebook is put away.
+    /// Aborted when the notebook is dropped.
     _ticking: JoinSet<()>,
 }
 
@@ -38,12 +38,12 @@ impl Notebook {
         Ok(Self { opened: Instant::now(), notes: AtomicUsize::new(0), _ticking: ticking })
     }
 
-    /// How long the server has been there, in seconds.
+    /// Returns the uptime in seconds.
     pub(super) fn age(&self) -> u64 {
         self.opened.elapsed().as_secs()
     }
 
-    /// The number of a new note, if there is room for it.
+    /// Returns the number of a new note, unless the limit is reached.
     pub(super) fn next_note(&self) -> Option<usize> {
         let room = |taken: usize| (taken < ROOM).then_some(taken + 1);
         self.notes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, room).ok().map(|before| before + 1)

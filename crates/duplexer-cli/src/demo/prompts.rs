@@ -8,19 +8,19 @@ async fn greetings(typed: Completing) -> Vec<String> {
     typed.filter(["hello", "good morning", "good evening"])
 }
 
-/// A greeting for somebody.
+/// Greets a person.
 #[prompt]
 pub(super) async fn greet(
-    /// Who is greeted.
+    /// The name of the person.
     name: String,
-    /// With which words.
+    /// The style of the greeting.
     #[complete(greetings)]
     greeting: Option<String>,
 ) -> String {
     format!("Say {} to {name}, in one friendly sentence.", greeting.as_deref().unwrap_or("hello"))
 }
 
-/// How to judge. Its values complete themselves.
+/// Style of a review. Its values are completed automatically.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Tone {
@@ -28,12 +28,12 @@ pub(super) enum Tone {
     Strict,
 }
 
-/// A review of a text.
+/// Reviews a text.
 #[prompt]
 pub(super) async fn review(
-    /// What to look at.
+    /// The text to review.
     text: String,
-    /// How many remarks at most.
+    /// Maximum number of remarks.
     #[default(3)]
     remarks: u8,
     tone: Option<Tone>,

@@ -12,7 +12,7 @@ pub(super) const CLOCK: &str = "demo://clock";
 pub(super) const RED_DOT: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
-/// How long the server has been running. Subscribers hear of every second.
+/// The uptime of the server. Subscribers are notified every second.
 #[resource("demo://clock", mime_type = "text/plain")]
 pub(super) async fn clock(cx: Context<Notebook>) -> String {
     format!("{} s", cx.state().age())
@@ -42,7 +42,7 @@ async fn countries(typed: Completing) -> Vec<String> {
     typed.filter(CAPITALS.map(|(country, _)| country))
 }
 
-/// The capital of a country. Clients can ask which countries there are.
+/// The capital of a country. Clients can request completions for the country.
 #[resource("world://{country}/capital", mime_type = "text/plain")]
 pub(super) async fn capital(#[complete(countries)] country: String) -> Result<String, ResourceError> {
     let known = CAPITALS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&country));

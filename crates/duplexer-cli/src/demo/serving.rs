@@ -1,4 +1,4 @@
-//! Where the demo is served. What stands between the socket and the server, such as a check of tokens, belongs into `service`.
+//! Serves the demo over HTTP or stdio. Layers between socket and server, such as authorization, belong into `service`.
 
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::arguments::{AuthChoice, DemoArguments};
 use crate::failure::{Exit, Failure, chain};
 use crate::terminal::Terminal;
 
-/// Serves the demo until the process is asked to end.
+/// Serves the demo until a shutdown signal.
 pub(crate) fn serve(arguments: DemoArguments) -> Result<(), Failure> {
     let server = super::server().map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))?;
     if arguments.stdio {
@@ -50,19 +50,19 @@ fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Res
     })
 }
 
-/// An authorization server beside the demo: anybody who sits at this machine is its user.
+/// Builds an authorization server next to the demo: every browser is its single user.
 fn protection(address: SocketAddr) -> Result<Auth, Failure> {
-    dev::authority(&format!("http://{address}"), USER).map_err(|error| {
+    dev::auth(&format!("http://{address}"), USER).map_err(|error| {
         Failure::usage(error.to_string()).hint("`--auth dev` is for this machine: leave out `--host`")
     })
 }
 
-/// The server as a service that can be reached under the address it listens on.
+/// Builds the service, reachable under the address it listens on.
 fn service(server: Server, host: IpAddr) -> Result<StreamableHttp, Failure> {
     let service = StreamableHttp::builder(server);
     let service = match host {
         host if host.is_loopback() => service,
-        // Under which names a machine is known, nobody here can tell.
+        // The host names of this machine are not known here.
         host if host.is_unspecified() => service.allow_any_host(),
         IpAddr::V4(host) => service.allow_host(&host.to_string()),
         IpAddr::V6(host) => service.allow_host(&format!("[{host}]")),

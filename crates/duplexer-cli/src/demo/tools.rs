@@ -1,4 +1,4 @@
-//! Tools: each shows one thing that a tool can do.
+//! Tools: each demonstrates one feature.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use tokio::time::sleep;
 use super::notebook::Notebook;
 use super::resources::RED_DOT;
 
-/// Where the protocol is at home.
+/// Home page of the protocol.
 const HOME_PAGE: &str = "https://modelcontextprotocol.io";
 
-/// Says back what it is told.
+/// Returns the given text.
 #[tool(read_only)]
 pub(super) async fn echo(text: String) -> String {
     text
 }
 
-/// What two numbers add up to.
+/// The sum of two numbers.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Sum {
     sum: f64,
 }
 
-/// Adds two numbers. Programs get a value with a schema, models the same as text.
+/// Adds two numbers. Programs get a structured value, models the same value as text.
 #[tool(read_only)]
 pub(super) async fn add(a: f64, b: f64) -> Sum {
     Sum { sum: a + b }
 }
 
-/// Divides one number by another, or tells the model why it cannot.
+/// Divides one number by another, or explains to the model why it cannot.
 #[tool(read_only)]
 pub(super) async fn divide(a: f64, b: f64) -> Result<f64, ToolError> {
     if b == 0.0 {
@@ -42,11 +42,11 @@ pub(super) async fn divide(a: f64, b: f64) -> Result<f64, ToolError> {
     Ok(a / b)
 }
 
-/// Counts up and reports how far it is. It stops when nobody waits for it any more.
+/// Counts up and reports its progress. It stops when the call is cancelled.
 #[tool(read_only)]
 pub(super) async fn count(
     cx: Context<Notebook>,
-    /// Where to stop.
+    /// The last number.
     to: u32,
     /// Milliseconds between two steps.
     #[default(100)]
@@ -84,7 +84,7 @@ enum Place {
     Garden,
 }
 
-/// Books a table. It asks the user what it needs to know, whatever revision the client speaks.
+/// Books a table. It asks the user for details, with every protocol revision.
 #[tool]
 pub(super) async fn book(
     cx: Context<Notebook>,
@@ -110,7 +110,7 @@ pub(super) async fn tour(cx: Context<Notebook>) -> Result<&'static str, ToolErro
     })
 }
 
-/// Takes a note. It becomes a resource, and whoever listens hears of it.
+/// Takes a note. It becomes a resource, and subscribers are notified.
 #[tool]
 pub(super) async fn remember(cx: Context<Notebook>, text: String) -> Result<String, ToolError> {
     let number = cx.state().next_note().ok_or_else(|| ToolError::new("The notebook is full."))?;

@@ -1,4 +1,4 @@
-//! What the demo says when it begins: where it is, what it speaks, and what to try.
+//! The welcome message of the demo: its address, its protocol revisions and commands to try.
 
 use std::net::SocketAddr;
 
@@ -12,10 +12,10 @@ use serde_json::json;
 
 use crate::arguments::AuthChoice;
 
-/// The one user of the demo's authorization server.
+/// The single user of the demo's authorization server.
 pub(super) const USER: &str = "ada";
 
-/// A few lines for whoever has started it.
+/// Formats the message for a demo without authorization.
 pub(super) fn welcome(address: SocketAddr, auth: Option<AuthChoice>) -> String {
     let url = format!("http://{address}/mcp");
     let names = |versions: &[ProtocolVersion]| {
@@ -42,7 +42,7 @@ Try it:
     )
 }
 
-/// The same where every request takes a token.
+/// Formats the message for a demo with authorization.
 fn protected(url: &str, address: SocketAddr) -> String {
     format!(
         "\
@@ -57,12 +57,12 @@ Watch the flow:
     )
 }
 
-/// How this program was called, so that what is printed can be typed.
+/// Returns the command that started this program, so that the printed commands work.
 fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "duplexer".to_owned())
 }
 
-/// One request that needs nothing before it.
+/// Formats a self-contained request.
 fn curl(url: &str) -> String {
     let (tool, method, version) = ("add", Method::ToolsCall, ProtocolVersion::LATEST_ENVELOPE);
     let who = Json::from(json!({"name": "curl", "version": "1"}));

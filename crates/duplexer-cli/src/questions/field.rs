@@ -1,10 +1,10 @@
-//! One field of a form: how it is asked for, and what an answer means. Knows no terminal.
+//! One field of a form: its prompt, and the parsing of an answer. Knows no terminal.
 
 use duplexer::Json;
 use duplexer::types::elicitation::{Choice, NumberKind, NumberSchema, PrimitiveSchema, StringSchema};
 use serde_json::{Value, json};
 
-/// A field and what is known of it.
+/// A field of a form.
 pub(super) struct Field<'a> {
     pub(super) name: &'a str,
     pub(super) schema: &'a PrimitiveSchema,
@@ -12,7 +12,7 @@ pub(super) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// What the person reads: `guests, How many people? (whole number, 1 to 12) [2]`.
+    /// Returns the prompt: `guests, How many people? (whole number, 1 to 12) [2]`.
     pub(super) fn label(&self) -> String {
         let (title, description) = self.words();
         let mut label = title.unwrap_or(self.name).to_owned();
@@ -27,7 +27,7 @@ impl Field<'_> {
         }
     }
 
-    /// What there is to choose from, one per line.
+    /// Returns the choices, one per line.
     pub(super) fn choices(&self) -> Vec<String> {
         let line = |(index, choice): (usize, &Choice)| match &choice.title {
             Some(title) if *title != choice.value => format!("{}) {} ({title})", index + 1, choice.value),
@@ -89,7 +89,7 @@ impl Field<'_> {
         }
     }
 
-    /// What was typed, as an answer; nothing, if the field is left out. Otherwise what is wrong with it.
+    /// Parses an answer. `None` if the field is omitted; an error if the text is invalid.
     pub(super) fn read(&self, typed: &str) -> Result<Option<Json>, String> {
         if typed.is_empty() {
             return match self.default() {
@@ -118,7 +118,7 @@ impl Field<'_> {
         Ok(Some(value.into()))
     }
 
-    /// A choice by its value, its title, or its number.
+    /// Finds a choice by its value, its title or its number.
     fn chosen(&self, typed: &str) -> Result<&str, String> {
         let choices = self.all_choices();
         let named = |choice: &&Choice| {
@@ -137,7 +137,7 @@ fn is_whole(schema: &NumberSchema) -> bool {
     schema.kind == NumberKind::Integer
 }
 
-/// As the person would type it.
+/// Formats a value as a user would type it.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -176,7 +176,7 @@ fn read_number(typed: &str, schema: &NumberSchema) -> Result<Value, String> {
     }
 }
 
-/// A default as it would be written: 5, not 5.0, where a whole number is wanted.
+/// Formats a default: 5, not 5.0, for a whole number.
 fn number(value: f64, schema: &NumberSchema) -> Value {
     if is_whole(schema) && value.fract() == 0.0 {
         serde_json::from_str(&value.to_string()).unwrap_or_else(|_| json!(value))
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_fits_its_field_or_is_told_why_not() {
+    fn an_answer_fits_its_field_or_is_rejected_with_a_reason() {
         let check = |text: &str, typed: &str, expected: Result<&str, &str>| {
             let schema = schema(text);
             let read = Field { name: "n", schema: &schema, required: true }.read(typed);

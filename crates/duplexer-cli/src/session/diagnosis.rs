@@ -1,6 +1,7 @@
-//! Why a session could not be opened, in words that help.
+//! Diagnosis of a session that could not be opened.
 //!
-//! A client only knows that there was no answer. A second look tells a closed port from a closed door.
+//! The client only knows that there was no response. A second request distinguishes a closed port from a server that
+//! rejects the request.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use reqwest::{Response, StatusCode, redirect};
 
 use crate::failure::{Exit, Failure};
 
-/// How long the second look may take.
+/// Maximum time of the diagnosis.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How much of a refusal is shown.
+/// Maximum shown length of an error body.
 const SHOWN: usize = 200;
 
-/// Looks at a URL with which no session could be opened. A failure that says all there is to say stays.
+/// Diagnoses a URL with which no session could be opened. A failure that is specific already is returned unchanged.
 pub(super) async fn of_http(url: &str, headers: &[(String, String)], failure: Failure) -> Failure {
     if !matches!(failure.exit, Exit::Connect | Exit::Protocol) {
         return failure;
@@ -29,7 +30,7 @@ pub(super) async fn of_http(url: &str, headers: &[(String, String)], failure: Fa
     }
 }
 
-/// A request that changes nothing, whatever the server is.
+/// Sends a request without side effects.
 async fn look(url: &str, headers: &[(String, String)]) -> Result<Response, reqwest::Error> {
     let client = reqwest::Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE).build()?;
     let mut request = client.post(url);
@@ -72,7 +73,7 @@ async fn of_response(url: &str, response: Response, failure: Failure) -> Failure
     }
 }
 
-/// The innermost cause, which is the one that says something.
+/// Returns the innermost cause, which is the most specific one.
 fn root(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
@@ -81,7 +82,7 @@ fn root(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Looks at a program with which no session could be opened, and ends it.
+/// Diagnoses a program with which no session could be opened, and ends it.
 pub(super) async fn of_program(program: &str, child: Child, failure: Failure) -> Failure {
     let status = child.shutdown().await;
     match (failure.exit, status) {

@@ -1,4 +1,4 @@
-//! What a server offers, as a list for people.
+//! Lists of tools, resources and prompts as text.
 
 use duplexer::Json;
 use duplexer::types::prompt::Prompt;
@@ -8,7 +8,7 @@ use duplexer::types::tool::Tool;
 use super::signature::signature;
 use crate::verbs::Kind;
 
-/// Entries of one kind under their heading: what to call them by, then what they are for.
+/// Formats the entries of one kind under a heading: name, then description.
 pub(crate) fn listing(kind: Kind, entries: &[Json]) -> String {
     let mut lines = vec![kind.heading().to_owned()];
     if entries.is_empty() {
@@ -27,7 +27,7 @@ pub(crate) fn listing(kind: Kind, entries: &[Json]) -> String {
     lines.join("\n")
 }
 
-/// How an entry is used, and what it says of itself. One that cannot be read is shown as it came.
+/// Returns usage and description of an entry. An entry that cannot be read is shown verbatim.
 fn described(kind: Kind, entry: &Json) -> (String, Option<String>) {
     let known = match kind {
         Kind::Tools => entry

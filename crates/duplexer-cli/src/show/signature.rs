@@ -1,10 +1,10 @@
-//! What a tool takes, on one line: `count(to: integer, pause?: integer = 100)`.
+//! The signature of a tool on one line: `count(to: integer, pause?: integer = 100)`.
 
 use duplexer::Json;
 use duplexer::types::json::JsonObject;
 use serde_json::Value;
 
-/// A tool's name and its arguments, read from its schema.
+/// Formats the name of a tool and the arguments in its schema.
 pub(super) fn signature(name: &str, schema: &Json) -> String {
     let member = |member: &str| schema.member(member).and_then(|text| Json::parse(text).ok());
     let properties: JsonObject<Value> =
@@ -20,7 +20,7 @@ pub(super) fn signature(name: &str, schema: &Json) -> String {
     format!("{name}({})", arguments.join(", "))
 }
 
-/// What kind of value it is, as far as one word can say it.
+/// Returns the type of a value in one word.
 fn kind(about: &Value) -> String {
     let word = |value: &Value| value.as_str().map(str::to_owned);
     if let Some(choices) = about.get("enum").and_then(Value::as_array) {

@@ -1,4 +1,4 @@
-//! `duplexer call`: have a tool do its work.
+//! `duplexer call`: calls a tool.
 
 use duplexer::Json;
 use duplexer::types::json::JsonObject;
@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::show;
 use crate::terminal::print;
 
-/// A tool and what it is given.
+/// A tool and its arguments.
 pub(super) struct Call {
     tool: String,
     arguments: JsonObject,
@@ -37,7 +37,7 @@ impl Call {
         if result.is_error == Some(true) { Err(self.failed()) } else { Ok(()) }
     }
 
-    /// The tool has said why; a common reason can be guessed.
+    /// The tool has reported its error; adds a hint for a common cause.
     fn failed(&self) -> Failure {
         let failure = Failure::new(Exit::Tool, format!("the tool `{}` failed", self.tool));
         match self.arguments.iter().find_map(|(name, value)| Some((name, meant(value)?))) {
@@ -49,7 +49,7 @@ impl Call {
     }
 }
 
-/// A text that may have been meant as something else.
+/// Returns whether a text looks like another JSON type.
 fn meant(value: &Json) -> Option<String> {
     let text: String = value.decode().ok()?;
     let value = Json::parse(&text).ok()?;

@@ -1,4 +1,4 @@
-//! `duplexer list`: what a server offers.
+//! `duplexer list`: tools, resources, templates and prompts of a server.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::show;
 use crate::terminal::print;
 
-/// What can be listed.
+/// Kind of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tools,
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// Where the entries stand in a page.
+    /// Returns the member that holds the entries of a page.
     fn member(self) -> &'static str {
         match self {
             Self::Templates => "resourceTemplates",
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// Whether the server says that it has such things.
+    /// Returns whether the server declares the capability.
     fn is_offered(self, session: &Session) -> bool {
         let capabilities = session.client.server_capabilities();
         match self {
@@ -99,7 +99,7 @@ impl List {
     }
 }
 
-/// One page is printed as it came; more are put together.
+/// Prints one page unchanged; joins several.
 fn json(all: &[(Kind, Vec<Json>)]) -> Result<Json, Failure> {
     if let [(_, pages)] = all
         && let [page] = &pages[..]

@@ -1,4 +1,4 @@
-//! `duplexer listen`: what changes at a server.
+//! `duplexer listen`: change notifications of a server.
 
 use duplexer::client::{Change, ServerNotification};
 use duplexer::types::json::JsonObject;
@@ -55,19 +55,19 @@ impl Listen {
             .resource_subscriptions(self.0.clone());
         session.terminal.note(&format!("listening to {}; Ctrl-C ends it", heard(&all)));
         loop {
-            let told = tokio::select! {
-                told = session.told.recv() => told,
+            let notification = tokio::select! {
+                notification = session.notifications.recv() => notification,
                 () = session.client.closed() => None,
             };
-            match told {
-                Some(told) => change(told).iter().for_each(|change| show(change, output)),
+            match notification {
+                Some(notification) => change(notification).iter().for_each(|change| show(change, output)),
                 None => return Err(Failure::new(Exit::Connect, "the server has gone away")),
             }
         }
     }
 }
 
-/// What the server will tell of.
+/// Describes the notifications that the server has acknowledged.
 fn heard(filter: &SubscriptionFilter) -> String {
     let lists = [
         (filter.tools_list_changed, "tools"),
@@ -75,14 +75,14 @@ fn heard(filter: &SubscriptionFilter) -> String {
         (filter.resources_list_changed, "resources"),
     ];
     let mut all: Vec<&str> =
-        lists.iter().filter(|(told, _)| *told == Some(true)).map(|(_, name)| *name).collect();
+        lists.iter().filter(|(sent, _)| *sent == Some(true)).map(|(_, name)| *name).collect();
     all.extend(filter.resource_subscriptions.iter().flatten().map(String::as_str));
     if all.is_empty() { "nothing, as the server has it".to_owned() } else { all.join(", ") }
 }
 
-/// What has changed, if that is what was told.
-fn change(told: ServerNotification) -> Option<Change> {
-    match told {
+/// Returns the change of a notification, if it reports one.
+fn change(notification: ServerNotification) -> Option<Change> {
+    match notification {
         ServerNotification::ToolsListChanged => Some(Change::Tools),
         ServerNotification::PromptsListChanged => Some(Change::Prompts),
         ServerNotification::ResourcesListChanged => Some(Change::Resources),

@@ -1,4 +1,4 @@
-//! `duplexer ping`: whether a server is there, and what it speaks.
+//! `duplexer ping`: whether a server responds, and which revision it uses.
 
 use duplexer::types::version::Era;
 use tokio::time::Instant;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::terminal::print;
 
-/// Each era has a question of its own that costs nothing.
+/// Sends a cheap request of the era: `ping` or `server/discover`.
 pub(super) async fn run(session: &Session, output: Output) -> Result<(), Failure> {
     let client = &session.client;
     let asked = Instant::now();

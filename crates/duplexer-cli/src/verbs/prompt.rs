@@ -1,4 +1,4 @@
-//! `duplexer prompt` and `duplexer complete`: filling prompts, and what to fill them with.
+//! `duplexer prompt` and `duplexer complete`: fills prompts and suggests arguments.
 
 use duplexer::types::completion::{
     CompleteParams, CompleteResult, CompletionArgument, CompletionContext, CompletionReference,
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::show;
 use crate::terminal::print;
 
-/// A prompt and what it is filled with.
+/// A prompt and its arguments.
 pub(super) struct Prompt {
     name: String,
     arguments: JsonObject<String>,
@@ -40,7 +40,7 @@ impl Prompt {
     }
 }
 
-/// An argument that is being typed.
+/// An argument to complete.
 pub(super) struct Complete {
     /// The prompt, or the template.
     of: String,

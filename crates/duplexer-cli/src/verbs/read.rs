@@ -1,4 +1,4 @@
-//! `duplexer read`: what a resource holds.
+//! `duplexer read`: the contents of a resource.
 
 use duplexer::types::resource::ReadResourceResult;
 

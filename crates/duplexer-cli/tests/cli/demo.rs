@@ -1,4 +1,4 @@
-//! The demo server, by the front door: what it prints is true.
+//! The demo server: the commands that it prints work.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn the_welcome_says_where_it_listens_and_what_it_speaks() {
     assert_eq!(demo.running.interrupt(), Some(0));
 }
 
-/// The three things to try, as they are printed.
+/// The three printed commands.
 #[test]
 fn what_the_welcome_suggests_works() {
     let demo = Demo::start();
@@ -30,7 +30,7 @@ fn what_the_welcome_suggests_works() {
     assert!(line("npx ").contains(&format!("--cli {} --transport http --method tools/list", demo.url)));
 }
 
-/// With `--auth dev` nobody comes in without a token, and the welcome says where they come from.
+/// With `--auth dev` every request requires a token, and the welcome names the authorization server.
 #[test]
 fn a_protected_demo_says_where_tokens_come_from() {
     let demo = Demo::with(&["--auth", "dev"]);
@@ -52,7 +52,7 @@ fn a_protected_demo_says_where_tokens_come_from() {
     assert_eq!(elsewhere.code, Some(2), "{}", elsewhere.stderr);
 }
 
-/// Sends what the printed command line would.
+/// Sends the request of the printed command line.
 fn curl(url: &str, line: &str) -> Value {
     let quoted = |flag: &str| -> Vec<String> {
         let begin = format!("{flag} '");

@@ -1,4 +1,4 @@
-//! Every exit code, each with the one line that says what to do.
+//! Every exit code with its message.
 
 use crate::support::{Demo, NOWHERE, PROGRAM, Place, Running, answering, guarded, run};
 
@@ -78,14 +78,14 @@ fn a_closed_door_is_4() {
     check("403 Forbidden", "does not let this request in (403 Forbidden)");
 }
 
-/// Also when the door was open and only this tool is guarded.
+/// Also when the session opens and only this tool is guarded.
 #[test]
 fn a_guarded_tool_is_4() {
     run(&["call", &guarded(), "echo", "text=x"])
         .failed(4, "Required scope: write (-32600); the token given with --header does not reach so far");
 }
 
-/// What the server checks, a header can bring.
+/// A header can carry the credentials.
 #[test]
 fn a_host_that_is_not_served_is_4() {
     let demo = Demo::start();
@@ -104,7 +104,7 @@ fn a_refusal_is_5() {
         place.run(&["prompt", "review", "text=x", "remarks=many"]).failed(5, "the server refused: ");
         place.run(&["complete", "nothing", "a="]).failed(5, "`duplexer list` shows which prompts there are");
     }
-    // `cat` sends our own request back, which is no answer to it.
+    // `cat` echoes the request, which is no response.
     run(&["list", "--era", "handshake", "--", "cat"]).failed(5, "try --era auto");
 }
 
@@ -122,7 +122,7 @@ fn no_answer_in_time_is_6() {
     run(&["list", "--timeout", "0.2", "--", "sleep", "1000"]).failed(6, "the session did not open in time");
 }
 
-/// As shells count it; the server is told, and ends with us.
+/// The exit code is that of shells; the request is cancelled, and the server ends with the program.
 #[test]
 fn an_interrupted_call_is_130() {
     let demo = Demo::start();

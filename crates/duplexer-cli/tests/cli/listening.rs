@@ -1,9 +1,9 @@
-//! Hearing of changes, until Ctrl-C.
+//! `listen`, until Ctrl-C.
 
 use crate::support::{Demo, Place, Running};
 
 #[test]
-fn a_resource_that_changes_is_told_until_the_end() {
+fn a_resource_that_changes_is_shown_until_the_end() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
         let mut listening = Running::start(&place.line(&["listen", "demo://clock"]));
@@ -16,7 +16,7 @@ fn a_resource_that_changes_is_told_until_the_end() {
 }
 
 #[test]
-fn a_list_that_changes_is_told_as_json() {
+fn a_list_that_changes_is_shown_as_json() {
     let demo = Demo::start();
     let place = Place::http(&demo, "envelope");
     let mut listening = Running::start(&place.line(&["listen", "--json"]));
@@ -29,7 +29,7 @@ fn a_list_that_changes_is_told_as_json() {
 }
 
 #[test]
-fn a_server_that_ends_is_told() {
+fn a_server_that_ends_is_reported() {
     let demo = Demo::start();
     let mut listening = Running::start(&Place::http(&demo, "envelope").line(&["listen"]));
     assert!(listening.note().starts_with("listening to "));
@@ -38,8 +38,8 @@ fn a_server_that_ends_is_told() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_told() {
-    // A server with a handshake and nothing more.
+fn a_server_that_is_gone_is_reported() {
+    // A server that answers only the handshake.
     let script = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}'; read line"#;
     let mut listening = Running::start(&["listen", "--era", "handshake", "--", "sh", "-c", script]);
     assert!(listening.note().starts_with("listening to "));

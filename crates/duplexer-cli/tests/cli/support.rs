@@ -10,10 +10,10 @@ use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_duplexer");
 
-/// A port at which nobody listens: one that is never given out, and whose service died out long ago.
+/// A port without a listener: it is never assigned, and its service is obsolete.
 pub(crate) const NOWHERE: &str = "http://127.0.0.1:1/mcp";
 
-/// How a run of the program ended, and what it said.
+/// Exit status and output of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -22,14 +22,14 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// The result, if all went well.
+    /// Returns standard output after success.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.stdout
     }
 
-    /// The result as JSON, if all went well: one line and nothing else.
+    /// Returns the result as JSON after success: a single line.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         let text = self.ok();
@@ -37,7 +37,7 @@ impl Ran {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// That it ended with `code`, said `line` last, and gave no result.
+    /// Checks that it exited with `code`, printed `line` last, and gave no result.
     #[track_caller]
     pub(crate) fn failed(self, code: i32, line: &str) {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -47,16 +47,16 @@ impl Ran {
     }
 }
 
-/// Runs the program to its end, with nothing to read.
+/// Runs the program to its end with empty input.
 pub(crate) fn run<W: AsRef<str>>(words: &[W]) -> Ran {
     run_with(words, "")
 }
 
-/// Runs the program to its end, with `input` to read.
+/// Runs the program to its end with `input`.
 pub(crate) fn run_with<W: AsRef<str>>(words: &[W], input: &str) -> Ran {
     let mut child = spawn(words, Stdio::piped());
     let mut stdin = child.stdin.take().unwrap();
-    // A program that needs no answers may be gone before it has read any.
+    // The program can exit before it has read the input.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().unwrap();
@@ -75,7 +75,7 @@ fn spawn<W: AsRef<str>>(words: &[W], stdin: Stdio) -> Child {
         .unwrap()
 }
 
-/// The program while it runs. What is left of it when the test ends is killed.
+/// The running program. It is killed on drop.
 pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -90,20 +90,20 @@ impl Running {
         Self { child, stdout, stderr }
     }
 
-    /// The next line of its results.
+    /// Returns the next line of standard output.
     pub(crate) fn result(&mut self) -> String {
         line_of(&mut self.stdout)
     }
 
-    /// The next line of what else it says.
+    /// Returns the next line of standard error.
     pub(crate) fn note(&mut self) -> String {
         line_of(&mut self.stderr)
     }
 
-    /// Has it end as by Ctrl-C, and gives out its exit code.
+    /// Interrupts it like Ctrl-C and returns its exit code.
     pub(crate) fn interrupt(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-        // What nobody reads any more must not hold it up.
+        // An unread pipe must not block it.
         let mut rest = String::new();
         let _ = self.stdout.read_to_string(&mut rest);
         self.child.wait().unwrap().code()
@@ -123,7 +123,7 @@ fn line_of(stream: &mut impl BufRead) -> String {
     line.trim_end().to_owned()
 }
 
-/// The demo server over HTTP, on a port of its own.
+/// The demo server over HTTP, on its own port.
 pub(crate) struct Demo {
     pub(crate) url: String,
     pub(crate) welcome: Vec<String>,
@@ -147,24 +147,24 @@ impl Demo {
     }
 }
 
-/// A server and how to speak to it.
+/// A server and its era.
 pub(crate) struct Place {
     url: Option<String>,
     era: &'static str,
 }
 
 impl Place {
-    /// The demo as a program, in the era.
+    /// The demo as a program.
     pub(crate) fn stdio(era: &'static str) -> Self {
         Self { url: None, era }
     }
 
-    /// The demo over HTTP, in the era.
+    /// The demo over HTTP.
     pub(crate) fn http(demo: &Demo, era: &'static str) -> Self {
         Self { url: Some(demo.url.clone()), era }
     }
 
-    /// Every place there is.
+    /// Returns all kinds of servers.
     pub(crate) fn all(demo: &Demo) -> [Self; 4] {
         let (handshake, envelope) = ("handshake", "envelope");
         [
@@ -175,7 +175,7 @@ impl Place {
         ]
     }
 
-    /// The command line for `words`, the verb first, at this place.
+    /// Builds the command line for `words`, the verb first.
     pub(crate) fn line(&self, words: &[&str]) -> Vec<String> {
         let (verb, rest) = words.split_first().unwrap();
         let mut line = vec![(*verb).to_owned()];
@@ -188,18 +188,18 @@ impl Place {
         line
     }
 
-    /// Runs `words` here.
+    /// Runs `words` with this server.
     pub(crate) fn run(&self, words: &[&str]) -> Ran {
         run(&self.line(words))
     }
 }
 
-/// A server that gives every request the same answer: its status line and headers.
+/// A server with the same response to every request: status line and headers.
 pub(crate) fn answering(head: &'static str) -> String {
     serving(move |_| (head, String::new()))
 }
 
-/// A server that answers each body as it is told to.
+/// A server whose response is computed from the request body.
 fn serving(answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -230,7 +230,7 @@ fn serving(answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> 
     url
 }
 
-/// A server that says what it is and refuses everything else for want of rights.
+/// A server that answers `initialize` or `server/discover` and rejects everything else with 401.
 pub(crate) fn guarded() -> String {
     serving(|body| {
         let request: Value = serde_json::from_str(body).unwrap();

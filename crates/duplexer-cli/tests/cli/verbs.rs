@@ -1,10 +1,10 @@
-//! Every verb, at every place, in every era.
+//! Every verb, with every kind of server, in every era.
 
 use serde_json::json;
 
 use crate::support::{Demo, PROGRAM, Place, run};
 
-/// CLI-01: `version` says what this is.
+/// CLI-01: `version` prints version and revisions.
 #[test]
 fn version_names_the_program_and_what_it_speaks() {
     let said = run(&["version"]).ok();
@@ -12,7 +12,7 @@ fn version_names_the_program_and_what_it_speaks() {
     assert!(said.contains("2024-11-05") && said.contains("2026-07-28"), "{said}");
 }
 
-/// CLI-01: a server is run by naming its program; nothing else is needed to look at it.
+/// CLI-01: the command of a server is enough to start and inspect it.
 #[test]
 fn a_server_program_is_started_and_listed() {
     let listed = run(&["list", "--", PROGRAM, "--stdio"]).ok();
@@ -62,25 +62,25 @@ fn tools_are_called_with_texts_and_json_everywhere() {
 }
 
 #[test]
-fn progress_is_told_beside_the_result() {
+fn progress_is_shown_with_the_result() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
         let counted = place.run(&["call", "count", "to:=3", "pause:=1"]);
-        let told: Vec<_> = counted.stderr.lines().filter(|line| line.starts_with("progress")).collect();
-        assert_eq!(told, ["progress 1/3 counting", "progress 2/3 counting", "progress 3/3 counting"]);
+        let progress: Vec<_> = counted.stderr.lines().filter(|line| line.starts_with("progress")).collect();
+        assert_eq!(progress, ["progress 1/3 counting", "progress 2/3 counting", "progress 3/3 counting"]);
         assert_eq!(counted.ok(), "Counted to 3.\n");
     }
 }
 
 #[test]
-fn what_the_server_logs_is_told_beside_the_result() {
+fn log_messages_are_shown_with_the_result() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
         let noted = place.run(&["call", "remember", "text=x"]);
         assert!(noted.stderr.contains("[info] notebook: note://"), "{noted:?}");
         assert!(noted.ok().starts_with("Noted as note://"));
     }
-    // Over stdio the level outlives the request that sets it.
+    // Over stdio the level stays set after the request.
     for era in ["handshake", "envelope"] {
         let noted = Place::stdio(era).run(&["call", "remember", "text=x", "--log", "error"]);
         assert_eq!(noted.stderr, "", "{era}");

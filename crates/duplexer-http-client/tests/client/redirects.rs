@@ -1,10 +1,10 @@
-//! Redirects, over a real socket. Which of them are followed is a table beside the code.
+//! Redirects over a socket. The unit test of `redirected` lists which ones are followed.
 
 use http::Method;
 
 use crate::script::{NEWEST, Piped, Script, calling, options};
 
-/// CHTTP-04: every kind of request, with all it carries.
+/// CHTTP-04: every kind of request, with all its headers.
 #[tokio::test]
 async fn a_redirect_on_the_same_server_keeps_method_body_and_session() {
     let mut script = Script::start().await;
@@ -38,7 +38,7 @@ async fn a_redirect_on_the_same_server_keeps_method_body_and_session() {
     closed.unwrap();
 }
 
-/// CHTTP-04: another server would see what is meant for this one; a changed method would mean something else.
+/// CHTTP-04: another server must not see the request, and a changed method would change its meaning.
 #[tokio::test]
 async fn other_redirects_are_refusals() {
     let mut other = Script::start().await;
@@ -58,7 +58,7 @@ async fn other_redirects_are_refusals() {
     assert!(script.unexpected().is_none());
 }
 
-/// CHTTP-04: however long a server would go on.
+/// CHTTP-04: the number of redirects is limited.
 #[tokio::test]
 async fn redirects_have_an_end() {
     let mut script = Script::start().await;

@@ -1,4 +1,4 @@
-//! A server on a real socket that answers exactly what a test says, request by request.
+//! A scripted server on a socket: the test answers request by request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,19 +21,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// A test that waits in vain fails instead of hanging.
+/// Maximum time of a wait, so that a test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const NEWEST: &str = "2025-11-25";
 
-/// The server's side: requests come out, each with the duty to answer it.
+/// The server: yields requests, each of which the test answers.
 pub(crate) struct Script {
     pub(crate) url: String,
     requests: mpsc::Receiver<Asked>,
     _serving: JoinSet<()>,
 }
 
-/// One HTTP request, not answered yet.
+/// One HTTP request without a response.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) method: Method,
@@ -56,7 +56,7 @@ impl Script {
                 let sender = sender.clone();
                 let service = hyper::service::service_fn(move |request| answer(sender.clone(), request));
                 connections.spawn(async move {
-                    // A connection that is cut on purpose is no failure.
+                    // A connection that the test closes on purpose is no failure.
                     let _ = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(socket), service)
                         .await;
@@ -70,26 +70,26 @@ impl Script {
         timeout(PATIENCE, self.requests.recv()).await.expect("the client says nothing").unwrap()
     }
 
-    /// What has arrived unasked, if anything.
+    /// Returns a request that has arrived already, if there is one.
     pub(crate) fn unexpected(&mut self) -> Option<Asked> {
         self.requests.try_recv().ok()
     }
 
-    /// The next request, which POSTs `method`.
+    /// Returns the next request, which must be a POST of `method`.
     pub(crate) async fn posted(&mut self, method: &str) -> Asked {
         let asked = self.next().await;
         assert_eq!((&asked.method, &asked.body["method"]), (&Method::POST, &json!(method)), "{asked:?}");
         asked
     }
 
-    /// The next request, which is this and has no body.
+    /// Returns the next request, which must have this HTTP method and no body.
     pub(crate) async fn plain(&mut self, method: Method) -> Asked {
         let asked = self.next().await;
         assert_eq!((&asked.method, &asked.body), (&method, &Value::Null), "{asked:?}");
         asked
     }
 
-    /// Sees a handshake through, up to the stream that the client opens then.
+    /// Serves a handshake, up to the request for the standalone stream.
     pub(crate) async fn shake_hands(&mut self, version: &str) -> Asked {
         let opening = self.posted("initialize").await;
         opening.open(version, Some("s-1"));
@@ -103,11 +103,11 @@ impl Script {
         options: ClientOptions,
         play: impl AsyncFnOnce(&mut Self) -> T,
     ) -> (Result<Client, ConnectError>, T) {
-        let transport = HttpTransport::new(&self.url).unwrap().limit(10_000).header("x-own", "1").unwrap();
+        let transport = HttpTransport::builder(&self.url).limit(10_000).header("x-own", "1").build().unwrap();
         tokio::join!(Client::connect(transport, options), play(self))
     }
 
-    /// A session in `version`, and the request for its stream.
+    /// Opens a session in `version`. Returns the request for its standalone stream too.
     pub(crate) async fn session_in(&mut self, options: ClientOptions, version: &str) -> (Client, Asked) {
         let options = options.mode(Mode::Handshake);
         let (client, stream) =
@@ -115,7 +115,7 @@ impl Script {
         (client.unwrap(), stream)
     }
 
-    /// A session whose server has no stream of its own.
+    /// Opens a session whose server has no standalone stream.
     pub(crate) async fn session(&mut self, options: ClientOptions) -> Client {
         let (client, stream) = self.session_in(options, NEWEST).await;
         stream.status(405);
@@ -123,7 +123,7 @@ impl Script {
     }
 }
 
-/// Calls a tool while `play` is the server; what the tool says, or why it says nothing.
+/// Calls a tool while `play` is the server. Returns the text of the result, or the error.
 pub(crate) async fn calling<T>(
     client: &Client,
     script: &mut Script,
@@ -159,7 +159,7 @@ async fn answer(
     let path = head.uri.path().to_owned();
     let asked = Asked { method: head.method, path, headers: head.headers, body, reply };
     sender.send(asked).await.map_err(std::io::Error::other)?;
-    // Whoever drops a request without an answer breaks its connection.
+    // A request that is dropped without a response breaks its connection.
     answered.await.map_err(std::io::Error::other)
 }
 
@@ -168,17 +168,17 @@ impl Asked {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The session and the revision it is said to belong to.
+    /// Returns the session id and the revision in the headers.
     pub(crate) fn belongs_to(&self) -> (Option<&str>, Option<&str>) {
         (self.header("mcp-session-id"), self.header("mcp-protocol-version"))
     }
 
-    /// The result of this request, as a message.
+    /// Builds the response message with this result.
     fn result(&self, result: &Value) -> Value {
         json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result})
     }
 
-    /// A tool's result that says `text`.
+    /// Builds the response message of a tool with `text`.
     pub(crate) fn says(&self, text: &str) -> Value {
         self.result(&json!({"content": [{"type": "text", "text": text}]}))
     }
@@ -199,19 +199,19 @@ impl Asked {
         self.reply(200, &[("content-type", "application/json")], Piped::whole(&message.to_string()));
     }
 
-    /// Answers with a tool's result.
+    /// Answers with the result of a tool.
     pub(crate) fn say(self, text: &str) {
         let answer = self.says(text);
         self.json(&answer);
     }
 
-    /// The result of the opening of a session, as a message.
+    /// Builds the response message of `initialize`.
     pub(crate) fn welcome(&self, version: &str) -> Value {
         let info = json!({"name": "s", "version": "1"});
         self.result(&json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}))
     }
 
-    /// Answers the opening of a session.
+    /// Answers `initialize`.
     pub(crate) fn open(self, version: &str, session: Option<&str>) {
         let body = Piped::whole(&self.welcome(version).to_string());
         let mut headers = vec![("content-type", "application/json")];
@@ -219,7 +219,7 @@ impl Asked {
         self.reply(200, &headers, body);
     }
 
-    /// Answers with a stream of events, which the test goes on with.
+    /// Answers with an SSE stream, which the test writes.
     pub(crate) fn events(self) -> Events {
         let (sender, receiver) = mpsc::channel(64);
         self.reply(200, &[("content-type", "text/event-stream")], Piped(receiver));
@@ -227,7 +227,7 @@ impl Asked {
     }
 }
 
-/// A stream of events under way. Dropped, it ends in order.
+/// An open SSE stream. Dropping it ends the stream orderly.
 pub(crate) struct Events(mpsc::Sender<Result<Bytes, std::io::Error>>);
 
 impl Events {
@@ -240,18 +240,18 @@ impl Events {
         self.raw(&format!("data: {message}\r\n\r\n")).await
     }
 
-    /// Breaks off in the middle.
+    /// Aborts the connection.
     pub(crate) async fn cut(self) {
         self.0.send(Err(std::io::Error::other("cut"))).await.unwrap();
     }
 
-    /// Until the client reads no more.
+    /// Waits until the client stops reading.
     pub(crate) async fn left(&self) {
         timeout(PATIENCE, self.0.closed()).await.expect("the client still listens");
     }
 }
 
-/// A body that a test writes.
+/// Response body that a test writes.
 #[derive(Debug)]
 pub(crate) struct Piped(mpsc::Receiver<Result<Bytes, std::io::Error>>);
 

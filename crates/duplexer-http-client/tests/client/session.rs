@@ -1,4 +1,4 @@
-//! Sessions of the handshake era: how they open, what belongs to them, how they end.
+//! Sessions of the handshake era: their start, their messages and their end.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::script::{Asked, NEWEST, Piped, Script, calling, options};
 
-/// P-LEG-8, P-LEG-19, CHTTP-03, CLT-03, CLT-04: from the notification that it is open to its end.
+/// P-LEG-8, P-LEG-19, CHTTP-03, CLT-03, CLT-04: from `notifications/initialized` to the end.
 #[tokio::test]
 async fn every_message_of_a_session_names_it() {
     for (version, header) in
@@ -72,7 +72,7 @@ async fn every_message_of_a_session_names_it() {
     }
 }
 
-/// POSTs overtake each other; servers refuse requests of a session that is not open.
+/// POSTs can overtake each other, and servers reject requests of a session that is not open.
 #[tokio::test]
 async fn the_first_request_does_not_overtake_the_opening() {
     let mut script = Script::start().await;
@@ -85,7 +85,7 @@ async fn the_first_request_does_not_overtake_the_opening() {
     let client = client.unwrap();
     let mut calls = JoinSet::new();
     calls.spawn(async move { client.call_tool(CallToolParams::new("x")).await });
-    // By the time this has come and gone, a request that did not wait would have come too.
+    // A request that did not wait would have arrived by now.
     let fence = reqwest::Client::new().delete(&script.url).send();
     let (fence, ()) = tokio::join!(fence, async { script.plain(Method::DELETE).await.status(200) });
     fence.unwrap();
@@ -102,7 +102,7 @@ async fn the_first_request_does_not_overtake_the_opening() {
     calls.join_next().await.unwrap().unwrap().unwrap();
 }
 
-/// CLT-02, P-ERA-6: whatever the refusal of the probe looks like, one transport serves both eras.
+/// CLT-02, P-ERA-6: after any rejection of the probe the same transport serves the other era.
 #[tokio::test]
 async fn a_refused_probe_is_followed_by_a_handshake() {
     let error = |code: i64| {
@@ -145,7 +145,7 @@ async fn a_refused_probe_is_followed_by_a_handshake() {
     }
 }
 
-/// CHTTP-01: the server is told, and what it still says on that stream is heard.
+/// CHTTP-01: the cancellation is sent, and later messages on that stream are still read.
 #[tokio::test]
 async fn giving_up_a_call_of_a_session_tells_the_server() {
     let mut script = Script::start().await;
@@ -175,7 +175,7 @@ async fn giving_up_a_call_of_a_session_tells_the_server() {
     assert_eq!(said.as_deref(), Ok("next"));
 }
 
-/// CHTTP-03, P-LEG-12: the session ends at the server, whatever the server makes of it.
+/// CHTTP-03, P-LEG-12: the client sends a DELETE, whatever the server answers.
 #[tokio::test]
 async fn closing_ends_the_session_at_the_server() {
     for answer in [Some(200), Some(204), Some(405), Some(404), Some(500), None] {
@@ -188,7 +188,7 @@ async fn closing_ends_the_session_at_the_server() {
                     end.status(status);
                     None
                 }
-                // Neither answered nor refused.
+                // No response.
                 None => Some(end),
             }
         });
@@ -198,7 +198,7 @@ async fn closing_ends_the_session_at_the_server() {
     }
 }
 
-/// CHTTP-03: there is nothing to end.
+/// CHTTP-03: without a session id no DELETE is sent.
 #[tokio::test]
 async fn without_a_session_id_nothing_is_ended() {
     let mut script = Script::start().await;
@@ -218,7 +218,7 @@ async fn without_a_session_id_nothing_is_ended() {
     assert!(script.unexpected().is_none());
 }
 
-/// CHTTP-02, P-LEG-11: whatever the body says, so that programs can tell; only a new handshake helps.
+/// CHTTP-02, P-LEG-11: the error is recognizable, whatever the body contains; a new handshake is required.
 #[tokio::test]
 async fn a_session_the_server_has_forgotten_is_said_to_be_terminated() {
     let mut script = Script::start().await;
@@ -240,7 +240,7 @@ async fn a_session_the_server_has_forgotten_is_said_to_be_terminated() {
     assert_eq!(said, Err((-32600, "twice".to_owned())));
 }
 
-/// CHTTP-03: the id is known from the head of the answer, the revision only from the answer.
+/// CHTTP-03: the id is in the response headers, the revision in the result.
 #[tokio::test]
 async fn the_answer_to_the_opening_may_come_late() {
     let mut script = Script::start().await;
@@ -263,7 +263,7 @@ async fn the_answer_to_the_opening_may_come_late() {
     assert_eq!(client.unwrap().protocol_version().as_str(), NEWEST);
 }
 
-/// No task outlives its owner.
+/// All tasks end with the transport.
 #[tokio::test]
 async fn a_dropped_client_lets_go_of_its_streams() {
     let mut script = Script::start().await;
@@ -280,7 +280,7 @@ async fn a_dropped_client_lets_go_of_its_streams() {
     answer.left().await;
 }
 
-/// The transport needs no client above it: frames alone open a session and end it.
+/// The transport works without a client: frames alone open and end a session.
 #[tokio::test]
 async fn frames_alone_open_a_session() {
     let mut script = Script::start().await;
@@ -310,7 +310,7 @@ async fn frames_alone_open_a_session() {
     assert!(poll_fn(|cx| reader.poll_next(cx)).await.is_none());
 }
 
-/// CLT-02: there is nobody to speak any era with.
+/// CLT-02: an unreachable server fails in both eras.
 #[tokio::test]
 async fn a_server_that_is_not_there_is_said_not_to_be_there() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -321,7 +321,7 @@ async fn a_server_that_is_not_there_is_said_not_to_be_there() {
     assert_eq!(error.to_string(), "Connection closed: the server could not be reached");
 }
 
-/// P-LEG-7: what is no id is not sent back.
+/// P-LEG-7: an invalid id is not sent back.
 #[tokio::test]
 async fn a_session_id_that_is_not_visible_ascii_fails_the_opening() {
     for wrong in ["a b", "", "\u{e4}"] {
@@ -336,9 +336,9 @@ async fn a_session_id_that_is_not_visible_ascii_fails_the_opening() {
     }
 }
 
-/// CLT-03: and the server need not remember it.
+/// CLT-03: the server does not have to keep the session.
 #[tokio::test]
-async fn a_session_in_a_revision_nobody_knows_is_ended_again() {
+async fn a_session_in_an_unknown_revision_is_ended() {
     let mut script = Script::start().await;
     let (client, ()) = script
         .connecting(options().mode(Mode::Handshake), async |script| {
@@ -351,7 +351,7 @@ async fn a_session_in_a_revision_nobody_knows_is_ended_again() {
     assert!(matches!(client, Err(ConnectError::UnsupportedVersion(version)) if version == "1999-01-01"));
 }
 
-/// P-HTTP-5: the revision that has batches may answer with one; no other may.
+/// P-HTTP-5: only the revision with batches accepts a batch as a response.
 #[tokio::test]
 async fn an_answer_may_come_in_a_batch_where_there_are_batches() {
     let heard = |version: &'static str| async move {
@@ -373,17 +373,17 @@ async fn an_answer_may_come_in_a_batch_where_there_are_batches() {
     assert_eq!(heard(NEWEST).await, (Err((-32000, "Connection closed".to_owned())), None));
 }
 
-/// Who wants to get better rights hears what the server asks for; other refusals are none of its business.
+/// The handler gets the challenges of 401 and 403, and no other rejections.
 #[tokio::test]
-async fn a_challenge_is_told() {
+async fn a_challenge_is_reported() {
     let mut script = Script::start().await;
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let challenges = Arc::new(Mutex::new(Vec::new()));
     for status in [401, 403, 400] {
-        let heard = Arc::clone(&told);
+        let heard = Arc::clone(&challenges);
         let note = move |status, challenge: Option<&str>| {
             heard.lock().unwrap().push((status, challenge.map(str::to_owned)));
         };
-        let transport = HttpTransport::new(&script.url).unwrap().on_challenge(note);
+        let transport = HttpTransport::builder(&script.url).on_challenge(note).build().unwrap();
         let (client, ()) = tokio::join!(Client::connect(transport, options().mode(Mode::Handshake)), async {
             let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
             script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
@@ -391,5 +391,5 @@ async fn a_challenge_is_told() {
         assert!(client.is_err());
     }
     let challenge = Some("Bearer scope=\"x\"".to_owned());
-    assert_eq!(*told.lock().unwrap(), [(401, challenge.clone()), (403, challenge)]);
+    assert_eq!(*challenges.lock().unwrap(), [(401, challenge.clone()), (403, challenge)]);
 }

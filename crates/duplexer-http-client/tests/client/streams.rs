@@ -1,4 +1,4 @@
-//! Streams of the handshake era: what a server says on them, and how they are taken up again.
+//! Streams of the handshake era: their messages and their resumption.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::script::{Asked, Events, NEWEST, Script, calling, options};
 
-/// A client that writes down what it is told and declines what it is asked.
+/// A client that records notifications and declines requests.
 fn listener() -> (ClientOptions, Arc<Mutex<Vec<String>>>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (one, other) = (Arc::clone(&told), Arc::clone(&told));
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let (one, other) = (Arc::clone(&received), Arc::clone(&received));
     let options = options()
         .on_notification(move |notification| {
             one.lock().unwrap().push(match notification {
@@ -25,7 +25,7 @@ fn listener() -> (ClientOptions, Arc<Mutex<Vec<String>>>) {
             other.lock().unwrap().push("asked".to_owned());
             async { Ok(ElicitResult::decline()) }
         });
-    (options, told)
+    (options, received)
 }
 
 fn log(data: &str) -> Value {
@@ -33,7 +33,7 @@ fn log(data: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
 }
 
-/// The server asks something on `events` and is answered by a POST of its own.
+/// The server sends a request on `events`, and the client answers with a POST.
 async fn ask(script: &mut Script, events: &Events, method: &str, params: Value) -> Value {
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
     events.message(&question).await;
@@ -49,11 +49,11 @@ fn question() -> Value {
     json!({"message": "who?", "requestedSchema": {"type": "object", "properties": {}}})
 }
 
-/// P-HTTP-5, P-LEG-6, CLT-11: all that belongs to a call comes on its stream, in order, then its answer.
+/// P-HTTP-5, P-LEG-6, CLT-11: all messages of a call arrive on its stream, in order, then its response.
 #[tokio::test]
 async fn a_server_asks_and_tells_on_the_stream_of_a_call() {
     let mut script = Script::start().await;
-    let (options, told) = listener();
+    let (options, received) = listener();
     let client = script.session(options).await;
     let steps = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&steps);
@@ -83,14 +83,14 @@ async fn a_server_asks_and_tells_on_the_stream_of_a_call() {
     });
     called.unwrap();
     assert_eq!(*steps.lock().unwrap(), [1.0, 2.0, 3.0]);
-    assert_eq!(*told.lock().unwrap(), ["log \"one\"", "asked", "log \"two\""]);
+    assert_eq!(*received.lock().unwrap(), ["log \"one\"", "asked", "log \"two\""]);
 }
 
-/// CHTTP-03, P-LEG-14: what belongs to no request; an answer does not belong there.
+/// CHTTP-03, P-LEG-14: messages without a request; a response on this stream is dropped.
 #[tokio::test]
 async fn a_server_asks_and_tells_on_its_own_stream() {
     let mut script = Script::start().await;
-    let (options, told) = listener();
+    let (options, received) = listener();
     let (client, stream) = script.session_in(options, NEWEST).await;
     let events = stream.events();
     events.raw("id: 1\ndata:\n\n").await;
@@ -103,10 +103,10 @@ async fn a_server_asks_and_tells_on_its_own_stream() {
     })
     .await;
     assert_eq!(said.as_deref(), Ok("on the right one"));
-    assert_eq!(*told.lock().unwrap(), ["ToolsListChanged", "asked"]);
+    assert_eq!(*received.lock().unwrap(), ["ToolsListChanged", "asked"]);
 }
 
-/// Sees a GET that takes a stream up behind `last`.
+/// Expects a GET that resumes a stream after `last`.
 async fn resumed(script: &mut Script, last: &str) -> Asked {
     let again = script.plain(Method::GET).await;
     assert_eq!(again.header("last-event-id"), Some(last));
@@ -115,24 +115,24 @@ async fn resumed(script: &mut Script, last: &str) -> Asked {
     again
 }
 
-/// CHTTP-03, P-LEG-18: as often as the server likes, behind the last event each time.
+/// CHTTP-03, P-LEG-18: any number of resumptions, each after the last event.
 #[tokio::test]
-async fn a_stream_that_ends_without_its_answer_is_taken_up_again() {
+async fn a_stream_that_ends_without_its_answer_is_resumed() {
     let mut script = Script::start().await;
-    let (options, told) = listener();
+    let (options, received) = listener();
     let client = script.session(options).await;
     let (said, ()) = calling(&client, &mut script, async |script, asked| {
         let answer = asked.says("at last");
         let events = asked.events();
         events.raw("id: a-0\nretry: 1\ndata:\n\n").await;
         drop(events);
-        // In order, with nothing new: that is no failure.
+        // An orderly end without a new event is no failure.
         for _ in 0..3 {
             drop(resumed(script, "a-0").await.events());
         }
         let events = resumed(script, "a-0").await.events();
         events.raw(&format!("id: a-1\ndata: {}\n\n", log("one"))).await;
-        // The server has to read that the client has it, before the connection breaks.
+        // The client must have received the event before the connection breaks.
         assert_eq!(ask(script, &events, "ping", json!({})).await, json!({}));
         events.cut().await;
         let events = resumed(script, "a-1").await.events();
@@ -141,10 +141,10 @@ async fn a_stream_that_ends_without_its_answer_is_taken_up_again() {
     })
     .await;
     assert_eq!(said.as_deref(), Ok("at last"));
-    assert_eq!(*told.lock().unwrap(), ["log \"one\""]);
+    assert_eq!(*received.lock().unwrap(), ["log \"one\""]);
 }
 
-/// A call whose stream ends after the first event; `again` plays what happens then.
+/// A call whose stream ends after the first event; `again` serves the resumption.
 async fn broken_off(
     client: &Client,
     script: &mut Script,
@@ -162,7 +162,7 @@ async fn broken_off(
     said
 }
 
-/// CHTTP-03: without an id there is nothing to ask for.
+/// CHTTP-03: without an event id a stream cannot be resumed.
 #[tokio::test]
 async fn a_stream_without_ids_is_lost_at_its_end() {
     let mut script = Script::start().await;
@@ -174,7 +174,7 @@ async fn a_stream_without_ids_is_lost_at_its_end() {
     assert!(script.unexpected().is_none());
 }
 
-/// CHTTP-03: two in a row that fail are the end of it, and the reason is told.
+/// CHTTP-03: after two consecutive failures the call fails with the reason.
 #[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_ends_its_call() {
     const FIRST: &str = "id: 1\nretry: 1\ndata:\n\n";
@@ -207,11 +207,11 @@ async fn a_stream_that_cannot_be_taken_up_ends_its_call() {
     assert!(script.unexpected().is_none());
 }
 
-/// CHTTP-03: behind its last event if that had an id, anew if not; given up after two failures, which harms no call.
+/// CHTTP-03: resumed after its last event id, or reopened without one; abandoned after two failures, which fails no call.
 #[tokio::test]
 async fn the_servers_own_stream_is_opened_again() {
     let mut script = Script::start().await;
-    let (options, told) = listener();
+    let (options, received) = listener();
     let (client, stream) = script.session_in(options, NEWEST).await;
     stream.events().raw("retry: 1\n\n").await;
     let anew = script.plain(Method::GET).await;
@@ -230,10 +230,10 @@ async fn the_servers_own_stream_is_opened_again() {
     })
     .await;
     assert_eq!(said.as_deref(), Ok("unharmed"));
-    assert_eq!(*told.lock().unwrap(), ["log \"one\"", "log \"two\""]);
+    assert_eq!(*received.lock().unwrap(), ["log \"one\"", "log \"two\""]);
 }
 
-/// Robustness C10: a bound on every path; what is too large once is too large again.
+/// Robustness C10: every path is limited; an event that is too large is not requested again.
 #[tokio::test]
 async fn an_event_beyond_the_bound_ends_its_call() {
     let mut script = Script::start().await;

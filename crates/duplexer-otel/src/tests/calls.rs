@@ -1,4 +1,4 @@
-//! Spans of what is asked of the peer, and what travels with them.
+//! Spans of requests to the peer, and the context that is sent with them.
 
 use duplexer_core::dispatch::CallOptions;
 use duplexer_core::error::McpError;
@@ -19,7 +19,7 @@ async fn ping(cx: Context<()>, _: CallToolParams) -> Result<CallToolResult, McpE
     Ok(CallToolResult::text(if answer.is_ok() { "fine" } else { "not fine" }))
 }
 
-/// The client calls the tool with this `_meta`, and gives what it is asked in turn.
+/// The client calls the tool with this `_meta`. Returns the request that the tool sends.
 async fn called(wire: &mut Wire, meta: Json) -> Json {
     wire.shake_hands().await;
     let params = json!({"name": "ping", "_meta": meta});
@@ -27,7 +27,7 @@ async fn called(wire: &mut Wire, meta: Json) -> Json {
     wire.next().await
 }
 
-/// The same; it answers what it is asked, and waits for the tool's result.
+/// As [`called`], and the client responds and waits for the result of the tool.
 async fn answered(wire: &mut Wire, meta: Json, mut answer: Json) -> Json {
     let asked = called(wire, meta).await;
     answer["jsonrpc"] = "2.0".into();
@@ -37,7 +37,7 @@ async fn answered(wire: &mut Wire, meta: Json, mut answer: Json) -> Json {
     asked
 }
 
-/// OTEL-05, P-META-12: the call is a child of the request it was made for, and the peer is told so.
+/// OTEL-05, P-META-12: the call is a child of the request it belongs to, and its context is sent to the peer.
 #[tokio::test]
 async fn a_call_made_in_a_handler_is_a_child_of_its_request() {
     let recorder = Recorder::new();
@@ -53,12 +53,12 @@ async fn a_call_made_in_a_handler_is_a_child_of_its_request() {
     assert_eq!((&call.span_kind, &call.status), (&SpanKind::Client, &Status::Unset));
     assert_eq!(attribute(&call, "mcp.method.name").as_deref(), Some("ping"));
     assert_eq!(attribute(&call, "jsonrpc.request.id"), Some(asked["id"].to_string()));
-    let told = format!("00-{TRACE}-{}-01", call.span_context.span_id());
-    let expected = json!({"traceparent": told, "tracestate": "v=1", "baggage": "user=a%20b"});
+    let traceparent = format!("00-{TRACE}-{}-01", call.span_context.span_id());
+    let expected = json!({"traceparent": traceparent, "tracestate": "v=1", "baggage": "user=a%20b"});
     assert_eq!(asked["params"]["_meta"], expected);
 }
 
-/// OTEL-05: an error that the peer answers with is on the span.
+/// OTEL-05: an error response of the peer is recorded on the span.
 #[tokio::test]
 async fn an_error_of_the_peer_is_on_the_span() {
     let recorder = Recorder::new();
@@ -84,7 +84,7 @@ async fn a_connection_that_ends_is_no_error_of_the_call() {
     assert_eq!((call.status.clone(), attribute(&call, "error.type")), (Status::Unset, None));
 }
 
-/// OTEL-05: a call that takes too long fails, but not with an answer.
+/// OTEL-05: a call that times out fails without a response.
 #[tokio::test(start_paused = true)]
 async fn a_call_without_an_answer_has_no_status_code() {
     let recorder = Recorder::new();
@@ -100,7 +100,7 @@ async fn a_call_without_an_answer_has_no_status_code() {
     assert_eq!(attribute(&call, "rpc.response.status_code"), None);
 }
 
-/// OTEL-05: without a provider nothing is added, and what came in goes on as it came.
+/// OTEL-05: without a provider nothing is added, and the incoming context is propagated unchanged.
 #[tokio::test]
 async fn without_a_provider_a_context_is_passed_on_and_none_is_made() {
     let noop = NoopTracerProvider::new();
@@ -117,7 +117,7 @@ async fn without_a_provider_a_context_is_passed_on_and_none_is_made() {
     }
 }
 
-/// The global provider is what `new` takes; nobody has set it here, so it does nothing.
+/// `new` uses the global provider, which is not set here and so records nothing.
 #[tokio::test]
 async fn the_global_provider_is_the_default() {
     let server = Server::builder("global").middleware(OtelMiddleware::new()).on(methods::ToolsCall, ping);

@@ -1,4 +1,4 @@
-//! Spans of what a server is asked and told.
+//! Spans of requests and notifications to a server.
 
 use duplexer_core::dispatch::Invocation;
 use duplexer_core::error::McpError;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A tool that does what its name says.
+/// A tool whose name selects its outcome.
 async fn tool(params: CallToolParams) -> Result<CallToolResult, McpError> {
     match params.name.as_str() {
         "refuse" => Err(ErrorObject::new(ErrorCode(-32099), "not today").into()),
@@ -24,7 +24,7 @@ async fn tool(params: CallToolParams) -> Result<CallToolResult, McpError> {
     }
 }
 
-/// OTEL-01, OTEL-02, OTEL-04, OTEL-06: the caller's span is the parent, and the span says what was asked.
+/// OTEL-01, OTEL-02, OTEL-04, OTEL-06: the caller's span is the parent, and the span describes the request.
 #[tokio::test]
 async fn a_request_is_a_child_of_the_span_its_caller_names() {
     let recorder = Recorder::new();
@@ -63,7 +63,7 @@ async fn a_request_is_a_child_of_the_span_its_caller_names() {
     assert_eq!(attribute(&recorder.span("server/discover"), "gen_ai.operation.name"), None);
 }
 
-/// OTEL-04: what is no trace context leaves the span where it would be anyway.
+/// OTEL-04: a malformed trace context does not change the parent.
 #[tokio::test]
 async fn a_malformed_parent_leaves_the_ambient_one() {
     let recorder = Recorder::new();
@@ -80,7 +80,7 @@ async fn a_malformed_parent_leaves_the_ambient_one() {
     assert_eq!(outer.parent_span_id, SpanId::INVALID);
 }
 
-/// OTEL-03: what went wrong, with its code if it has one; causes are recorded, not told.
+/// OTEL-03: the error is recorded, with its code if it has one; causes are recorded and not sent to the peer.
 #[tokio::test]
 async fn a_failure_says_what_it_was() {
     let recorder = Recorder::new();
@@ -114,19 +114,19 @@ async fn a_failure_says_what_it_was() {
 #[tokio::test]
 async fn a_notification_has_a_span() {
     let recorder = Recorder::new();
-    let server = recorder.server().on_custom_notification("custom/told", |_: serde_json::Value| async {
+    let server = recorder.server().on_custom_notification("custom/news", |_: serde_json::Value| async {
         Err::<(), _>(McpError::new(ErrorCode(5), "no"))
     });
     serve(server, None, async |wire: &mut Wire| {
         wire.shake_hands().await;
         let params = json!({"name": "news", "_meta": {"traceparent": parent()}});
-        wire.send(&json!({"jsonrpc": "2.0", "method": "custom/told", "params": params})).await;
+        wire.send(&json!({"jsonrpc": "2.0", "method": "custom/news", "params": params})).await;
         // Answered when the notification has been handled: both run on one thread, in their order.
         wire.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
         wire.next().await;
     })
     .await;
-    let span = recorder.span("custom/told news");
+    let span = recorder.span("custom/news news");
     assert_eq!((span.span_context.trace_id(), span.parent_span_id), ids());
     assert_eq!(attribute(&span, "jsonrpc.request.id"), None);
     assert_eq!(attribute(&span, "mcp.protocol.version").as_deref(), Some("2025-11-25"));
@@ -135,7 +135,7 @@ async fn a_notification_has_a_span() {
     assert_eq!(attribute(&recorder.span("initialize"), "jsonrpc.request.id").as_deref(), Some("0"));
 }
 
-/// OTEL-01: middleware further in runs inside the span, also after it has waited.
+/// OTEL-01: inner middleware runs inside the span, also after an await.
 #[tokio::test]
 async fn the_span_is_current_in_everything_further_in() {
     async fn look(cx: Context, message: Invocation, next: Next) -> Result<Outcome, McpError> {
@@ -154,7 +154,7 @@ async fn the_span_is_current_in_everything_further_in() {
     assert_eq!(answer["result"]["content"][0]["text"], "echo");
 }
 
-/// A peer's texts are bounded before they become names.
+/// Texts of the peer are truncated before they become names.
 #[tokio::test]
 async fn long_names_are_cut() {
     let recorder = Recorder::new();
@@ -166,9 +166,9 @@ async fn long_names_are_cut() {
     assert_eq!(recorder.names(), [name]);
 }
 
-/// A span ends with its request, also when nobody waits for the answer any more.
+/// A span ends with its request, also when the request is cancelled.
 #[tokio::test]
-async fn a_request_that_is_called_off_ends_its_span() {
+async fn a_cancelled_request_ends_its_span() {
     let recorder = Recorder::new();
     let server = recorder.server().on(methods::ToolsCall, |cx: Context<()>, _: CallToolParams| async move {
         cx.progress(1.0, None, None).await;

@@ -1,21 +1,21 @@
-//! Clients that register themselves (RFC 7591).
+//! Dynamic client registration (RFC 7591).
 
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::client::{AUTHORIZATION_CODE, AuthMethod, Client, ClientMetadata, JWT_BEARER};
-use super::store::Kind;
-use super::{Authority, redirect};
+use super::store::RecordKind;
+use super::{AuthorizationServer, redirect};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::secret;
 
 const MAX_REDIRECTS: usize = 16;
-/// The longest name that people are shown.
+/// Maximum length of a client name, which the consent page shows.
 const MAX_NAME: usize = 200;
 
-/// What a client is told: all it has said, and what it has become.
+/// Registration response: the metadata of the client and its credentials.
 #[derive(Serialize)]
 struct Registered<'a> {
     client_id: &'a str,
@@ -28,7 +28,7 @@ struct Registered<'a> {
     metadata: &'a ClientMetadata,
 }
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) async fn register(&self, body: &[u8]) -> Result<Reply, OAuthError> {
         let metadata =
             read(body).map_err(|error| invalid(format!("the metadata cannot be read: {error}")))?;
@@ -39,7 +39,7 @@ impl Authority {
         };
         let client = Client::registered(uuid()?, secret.as_deref(), metadata);
         let until = self.after(self.0.settings.lifetimes.client);
-        self.0.records.put(Kind::Client, client.id(), &client, until).await?;
+        self.0.records.put(RecordKind::Client, client.id(), &client, until).await?;
         let registered = Registered {
             client_id: client.id(),
             client_id_issued_at: self.0.clock.seconds(),
@@ -50,7 +50,7 @@ impl Authority {
         Ok(reply::json(StatusCode::CREATED, &registered))
     }
 
-    /// What every client must say, however it becomes known.
+    /// Validates client metadata, whatever its origin.
     pub(super) fn check(&self, metadata: &ClientMetadata) -> Result<(), OAuthError> {
         check_metadata(metadata)?;
         let scopes = metadata.scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
@@ -63,7 +63,7 @@ impl Authority {
     }
 }
 
-/// A member that is null says nothing.
+/// Reads the metadata. A null member is treated as absent.
 fn read(body: &[u8]) -> Result<ClientMetadata, serde_json::Error> {
     let mut members: serde_json::Map<String, Value> = serde_json::from_slice(body)?;
     members.retain(|_, value| !value.is_null());
@@ -90,7 +90,7 @@ fn check_metadata(metadata: &ClientMetadata) -> Result<(), OAuthError> {
     if metadata.client_name.as_ref().is_some_and(|name| name.chars().count() > MAX_NAME) {
         return Err(invalid("client_name is too long"));
     }
-    // What we assign is not for clients to say; it would be told twice.
+    // A client must not send members that the server assigns: they would appear twice in the response.
     let assigned = ["client_id", "client_secret", "client_id_issued_at", "client_secret_expires_at"];
     if let Some(name) = assigned.into_iter().find(|name| metadata.others.contains_key(*name)) {
         return Err(invalid(format!("{name} is assigned by the server")));
@@ -102,7 +102,7 @@ pub(super) fn invalid(description: impl Into<std::borrow::Cow<'static, str>>) ->
     OAuthError::new("invalid_client_metadata", description)
 }
 
-/// A random UUID (RFC 9562, version 4).
+/// Generates a random UUID (RFC 9562, version 4).
 fn uuid() -> Result<String, OAuthError> {
     let mut bytes = secret::random::<16>()?;
     if let Some(byte) = bytes.get_mut(6) {
@@ -118,8 +118,8 @@ fn uuid() -> Result<String, OAuthError> {
     Ok(parts.join("-"))
 }
 
-/// Members that a document may not have.
-pub(super) fn is_secretive(metadata: &ClientMetadata) -> bool {
+/// Returns whether a metadata document contains a secret, which is not allowed.
+pub(super) fn has_secret_members(metadata: &ClientMetadata) -> bool {
     let has = |name: &str| metadata.others.get(name).is_some_and(|value| *value != Value::Null);
     has("client_secret") || has("client_secret_expires_at")
 }

@@ -1,4 +1,4 @@
-//! Clients: what they say about themselves, and how they show who they are.
+//! Clients: their metadata, their origin and their authentication method.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,21 +7,21 @@ use super::redirect;
 use crate::error::OAuthError;
 use crate::secret;
 
-/// How a client shows who it is.
+/// Authentication method of a client at the token endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuthMethod {
-    /// It cannot keep a secret.
+    /// None: a public client, which cannot keep a secret.
     None,
-    /// With a secret in the body of its request.
+    /// A secret in the request body.
     #[default]
     ClientSecretPost,
-    /// With a secret in the `Authorization` header.
+    /// A secret in the `Authorization` header.
     ClientSecretBasic,
 }
 
-/// What a client says about itself (RFC 7591).
+/// Client metadata (RFC 7591).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names are those of RFC 7591")]
@@ -42,7 +42,7 @@ pub struct ClientMetadata {
     pub client_uri: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application_type: Option<String>,
-    /// What is echoed and has no meaning here: contacts, policies, keys, names of software.
+    /// Other members, which are returned unchanged and not used: contacts, policies, keys, software names.
     #[serde(flatten)]
     pub others: serde_json::Map<String, Value>,
 }
@@ -59,17 +59,17 @@ pub(super) const AUTHORIZATION_CODE: &str = "authorization_code";
 pub(super) const REFRESH_TOKEN: &str = "refresh_token";
 pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
-/// A client that is known.
+/// A known client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Client {
     id: String,
-    /// The digest of its secret, if it has one.
+    /// Digest of the secret, if it has one.
     secret: Option<String>,
     origin: Origin,
     pub(super) metadata: ClientMetadata,
 }
 
-/// Where a client is known from.
+/// Origin of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Origin {
     Configuration,
@@ -78,7 +78,7 @@ enum Origin {
 }
 
 impl Client {
-    /// A client that cannot keep a secret.
+    /// Creates a public client, which cannot keep a secret.
     pub fn public(id: impl Into<String>, redirect_uris: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let metadata = ClientMetadata {
             redirect_uris: redirect_uris.into_iter().map(Into::into).collect(),
@@ -90,7 +90,7 @@ impl Client {
         Self { id: id.into(), secret: None, origin: Origin::Configuration, metadata }
     }
 
-    /// A client with a secret, which it may send in the body.
+    /// Creates a confidential client, which sends its secret in the request body.
     pub fn confidential(
         id: impl Into<String>,
         secret: &str,
@@ -102,21 +102,21 @@ impl Client {
         client
     }
 
-    /// How it shows who it is.
+    /// Sets the authentication method.
     #[must_use]
     pub fn auth_method(mut self, method: AuthMethod) -> Self {
         self.metadata.token_endpoint_auth_method = method;
         self
     }
 
-    /// What people read when it asks for something.
+    /// Sets the name on the consent page.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.metadata.client_name = Some(name.into());
         self
     }
 
-    /// It may come with statements of another issuer about its users (ID-JAG).
+    /// Allows identity assertions (ID-JAG) of this client.
     #[must_use]
     pub fn identity_assertions(mut self) -> Self {
         self.metadata.grant_types.push(JWT_BEARER.into());
@@ -127,18 +127,18 @@ impl Client {
         Self { id, secret: secret.map(secret::digest), origin: Origin::Registration, metadata }
     }
 
-    /// A client that describes itself under its own URL has no secret.
+    /// Creates a client from its metadata document. It has no secret.
     pub(super) fn documented(id: &str, mut metadata: ClientMetadata) -> Self {
         metadata.token_endpoint_auth_method = AuthMethod::None;
         Self { id: id.to_owned(), secret: None, origin: Origin::Document, metadata }
     }
 
-    /// Its id.
+    /// Returns the client id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What it says about itself.
+    /// Returns the metadata.
     pub fn metadata(&self) -> &ClientMetadata {
         &self.metadata
     }
@@ -147,7 +147,7 @@ impl Client {
         self.origin == Origin::Registration
     }
 
-    /// Whether its id is a URL that vouches for it.
+    /// Returns whether its id is the URL of its metadata document.
     pub(super) fn is_documented(&self) -> bool {
         self.origin == Origin::Document
     }
@@ -156,12 +156,12 @@ impl Client {
         self.metadata.grant_types.iter().any(|allowed| allowed == grant_type)
     }
 
-    /// Whether this is its secret. In constant time; a client without a secret has none that fits.
+    /// Compares the secret in constant time. Always false for a client without a secret.
     pub(super) fn has_secret(&self, presented: &str) -> bool {
         secret::matches(presented, self.secret.as_deref().unwrap_or_default())
     }
 
-    /// Where its user is sent: what it asks for if that is registered, or the only one that is.
+    /// Returns the redirect URI: the requested one if it is registered, or the only registered one.
     pub(super) fn redirect(&self, requested: Option<&str>) -> Result<String, OAuthError> {
         let known = &self.metadata.redirect_uris;
         match (requested, known.as_slice()) {
@@ -179,7 +179,7 @@ impl Client {
         }
     }
 
-    /// The scopes it has registered with.
+    /// Returns the scopes of its registration.
     pub(super) fn scopes(&self) -> Option<Vec<String>> {
         self.metadata.scope.as_deref().map(|scope| scope.split_ascii_whitespace().map(Into::into).collect())
     }

@@ -1,4 +1,4 @@
-//! Parameters of a request, each at most once (RFC 6749, section 3).
+//! Form parameters of a request, each at most once (RFC 6749, section 3).
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 
 use crate::error::OAuthError;
 
-/// Parameters by name. Empty ones count as absent. They are wiped when dropped: some are secrets.
+/// Parameters by name. Empty ones are treated as absent. Values are zeroized on drop: some are secrets.
 pub(super) struct Form(HashMap<String, String>);
 
 impl Form {
@@ -24,7 +24,7 @@ impl Form {
         Ok(form)
     }
 
-    /// The form in the body of a POST.
+    /// Reads the form in the body of a POST.
     pub(super) fn posted(headers: &HeaderMap, body: &[u8]) -> Result<Self, OAuthError> {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -42,7 +42,7 @@ impl Form {
         self.get(name).ok_or_else(|| OAuthError::invalid_request(format!("{name} is missing")))
     }
 
-    /// The words of `scope`.
+    /// Returns the scopes in `scope`.
     pub(super) fn scopes(&self) -> Option<Vec<String>> {
         self.get("scope").map(|scope| scope.split_ascii_whitespace().map(Into::into).collect())
     }
@@ -60,7 +60,7 @@ mod tests {
 
     /// O16
     #[test]
-    fn a_parameter_stands_once() {
+    fn a_parameter_appears_once() {
         assert!(Form::parse(b"a=1&a=1").is_err() && Form::parse(b"a=1&%61=2").is_err());
         let form = Form::parse(b"a=x+y%0D&b=").unwrap_or_else(|_| panic!("a form"));
         assert_eq!((form.get("a"), form.get("b")), (Some("x y\r"), None));

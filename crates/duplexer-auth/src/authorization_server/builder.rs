@@ -1,26 +1,27 @@
-//! Settings of an authorization server, checked when it is built.
+//! Settings of an authorization server, validated by `build`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::documents::Documents;
-use super::provider::Provider;
+use super::backend::AuthBackend;
+use super::client_metadata_document::ClientDocuments;
 use super::records::Records;
 use super::{
-    Authority, Client, Hosts, Inner, Issuer, Lifetimes, Registration, Settings, assertion, redirect,
+    AuthorizationServer, Client, Hosts, Inner, Issuer, Lifetimes, Registration, Settings, identity_assertion,
+    redirect,
 };
-use crate::address;
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::token::jwt::Jwt;
+use crate::urls;
 
-impl Authority {
-    /// An authorization server known as `issuer`, for these users.
-    pub fn builder(issuer: &str, provider: impl Provider) -> AuthorityBuilder {
-        AuthorityBuilder {
+impl AuthorizationServer {
+    /// Returns a builder of an authorization server with this issuer URL and backend.
+    pub fn builder(issuer: &str, backend: impl AuthBackend) -> AuthorizationServerBuilder {
+        AuthorizationServerBuilder {
             issuer: issuer.to_owned(),
-            provider: Box::new(provider),
+            backend: Box::new(backend),
             settings: Settings {
                 scopes: Vec::new(),
                 resources: Vec::new(),
@@ -29,108 +30,110 @@ impl Authority {
                 lifetimes: Lifetimes::default(),
             },
             clients: Vec::new(),
-            documents: Some(Documents::new()),
+            documents: Some(ClientDocuments::new()),
             assertions: None,
             clock: Clock::default(),
         }
     }
 }
 
-/// An authorization server being described.
+/// Builder of an [`AuthorizationServer`]. At least one [`Self::resource`] is required.
 #[must_use = "nothing is served until it is built"]
-pub struct AuthorityBuilder {
+pub struct AuthorizationServerBuilder {
     issuer: String,
-    provider: Box<dyn Provider>,
+    backend: Box<dyn AuthBackend>,
     settings: Settings,
     clients: Vec<Client>,
-    documents: Option<Result<Documents, ConfigError>>,
+    documents: Option<Result<ClientDocuments, ConfigError>>,
     assertions: Option<Jwt>,
     clock: Clock,
 }
 
-impl AuthorityBuilder {
-    /// Issues tokens for this server, by its URL.
+impl AuthorizationServerBuilder {
+    /// Adds a protected server, by its URL, for which tokens are issued.
     pub fn resource(mut self, url: impl Into<String>) -> Self {
         self.settings.resources.push(url.into());
         self
     }
 
-    /// The scopes there are.
+    /// Adds scopes that clients can request.
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.settings.scopes.extend(scopes.into_iter().map(Into::into));
         self
     }
 
-    /// A client that need not register.
+    /// Adds a configured client, which does not have to register.
     pub fn client(mut self, client: Client) -> Self {
         self.clients.push(client);
         self
     }
 
-    /// Nobody may register a client.
+    /// Disables dynamic client registration.
     pub fn without_registration(mut self) -> Self {
         self.settings.registration = Registration::Closed;
         self
     }
 
-    /// Clients may not describe themselves under their own URL; nothing is fetched for them.
+    /// Disables client id metadata documents: no document is fetched.
     pub fn without_client_documents(mut self) -> Self {
         self.documents = None;
         self
     }
 
-    /// Believes what this issuer says about its users (ID-JAG); what becomes of it is up to
-    /// [`Provider::assertion`].
+    /// Accepts identity assertions (ID-JAG) of this issuer. [`AuthBackend::assertion`] maps them to users.
     pub fn trust(mut self, mut issuer: Jwt) -> Self {
-        issuer.kinds = assertion::KINDS;
+        issuer.kinds = identity_assertion::KINDS;
         self.assertions = Some(issuer);
         self
     }
 
-    /// Serves the page for people under any name. Only behind a proxy that checks names.
+    /// Serves the consent page under any host name. Use it only behind a proxy that checks the host.
     pub fn any_host(mut self) -> Self {
         self.settings.hosts = Hosts::Any;
         self
     }
 
-    /// How long a code counts. A minute if not given.
+    /// Sets the lifetime of an authorization code. Default: one minute.
     pub fn code_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.code = time;
         self
     }
 
-    /// How long an access token counts. An hour if not given.
+    /// Sets the lifetime of an access token. Default: one hour.
     pub fn access_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.access = time;
         self
     }
 
-    /// How long a grant can be renewed after its last renewal. Thirty days if not given.
+    /// Sets the time after its last renewal in which a grant can be renewed. Default: 30 days.
     pub fn refresh_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.refresh = time;
         self
     }
 
-    /// Where the time comes from. For tests.
+    /// Sets the source of the current time. For tests.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
         self
     }
 
     #[cfg(test)]
-    pub(super) fn documents(mut self, documents: Documents) -> Self {
+    pub(super) fn documents(mut self, documents: ClientDocuments) -> Self {
         self.documents = Some(Ok(documents));
         self
     }
 
-    /// Checks everything.
-    pub fn build(self) -> Result<Authority, ConfigError> {
-        let url = address::issuer(&self.issuer)?;
+    /// Builds the authorization server.
+    ///
+    /// # Errors
+    /// Fails if no resource is set, or if a URL, a scope or a client of the settings is invalid.
+    pub fn build(self) -> Result<AuthorizationServer, ConfigError> {
+        let url = urls::issuer(&self.issuer)?;
         if self.settings.resources.is_empty() {
             return Err(ConfigError::NoResource);
         }
-        self.settings.resources.iter().try_for_each(|resource| address::resource(resource).map(drop))?;
-        self.settings.scopes.iter().try_for_each(|scope| address::check_scope(scope))?;
+        self.settings.resources.iter().try_for_each(|resource| urls::resource(resource).map(drop))?;
+        self.settings.scopes.iter().try_for_each(|scope| urls::check_scope(scope))?;
         let mut clients = HashMap::new();
         for client in self.clients {
             check_client(&client)?;
@@ -138,13 +141,13 @@ impl AuthorityBuilder {
         }
         let issuer = Issuer {
             path: url.path().strip_suffix('/').unwrap_or(url.path()).to_owned(),
-            metadata_path: address::well_known("oauth-authorization-server", &url),
+            metadata_path: urls::well_known("oauth-authorization-server", &url),
             text: self.issuer,
             url,
         };
-        Ok(Authority(Arc::new(Inner {
+        Ok(AuthorizationServer(Arc::new(Inner {
             issuer,
-            records: Records(self.provider),
+            records: Records(self.backend),
             settings: self.settings,
             clients,
             documents: self.documents.transpose()?,
@@ -163,8 +166,8 @@ fn check_client(client: &Client) -> Result<(), ConfigError> {
         .map_err(|error| ConfigError::Client { id: client.id().to_owned(), reason: error.error_description })
 }
 
-impl std::fmt::Debug for AuthorityBuilder {
+impl std::fmt::Debug for AuthorizationServerBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AuthorityBuilder").field("issuer", &self.issuer).finish_non_exhaustive()
+        f.debug_struct("AuthorizationServerBuilder").field("issuer", &self.issuer).finish_non_exhaustive()
     }
 }

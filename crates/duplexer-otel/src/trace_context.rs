@@ -1,6 +1,6 @@
-//! Trace context and baggage in `_meta`, as the W3C writes them.
+//! Trace context and baggage in `_meta`, in the W3C formats.
 //!
-//! The propagators that others use come with the SDK and are configured globally; MCP has fixed its format, so this
+//! The usual propagators come with the OpenTelemetry SDK and are configured globally. MCP prescribes one format, so this
 //! one needs neither.
 
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use opentelemetry::Context;
 use opentelemetry::baggage::{Baggage, BaggageExt as _};
 use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState};
 
-/// The longest baggage that is read or written, and how many entries it may have; the limits are the W3C's.
-const LONGEST_BAGGAGE: usize = 8192;
-const MOST_ENTRIES: usize = 64;
+/// Maximum size and number of entries of the baggage that is read or written; the limits of the W3C.
+const MAX_BAGGAGE_BYTES: usize = 8192;
+const MAX_BAGGAGE_ENTRIES: usize = 64;
 
-/// `ambient` with what `meta` says. A malformed trace context is passed over, and so is a malformed entry of baggage.
+/// Adds the context in `meta` to `ambient`. Ignores a malformed trace context and malformed entries of the baggage.
 pub(crate) fn extract(ambient: Context, meta: Option<&str>) -> Context {
     let Some(meta) = meta.and_then(|meta| RequestMeta::read(meta).ok()) else { return ambient };
     let TraceContext { traceparent, tracestate, baggage } = meta.trace;
@@ -31,8 +31,8 @@ pub(crate) fn extract(ambient: Context, meta: Option<&str>) -> Context {
     }
 }
 
-/// Puts the context into `meta`, as far as there is one.
-pub(crate) fn inject(context: &Context, meta: &mut JsonObject) {
+/// Writes the context, if there is one, into `meta`.
+pub(crate) fn inject(context: &Context, meta: &mut Members) {
     let span = context.span();
     let span = span.span_context();
     if span.is_valid() {
@@ -41,7 +41,7 @@ pub(crate) fn inject(context: &Context, meta: &mut JsonObject) {
         meta.insert(key::TRACEPARENT, Json::from(parent.as_str()));
         let state = span.trace_state().header();
         if state.is_empty() {
-            // What a caller brought along belongs to another parent.
+            // A `tracestate` of the caller belongs to another parent.
             meta.remove(key::TRACESTATE);
         } else {
             meta.insert(key::TRACESTATE, Json::from(state.as_str()));
@@ -53,7 +53,7 @@ pub(crate) fn inject(context: &Context, meta: &mut JsonObject) {
     }
 }
 
-/// `00-<trace id>-<span id>-<flags>`, in lower case. A later version may say more behind that.
+/// Parses `00-<trace id>-<span id>-<flags>`, in lower case. Later versions can append further fields.
 fn span_context(traceparent: &str, tracestate: Option<&str>) -> Option<SpanContext> {
     let mut parts = traceparent.splitn(5, '-');
     let mut hex = |digits: usize| {
@@ -73,10 +73,10 @@ fn span_context(traceparent: &str, tracestate: Option<&str>) -> Option<SpanConte
 
 fn read_baggage(text: &str) -> Baggage {
     let mut baggage = Baggage::new();
-    if text.len() > LONGEST_BAGGAGE {
+    if text.len() > MAX_BAGGAGE_BYTES {
         return baggage;
     }
-    for entry in text.split(',').take(MOST_ENTRIES) {
+    for entry in text.split(',').take(MAX_BAGGAGE_ENTRIES) {
         let (pair, properties) = entry.split_once(';').unwrap_or((entry, ""));
         let Some((name, value)) = pair.split_once('=') else { continue };
         if let Some(value) = percent_decoded(value.trim()) {
@@ -92,14 +92,14 @@ fn write_baggage(baggage: &Baggage) -> String {
         .map(|(name, (value, properties))| {
             let pair = format!("{name}={}", percent_encoded(value.as_str()));
             let properties = properties.as_str();
-            let can_be_said = properties.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b',');
-            if properties.is_empty() || !can_be_said { pair } else { format!("{pair};{properties}") }
+            let is_valid = properties.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b',');
+            if properties.is_empty() || !is_valid { pair } else { format!("{pair};{properties}") }
         })
         .collect();
     entries.sort_unstable();
     let mut text = String::new();
     for entry in entries {
-        if text.len() + 1 + entry.len() > LONGEST_BAGGAGE {
+        if text.len() + 1 + entry.len() > MAX_BAGGAGE_BYTES {
             continue;
         }
         if !text.is_empty() {
@@ -129,7 +129,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Everything but what the W3C calls a baggage octet is written as its code, and so is the sign of codes.
+/// Percent-encodes every byte that is not a baggage octet of the W3C, and the percent sign.
 fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -156,7 +156,7 @@ mod tests {
         out
     }
 
-    /// OTEL-04, P-META-12: what comes in well-formed goes on as the W3C writes it; everything else does not go on.
+    /// OTEL-04, P-META-12: well-formed context is propagated in the canonical form; other context is dropped.
     #[test]
     fn only_well_formed_parents_are_taken() {
         let check = |text: &str, expected: Option<&str>| {
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// P-META-12: vendors' additions travel with the parent they belong to, and are dropped when malformed.
+    /// P-META-12: `tracestate` is propagated with its parent, and dropped when malformed.
     #[test]
     fn trace_state_travels_with_its_parent() {
         let check = |state: &str, expected: Option<&str>| {
@@ -203,7 +203,7 @@ mod tests {
         assert!(passed_on(r#"{"tracestate":"a=1"}"#).is_empty());
     }
 
-    /// P-META-12: baggage is decoded for the handler and written in its one form again.
+    /// P-META-12: baggage is decoded for the handler and encoded in the canonical form.
     #[test]
     fn baggage_survives() {
         let check = |text: &str, expected: Option<&str>| {
@@ -216,12 +216,12 @@ mod tests {
         );
         check("a=100%", Some("a=100%25"));
         check("", None);
-        check(&format!("a={}", "x".repeat(LONGEST_BAGGAGE)), None);
+        check(&format!("a={}", "x".repeat(MAX_BAGGAGE_BYTES)), None);
         let context = extract(Context::new(), Some(r#"{"baggage":"user=%C3%A9"}"#));
         assert_eq!(context.baggage().get("user").map(ToString::to_string).as_deref(), Some("é"));
     }
 
-    /// OTEL-05: where there is no context nothing is added, and what a caller wrote stays.
+    /// OTEL-05: without a context nothing is added, and the caller's members stay.
     #[test]
     fn without_a_context_nothing_is_added() {
         let mut meta = JsonObject::new().with("traceparent", "theirs").with("x", "y");

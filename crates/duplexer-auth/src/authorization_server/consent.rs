@@ -1,7 +1,7 @@
-//! The user's consent: one page, one decision, for one client at a time.
+//! The consent page and the decision of the user.
 //!
-//! The page carries a handle that is good for one decision, and the browser a cookie that the handle is bound to.
-//! A page elsewhere has neither; a frame is not shown; nothing of what a client says about itself is markup.
+//! The page holds a handle that is valid for one decision and bound to a cookie of the browser, so that a foreign page
+//! cannot submit the form. The page cannot be framed, and texts of the client are escaped.
 
 use std::time::Duration;
 
@@ -15,49 +15,49 @@ use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::Authority;
-use super::authorize::{Wanted, refusal_pairs};
+use super::AuthorizationServer;
+use super::authorize::{AuthorizationRequest, refusal_pairs};
+use super::backend::{Grant, User};
 use super::client::Client;
 use super::form::Form;
-use super::provider::{Grant, User};
 use super::records::{Code, Use};
-use super::store::Kind;
+use super::store::RecordKind;
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::secret::{self, Secret};
-use crate::{address, clock};
+use crate::{clock, urls};
 
-/// How long a page may stay open.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a code is remembered after its end, to notice a second use.
-const MEMORY: Duration = Duration::from_secs(600);
+/// Time in which the user has to decide.
+const CONSENT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time for which a used or expired code is kept, to detect its reuse.
+const REUSE_WINDOW: Duration = Duration::from_secs(600);
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// A question that waits for its answer.
+/// An authorization request that waits for the decision of the user.
 #[derive(Serialize, Deserialize)]
-struct Open {
-    wanted: Wanted,
+struct PendingConsent {
+    wanted: AuthorizationRequest,
     subject: String,
-    /// The digest of the browser's cookie.
+    /// Digest of the browser's cookie.
     browser: String,
 }
 
-impl Authority {
-    /// Shows the page.
+impl AuthorizationServer {
+    /// Stores the pending request and renders the page.
     pub(super) async fn ask(
         &self,
         parts: &Parts,
         client: &Client,
         user: &User,
-        wanted: Wanted,
+        wanted: AuthorizationRequest,
     ) -> Result<Reply, OAuthError> {
         let (handle, browser) =
             (Secret::random()?, self.browser(&parts.headers).map_or_else(Secret::random, Ok)?);
         let page = self.page(client, user, &wanted, &handle);
         let policy = policy(&wanted.redirect);
-        let open = Open { wanted, subject: user.subject.clone(), browser: browser.digest() };
-        self.0.records.put(Kind::Request, handle.digest(), &open, self.after(PATIENCE)).await?;
+        let open = PendingConsent { wanted, subject: user.subject.clone(), browser: browser.digest() };
+        self.0.records.put(RecordKind::Request, handle.digest(), &open, self.after(CONSENT_TIMEOUT)).await?;
         let mut reply = reply::with_body(StatusCode::OK, HTML, page);
         reply::with_header(&mut reply, CONTENT_SECURITY_POLICY, &policy);
         reply::with_header(&mut reply, X_FRAME_OPTIONS, "DENY");
@@ -67,22 +67,22 @@ impl Authority {
         Ok(reply)
     }
 
-    /// Takes the decision.
+    /// Handles the submitted decision.
     pub(super) async fn decide(&self, parts: &Parts, body: &[u8]) -> Reply {
-        reply::unkept(self.decided(parts, body).await.unwrap_or_else(|refusal| refusal))
+        reply::no_store(self.decided(parts, body).await.unwrap_or_else(|refusal| refusal))
     }
 
     async fn decided(&self, parts: &Parts, body: &[u8]) -> Result<Reply, Reply> {
-        let here = |error: OAuthError| reply::refused(&error);
+        let here = |error: OAuthError| reply::error(&error);
         self.check_host(parts).map_err(here)?;
         self.check_sender(&parts.headers).map_err(here)?;
         let form = Form::posted(&parts.headers, body).map_err(here)?;
         let handle = form.required("request").map_err(here)?;
         let user = self.0.records.0.user(parts).await?;
-        let open: Open = self
+        let open: PendingConsent = self
             .0
             .records
-            .take(Kind::Request, secret::digest(handle))
+            .take(RecordKind::Request, secret::digest(handle))
             .await
             .map_err(here)?
             .ok_or_else(|| here(OAuthError::invalid_request("this page has been used or is too old")))?;
@@ -92,7 +92,7 @@ impl Authority {
         if !is_same_browser || user.subject != open.subject {
             return Err(here(OAuthError::invalid_request("this page was shown to another browser or user")));
         }
-        let Open { wanted, .. } = open;
+        let PendingConsent { wanted, .. } = open;
         let (redirect, state) = (wanted.redirect.clone(), wanted.state.clone());
         let back = |pairs: &[(&str, &str)]| self.redirected(&redirect, state.as_deref(), pairs);
         if form.get("decision") != Some("allow") {
@@ -104,12 +104,12 @@ impl Authority {
         }
     }
 
-    /// Browsers say where a form was sent from.
+    /// Checks the origin of the form, which browsers send.
     fn check_sender(&self, headers: &HeaderMap) -> Result<(), OAuthError> {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let is_ours = text(ORIGIN).is_none_or(|origin| {
-            // A page without a referrer has an opaque origin; the cookie and the handle are what counts then.
-            origin == address::origin(&self.0.issuer.url) || origin == "null"
+            // A page without a referrer has an opaque origin; the cookie and the handle protect the form then.
+            origin == urls::origin(&self.0.issuer.url) || origin == "null"
         });
         let is_same_site = text(FETCH_SITE).is_none_or(|site| matches!(site, "same-origin" | "none"));
         if is_ours && is_same_site {
@@ -119,13 +119,13 @@ impl Authority {
             .with_status(StatusCode::FORBIDDEN))
     }
 
-    async fn code(&self, wanted: Wanted, user: User) -> Result<Secret, OAuthError> {
+    async fn code(&self, wanted: AuthorizationRequest, user: User) -> Result<Secret, OAuthError> {
         let (grant_id, code) = (secret::random_hex::<16>()?, Secret::random()?);
         let lifetime = self.0.settings.lifetimes.code;
         let grant =
             Grant { client_id: wanted.client_id, user, scopes: wanted.scopes, resource: wanted.resource };
-        let until = self.after(lifetime.saturating_add(MEMORY));
-        self.0.records.put(Kind::Grant, &*grant_id, &grant, until).await?;
+        let until = self.after(lifetime.saturating_add(REUSE_WINDOW));
+        self.0.records.put(RecordKind::Grant, &*grant_id, &grant, until).await?;
         let record = Code {
             grant: grant_id,
             redirect_uri: wanted.redirect_given,
@@ -133,11 +133,11 @@ impl Authority {
             expires_at: clock::seconds(self.after(lifetime)),
             state: Use::Open,
         };
-        self.0.records.put(Kind::Code, code.digest(), &record, until).await?;
+        self.0.records.put(RecordKind::Code, code.digest(), &record, until).await?;
         Ok(code)
     }
 
-    /// Where cookies cannot be forged for us, their name says so.
+    /// Over https the name has the `__Host-` prefix, which other hosts cannot set.
     fn cookie_name(&self) -> &'static str {
         match self.0.issuer.url.scheme() {
             "https" => "__Host-duplexer-consent",
@@ -147,11 +147,11 @@ impl Authority {
 
     fn cookie(&self, browser: &Secret) -> String {
         let secure = if self.0.issuer.url.scheme() == "https" { "; Secure" } else { "" };
-        let (name, age) = (self.cookie_name(), PATIENCE.as_secs());
+        let (name, age) = (self.cookie_name(), CONSENT_TIMEOUT.as_secs());
         format!("{name}={}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}", browser.reveal())
     }
 
-    /// The cookie of the browser, if it is one of ours.
+    /// Returns the consent cookie of the browser, if it is well-formed.
     fn browser(&self, headers: &HeaderMap) -> Option<Secret> {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs =
@@ -162,7 +162,7 @@ impl Authority {
         is_ours.then(|| Secret::new(value))
     }
 
-    fn page(&self, client: &Client, user: &User, wanted: &Wanted, handle: &Secret) -> String {
+    fn page(&self, client: &Client, user: &User, wanted: &AuthorizationRequest, handle: &Secret) -> String {
         let name = client.metadata().client_name.as_deref().unwrap_or(client.id());
         let items: Vec<String> = wanted.scopes.iter().map(|scope| escaped(scope)).collect();
         let scopes =
@@ -170,7 +170,7 @@ impl Authority {
         let vouched = if client.is_documented() {
             format!("It is described at <b>{}</b>.", escaped(client.id()))
         } else {
-            "Nobody has checked that it is what it says.".to_owned()
+            "The identity of this client is not verified.".to_owned()
         };
         format!(
             include_str!("consent.html"),
@@ -186,12 +186,12 @@ impl Authority {
     }
 }
 
-/// Where the browser goes afterwards, as far as people look at it.
+/// Returns the origin of the redirect target, which the page shows.
 fn target(redirect: &str) -> String {
-    Url::parse(redirect).map(|url| address::origin(&url)).unwrap_or_default()
+    Url::parse(redirect).map(|url| urls::origin(&url)).unwrap_or_default()
 }
 
-/// No scripts, no pictures, no frames; the form goes here, and from here to the client.
+/// Content security policy: no scripts, images or frames. The form is sent here, and redirected to the client.
 fn policy(redirect: &str) -> String {
     format!(
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' {}",
@@ -199,7 +199,7 @@ fn policy(redirect: &str) -> String {
     )
 }
 
-/// Text that cannot become markup, in element content as in quoted attributes.
+/// Escapes a text for element content and for quoted attributes.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -209,7 +209,7 @@ fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // What would change the direction or the lines of the text around it.
+            // These would change the direction or the line breaks of the surrounding text.
             character if character.is_control() || is_formatting(character) => safe.push('\u{fffd}'),
             character => safe.push(character),
         }

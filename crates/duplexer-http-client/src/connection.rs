@@ -1,4 +1,4 @@
-//! What all exchanges with a server share: where it is, the session with it, and where what it says goes.
+//! State that all exchanges with one server share, and the HTTP requests of the transport: POST, GET and DELETE.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) const EVENTS: &str = "text/event-stream";
 
 const MAX_REDIRECTS: u32 = 5;
 
-/// Where requests go and how.
+/// Target and settings of every HTTP request.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) client: Client,
@@ -26,12 +26,12 @@ pub(crate) struct Endpoint {
     pub(crate) on_challenge: Option<OnChallenge>,
 }
 
-/// Is told the status of a refusal, and the challenge in it.
-type Told = dyn Fn(u16, Option<&str>) + Send + Sync;
+/// Receives the status of a rejected request and its challenge.
+type ChallengeHandler = dyn Fn(u16, Option<&str>) + Send + Sync;
 
-/// Who wants to hear that rights do not suffice.
+/// Callback for requests that the server rejects with 401 or 403.
 #[derive(Clone)]
-pub(crate) struct OnChallenge(pub(crate) Arc<Told>);
+pub(crate) struct OnChallenge(pub(crate) Arc<ChallengeHandler>);
 
 impl std::fmt::Debug for OnChallenge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,81 +40,84 @@ impl std::fmt::Debug for OnChallenge {
 }
 
 impl Endpoint {
-    /// Takes note of a refusal for want of rights.
-    pub(crate) fn note(&self, response: &Response) {
+    /// Calls the challenge handler if the server rejects the request with 401 or 403.
+    pub(crate) fn report_challenge(&self, response: &Response) {
         let status = response.status();
-        if let (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(OnChallenge(told))) =
+        if let (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, Some(OnChallenge(handler))) =
             (status, &self.on_challenge)
         {
-            told(status.as_u16(), response.headers().get(WWW_AUTHENTICATE).and_then(|it| it.to_str().ok()));
+            handler(
+                status.as_u16(),
+                response.headers().get(WWW_AUTHENTICATE).and_then(|it| it.to_str().ok()),
+            );
         }
     }
 }
 
-/// A server, and the session with it.
-pub(crate) struct Link {
+/// One server and the session with it.
+pub(crate) struct Connection {
     pub(crate) endpoint: Endpoint,
     pub(crate) session: Session,
-    /// Where what comes back goes.
+    /// Queue of received messages, which the reader half drains.
     pub(crate) inbox: mpsc::Sender<Incoming>,
     pub(crate) context: Arc<TransportContext>,
 }
 
-/// A message on its way out.
+/// A message to send.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) frame: Vec<u8>,
     pub(crate) hints: Hints,
 }
 
-/// What a message is to the session.
+/// Relation of a message to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It carries its own envelope: there is no session, and its POST is all there is of it.
-    Alone,
-    /// It opens the session.
-    Opening,
-    /// It belongs to the session.
-    Within,
+pub(crate) enum SessionRole {
+    /// The message carries an envelope: it belongs to no session, and its POST is the whole exchange.
+    None,
+    /// The message opens the session.
+    Opens,
+    /// The message belongs to the session.
+    Member,
 }
 
 /// Why a message was not sent.
 #[derive(Debug)]
-pub(crate) enum Unsent {
-    /// A header of this name cannot be sent.
+pub(crate) enum SendError {
+    /// The header of this name is invalid.
     Header(String),
-    /// The server was not reached, or did not answer in HTTP.
+    /// The server was not reached, or the response is not HTTP.
     Unreached(reqwest::Error),
 }
 
-impl Link {
-    /// Hands a message over.
+impl Connection {
+    /// Delivers a received message to the reader half.
     pub(crate) async fn deliver(&self, text: ByteString) {
         let message = IncomingMessage::new(text, Arc::clone(&self.context));
-        // Whoever does not listen any more does not miss it.
+        // Fails only after the reader half is dropped; the message has no receiver then.
         let _ = self.inbox.send(Incoming::Message(message)).await;
     }
 
-    /// Sends a message.
-    pub(crate) async fn post(&self, message: Outgoing, standing: Standing) -> Result<Response, Unsent> {
+    /// Sends a message as a POST.
+    pub(crate) async fn post(&self, message: Outgoing, role: SessionRole) -> Result<Response, SendError> {
         let mut request = self.request(Method::POST);
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         for (name, value) in &message.hints.headers {
             let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else {
-                return Err(Unsent::Header(name.clone()));
+                return Err(SendError::Header(name.clone()));
             };
             headers.insert(name, value);
         }
-        if standing == Standing::Within {
-            self.session.stamp(headers);
+        if role == SessionRole::Member {
+            self.session.add_headers(headers);
         }
         *request.body_mut() = Some(message.frame.into());
-        self.send(request).await.map_err(Unsent::Unreached)
+        self.send(request).await.map_err(SendError::Unreached)
     }
 
-    /// Opens a stream of the session: the standalone one, or an earlier one after the event `last`.
+    /// Opens the standalone stream of the session, or resumes an earlier stream after the event `last`.
     pub(crate) async fn get(&self, last: Option<&HeaderValue>) -> Result<Response, reqwest::Error> {
         let mut request = self.request(Method::GET);
         let headers = request.headers_mut();
@@ -122,17 +125,17 @@ impl Link {
         if let Some(last) = last {
             headers.insert(HeaderName::from_static(LAST_EVENT_ID.lower), last.clone());
         }
-        self.session.stamp(headers);
+        self.session.add_headers(headers);
         self.send(request).await
     }
 
-    /// Ends the session at the server, which may not care: then it forgets it by itself.
+    /// Ends the session at the server. A server that does not support this expires the session by itself.
     pub(crate) async fn delete(&self) {
         let mut request = self.request(Method::DELETE);
-        self.session.stamp(request.headers_mut());
+        self.session.add_headers(request.headers_mut());
         match self.send(request).await {
             Ok(response) => tracing::debug!(status = %response.status(), "the session has ended"),
-            Err(error) => tracing::debug!(%error, "the server was not told that the session has ended"),
+            Err(error) => tracing::debug!(%error, "the session could not be ended at the server"),
         }
     }
 
@@ -142,7 +145,7 @@ impl Link {
         request
     }
 
-    /// Sends a request, and sends it again where a redirect may be followed.
+    /// Sends a request and follows permitted redirects.
     async fn send(&self, mut request: Request) -> Result<Response, reqwest::Error> {
         let mut followed = 0;
         loop {
@@ -161,8 +164,8 @@ impl Link {
     }
 }
 
-/// Where a redirect leads, if it may be followed: the method stays what it was, and so does the server. What is sent may be
-/// meant for that server only.
+/// Returns the target of a permitted redirect: same method, same server, because the request may hold credentials that
+/// are meant for that server only.
 fn redirected(from: &Url, status: StatusCode, location: Option<&HeaderValue>) -> Option<Url> {
     if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
         return None;
@@ -178,7 +181,7 @@ fn redirected(from: &Url, status: StatusCode, location: Option<&HeaderValue>) ->
 mod tests {
     use super::*;
 
-    /// CHTTP-04: the same server and the same method, or the same server made safe.
+    /// CHTTP-04: the same server and the same method, or an upgrade of the same server to https.
     #[test]
     fn a_redirect_is_followed_only_to_the_same_server() {
         let check = |from: &str, status: u16, location: &str, to: Option<&str>| {

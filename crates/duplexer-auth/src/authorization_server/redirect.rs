@@ -1,23 +1,23 @@
-//! Redirect URIs: which ones may be registered, and when two are the same.
+//! Validation and comparison of redirect URIs.
 //!
-//! They are compared as text. Only the port of a loopback address is left to the moment (RFC 8252): a native client
-//! listens where there is room.
+//! They are compared as text. Only the port of a loopback address can differ (RFC 8252): a native client listens on any
+//! free port.
 
 use url::Url;
 
-use crate::address;
 use crate::error::OAuthError;
+use crate::urls;
 
 const MAX: usize = 2048;
 
-/// https anywhere, or http on this machine; nothing that a browser would run or hand to a program.
+/// Accepts https URIs, and http on a loopback address. Rejects schemes that a browser runs or passes to a program.
 pub(super) fn check(uri: &str) -> Result<(), OAuthError> {
     let wrong = |reason: &'static str| Err(OAuthError::new("invalid_redirect_uri", reason));
     if uri.len() > MAX || !uri.bytes().all(|byte| matches!(byte, b'!'..=b'~')) {
         return wrong("a redirect URI is visible ASCII, of at most 2048 characters");
     }
     let Ok(url) = Url::parse(uri) else { return wrong("a redirect URI must be a URL") };
-    if !address::is_protected(&url) {
+    if !urls::is_protected(&url) {
         return wrong("a redirect URI must be https, or http on a loopback address");
     }
     if url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
@@ -26,13 +26,13 @@ pub(super) fn check(uri: &str) -> Result<(), OAuthError> {
     Ok(())
 }
 
-/// Whether a client that registered `known` may ask for `requested`.
+/// Returns whether a client that registered `known` can request `requested`.
 pub(super) fn is_same(known: &str, requested: &str) -> bool {
     known == requested
         || matches!((without_port(known), without_port(requested)), (Some(one), Some(other)) if one == other)
 }
 
-/// A loopback address in two parts: before and after its port.
+/// Splits a loopback URI into the parts before and after its port.
 fn without_port(uri: &str) -> Option<(&str, &str)> {
     let host = ["http://127.0.0.1", "http://[::1]", "http://localhost"].into_iter().find(|host| {
         uri.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/', '?']))
@@ -82,7 +82,7 @@ mod tests {
 
     /// O02: the port of a loopback address alone may differ.
     #[test]
-    fn a_native_client_listens_where_there_is_room() {
+    fn a_native_client_listens_on_any_free_port() {
         for known in ["http://127.0.0.1/cb", "http://127.0.0.1:1/cb"] {
             assert!(is_same(known, "http://127.0.0.1:5050/cb") && is_same(known, "http://127.0.0.1/cb"));
             for other in [

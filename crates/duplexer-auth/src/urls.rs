@@ -1,4 +1,4 @@
-//! URLs from configuration, kept as they were written: issuers and resources are compared as text.
+//! Validation of configured URLs and scopes. URLs are kept verbatim: issuers and resources are compared as text.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use crate::error::ConfigError;
 
-/// An issuer: https (or this machine), without query and fragment.
+/// Validates an issuer: https (or http on this machine), without query and fragment.
 pub(crate) fn issuer(text: &str) -> Result<Url, ConfigError> {
     let wrong = |reason| ConfigError::Issuer { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
@@ -17,7 +17,7 @@ pub(crate) fn issuer(text: &str) -> Result<Url, ConfigError> {
     Ok(url)
 }
 
-/// The canonical URL of a protected server. Plain http is for this machine and for tests.
+/// Validates the canonical URL of a protected server. Plain http is for this machine and for tests.
 pub(crate) fn resource(text: &str) -> Result<Url, ConfigError> {
     let wrong = |reason| ConfigError::Resource { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
@@ -28,7 +28,7 @@ pub(crate) fn resource(text: &str) -> Result<Url, ConfigError> {
     Ok(url)
 }
 
-/// An endpoint that secrets are sent to.
+/// Validates the URL of an endpoint that secrets are sent to.
 pub(crate) fn endpoint(text: &str) -> Result<Url, ConfigError> {
     let wrong = |reason| ConfigError::Endpoint { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
@@ -47,7 +47,7 @@ fn check_parts(url: &Url) -> Result<(), &'static str> {
     }
 }
 
-/// https, or http that does not leave this machine.
+/// Returns whether the URL is https, or http on a loopback address.
 pub(crate) fn is_protected(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.host().is_some(),
@@ -64,7 +64,7 @@ pub(crate) fn is_loopback(host: &Host<&str>) -> bool {
     }
 }
 
-/// Whether two URLs of protected servers are the same, a trailing slash aside.
+/// Compares two URLs of protected servers, ignoring a trailing slash.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     fn canonical(text: &str) -> String {
         let url = Url::parse(text).map_or_else(|_| text.to_owned(), String::from);
@@ -73,18 +73,18 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
     one == other || canonical(one) == canonical(other)
 }
 
-/// Where the well-known document of a URL is: between its authority and its path.
+/// Returns the path of a well-known document, which is inserted before the path of the URL.
 pub(crate) fn well_known(name: &str, url: &Url) -> String {
     let path = url.path().strip_suffix('/').unwrap_or(url.path());
     format!("/.well-known/{name}{path}")
 }
 
-/// Scheme, host and port, as a browser writes an origin.
+/// Returns scheme, host and port in the form of an `Origin` header.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// A scope's name as RFC 6749 spells it.
+/// Validates the name of a scope (RFC 6749).
 pub(crate) fn check_scope(scope: &str) -> Result<(), ConfigError> {
     let is_fine = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     if scope.is_empty() || !scope.bytes().all(is_fine) {
@@ -122,9 +122,9 @@ mod tests {
         }
     }
 
-    /// AUTH-06, AUTH-07: the path of the server follows the name; an empty path stays empty.
+    /// AUTH-06, AUTH-07: the path of the server follows the document name; an empty path stays empty.
     #[test]
-    fn a_well_known_document_stands_between_authority_and_path() {
+    fn a_well_known_document_is_inserted_before_the_path() {
         let check = |url: &str, expected: &str| {
             assert_eq!(well_known("x", &resource(url).unwrap()), expected, "{url}");
         };

@@ -1,24 +1,24 @@
-//! Statements of another issuer about its users (ID-JAG): an enterprise's sign-in instead of a page.
+//! Identity assertion grant (ID-JAG): a signed assertion of another issuer replaces the consent page.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Authority;
+use super::AuthorizationServer;
+use super::backend::{Assertion, Grant};
 use super::client::{AuthMethod, Client};
 use super::form::Form;
-use super::provider::{Assertion, Grant};
 use super::records::{Renewal, Tokens};
-use super::store::Kind;
+use super::store::RecordKind;
 use crate::error::OAuthError;
 use crate::token::jwt::Jwt;
 use crate::token::seconds;
 use crate::{clock, secret};
 
-/// What `typ` says of such a statement.
+/// Accepted values of `typ` in an identity assertion.
 pub(super) const KINDS: &[&str] = &["oauth-id-jag+jwt"];
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) async fn assert(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
         if client.metadata.token_endpoint_auth_method == AuthMethod::None {
             let text = "identity assertions are for clients that can keep a secret";
@@ -28,17 +28,17 @@ impl Authority {
         let claims = self.claims(verifier, client, form.required("assertion")?).await?;
         let assertion = self.read(claims, form)?;
         self.spend(&assertion, verifier.skew).await?;
-        let provider = &self.0.records.0;
-        let user = provider.assertion(client, &assertion).await?;
+        let backend = &self.0.records.0;
+        let user = backend.assertion(client, &assertion).await?;
         let Assertion { scopes, resource, .. } = assertion;
         let grant = Grant { client_id: client.id().to_owned(), user, scopes, resource };
-        provider.approve(client, &grant).await?;
-        // It is renewed with another statement, so that the issuer keeps the last word.
+        backend.approve(client, &grant).await?;
+        // No refresh token: a renewal needs another assertion, so that the issuer keeps control.
         let id = secret::random_hex::<16>()?;
         self.issue(&id, &grant, grant.scopes.clone(), Renewal::Refused).await
     }
 
-    /// The claims of a genuine statement that is meant for us and this client.
+    /// Verifies an assertion and returns its claims, if it addresses this server and this client.
     async fn claims(
         &self,
         verifier: &Jwt,
@@ -61,7 +61,7 @@ impl Authority {
     fn read(&self, claims: Map<String, Value>, form: &Form) -> Result<Assertion, OAuthError> {
         let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let resource = self.resource(Some(&text("resource")))?;
-        if form.get("resource").is_some_and(|named| !crate::address::is_same(named, &resource)) {
+        if form.get("resource").is_some_and(|named| !crate::urls::is_same(named, &resource)) {
             return Err(OAuthError::invalid_target());
         }
         let stated: Vec<String> = text("scope").split_ascii_whitespace().map(Into::into).collect();
@@ -73,14 +73,14 @@ impl Authority {
         Ok(Assertion { issuer: text("iss"), subject: text("sub"), scopes, resource, claims })
     }
 
-    /// A statement counts once.
+    /// Rejects an assertion that was used before.
     async fn spend(&self, assertion: &Assertion, skew: Duration) -> Result<(), OAuthError> {
         let claim = |name: &str| assertion.claims.get(name);
         let id = claim("jti").and_then(Value::as_str).unwrap_or_default();
         let until = clock::at(claim("exp").and_then(seconds).unwrap_or_default()).checked_add(skew);
         let until = until.unwrap_or_else(|| self.0.clock.now());
         let key = secret::digest(&format!("{} {id}", assertion.issuer));
-        match self.0.records.put(Kind::Assertion, key, &Value::Null, until).await? {
+        match self.0.records.put(RecordKind::Assertion, key, &Value::Null, until).await? {
             None => Ok(()),
             Some(_) => Err(OAuthError::invalid_grant("the assertion has been used")),
         }

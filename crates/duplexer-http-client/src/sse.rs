@@ -1,23 +1,23 @@
-//! Reading server-sent events, piece by piece, within a bound.
+//! Incremental parser of server-sent events with a size limit.
 
 use std::time::Duration;
 
-/// A stream that does not keep to the bound.
+/// An event exceeds the size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// One event, as far as it matters here.
+/// One event, reduced to the fields that the transport uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// The data of a message; empty if it is none, such as the event that only opens a stream.
+    /// Data of a message. Empty for other events, such as the priming event of a stream.
     pub(crate) data: Vec<u8>,
-    /// Where the stream can be taken up after this event; empty if nowhere.
+    /// Id after which the stream can be resumed. Empty: it cannot.
     pub(crate) id: Option<Vec<u8>>,
-    /// How long to wait before that.
+    /// Delay before a resumption.
     pub(crate) retry: Option<Duration>,
 }
 
-/// Takes bytes in and gives events out. Comments and other fields are passed over.
+/// Turns bytes into events. Ignores comments and unknown fields.
 #[derive(Debug)]
 pub(crate) struct EventReader {
     line: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct EventReader {
     limit: usize,
 }
 
-/// What is known of the event that is being read.
+/// State of the event that is being read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     /// No data yet.
@@ -44,7 +44,7 @@ impl EventReader {
         Self { line: Vec::new(), event: Event::default(), kind: Kind::Empty, after_return: false, limit }
     }
 
-    /// Reads on; `each` is given every event that is complete and says something.
+    /// Parses the next bytes and calls `each` for every complete event that is not empty.
     pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(Event)) -> Result<(), TooLarge> {
         let mut rest = bytes;
         if self.after_return && rest.first() == Some(&b'\n') {
@@ -113,7 +113,7 @@ impl EventReader {
     }
 }
 
-/// Digits and nothing else.
+/// Accepts ASCII digits only.
 fn milliseconds(value: &[u8]) -> Option<Duration> {
     let digits =
         std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -139,7 +139,7 @@ mod tests {
         Event { data: data.into(), ..Event::default() }
     }
 
-    /// P-HTTP-20: comments and other events are passed over; line ends of any kind.
+    /// P-HTTP-20: comments and other events are ignored; line ends of any kind.
     #[test]
     fn events_are_read_whatever_their_line_ends() {
         let check = |text: &str, events: &[&str]| {
@@ -155,7 +155,7 @@ mod tests {
         check("data: unfinished", &[]);
     }
 
-    /// P-LEG-18: of an event without data, and of one that is no message, it still counts where it stands.
+    /// P-LEG-18: an event without data, or of another type, still moves the resumption point.
     #[test]
     fn ids_and_times_are_read_from_any_event() {
         let check = |text: &str, id: Option<&str>, retry: Option<u64>, data: &str| {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where the network cuts makes no difference.
+        /// The boundaries of the chunks make no difference.
         #[test]
         fn pieces_make_no_difference(text in "[ai:d \r\n{}t]{0,60}", cuts in prop::collection::vec(0usize..60, 0..4)) {
             let text = text.replace('a', "data: ").replace('i', "id: ");

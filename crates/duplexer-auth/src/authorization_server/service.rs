@@ -1,4 +1,4 @@
-//! From a request to the endpoint it is meant for, and from what that says to a response.
+//! Routes HTTP requests to the endpoints and turns their results into responses.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,16 +14,16 @@ use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use tower_service::Service;
 
-use super::{Authority, Registration};
+use super::{AuthorizationServer, Registration};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 
-/// The largest body that is read.
+/// Maximum size of a request body.
 const MAX_BODY: usize = 64 * 1024;
 const POST: &str = "POST, OPTIONS";
 
-impl Authority {
-    /// Whether a path is one of its own.
+impl AuthorizationServer {
+    /// Returns whether a path belongs to the authorization server.
     pub(crate) fn serves(&self, path: &str) -> bool {
         path == self.0.issuer.metadata_path || self.endpoint(path).is_some()
     }
@@ -38,7 +38,7 @@ impl Authority {
         known.then_some(name)
     }
 
-    pub(crate) async fn answer<B>(&self, request: Request<B>) -> Reply
+    pub(crate) async fn respond<B>(&self, request: Request<B>) -> Reply
     where
         B: Body + Send,
         B::Error: Into<BoxError>,
@@ -60,21 +60,21 @@ impl Authority {
         }
         let body = match Limited::new(Box::pin(body), MAX_BODY).collect().await {
             Ok(body) => body.to_bytes(),
-            Err(_) => return reply::refused(&too_large()),
+            Err(_) => return reply::error(&too_large()),
         };
         match endpoint {
             "authorize" => self.authorize(&parts, &body).await,
             "authorize/consent" => self.decide(&parts, &body).await,
             _ => {
-                let answer = self.programs(endpoint, &parts, &body).await;
+                let answer = self.api(endpoint, &parts, &body).await;
                 let answer = answer.unwrap_or_else(|error| refused(&parts, &error));
-                reply::open_to_scripts(reply::unkept(answer))
+                reply::open_to_scripts(reply::no_store(answer))
             }
         }
     }
 
-    /// The endpoints that programs call.
-    async fn programs(&self, endpoint: &str, parts: &Parts, body: &[u8]) -> Result<Reply, OAuthError> {
+    /// Calls an endpoint that is not a page.
+    async fn api(&self, endpoint: &str, parts: &Parts, body: &[u8]) -> Result<Reply, OAuthError> {
         match endpoint {
             "token" => self.token(&parts.headers, body).await,
             "register" => self.register(body).await,
@@ -87,16 +87,16 @@ fn too_large() -> OAuthError {
     OAuthError::invalid_request("the body is too large").with_status(StatusCode::PAYLOAD_TOO_LARGE)
 }
 
-/// Who tried the `Authorization` header is told which scheme it takes (RFC 6749, section 5.2).
+/// A client that used the `Authorization` header gets the supported scheme (RFC 6749, section 5.2).
 fn refused(parts: &Parts, error: &OAuthError) -> Reply {
-    let mut reply = reply::refused(error);
+    let mut reply = reply::error(error);
     if error.status == StatusCode::UNAUTHORIZED && parts.headers.contains_key(AUTHORIZATION) {
         reply::with_header(&mut reply, WWW_AUTHENTICATE, "Basic realm=\"oauth\"");
     }
     reply
 }
 
-impl<B> Service<Request<B>> for Authority
+impl<B> Service<Request<B>> for AuthorizationServer
 where
     B: Body + Send + 'static,
     B::Data: Send,
@@ -111,7 +111,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let authority = self.clone();
-        Box::pin(async move { Ok(authority.answer(request).await.map(Full::new)) })
+        let authorization_server = self.clone();
+        Box::pin(async move { Ok(authorization_server.respond(request).await.map(Full::new)) })
     }
 }

@@ -1,9 +1,9 @@
-//! What the authorization server says about itself (RFC 8414).
+//! Metadata of the authorization server (RFC 8414).
 
 use serde::Serialize;
 
 use super::client::{AUTHORIZATION_CODE, JWT_BEARER, REFRESH_TOKEN};
-use super::{Authority, Registration};
+use super::{AuthorizationServer, Registration};
 
 const ID_JAG: &str = "urn:ietf:params:oauth:grant-profile:id-jag";
 const AUTH_METHODS: [&str; 3] = ["client_secret_post", "client_secret_basic", "none"];
@@ -29,7 +29,7 @@ pub(super) struct Metadata<'a> {
     authorization_grant_profiles_supported: Option<[&'static str; 1]>,
 }
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) fn metadata(&self) -> Metadata<'_> {
         let inner = &self.0;
         let has_assertions = inner.assertions.is_some();

@@ -1,26 +1,26 @@
-//! What is kept, in types: the one place that reads and writes the store.
+//! Typed access to the store: the only module that reads and writes it.
 
 use std::time::{Duration, SystemTime};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::provider::{Grant, Provider, User};
-use super::store::{Entry, Key, Kind, StoreError};
-use super::{Authority, Client};
+use super::backend::{AuthBackend, Grant, User};
+use super::store::{Record, RecordKey, RecordKind, StoreError};
+use super::{AuthorizationServer, Client};
 use crate::clock;
 use crate::error::OAuthError;
 use crate::secret::{self, Secret};
 use crate::token::AccessToken;
 
-/// The provider, seen through its store.
-pub(super) struct Records(pub(super) Box<dyn Provider>);
+/// Typed records over the store of the backend.
+pub(super) struct Records(pub(super) Box<dyn AuthBackend>);
 
-/// A code that was given to a client. It stays for a while after its use, so that a second one is noticed.
+/// An issued authorization code. It is kept for a while after its use, to detect a second use.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Code {
     pub(super) grant: String,
-    /// As the client gave it, if it did.
+    /// The redirect URI as the client sent it, if it did.
     pub(super) redirect_uri: Option<String>,
     pub(super) challenge: String,
     pub(super) expires_at: u64,
@@ -34,7 +34,7 @@ pub(super) struct Refresh {
     pub(super) state: Use,
 }
 
-/// Whether something that is good for one use has had it.
+/// State of a code or token that can be used once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Use {
     Open,
@@ -51,39 +51,39 @@ struct Access {
 impl Records {
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         id: impl Into<String>,
     ) -> Result<Option<T>, OAuthError> {
-        let found = self.0.store().get(&Key::new(kind, id)).await.map_err(failed)?;
+        let found = self.0.store().get(&RecordKey::new(kind, id)).await.map_err(failed)?;
         found.map(|text| read(&text)).transpose()
     }
 
-    /// Returns what was there.
+    /// Writes a record and returns the previous one.
     pub(super) async fn put<T: Serialize + DeserializeOwned>(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         id: impl Into<String>,
         record: &T,
         until: SystemTime,
     ) -> Result<Option<T>, OAuthError> {
         let text = serde_json::to_string(record).map_err(|error| failed(StoreError::Failed(error.into())))?;
-        let entry = Some(Entry::new(text, until));
-        let before = self.0.store().swap(&Key::new(kind, id), entry).await.map_err(failed)?;
+        let entry = Some(Record::new(text, until));
+        let before = self.0.store().swap(&RecordKey::new(kind, id), entry).await.map_err(failed)?;
         before.map(|text| read(&text)).transpose()
     }
 
     pub(super) async fn take<T: DeserializeOwned>(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         id: impl Into<String>,
     ) -> Result<Option<T>, OAuthError> {
-        let found = self.0.store().swap(&Key::new(kind, id), None).await.map_err(failed)?;
+        let found = self.0.store().swap(&RecordKey::new(kind, id), None).await.map_err(failed)?;
         found.map(|text| read(&text)).transpose()
     }
 
-    /// None of the grant's tokens counts any more.
+    /// Removes a grant, which invalidates all its tokens.
     pub(super) async fn revoke(&self, grant: &str) -> Result<(), OAuthError> {
-        self.take::<Grant>(Kind::Grant, grant).await.map(drop)
+        self.take::<Grant>(RecordKind::Grant, grant).await.map(drop)
     }
 }
 
@@ -101,7 +101,7 @@ fn failed(error: StoreError) -> OAuthError {
     }
 }
 
-/// What a client gets for a grant.
+/// Token response.
 #[derive(Debug, Serialize)]
 pub(super) struct Tokens {
     access_token: String,
@@ -120,13 +120,13 @@ pub(super) enum Renewal {
     Refused,
 }
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) fn after(&self, time: Duration) -> SystemTime {
         let now = self.0.clock.now();
         now.checked_add(time).unwrap_or(now)
     }
 
-    /// Tokens for a grant, with as many of its scopes as asked for.
+    /// Issues tokens for a grant, with the given subset of its scopes.
     pub(super) async fn issue(
         &self,
         id: &str,
@@ -136,11 +136,11 @@ impl Authority {
     ) -> Result<Tokens, OAuthError> {
         let (records, lifetimes) = (&self.0.records, self.0.settings.lifetimes);
         let longest = if renewal == Renewal::Allowed { lifetimes.refresh } else { lifetimes.access };
-        records.put(Kind::Grant, id, grant, self.after(longest.max(lifetimes.access))).await?;
+        records.put(RecordKind::Grant, id, grant, self.after(longest.max(lifetimes.access))).await?;
         let access = Secret::random()?;
         let until = self.after(lifetimes.access);
         let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at: clock::seconds(until) };
-        records.put(Kind::AccessToken, access.digest(), &record, until).await?;
+        records.put(RecordKind::AccessToken, access.digest(), &record, until).await?;
         let refresh_token = match renewal {
             Renewal::Allowed => Some(self.refresh_token(id).await?),
             Renewal::Refused => None,
@@ -157,17 +157,18 @@ impl Authority {
     async fn refresh_token(&self, grant: &str) -> Result<String, OAuthError> {
         let (refresh, until) = (Secret::random()?, self.after(self.0.settings.lifetimes.refresh));
         let record = Refresh { grant: grant.into(), expires_at: clock::seconds(until), state: Use::Open };
-        self.0.records.put(Kind::RefreshToken, refresh.digest(), &record, until).await?;
+        self.0.records.put(RecordKind::RefreshToken, refresh.digest(), &record, until).await?;
         Ok(refresh.reveal().to_owned())
     }
 
-    /// What one of our access tokens stands for, while it and its grant count.
+    /// Looks up an access token. `None` if it or its grant has expired or was revoked.
     pub(crate) async fn access_token(&self, token: &str) -> Result<Option<AccessToken>, OAuthError> {
-        let Some(access) = self.0.records.get::<Access>(Kind::AccessToken, secret::digest(token)).await?
+        let Some(access) =
+            self.0.records.get::<Access>(RecordKind::AccessToken, secret::digest(token)).await?
         else {
             return Ok(None);
         };
-        let grant = self.0.records.get::<Grant>(Kind::Grant, &*access.grant).await?;
+        let grant = self.0.records.get::<Grant>(RecordKind::Grant, &*access.grant).await?;
         let is_current = access.expires_at > self.0.clock.seconds();
         Ok(grant.filter(|_| is_current).map(|grant| self.described(&access, grant)))
     }
@@ -183,20 +184,22 @@ impl Authority {
         AccessToken::from_claims(&claims)
     }
 
-    /// The grant of an access or refresh token, whichever it is.
-    pub(super) async fn grant_of(&self, token: &str, kind: Kind) -> Result<Option<String>, OAuthError> {
+    /// Returns the grant id of an access or refresh token.
+    pub(super) async fn grant_of(&self, token: &str, kind: RecordKind) -> Result<Option<String>, OAuthError> {
         let digest = secret::digest(token);
         Ok(match kind {
-            Kind::AccessToken => self.0.records.get::<Access>(kind, digest).await?.map(|found| found.grant),
+            RecordKind::AccessToken => {
+                self.0.records.get::<Access>(kind, digest).await?.map(|found| found.grant)
+            }
             _ => self.0.records.get::<Refresh>(kind, digest).await?.map(|found| found.grant),
         })
     }
 
-    /// A client that is in use is kept.
+    /// Extends the lifetime of a registered client that is in use.
     pub(super) async fn keep(&self, client: &Client) -> Result<(), OAuthError> {
         if client.is_registered() {
             let until = self.after(self.0.settings.lifetimes.refresh.saturating_mul(2));
-            self.0.records.put(Kind::Client, client.id(), client, until).await?;
+            self.0.records.put(RecordKind::Client, client.id(), client, until).await?;
         }
         Ok(())
     }

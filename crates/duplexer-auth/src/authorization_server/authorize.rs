@@ -1,7 +1,7 @@
-//! The beginning of a flow: a client sends its user's browser here and says what it wants.
+//! The authorization endpoint: validates the request of a client and shows the consent page.
 //!
-//! Until client and redirect URI are known to belong together, refusals are shown here; only then is the browser sent
-//! back to the client with them.
+//! Errors are shown here until client and redirect URI are known to match. Later errors redirect the browser to the
+//! client.
 
 use http::header::{HOST, LOCATION};
 use http::request::Parts;
@@ -11,17 +11,17 @@ use url::Url;
 
 use super::client::Client;
 use super::form::Form;
-use super::{Authority, Hosts};
+use super::{AuthorizationServer, Hosts};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 
-/// What a client wants, once everything about it is fine.
+/// A validated authorization request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct AuthorizationRequest {
     pub(super) client_id: String,
-    /// Where the browser goes back to.
+    /// Target of the redirect back to the client.
     pub(super) redirect: String,
-    /// Whether the client named it; then it must do so again.
+    /// The redirect URI as the client sent it. If it did, the token request must repeat it.
     pub(super) redirect_given: Option<String>,
     pub(super) state: Option<String>,
     pub(super) challenge: String,
@@ -29,19 +29,19 @@ pub(super) struct Wanted {
     pub(super) resource: String,
 }
 
-/// Where refusals go once the client is known.
-struct Back<'a> {
+/// Redirect target for errors after client and redirect URI are validated.
+struct ClientRedirect<'a> {
     redirect: &'a str,
     state: Option<&'a str>,
 }
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) async fn authorize(&self, parts: &Parts, body: &[u8]) -> Reply {
-        reply::unkept(self.begin(parts, body).await.unwrap_or_else(|refusal| refusal))
+        reply::no_store(self.begin(parts, body).await.unwrap_or_else(|refusal| refusal))
     }
 
     async fn begin(&self, parts: &Parts, body: &[u8]) -> Result<Reply, Reply> {
-        let here = |error: OAuthError| reply::refused(&error);
+        let here = |error: OAuthError| reply::error(&error);
         self.check_host(parts).map_err(here)?;
         let form = match parts.method {
             Method::GET => Form::parse(parts.uri.query().unwrap_or_default().as_bytes()),
@@ -51,7 +51,7 @@ impl Authority {
         let id = form.required("client_id").map_err(here)?;
         let client = self.client(id).await.map_err(here)?.ok_or_else(|| here(unknown(id)))?;
         let redirect = client.redirect(form.get("redirect_uri")).map_err(here)?;
-        let back = Back { redirect: &redirect, state: form.get("state") };
+        let back = ClientRedirect { redirect: &redirect, state: form.get("state") };
         let wanted = self.wanted(&form, &client, &back);
         let wanted = wanted.map_err(|error| self.back(&back, &refusal_pairs(&error)))?;
         let user = self.0.records.0.user(parts).await?;
@@ -59,7 +59,12 @@ impl Authority {
         asked.map_err(|error| self.back(&back, &refusal_pairs(&error)))
     }
 
-    fn wanted(&self, form: &Form, client: &Client, back: &Back<'_>) -> Result<Wanted, OAuthError> {
+    fn wanted(
+        &self,
+        form: &Form,
+        client: &Client,
+        back: &ClientRedirect<'_>,
+    ) -> Result<AuthorizationRequest, OAuthError> {
         if form.required("response_type")? != "code" {
             return Err(OAuthError::new("unsupported_response_type", "response_type must be code"));
         }
@@ -70,7 +75,7 @@ impl Authority {
         if challenge.len() != 43 || !challenge.bytes().all(is_base64url) {
             return Err(OAuthError::invalid_request("code_challenge is not a SHA-256 in base64url"));
         }
-        Ok(Wanted {
+        Ok(AuthorizationRequest {
             client_id: client.id().to_owned(),
             redirect: back.redirect.to_owned(),
             redirect_given: form.get("redirect_uri").map(Into::into),
@@ -81,8 +86,8 @@ impl Authority {
         })
     }
 
-    /// The scopes asked for, or those that the client registered with, or all. What it registered with is no limit:
-    /// a client learns by challenges what it needs, long after that.
+    /// Returns the requested scopes, or those of the registration, or all. The registration is not a limit: a client
+    /// learns from later challenges which scopes it needs.
     fn scopes(&self, form: &Form, client: &Client) -> Result<Vec<String>, OAuthError> {
         let known = &self.0.settings.scopes;
         let wanted = form.scopes().or_else(|| client.scopes()).unwrap_or_else(|| known.clone());
@@ -92,18 +97,18 @@ impl Authority {
         }
     }
 
-    /// The server that tokens are wanted for; a client of old need not name it if there is only one.
+    /// Returns the requested resource. An older client can omit it if there is only one.
     pub(super) fn resource(&self, named: Option<&str>) -> Result<String, OAuthError> {
         let known = &self.0.settings.resources;
         let found = match named {
-            Some(named) => known.iter().find(|known| crate::address::is_same(known, named)),
+            Some(named) => known.iter().find(|known| crate::urls::is_same(known, named)),
             None => known.first().filter(|_| known.len() == 1),
         };
         found.cloned().ok_or_else(OAuthError::invalid_target)
     }
 
-    /// Pages for people are served under the issuer's name only: under another one, a page of somebody else could
-    /// read them and press their buttons.
+    /// Checks that the page is requested under the host of the issuer: under another name a foreign page could read it
+    /// and submit its form.
     pub(super) fn check_host(&self, parts: &Parts) -> Result<(), OAuthError> {
         if self.0.settings.hosts == Hosts::Any {
             return Ok(());
@@ -119,15 +124,15 @@ impl Authority {
         Err(refusal.with_status(StatusCode::FORBIDDEN))
     }
 
-    /// Sends the browser back to the client.
-    fn back(&self, back: &Back<'_>, pairs: &[(&str, &str)]) -> Reply {
+    /// Redirects the browser to the client.
+    fn back(&self, back: &ClientRedirect<'_>, pairs: &[(&str, &str)]) -> Reply {
         self.redirected(back.redirect, back.state, pairs)
     }
 
-    /// Everything is percent-encoded, so nothing that a client says can leave its parameter.
+    /// Builds the redirect. All values are percent-encoded, so that none can leave its parameter.
     pub(super) fn redirected(&self, redirect: &str, state: Option<&str>, pairs: &[(&str, &str)]) -> Reply {
         let Ok(mut url) = Url::parse(redirect) else {
-            return reply::refused(&OAuthError::server_error());
+            return reply::error(&OAuthError::server_error());
         };
         let state = state.map(|state| ("state", state));
         let own = pairs.iter().copied().chain(state).chain([("iss", self.issuer())]);

@@ -1,4 +1,4 @@
-//! What an application brings to an authorization server: where things are kept, and who its users are.
+//! The interface between an authorization server and its application: storage and users.
 
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
@@ -11,24 +11,24 @@ use super::client::Client;
 use super::store::Store;
 use crate::error::OAuthError;
 
-/// Who the users of an authorization server are, and where it keeps what it must remember.
+/// Users and storage of an authorization server.
 ///
-/// The rules of OAuth are not its business: what comes here has been checked.
-pub trait Provider: Send + Sync + 'static {
-    /// Where clients, codes and tokens are kept.
+/// It does not implement rules of OAuth: its arguments are validated.
+pub trait AuthBackend: Send + Sync + 'static {
+    /// Returns the store of clients, codes and tokens.
     fn store(&self) -> &dyn Store;
 
-    /// Who sits before the browser that sent this request. `Err` is shown instead: a page to sign in, or a redirect
-    /// to one.
+    /// Returns the user of the browser that sent this request. `Err` is sent to the browser instead: a sign-in page,
+    /// or a redirect to one.
     fn user<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<User, Response<Bytes>>>;
 
-    /// The last word before tokens are issued, also when they are renewed: perhaps the user is gone by now.
+    /// Approves a grant before tokens are issued or renewed: the user may have been removed meanwhile.
     fn approve<'a>(&'a self, client: &'a Client, grant: &'a Grant) -> BoxFuture<'a, Result<(), OAuthError>> {
         let _ = (client, grant);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Whose user another issuer's statement is about. Its signature, time and addressee have been checked.
+    /// Maps an identity assertion to a user. Its signature, time and audience are validated.
     fn assertion<'a>(
         &'a self,
         client: &'a Client,
@@ -44,21 +44,21 @@ pub trait Provider: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct User {
-    /// What never changes about a user.
+    /// Stable identifier of the user.
     pub subject: String,
-    /// What handlers may want to know.
+    /// Further claims for handlers.
     #[serde(default)]
     pub claims: Map<String, Value>,
 }
 
 impl User {
-    /// A user of whom nothing else is known.
+    /// Creates a user without further claims.
     pub fn new(subject: impl Into<String>) -> Self {
         Self { subject: subject.into(), claims: Map::new() }
     }
 }
 
-/// What a user has allowed a client.
+/// Permission that a user has given to a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Grant {
@@ -66,24 +66,24 @@ pub struct Grant {
     pub client_id: String,
     /// The user.
     pub user: User,
-    /// What is allowed.
+    /// The granted scopes.
     pub scopes: Vec<String>,
-    /// The server for which it is allowed.
+    /// The protected server, by its URL.
     pub resource: String,
 }
 
-/// A statement of another issuer about one of its users (ID-JAG).
+/// Validated identity assertion (ID-JAG) of another issuer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Assertion {
     /// The other issuer.
     pub issuer: String,
-    /// Its user.
+    /// The user at that issuer.
     pub subject: String,
-    /// What is asked for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
-    /// The server that it is asked for.
+    /// The protected server, by its URL, for which a token is requested.
     pub resource: String,
-    /// All that the statement says.
+    /// All claims.
     pub claims: Map<String, Value>,
 }

@@ -1,7 +1,7 @@
-//! Clients that describe themselves under their own URL (client id metadata documents).
+//! Client id metadata documents: clients whose id is the URL of their metadata.
 //!
-//! The URL comes from a stranger: it must be https, lead to the public network, answer at once, with little, and
-//! without sending us elsewhere. What was found counts for five minutes.
+//! The URL is untrusted: it must be https and resolve to the public network, and the response is limited in time and
+//! size and must not redirect. A document is cached for five minutes.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use url::{Host, Url};
 
-use super::Authority;
+use super::AuthorizationServer;
 use super::client::{Client, ClientMetadata};
-use super::register::is_secretive;
-use super::store::Kind;
+use super::register::has_secret_members;
+use super::store::RecordKind;
 use crate::error::{ConfigError, OAuthError};
 use crate::fetch::{FetchError, Fetcher, is_public};
 
 const MAX_URL: usize = 512;
 const MAX_DOCUMENT: usize = 16 * 1024;
-const FRESH: Duration = Duration::from_secs(300);
-/// Fetches that may be under way at once; further ones are refused.
+const MAX_AGE: Duration = Duration::from_secs(300);
+/// Maximum concurrent fetches. Further ones are rejected.
 const MAX_FETCHES: usize = 8;
 
-pub(super) struct Documents {
+pub(super) struct ClientDocuments {
     fetcher: Fetcher,
-    /// Which addresses may stand in a URL itself.
+    /// Decides which IP addresses a URL may contain.
     may_call: fn(IpAddr) -> bool,
     fetches: Semaphore,
 }
@@ -37,7 +37,7 @@ struct Document {
     metadata: ClientMetadata,
 }
 
-impl Documents {
+impl ClientDocuments {
     pub(super) fn new() -> Result<Self, ConfigError> {
         Ok(Self::with(Fetcher::guarded()?, is_public))
     }
@@ -46,13 +46,17 @@ impl Documents {
         Self { fetcher, may_call, fetches: Semaphore::new(MAX_FETCHES) }
     }
 
-    pub(super) async fn client(&self, authority: &Authority, id: &str) -> Result<Option<Client>, OAuthError> {
-        let records = &authority.0.records;
-        if let Some(known) = records.get(Kind::Document, id).await? {
+    pub(super) async fn client(
+        &self,
+        authorization_server: &AuthorizationServer,
+        id: &str,
+    ) -> Result<Option<Client>, OAuthError> {
+        let records = &authorization_server.0.records;
+        if let Some(known) = records.get(RecordKind::Document, id).await? {
             return Ok(Some(known));
         }
         self.check(id)?;
-        let _place = self.fetches.try_acquire().map_err(|_| OAuthError::unavailable())?;
+        let _permit = self.fetches.try_acquire().map_err(|_| OAuthError::unavailable())?;
         let fetched = self.fetch(id).await;
         let document = fetched.map_err(|error| {
             tracing::debug!(%error, "a client's document could not be used");
@@ -62,26 +66,26 @@ impl Documents {
             return Err(unusable("it names another client_id"));
         }
         let mut metadata = document.metadata;
-        if is_secretive(&metadata) {
+        if has_secret_members(&metadata) {
             return Err(unusable("it must not hold a secret"));
         }
         metadata.others.clear();
-        authority.check(&metadata)?;
+        authorization_server.check(&metadata)?;
         let client = Client::documented(id, metadata);
-        records.put(Kind::Document, id, &client, authority.after(FRESH)).await?;
+        records.put(RecordKind::Document, id, &client, authorization_server.after(MAX_AGE)).await?;
         Ok(Some(client))
     }
 
     async fn fetch(&self, url: &str) -> Result<Document, FetchError> {
         let mut value: serde_json::Value = self.fetcher.json(url, MAX_DOCUMENT).await?;
-        // Without a word about it such a client has no secret.
+        // The default of a document is a client without a secret.
         if let Some(members) = value.as_object_mut() {
             members.entry("token_endpoint_auth_method").or_insert_with(|| "none".into());
         }
         serde_json::from_value(value).map_err(FetchError::Malformed)
     }
 
-    /// A URL that may be called at all. Names are looked at when they are resolved.
+    /// Checks the URL. Host names are checked when they are resolved.
     fn check(&self, id: &str) -> Result<(), OAuthError> {
         let url = Url::parse(id).map_err(|_| unusable("its URL cannot be read"))?;
         let is_plain = url.as_str() == id && url.fragment().is_none() && url.username().is_empty();

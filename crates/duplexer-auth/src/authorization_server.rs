@@ -1,24 +1,24 @@
-//! A small authorization server: metadata, authorize, token, register, revoke, as one service beside the MCP endpoint.
+//! A small authorization server: metadata, authorize, token, register and revoke endpoints in one service.
 //!
-//! The rules of OAuth have their home here, one endpoint per file; where things are kept and who the user is is the
-//! business of a [`Provider`]. Tokens and codes are random texts that are kept as digests.
+//! This module implements the rules of OAuth, one endpoint per file. An [`AuthBackend`] provides storage and
+//! identifies users. Tokens and codes are random texts that are stored as digests.
 
-mod answer;
-mod assertion;
 mod authorize;
+mod backend;
 mod builder;
 mod client;
+mod client_auth;
+mod client_metadata_document;
 mod consent;
-mod credentials;
-mod documents;
 mod form;
+mod identity_assertion;
 pub(crate) mod memory;
 mod metadata;
-mod provider;
 mod records;
 mod redirect;
 mod register;
 mod revoke;
+mod service;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -33,24 +33,24 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use url::Url;
 
-use self::documents::Documents;
+use self::client_metadata_document::ClientDocuments;
 use self::records::Records;
 use crate::clock::Clock;
 use crate::token::jwt::Jwt;
 use crate::token::{AccessToken, TokenVerifier};
 
-pub use builder::AuthorityBuilder;
+pub use backend::{Assertion, AuthBackend, Grant, User};
+pub use builder::AuthorizationServerBuilder;
 pub use client::{AuthMethod, Client, ClientMetadata};
-pub use memory::{Development, MemoryStore};
-pub use provider::{Assertion, Grant, Provider, User};
-pub use store::{Entry, Key, Kind, Store, StoreError};
+pub use memory::{DevBackend, MemoryStore};
+pub use store::{Record, RecordKey, RecordKind, Store, StoreError};
 
-/// An authorization server as a service. Cheap to clone.
+/// Authorization server as a tower service. Cheap to clone.
 ///
-/// It answers at the paths its metadata names. Mount it in a router, or give it to [`crate::Auth::authority`], which
-/// serves it beside the protected server and takes its tokens.
+/// It serves the paths that its metadata names. Mount it in a router, or pass it to
+/// [`crate::Auth::authorization_server`], which serves it next to the protected server and accepts its tokens.
 #[derive(Clone)]
-pub struct Authority(Arc<Inner>);
+pub struct AuthorizationServer(Arc<Inner>);
 
 struct Inner {
     issuer: Issuer,
@@ -58,16 +58,16 @@ struct Inner {
     settings: Settings,
     /// Clients from the configuration.
     clients: HashMap<String, Client>,
-    /// Clients that describe themselves under their own URL.
-    documents: Option<Documents>,
-    /// Signed statements of another issuer about who its users are.
+    /// Clients whose id is the URL of their metadata document.
+    documents: Option<ClientDocuments>,
+    /// Verifier of identity assertions of another issuer.
     assertions: Option<Jwt>,
     clock: Clock,
 }
 
-/// Who issues, and under which paths.
+/// The issuer and its paths.
 struct Issuer {
-    /// As it was written: clients compare it as text.
+    /// Verbatim: clients compare it as text.
     text: String,
     url: Url,
     /// The path of the issuer, without a trailing slash.
@@ -84,17 +84,17 @@ struct Settings {
     lifetimes: Lifetimes,
 }
 
-/// Whether anybody may register a client.
+/// Whether clients can register themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Registration {
     Open,
     Closed,
 }
 
-/// Under which names the pages for people are served.
+/// Host names under which the consent page is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hosts {
-    /// Under the issuer's: a page of somebody else's name must not be able to give consent.
+    /// Only the host of the issuer: under another name a foreign page could submit the consent form.
     Issuer,
     Any,
 }
@@ -104,7 +104,7 @@ struct Lifetimes {
     code: Duration,
     access: Duration,
     refresh: Duration,
-    /// Of a client that has registered itself and was never used.
+    /// Lifetime of a registered client that was never used.
     client: Duration,
 }
 
@@ -120,13 +120,13 @@ impl Default for Lifetimes {
     }
 }
 
-impl Authority {
-    /// The issuer, as clients compare it.
+impl AuthorizationServer {
+    /// Returns the issuer, verbatim: clients compare it as text.
     pub fn issuer(&self) -> &str {
         &self.0.issuer.text
     }
 
-    /// The paths it answers at, for routers.
+    /// Returns the paths that it serves, for routers.
     pub fn paths(&self) -> Vec<String> {
         let at = |name: &str| self.0.issuer.at(name);
         let endpoints = ["authorize", "authorize/consent", "token", "register", "revoke"];
@@ -134,31 +134,31 @@ impl Authority {
     }
 
     pub(crate) fn issues_for(&self, resource: &str) -> bool {
-        self.0.settings.resources.iter().any(|known| crate::address::is_same(known, resource))
+        self.0.settings.resources.iter().any(|known| crate::urls::is_same(known, resource))
     }
 }
 
 impl Issuer {
-    /// The path of an endpoint.
+    /// Returns the path of an endpoint.
     fn at(&self, name: &str) -> String {
         format!("{}/{name}", self.path)
     }
 
-    /// The URL of an endpoint.
+    /// Returns the URL of an endpoint.
     fn url_of(&self, name: &str) -> String {
-        format!("{}{}", crate::address::origin(&self.url), self.at(name))
+        format!("{}{}", crate::urls::origin(&self.url), self.at(name))
     }
 }
 
-/// The tokens of this very server.
-impl TokenVerifier for Authority {
+/// Verifies the tokens that this server has issued.
+impl TokenVerifier for AuthorizationServer {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
         Box::pin(async move { Ok(self.access_token(token).await?) })
     }
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for AuthorizationServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authority").field("issuer", &self.0.issuer.text).finish_non_exhaustive()
+        f.debug_struct("AuthorizationServer").field("issuer", &self.0.issuer.text).finish_non_exhaustive()
     }
 }

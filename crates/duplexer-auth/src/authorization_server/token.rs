@@ -1,21 +1,21 @@
-//! Tokens for grants: a code, a refresh token, or a statement of another issuer.
+//! The token endpoint: authorization codes, refresh tokens and identity assertions.
 
 use http::{HeaderMap, StatusCode};
 
-use super::Authority;
+use super::AuthorizationServer;
+use super::backend::Grant;
 use super::client::{AUTHORIZATION_CODE, Client, JWT_BEARER, REFRESH_TOKEN};
 use super::form::Form;
-use super::provider::Grant;
 use super::records::{Code, Refresh, Renewal, Tokens, Use};
-use super::store::Kind;
+use super::store::RecordKind;
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
-use crate::{address, clock, secret};
+use crate::{clock, secret, urls};
 
 const NO_CODE: &str = "authorization code does not exist";
 const NO_REFRESH: &str = "refresh token does not exist";
 
-impl Authority {
+impl AuthorizationServer {
     pub(super) async fn token(&self, headers: &HeaderMap, body: &[u8]) -> Result<Reply, OAuthError> {
         let form = Form::posted(headers, body)?;
         let client = self.authenticate(headers, &form, "invalid_client").await?;
@@ -42,7 +42,7 @@ impl Authority {
         let digest = secret::digest(form.required("code")?);
         let verifier = form.required("code_verifier")?;
         let absent = || OAuthError::invalid_grant(NO_CODE);
-        let code: Code = self.0.records.get(Kind::Code, &*digest).await?.ok_or_else(absent)?;
+        let code: Code = self.0.records.get(RecordKind::Code, &*digest).await?.ok_or_else(absent)?;
         let grant = self.grant(&code.grant, client).await?.ok_or_else(absent)?;
         if code.state == Use::Spent {
             return Err(self.reused(&code.grant, NO_CODE).await);
@@ -61,8 +61,8 @@ impl Authority {
         let spent = Code { state: Use::Spent, ..code.clone() };
         let until = clock::at(code.expires_at).checked_add(self.0.settings.lifetimes.access);
         let until = until.unwrap_or_else(|| self.0.clock.now());
-        let before = self.0.records.put(Kind::Code, digest, &spent, until).await?;
-        // Somebody else was faster: one of the two has stolen it.
+        let before = self.0.records.put(RecordKind::Code, digest, &spent, until).await?;
+        // A concurrent request has used the code: one of the two holds a stolen one.
         if before.is_none_or(|before| before.state == Use::Spent) {
             return Err(self.reused(&code.grant, NO_CODE).await);
         }
@@ -72,7 +72,8 @@ impl Authority {
     async fn refresh(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
         let digest = secret::digest(form.required("refresh_token")?);
         let absent = || OAuthError::invalid_grant(NO_REFRESH);
-        let refresh: Refresh = self.0.records.get(Kind::RefreshToken, &*digest).await?.ok_or_else(absent)?;
+        let refresh: Refresh =
+            self.0.records.get(RecordKind::RefreshToken, &*digest).await?.ok_or_else(absent)?;
         let grant = self.grant(&refresh.grant, client).await?.ok_or_else(absent)?;
         if refresh.state == Use::Spent {
             return Err(self.reused(&refresh.grant, NO_REFRESH).await);
@@ -87,16 +88,16 @@ impl Authority {
         check_resource(&grant, form)?;
         let spent = Refresh { state: Use::Spent, ..refresh.clone() };
         let until = clock::at(refresh.expires_at);
-        let before = self.0.records.put(Kind::RefreshToken, digest, &spent, until).await?;
+        let before = self.0.records.put(RecordKind::RefreshToken, digest, &spent, until).await?;
         if before.is_none_or(|before| before.state == Use::Spent) {
             return Err(self.reused(&refresh.grant, NO_REFRESH).await);
         }
         self.granted(client, &refresh.grant, &grant, scopes).await
     }
 
-    /// The grant, if it is this client's.
+    /// Returns the grant, if it belongs to this client.
     async fn grant(&self, id: &str, client: &Client) -> Result<Option<Grant>, OAuthError> {
-        let grant: Option<Grant> = self.0.records.get(Kind::Grant, id).await?;
+        let grant: Option<Grant> = self.0.records.get(RecordKind::Grant, id).await?;
         Ok(grant.filter(|grant| grant.client_id == client.id()))
     }
 
@@ -112,7 +113,7 @@ impl Authority {
         self.issue(id, grant, scopes, renewal).await
     }
 
-    /// What is good for one use was used again: the one or the other has been stolen, so nothing of it counts.
+    /// Revokes the grant of a reused code or refresh token: one of its two users holds a stolen one.
     async fn reused(&self, grant: &str, text: &'static str) -> OAuthError {
         tracing::warn!("a code or refresh token was used twice; all tokens of its grant are revoked");
         match self.0.records.revoke(grant).await {
@@ -122,10 +123,10 @@ impl Authority {
     }
 }
 
-/// Tokens are for the server that the user has agreed to.
+/// Rejects a resource other than the one in the grant.
 fn check_resource(grant: &Grant, form: &Form) -> Result<(), OAuthError> {
     match form.get("resource") {
-        Some(named) if !address::is_same(named, &grant.resource) => Err(OAuthError::invalid_target()),
+        Some(named) if !urls::is_same(named, &grant.resource) => Err(OAuthError::invalid_target()),
         _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
-//! Clients that describe themselves under their own URL, fetched over TLS from a socket of this machine.
+//! Client id metadata documents, fetched over TLS from a local socket.
 //!
-//! The name `client.example` leads here and its certificate is trusted; everything else is as it is in earnest.
+//! The name `client.example` resolves to it and its certificate is trusted; everything else is as in production.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-use super::documents::Documents;
-use super::{Authority, Development};
+use super::client_metadata_document::ClientDocuments;
+use super::{AuthorizationServer, DevBackend};
 use crate::fetch::{self, Fetcher, is_public};
 
 const REDIRECT: &str = "https://client.example/cb";
 
-/// A web server that answers by path.
+/// A web server whose response depends on the path.
 struct Web {
     port: u16,
     certificate: Vec<u8>,
     asked: Arc<AtomicUsize>,
-    /// Told when somebody hangs up on the slow document.
+    /// Notified when the client closes the connection of the slow document.
     left: Arc<Notify>,
     _serving: JoinSet<()>,
 }
@@ -61,7 +61,7 @@ async fn web() -> Web {
                 }
             }
             if path == "/slow" {
-                // Nothing more comes; whoever waits must give up by itself.
+                // The body never completes: the client must time out.
                 let _ = stream.read(&mut [0; 1]).await;
                 leaving.notify_one();
             }
@@ -96,57 +96,57 @@ fn answer(path: &str, port: u16) -> Vec<String> {
     vec![format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len())]
 }
 
-/// With as much patience as there is in earnest.
-fn authority(web: &Web) -> Authority {
-    patient(web, Duration::from_secs(5))
+/// With the timeout of production.
+fn authorization_server(web: &Web) -> AuthorizationServer {
+    with_timeout(web, Duration::from_secs(5))
 }
 
-fn patient(web: &Web, patience: Duration) -> Authority {
+fn with_timeout(web: &Web, timeout: Duration) -> AuthorizationServer {
     let there = SocketAddr::from(([127, 0, 0, 1], web.port));
     let certificate = reqwest::Certificate::from_der(&web.certificate).unwrap();
-    let builder = fetch::builder().timeout(patience).tls_certs_only([certificate]).https_only(true);
+    let builder = fetch::builder().timeout(timeout).tls_certs_only([certificate]).https_only(true);
     let fetcher = Fetcher::build(builder.resolve("client.example", there)).unwrap();
-    Authority::builder("https://auth.example", Development::new("ada"))
+    AuthorizationServer::builder("https://auth.example", DevBackend::new("ada"))
         .resource("https://auth.example/mcp")
-        .documents(Documents::with(fetcher, is_public))
+        .documents(ClientDocuments::with(fetcher, is_public))
         .build()
         .unwrap()
 }
 
-async fn ask(authority: &Authority, client_id: &str) -> (u16, String) {
+async fn ask(authorization_server: &AuthorizationServer, client_id: &str) -> (u16, String) {
     let query = url::form_urlencoded::Serializer::new(String::new())
         .append_pair("client_id", client_id)
         .append_pair("response_type", "code")
         .append_pair("code_challenge", &"x".repeat(43))
         .finish();
     let request = http::Request::get(format!("/authorize?{query}")).header("host", "auth.example");
-    let reply = authority.answer(request.body(Full::<bytes::Bytes>::default()).unwrap()).await;
+    let reply = authorization_server.respond(request.body(Full::<bytes::Bytes>::default()).unwrap()).await;
     let body = Full::new(reply.body().clone()).collect().await.unwrap().to_bytes();
     (reply.status().as_u16(), String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// A document is fetched once, shown with the URL that vouches for it, and used for a while.
+/// A document is fetched once, shown with its URL, and cached.
 #[tokio::test]
 async fn a_client_is_what_its_document_says() {
     let web = web().await;
-    let authority = authority(&web);
+    let authorization_server = authorization_server(&web);
     let id = format!("https://client.example:{}/fine", web.port);
     for _ in 0..2 {
-        let (status, page) = ask(&authority, &id).await;
+        let (status, page) = ask(&authorization_server, &id).await;
         assert_eq!(status, 200, "{page}");
         assert!(page.contains("Self-made") && page.contains(&id), "{page}");
     }
     assert_eq!(web.asked.load(Ordering::SeqCst), 1);
 }
 
-/// O15: a redirect, ten megabytes, what is not there, not JSON, another's, or holds a secret, makes no client.
+/// O15: a redirect, ten megabytes, a missing document, not JSON, another client's, or one with a secret is rejected.
 #[tokio::test]
 async fn a_document_that_is_not_one_makes_no_client() {
     let web = web().await;
-    let authority = authority(&web);
+    let authorization_server = authorization_server(&web);
     for path in ["redirect", "large", "absent", "text", "foreign", "secret", "signed", "script"] {
         let id = format!("https://client.example:{}/{path}", web.port);
-        let (status, text) = ask(&authority, &id).await;
+        let (status, text) = ask(&authorization_server, &id).await;
         assert_eq!(status, 400, "{path}: {text}");
         let answer: Value = serde_json::from_str(&text).unwrap();
         assert!(answer["error"].as_str().unwrap().starts_with("invalid_"), "{answer}");
@@ -154,24 +154,24 @@ async fn a_document_that_is_not_one_makes_no_client() {
     assert_eq!(web.asked.load(Ordering::SeqCst), 8, "the redirect was not followed");
 }
 
-/// O15: a document that does not come is given up, and others are served meanwhile.
+/// O15: the fetch of a document that does not complete times out, and other requests are served meanwhile.
 #[tokio::test]
 async fn a_slow_document_is_given_up() {
     let web = web().await;
-    let authority = patient(&web, Duration::from_millis(200));
+    let authorization_server = with_timeout(&web, Duration::from_millis(200));
     let id = format!("https://client.example:{}/slow", web.port);
-    let (status, _) = ask(&authority, &id).await;
+    let (status, _) = ask(&authorization_server, &id).await;
     assert_eq!(status, 400);
     web.left.notified().await;
 }
 
-/// O15: addresses of this machine, its network and its cloud are not called, whether they are written as numbers or as
-/// names; nor is anything but https.
+/// O15: addresses of this machine, its network and its cloud are not called, as IP addresses or as names; nor is any
+/// scheme but https.
 #[tokio::test]
 async fn private_addresses_are_not_called() {
     let web = web().await;
-    let authority = Authority::builder("https://auth.example", Development::new("ada"));
-    let authority = authority.resource("https://auth.example/mcp").build().unwrap();
+    let authorization_server = AuthorizationServer::builder("https://auth.example", DevBackend::new("ada"));
+    let authorization_server = authorization_server.resource("https://auth.example/mcp").build().unwrap();
     for host in [
         "127.0.0.1",
         "[::1]",
@@ -182,16 +182,16 @@ async fn private_addresses_are_not_called() {
         "0x7f.1",
         "2130706433",
     ] {
-        let (status, text) = ask(&authority, &format!("https://{host}:{}/fine", web.port)).await;
+        let (status, text) = ask(&authorization_server, &format!("https://{host}:{}/fine", web.port)).await;
         assert_eq!(status, 400, "{host}: {text}");
     }
     for wrong in
         ["https://client.example", "https://client.example/", "https://a@client.example/x", "https:///x"]
     {
-        assert_eq!(ask(&authority, wrong).await.0, 400, "{wrong}");
+        assert_eq!(ask(&authorization_server, wrong).await.0, 400, "{wrong}");
     }
     for wrong in ["http://client.example/x", "ftp://client.example/x"] {
-        assert!(ask(&authority, wrong).await.1.contains("not found"), "{wrong}");
+        assert!(ask(&authorization_server, wrong).await.1.contains("not found"), "{wrong}");
     }
     assert_eq!(web.asked.load(Ordering::SeqCst), 0);
 }

@@ -1,4 +1,4 @@
-//! Who the client of a request is, and whether it can show that.
+//! Client authentication at the token and revocation endpoints.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,20 +7,20 @@ use http::{HeaderMap, StatusCode};
 use url::form_urlencoded;
 use zeroize::Zeroizing;
 
-use super::Authority;
+use super::AuthorizationServer;
 use super::client::{AuthMethod, Client};
 use super::form::Form;
-use super::store::Kind;
+use super::store::RecordKind;
 use crate::error::OAuthError;
 
-/// Id and secret of an `Authorization` header.
+/// Client id and secret of a `Basic` `Authorization` header.
 struct Basic {
     id: String,
     secret: Zeroizing<String>,
 }
 
-impl Authority {
-    /// The client under an id: from the configuration, from its own URL, or registered.
+impl AuthorizationServer {
+    /// Finds a client by id: configured, described by a metadata document, or registered.
     pub(super) async fn client(&self, id: &str) -> Result<Option<Client>, OAuthError> {
         if let Some(known) = self.0.clients.get(id) {
             return Ok(Some(known.clone()));
@@ -28,10 +28,10 @@ impl Authority {
         if let Some(documents) = self.0.documents.as_ref().filter(|_| id.starts_with("https://")) {
             return documents.client(self, id).await;
         }
-        self.0.records.get(Kind::Client, id).await
+        self.0.records.get(RecordKind::Client, id).await
     }
 
-    /// The client that sent a form, once it has shown that it is the one. `code` is what a refusal is called.
+    /// Authenticates the client that sent a form. `code` is the OAuth error code of a failure.
     pub(super) async fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -63,7 +63,7 @@ impl Authority {
     }
 }
 
-/// Both parts are form-encoded before they are put together (RFC 6749, section 2.3.1).
+/// Reads `Basic` credentials. Both parts are form-encoded before they are joined (RFC 6749, section 2.3.1).
 fn basic(headers: &HeaderMap) -> Result<Option<Basic>, OAuthError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
