@@ -32,7 +32,7 @@ pub(crate) fn extract(ambient: Context, meta: Option<&str>) -> Context {
 }
 
 /// Writes the context, if there is one, into `meta`.
-pub(crate) fn inject(context: &Context, meta: &mut Members) {
+pub(crate) fn inject(context: &Context, meta: &mut JsonObject) {
     let span = context.span();
     let span = span.span_context();
     if span.is_valid() {
