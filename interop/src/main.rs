@@ -15,7 +15,7 @@ use duplexer_auth::{Auth, Authority, ConfigError, Development};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{MemoryBus, RequestState, Server, ServerBuilder, run_stdio};
 use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::{MemoryEvents, StreamableHttp};
+use duplexer_http::{Bound, MemoryEvents, StreamableHttp};
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
 use duplexer_types::content::Content;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -28,6 +28,7 @@ use duplexer_types::resource::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
+use tokio::net::TcpListener;
 
 /// What the tools share.
 #[derive(Debug, Default)]
@@ -82,23 +83,26 @@ fn auth(base: &str) -> Result<Auth, ConfigError> {
 
 #[tokio::main]
 async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let server = Server::builder("interop");
-    let service = match kind {
+    match kind {
         Kind::Plain => {
             let service = StreamableHttp::builder(build(server)?).http_sse("/sse", "/messages/");
-            service.build()?.on(listener)
+            run(service.build()?.on(listener)).await
         }
         Kind::Resumable => {
             let service = StreamableHttp::builder(build(server)?).event_store(MemoryEvents::new());
-            service.retry(Duration::from_millis(50)).build()?.on(listener)
+            run(service.retry(Duration::from_millis(50)).build()?.on(listener)).await
         }
         Kind::Guarded => {
             let auth = auth(&format!("http://{}", listener.local_addr()?))?;
             let server = server.middleware(auth.guard().tool("change", ["write"])?);
-            StreamableHttp::new(build(server)?).on(listener).layer(auth)
+            run(StreamableHttp::new(build(server)?).on(listener).layer(auth)).await
         }
-    };
+    }
+}
+
+async fn run<S>(service: Bound<TcpListener, S>) -> Result<(), BoxError> {
     let mut signals = ShutdownSignals::listen()?;
     #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
     {

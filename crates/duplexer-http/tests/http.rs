@@ -17,6 +17,8 @@ mod handshake;
 mod hostile;
 #[path = "http/http_sse.rs"]
 mod http_sse;
+#[path = "http/layers.rs"]
+mod layers;
 #[path = "http/life.rs"]
 mod life;
 #[path = "http/mounted.rs"]

@@ -96,21 +96,30 @@ impl StreamableHttp {
 
     /// The service on a listener of any kind. The server starts with the first request.
     pub fn on<L: Listener>(self, listener: L) -> Bound<L> {
-        Bound { service: self, layered: None, listener, probes: Probes::Off, connections: MAX_CONNECTIONS }
+        Bound {
+            stack: Placed::new(self.clone()),
+            service: self,
+            layered: None,
+            listener,
+            probes: Probes::Off,
+            connections: MAX_CONNECTIONS,
+        }
     }
 }
 
-/// A service and where it listens.
+/// A service, the layers around it (`S`), and where it listens.
 #[must_use = "nothing is served until it runs"]
-pub struct Bound<L> {
+pub struct Bound<L, S = Placed> {
     service: StreamableHttp,
+    stack: S,
+    /// The stack as connections call it. `None` without layers: then a request allocates no future.
     layered: Option<Layered>,
     listener: L,
     probes: Probes,
     connections: usize,
 }
 
-impl<L: Listener> Bound<L> {
+impl<L: Listener, S> Bound<L, S> {
     /// Whether `/livez` and `/readyz` answer.
     pub fn probes(mut self, probes: Probes) -> Self {
         self.probes = probes;
@@ -123,11 +132,12 @@ impl<L: Listener> Bound<L> {
         self
     }
 
-    /// Puts a layer around the service: authorization, a limit, routes of its own. It sees every path but the probes'.
-    /// There is one: several are stacked before they are given.
-    pub fn layer<Y>(mut self, layer: Y) -> Self
+    /// Adds a layer around the service: authorization, a limit, routes of its own. It sees every path but the probes'.
+    ///
+    /// Layers stack as in tower and axum: each one wraps those added before it, so the last one sees a request first.
+    pub fn layer<Y>(self, layer: Y) -> Bound<L, Y::Service>
     where
-        Y: Layer<Placed>,
+        Y: Layer<S>,
         Y::Service: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
             + Clone
             + Send
@@ -135,13 +145,14 @@ impl<L: Listener> Bound<L> {
             + 'static,
         <Y::Service as Service<Request<Incoming>>>::Future: Send + 'static,
     {
-        self.layered = Some(layered(layer.layer(Placed::new(self.service.clone()))));
-        self
+        let Self { service, stack, listener, probes, connections, .. } = self;
+        let stack = layer.layer(stack);
+        Bound { service, layered: Some(layered(stack.clone())), stack, listener, probes, connections }
     }
 
     /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
     pub async fn run(self, end: impl Future<Output = ()>) {
-        let Self { service, layered, mut listener, probes, connections } = self;
+        let Self { service, layered, mut listener, probes, connections, .. } = self;
         let hub = Arc::clone(&service.0);
         let room = Arc::new(Semaphore::new(connections));
         let mut open = JoinSet::new();
@@ -175,14 +186,14 @@ impl<L: Listener> Bound<L> {
     }
 }
 
-impl Bound<TcpListener> {
+impl<S> Bound<TcpListener, S> {
     /// Where it listens.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 }
 
-impl<L> fmt::Debug for Bound<L> {
+impl<L, S> fmt::Debug for Bound<L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bound").field("service", &self.service).finish_non_exhaustive()
     }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use duplexer_core::dispatch::{CallOptions, OutboundRequest};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::server::{Context, Server, ToolHeaders};
-use duplexer_http::{Builder, StreamableHttp};
+use duplexer_http::{Bound, Builder, StreamableHttp};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::Json;
@@ -28,7 +28,7 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool
 use http_body::{Body, Frame};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
@@ -254,11 +254,9 @@ impl Site {
         Self::bound(configure, |bound| bound).await
     }
 
-    pub(crate) async fn bound(
+    pub(crate) async fn bound<S: Send + 'static>(
         configure: impl FnOnce(Builder) -> Builder,
-        more: impl FnOnce(
-            duplexer_http::Bound<tokio::net::TcpListener>,
-        ) -> duplexer_http::Bound<tokio::net::TcpListener>,
+        more: impl FnOnce(Bound<TcpListener>) -> Bound<TcpListener, S>,
     ) -> Self {
         let stage = Arc::new(Stage::default());
         let service = configure(StreamableHttp::builder(server(&stage))).build().unwrap();
