@@ -1,6 +1,6 @@
 //! The body of a response: nothing, one text, or a stream of events.
 
-mod events;
+mod exchange_body;
 mod heartbeat;
 
 use std::fmt;
@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use self::events::Events;
-use super::exchange::{Answer, Exchange};
+use self::exchange_body::ExchangeBody;
+use super::exchange::Exchange;
 use super::http_sse::Telling;
 use super::serve::UnderWay;
 use super::session::Tail;
@@ -28,12 +28,15 @@ pub struct ResponseBody {
 enum Kind {
     Text(Bytes),
     /// A stream that drives its handler.
-    Events(Box<Events>),
+    Exchange(Box<ExchangeBody>),
     /// A stream of a session.
     Tail(Box<Tail>),
     /// The stream of an old client.
     Told(Box<Telling>),
 }
+
+/// One piece of an SSE body.
+pub(super) type Chunk = Result<Bytes, StreamCut>;
 
 /// A stream was cut because nobody read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,9 +53,9 @@ impl ResponseBody {
         Self::new(Kind::Text(text))
     }
 
-    /// Takes the exchange over; `answer` is there if the handler has ended already.
-    pub(super) fn stream(exchange: Exchange, answer: Option<Answer>) -> Self {
-        Self::new(Kind::Events(Box::new(Events::new(exchange, answer))))
+    /// Returns a stream that drives the handler of the exchange.
+    pub(super) fn exchange(exchange: Exchange) -> Self {
+        Self::new(Kind::Exchange(Box::new(ExchangeBody::new(exchange))))
     }
 
     /// What is told on a stream of a session.
@@ -93,7 +96,7 @@ impl Body for ResponseBody {
         let data = match &mut self.kind {
             Kind::Text(text) if text.is_empty() => return Poll::Ready(None),
             Kind::Text(text) => Some(Ok(std::mem::take(text))),
-            Kind::Events(events) => ready!(events.poll(cx)),
+            Kind::Exchange(events) => ready!(events.poll(cx)),
             Kind::Tail(tail) => ready!(tail.poll(cx)),
             Kind::Told(telling) => ready!(telling.poll(cx)),
         };
@@ -107,7 +110,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Kind::Events(_) | Kind::Tail(_) | Kind::Told(_) => SizeHint::default(),
+            Kind::Exchange(_) | Kind::Tail(_) | Kind::Told(_) => SizeHint::default(),
         }
     }
 }
@@ -116,7 +119,7 @@ impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
             Kind::Text(text) => return f.debug_tuple("ResponseBody").field(text).finish(),
-            Kind::Events(_) => "events",
+            Kind::Exchange(_) => "events",
             Kind::Tail(_) => "tail",
             Kind::Told(_) => "told",
         };

@@ -16,11 +16,12 @@ use http::{HeaderValue, Method, Request, StatusCode, request::Parts};
 use http_body::Body;
 
 use super::config::{Config, Handshake, Responses};
-use super::exchange::{Exchange, Form};
+use super::exchange::Exchange;
 use super::head::{Accepts, Claimed, Head, is_last_on_connection};
 use super::header_bag::HeaderBag;
 use super::hub::{Admitted, Hub, StartFailed};
 use super::reply::{self, Refusal, Reply};
+use super::response::{ResponseMode, respond};
 use super::{cors, envelope, handshake, http_sse, inlet};
 
 /// A request that has been let in, apart from its message.
@@ -233,7 +234,7 @@ pub(super) enum Served {
     /// At once.
     Now(Reply),
     /// As its handler says.
-    Exchange(Exchange, Form),
+    Exchange(Exchange, ResponseMode),
     /// In another way.
     Later(BoxFuture<'static, Result<Reply, Refusal>>),
 }
@@ -253,7 +254,7 @@ where
     };
     match served {
         Served::Now(reply) => Ok(reply),
-        Served::Exchange(exchange, form) => Ok(exchange.respond(form).await),
+        Served::Exchange(exchange, mode) => Ok(respond(exchange, mode).await),
         Served::Later(work) => work.await,
     }
 }

@@ -11,18 +11,18 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
-use super::config::Responses;
 use super::door::{self, Message, Served, Visit};
-use super::exchange::{Answer, Exchange, Failing, Form};
+use super::exchange::{Exchange, ExchangeChannel};
 use super::header_bag::HeaderBag;
-use super::outlet::{Outlet, State};
 use super::reply::{self, Refusal, Reply};
+use super::response::ResponseMode;
+use super::rpc_response::{ErrorResponder, RpcResponse};
 
 pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
     match message {
         Message::Request(id, call) => {
-            let (exchange, form) = request(visit, id, call)?;
-            Ok(Served::Exchange(exchange, form))
+            let (exchange, mode) = request(visit, id, call)?;
+            Ok(Served::Exchange(exchange, mode))
         }
         Message::Notification(_) => notification(&visit.headers).map(Served::Now),
         Message::Response(_) | Message::Batch(_) => Err(door::not_a_message(None).into()),
@@ -43,7 +43,7 @@ fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, Form), Refusal> {
+fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, ResponseMode), Refusal> {
     let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
     if is_subscription && !visit.accepts.events {
         return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
@@ -52,26 +52,23 @@ fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, F
     let transport = visit.transport();
     let Visit { admitted, running, headers, caller, .. } = visit;
     let hub = Arc::clone(admitted.hub());
-    let (form, admitted) = match hub.config.responses {
-        _ if is_subscription => {
-            let full = || Refusal::new(reply::unavailable(Some(&id), "Too many subscriptions"));
-            (Form::Stream, admitted.subscribe().ok_or_else(full)?)
-        }
-        Responses::Streaming => (Form::Either, admitted),
-        Responses::JsonOnly => (Form::Json, admitted),
+    let (mode, admitted) = if is_subscription {
+        let full = || Refusal::new(reply::unavailable(Some(&id), "Too many subscriptions"));
+        (ResponseMode::Stream, admitted.subscribe().ok_or_else(full)?)
+    } else {
+        (hub.config.responses.into(), admitted)
     };
-    let state = if form == Form::Json { State::Closed } else { State::Open };
-    let outlet = Outlet::new(hub, state);
-    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
+    let channel = ExchangeChannel::new(hub, mode.queue_state());
+    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
-    let failing = Failing { id, message: Arc::clone(&call), status_of: reply::status_of };
-    let serve = |rendering: Failing| -> BoxFuture<'static, Answer> {
+    let errors = ErrorResponder { id, message: Arc::clone(&call), status_of: reply::status_of };
+    let serve = |errors: ErrorResponder| -> BoxFuture<'static, RpcResponse> {
         Box::pin(async move {
             let look_up = |name: &str| headers.look_up(name);
-            rendering.render(serve_envelope(&running, cx, call, Some(&look_up), caller).await)
+            errors.render(serve_envelope(&running, cx, call, Some(&look_up), caller).await)
         })
     };
-    Ok((Exchange::new(admitted, outlet, failing, serve), form))
+    Ok((Exchange::new(admitted, channel, errors, serve), mode))
 }
 
 fn unambiguous(repeated: Option<headers::Name>, id: Option<&RequestId>) -> Result<(), Refusal> {

@@ -8,7 +8,6 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
@@ -198,13 +197,6 @@ impl fmt::Debug for Hub {
             .field("requests", &self.load.requests.load(Ordering::Relaxed))
             .field("closing", &self.closing.is_raised())
             .finish_non_exhaustive()
-    }
-}
-
-/// Has a task woken with the others that wait, once however often it asks.
-pub(super) fn enlist(waiting: &mut Vec<Waker>, waker: &Waker) {
-    if !waiting.iter().any(|known| known.will_wake(waker)) {
-        waiting.push(waker.clone());
     }
 }
 

@@ -6,7 +6,6 @@
 mod call;
 mod channel;
 mod hand_over;
-mod notify;
 mod open;
 mod resume;
 mod store;
@@ -31,9 +30,8 @@ use super::hub::{Admitted, Hub, lock};
 use super::reply::Reply;
 use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
 
-pub(super) use call::{answer, request};
+pub(super) use call::{answer, notification, request};
 pub(super) use hand_over::{Unavailable, find};
-pub(super) use notify::notification;
 pub(super) use open::open;
 pub(super) use resume::{read, take_up};
 pub(super) use table::{Ending, Place, Sessions};
@@ -124,9 +122,9 @@ impl Session {
     /// A fresh stream: one that can be found again, where events are kept.
     fn new_stream(&self, hub: &Hub) -> Arc<Stream> {
         let kept = hub.config.sessions.events.as_ref().and_then(|store| Some((store, random()?)));
-        let Some((store, bits)) = kept else { return Stream::passing() };
+        let Some((store, bits)) = kept else { return Stream::ephemeral() };
         let key = StreamKey::new(Arc::clone(&self.id), StreamId(bits));
-        Stream::keeping(key, Arc::clone(store), hub.tasks.clone())
+        Stream::persistent(key, Arc::clone(store), hub.tasks.clone())
     }
 
     /// Lets a stream be found again until it is over.

@@ -78,6 +78,20 @@ async fn an_unread_stream_is_cut_after_a_minute() {
     assert!(matches!(frame(&mut body).await, Some(Err(StreamCut { .. }))));
 }
 
+/// The handler stays pending: only the notification can wake the stream.
+#[tokio::test(start_paused = true)]
+async fn a_notification_from_another_task_is_streamed_at_once() {
+    let stage = Arc::new(Stage::default());
+    let service = StreamableHttp::new(server(&stage));
+    let mut body = call(&service, &Post::tool("tell from a task")).await.into_body();
+    assert!(frame(&mut body).await.unwrap().is_ok());
+    let start = Instant::now();
+    stage.go.notify_one();
+    let second = frame(&mut body).await.unwrap().unwrap();
+    assert_eq!(events(std::str::from_utf8(&second).unwrap())[0]["params"]["progress"], 2.0);
+    assert_eq!(start.elapsed().as_secs(), 0);
+}
+
 /// A subscription that is read lives on, however silent it is.
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_that_is_read_is_not_cut() {

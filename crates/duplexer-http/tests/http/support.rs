@@ -124,6 +124,16 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
             stage.go.notified().await;
             cx.progress(2.0, None, None).await;
         }
+        "tell from a task" => {
+            cx.progress(1.0, None, None).await;
+            let (other, stage) = (cx.clone(), Arc::clone(&stage));
+            let mut tasks = tokio::task::JoinSet::new();
+            tasks.spawn(async move {
+                stage.go.notified().await;
+                other.progress(2.0, None, None).await;
+            });
+            cx.closing().raised().await;
+        }
         "flood" => {
             let big = "x".repeat(16 * 1024);
             for step in 0..100_000 {

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::stateless;
 use crate::server::door::{self, Message, Visit};
-use crate::server::exchange::Answer;
 use crate::server::reply::{self, Refusal, Reply};
+use crate::server::rpc_response::RpcResponse;
 use crate::server::session::{self, Session};
 
 /// How many messages an array may hold.
@@ -29,7 +29,7 @@ pub(super) enum Host {
 
 enum Work {
     Done(Vec<u8>),
-    Running(BoxFuture<'static, Answer>),
+    Running(BoxFuture<'static, RpcResponse>),
 }
 
 pub(super) async fn serve(host: Host, visit: Visit, text: &ByteString) -> Result<Reply, Refusal> {

@@ -10,22 +10,20 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
 
 use super::batch;
-use crate::server::config::Responses;
 use crate::server::door::{self, Message, Served, Visit};
-use crate::server::exchange::{Answer, Exchange, Failing, Form};
+use crate::server::event_queue::QueueState;
+use crate::server::exchange::{Exchange, ExchangeChannel};
 use crate::server::header_bag::HeaderBag;
-use crate::server::outlet::{Outlet, State};
 use crate::server::reply::{self, Refusal};
+use crate::server::response::{ResponseMode, complete};
+use crate::server::rpc_response::{ErrorResponder, RpcResponse};
 
 pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
     let accepted = || reply::empty(StatusCode::ACCEPTED);
     match message {
         Message::Request(id, call) => {
-            let form = match visit.admitted.hub().config.responses {
-                Responses::Streaming => Form::Either,
-                Responses::JsonOnly => Form::Json,
-            };
-            Ok(Served::Exchange(request(visit, id, call, form), form))
+            let mode = visit.admitted.hub().config.responses.into();
+            Ok(Served::Exchange(request(visit, id, call, mode), mode))
         }
         Message::Notification(call) => Ok(Served::Later(Box::pin(async move {
             notification(visit, call).await;
@@ -56,30 +54,29 @@ fn connection(visit: &Visit) -> Arc<Connection> {
     Arc::new(ready.with_caller(visit.caller.clone()))
 }
 
-fn request(visit: Visit, id: RequestId, call: Invocation, form: Form) -> Exchange {
+fn request(visit: Visit, id: RequestId, call: Invocation, mode: ResponseMode) -> Exchange {
     let (connection, transport) = (connection(&visit), visit.transport());
     let Visit { admitted, running, .. } = visit;
-    let state = if form == Form::Json { State::Closed } else { State::Open };
-    let outlet = Outlet::new(Arc::clone(admitted.hub()), state);
-    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
+    let channel = ExchangeChannel::new(Arc::clone(admitted.hub()), mode.queue_state());
+    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
-    let failing = Failing { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
-    let serve = |rendering: Failing| -> BoxFuture<'static, Answer> {
-        Box::pin(async move { rendering.render(serve_one(&running, connection, cx, call).await) })
+    let errors = ErrorResponder { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
+    let serve = |errors: ErrorResponder| -> BoxFuture<'static, RpcResponse> {
+        Box::pin(async move { errors.render(serve_one(&running, connection, cx, call).await) })
     };
-    Exchange::new(admitted, outlet, failing, serve)
+    Exchange::new(admitted, channel, errors, serve)
 }
 
-/// The answer to a request that is one of many.
-pub(super) async fn answer(visit: Visit, id: RequestId, call: Invocation) -> Answer {
-    request(visit, id, call, Form::Json).answer().await
+/// Serves a request that is part of a batch.
+pub(super) async fn answer(visit: Visit, id: RequestId, call: Invocation) -> RpcResponse {
+    complete(request(visit, id.clone(), call, ResponseMode::Json), &id).await
 }
 
 /// Handled before it is acknowledged: there is nothing else that could own its handler.
 pub(super) async fn notification(visit: Visit, call: Invocation) {
     let (connection, transport) = (connection(&visit), visit.transport());
-    let outlet = Outlet::new(Arc::clone(visit.admitted.hub()), State::Closed);
-    let cx = CallContext::new(None, transport, outlet);
+    let channel = ExchangeChannel::new(Arc::clone(visit.admitted.hub()), QueueState::Closed);
+    let cx = CallContext::new(None, transport, channel);
     let running = visit.running.clone();
     let handled = async move {
         let principal = visit.caller.principal;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::PollSender;
 
-use crate::server::body::{Heartbeat, StreamCut};
+use crate::server::body::{Chunk, Heartbeat, StreamCut};
 use crate::server::hub::Admitted;
 use crate::server::hub::streams::{Listed, Touched, Watched};
 use crate::server::sse;
@@ -125,24 +125,17 @@ impl Telling {
         }
     }
 
-    pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamCut>>> {
+    pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let now = Instant::now();
         self.reader.touched.touch(now);
-        if self.reader.gone.is_raised() {
-            return Poll::Ready(Some(Err(StreamCut)));
-        }
-        if !self.opening.is_empty() {
-            self.heartbeat.spoke(now);
-            return Poll::Ready(Some(Ok(std::mem::take(&mut self.opening))));
-        }
-        match self.pieces.poll_recv(cx) {
-            Poll::Ready(Some(piece)) => {
-                self.heartbeat.spoke(now);
-                Poll::Ready(Some(Ok(piece)))
-            }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => self.heartbeat.poll(cx).map(|()| Some(Ok(Bytes::from_static(sse::PING)))),
-        }
+        let chunk = if self.reader.gone.is_raised() {
+            Poll::Ready(Some(Err(StreamCut)))
+        } else if !self.opening.is_empty() {
+            Poll::Ready(Some(Ok(std::mem::take(&mut self.opening))))
+        } else {
+            self.pieces.poll_recv(cx).map(|piece| piece.map(Ok))
+        };
+        self.heartbeat.poll_chunk(cx, now, chunk)
     }
 }
 

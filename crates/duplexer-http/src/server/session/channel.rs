@@ -7,11 +7,12 @@ use duplexer_core::dispatch::{
     BoxFuture, Cancellation, Channel, FrameLine, Outbound, OutboundRequest, Sending, StreamClosing,
 };
 use duplexer_core::error::CallError;
-use duplexer_types::jsonrpc::{self, Body};
+use duplexer_types::jsonrpc::Body;
 use duplexer_types::version::feature;
 
 use super::Session;
 use super::stream::Stream;
+use crate::server::event_queue::{EventSink, WhenFull, encode_notification, enqueue};
 use crate::server::hub::Hub;
 
 /// Whether a request can be spoken for while it is handled.
@@ -133,23 +134,18 @@ fn ask(
     stream: Arc<Stream>,
     request: OutboundRequest,
 ) -> BoxFuture<'static, Result<ByteString, CallError>> {
-    if !stream.is_of_use() {
+    if !stream.has_receiver() {
         return refuse(request);
     }
     Box::pin(async move { session.correlation.call(request, &OnStream(&stream)).await })
 }
 
 fn tell(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
-    if !stream.is_of_use() {
+    if !stream.has_receiver() {
         // A handler that does nothing but tell must come to a place where it can be cancelled.
         return Sending::waiting(tokio::task::yield_now());
     }
-    let mut json = Vec::with_capacity(256);
-    if let Err(error) = jsonrpc::write_notification(&mut json, method, params) {
-        tracing::warn!(method, %error, "a notification could not be written and is dropped");
-        return Sending::done();
-    }
-    stream.tell(json)
+    encode_notification(method, params).map_or_else(Sending::done, |json| enqueue(stream, json))
 }
 
 /// Only clients that were told where to come back to are let go.
@@ -166,10 +162,10 @@ struct OnStream<'a>(&'a Arc<Stream>);
 
 impl FrameLine for OnStream<'_> {
     fn send(&self, frame: &[u8]) -> Result<Sending, CallError> {
-        if self.0.is_of_use() { Ok(self.0.tell(frame.to_vec())) } else { Err(CallError::Closed) }
+        if self.0.has_receiver() { Ok(enqueue(self.0, frame.to_vec())) } else { Err(CallError::Closed) }
     }
 
     fn send_now(&self, frame: &[u8]) {
-        self.0.tell_now(frame);
+        let _ = self.0.offer(frame, WhenFull::Exceed);
     }
 }

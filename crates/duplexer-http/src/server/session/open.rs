@@ -12,9 +12,9 @@ use http::StatusCode;
 use super::channel::NotificationChannel;
 use super::{Session, Sessions, caller, hand_over, random};
 use crate::server::door::Visit;
-use crate::server::exchange::Failing;
 use crate::server::hub::Hub;
 use crate::server::reply::{self, Refusal, Reply};
+use crate::server::rpc_response::ErrorResponder;
 use crate::session::PrincipalKey;
 
 pub(in crate::server) async fn open(
@@ -37,16 +37,17 @@ pub(in crate::server) async fn open(
     let mut opening =
         Opening { hub: Arc::clone(&hub), session: Arc::clone(&session), outcome: Outcome::Unknown };
     let message = Arc::new(message);
-    let failing = Failing { id: id.clone(), message: Arc::clone(&message), status_of: |_| StatusCode::OK };
-    let rendering = failing.clone();
+    let errors =
+        ErrorResponder { id: id.clone(), message: Arc::clone(&message), status_of: |_| StatusCode::OK };
+    let rendering = errors.clone();
     let runner =
         ServerRunner::new(visit.running.clone(), Arc::clone(&session.connection)).on_behalf_of(principal);
     let request = runner.request(context(&hub, &session, &visit, &id), message);
     let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
     let answer = tokio::select! {
         biased;
-        answer = work => answer.unwrap_or_else(|panicked| failing.answer(&panicked)),
-        () = hub.cut.raised() => failing.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+        answer = work => answer.unwrap_or_else(|panicked| errors.response(&panicked)),
+        () = hub.cut.raised() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
     };
     if answer.has_failed() || session.connection.agreed().is_none() {
         return Ok(answer.into_reply());

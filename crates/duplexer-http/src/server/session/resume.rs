@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use super::call::opening;
 use super::store::patient;
+use super::stream::Attached;
 use super::tail::{Reading, Tail};
 use super::{Busy, Session};
 use crate::server::body::ResponseBody;
@@ -38,7 +39,7 @@ pub(in crate::server) async fn read(
         if streams.standalone.as_ref().is_some_and(|stream| stream.is_read()) {
             return Err(conflict());
         }
-        let (number, _) = stream.attach();
+        let number = stream.attach().number;
         streams.standalone = Some(Arc::clone(&stream));
         Reading::new(stream, number)
     };
@@ -69,17 +70,17 @@ pub(in crate::server) async fn take_up(
     };
     let key = StreamKey::new(Arc::clone(&session.id), last.stream);
     let reading = session.find_stream(last.stream).map(|stream| {
-        let (number, passed_on) = stream.attach();
-        (Reading::new(stream, number), passed_on)
+        let Attached { number, delivered } = stream.attach();
+        (Reading::new(stream, number), delivered)
     });
     let kept = patient(|| store.replay(&key, last.sequence)).await.map_err(|_| reply::broken())?;
     let missed = kept.unwrap_or_default();
-    let Some((reading, passed_on)) = reading else {
+    let Some((reading, delivered)) = reading else {
         let body = ResponseBody::full(write(last, &missed).into());
         return Ok(session.stamp(reply::events(body)));
     };
     // What the store has beyond that comes on the stream itself.
-    let missed: Vec<_> = missed.into_iter().filter(|event| event.sequence <= passed_on).collect();
+    let missed: Vec<_> = missed.into_iter().filter(|event| event.sequence <= delivered).collect();
     let mut before = Vec::new();
     if session.connection.version().has(feature::SSE_POLLING) {
         sse::write_opening(&mut before, last, hub.config.sessions.retry);

@@ -6,16 +6,14 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use duplexer_core::server::Principal;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Busy;
-use super::stream::{Read, Stream};
-use crate::server::body::{Heartbeat, StreamCut};
+use super::stream::Stream;
+use crate::server::body::{Chunk, Heartbeat, StreamCut};
 use crate::server::hub::Hub;
 use crate::server::hub::streams::{Listed, Touched, Watched};
-use crate::server::sse;
 
 pub(in crate::server) struct Tail {
     reading: Arc<Reading>,
@@ -86,10 +84,15 @@ impl Tail {
         self
     }
 
-    pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamCut>>> {
+    pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let now = Instant::now();
-        let Reading { stream, number, touched, cut } = &*self.reading;
-        touched.touch(now);
+        self.reading.touched.touch(now);
+        let chunk = self.poll_events(cx);
+        self.heartbeat.poll_chunk(cx, now, chunk)
+    }
+
+    fn poll_events(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
+        let Reading { stream, number, cut, .. } = &*self.reading;
         if cut.load(Ordering::Acquire) {
             return Poll::Ready(Some(Err(StreamCut)));
         }
@@ -97,16 +100,8 @@ impl Tail {
             return Poll::Ready(None);
         }
         if !self.before.is_empty() {
-            self.heartbeat.spoke(now);
             return Poll::Ready(Some(Ok(std::mem::take(&mut self.before).into())));
         }
-        match stream.poll_read(*number, cx) {
-            Poll::Ready(Read::Events(events)) => {
-                self.heartbeat.spoke(now);
-                Poll::Ready(Some(Ok(events.into())))
-            }
-            Poll::Ready(Read::End) => Poll::Ready(None),
-            Poll::Pending => self.heartbeat.poll(cx).map(|()| Some(Ok(Bytes::from_static(sse::PING)))),
-        }
+        stream.poll_read(*number, cx).map(|events| events.map(|events| Ok(events.into())))
     }
 }
