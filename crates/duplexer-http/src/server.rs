@@ -1,27 +1,27 @@
 //! The service: one request in, one response out, whatever the era.
 //!
-//! `head` is what a request says about itself; `door` lets it in and chooses its era, once; `envelope` and `handshake` serve the
+//! `head` is what a request says about itself; `route` lets it in and chooses its era, once; `envelope` and `handshake` serve the
 //! two; `exchange` drives the handler, into one body or (`sse`) into a stream. `http_sse` is the transport of old clients.
-//! `security` and `config` say who and how much; `hub` is what all clones share. `serve` puts the service on a socket.
+//! `security` and `config` say who and how much; `service` is what all clones share. `serve` puts the service on a socket.
 
 mod body;
 mod config;
 mod cors;
-mod door;
 mod envelope;
 mod event_queue;
 mod exchange;
 mod handshake;
 mod head;
-mod header_bag;
 mod http_sse;
-mod hub;
-mod inlet;
 mod reply;
+mod request_body;
+mod request_headers;
 mod response;
+mod route;
 mod rpc_response;
 mod security;
 mod serve;
+mod service_state;
 mod session;
 mod sse;
 
@@ -36,27 +36,27 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use self::hub::Hub;
+use self::service_state::ServiceState;
 
-pub(crate) use hub::lock;
+pub(crate) use service_state::lock;
 
 pub use body::{ResponseBody, StreamCut};
 pub use config::{Builder, ConfigError, Cors, Handshake, Responses};
-pub use hub::Handle;
 pub use security::InvalidName;
 pub use serve::{Bound, Listener, Placed, Probes, ServeError};
+pub use service_state::Handle;
 
 /// A server as an HTTP service. Clones share everything.
 ///
 /// The server's lifespan begins with the first request (or before the first connection, if the service listens
 /// itself) and ends with [`Handle::shutdown`].
 #[derive(Clone, Debug)]
-pub struct StreamableHttp(Arc<Hub>);
+pub struct StreamableHttp(Arc<ServiceState>);
 
 impl StreamableHttp {
     /// The service with default settings: both eras, reachable from this machine only.
     pub fn new(server: Server) -> Self {
-        Self(Arc::new(Hub::new(server, config::Config::default())))
+        Self(Arc::new(ServiceState::new(server, config::Config::default())))
     }
 
     /// The service with other settings.
@@ -88,7 +88,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let response = door::enter(Arc::clone(&self.0), request);
+        let response = route::enter(Arc::clone(&self.0), request);
         Box::pin(async move { Ok(response.await) })
     }
 }

@@ -12,9 +12,9 @@ use http_body::{Body, Frame, SizeHint};
 
 use self::exchange_body::ExchangeBody;
 use super::exchange::Exchange;
-use super::http_sse::Telling;
-use super::serve::UnderWay;
-use super::session::Tail;
+use super::http_sse::SseSessionBody;
+use super::serve::InFlightGuard;
+use super::session::SseBody;
 
 pub(super) use heartbeat::Heartbeat;
 
@@ -22,7 +22,7 @@ pub(super) use heartbeat::Heartbeat;
 pub struct ResponseBody {
     kind: Kind,
     /// Held until the body has been read or given up.
-    under_way: Option<UnderWay>,
+    in_flight: Option<InFlightGuard>,
 }
 
 enum Kind {
@@ -30,9 +30,9 @@ enum Kind {
     /// A stream that drives its handler.
     Exchange(Box<ExchangeBody>),
     /// A stream of a session.
-    Tail(Box<Tail>),
+    Session(Box<SseBody>),
     /// The stream of an old client.
-    Told(Box<Telling>),
+    HttpSse(Box<SseSessionBody>),
 }
 
 /// One piece of an SSE body.
@@ -59,22 +59,22 @@ impl ResponseBody {
     }
 
     /// What is told on a stream of a session.
-    pub(super) fn tail(tail: Tail) -> Self {
-        Self::new(Kind::Tail(Box::new(tail)))
+    pub(super) fn session(body: SseBody) -> Self {
+        Self::new(Kind::Session(Box::new(body)))
     }
 
     /// What is told on the stream of an old client.
-    pub(super) fn told(telling: Telling) -> Self {
-        Self::new(Kind::Told(Box::new(telling)))
+    pub(super) fn http_sse(body: SseSessionBody) -> Self {
+        Self::new(Kind::HttpSse(Box::new(body)))
     }
 
     fn new(kind: Kind) -> Self {
-        Self { kind, under_way: None }
+        Self { kind, in_flight: None }
     }
 
-    /// Keeps `under_way` until the body has been read or given up.
-    pub(super) fn until_read(&mut self, under_way: Option<UnderWay>) {
-        self.under_way = under_way;
+    /// Keeps `in_flight` until the body has been read or given up.
+    pub(super) fn until_read(&mut self, in_flight: Option<InFlightGuard>) {
+        self.in_flight = in_flight;
     }
 }
 
@@ -97,8 +97,8 @@ impl Body for ResponseBody {
             Kind::Text(text) if text.is_empty() => return Poll::Ready(None),
             Kind::Text(text) => Some(Ok(std::mem::take(text))),
             Kind::Exchange(events) => ready!(events.poll(cx)),
-            Kind::Tail(tail) => ready!(tail.poll(cx)),
-            Kind::Told(telling) => ready!(telling.poll(cx)),
+            Kind::Session(body) => ready!(body.poll(cx)),
+            Kind::HttpSse(body) => ready!(body.poll(cx)),
         };
         Poll::Ready(data.map(|data| data.map(Frame::data)))
     }
@@ -110,7 +110,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Kind::Exchange(_) | Kind::Tail(_) | Kind::Told(_) => SizeHint::default(),
+            Kind::Exchange(_) | Kind::Session(_) | Kind::HttpSse(_) => SizeHint::default(),
         }
     }
 }
@@ -120,8 +120,8 @@ impl fmt::Debug for ResponseBody {
         let kind = match &self.kind {
             Kind::Text(text) => return f.debug_tuple("ResponseBody").field(text).finish(),
             Kind::Exchange(_) => "events",
-            Kind::Tail(_) => "tail",
-            Kind::Told(_) => "told",
+            Kind::Session(_) => "session",
+            Kind::HttpSse(_) => "http_sse",
         };
         f.debug_tuple("ResponseBody").field(&kind).finish()
     }

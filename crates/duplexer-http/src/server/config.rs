@@ -11,9 +11,9 @@ use duplexer_core::server::Server;
 
 use super::StreamableHttp;
 use super::http_sse::{self, InvalidPath};
-use super::hub::Hub;
 use super::security::{Allowed, InvalidName};
-use super::serve::placed::PATH;
+use super::serve::path_service::PATH;
+use super::service_state::ServiceState;
 use crate::session::{EventStore, SessionStore};
 
 pub use error::ConfigError;
@@ -73,13 +73,13 @@ pub(super) struct SessionSettings {
     /// When a client is to come back for the rest of a stream.
     pub(super) retry: Duration,
     pub(super) events: Option<Arc<dyn EventStore>>,
-    pub(super) shared: Option<Shared>,
+    pub(super) shared: Option<SharedSessions>,
     pub(super) hook: Option<Arc<dyn OutboundHook>>,
 }
 
 /// Where sessions are written down, and under which name this node serves them.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct SharedSessions {
     pub(super) store: Arc<dyn SessionStore>,
     pub(super) node: String,
 }
@@ -127,13 +127,13 @@ pub(super) struct Timing {
     /// For the whole body of a request.
     pub(super) body: Duration,
     /// How long a handler may be silent before its answer becomes a stream.
-    pub(super) patience: Duration,
+    pub(super) sse_after: Duration,
     /// The longest silence on a stream.
-    pub(super) ping: Duration,
+    pub(super) keep_alive: Duration,
     /// How long a stream may stay unread.
     pub(super) unread: Duration,
     /// How long requests may go on once the service is to end.
-    pub(super) drain: Duration,
+    pub(super) shutdown_grace: Duration,
 }
 
 impl Default for Timing {
@@ -141,10 +141,10 @@ impl Default for Timing {
         let seconds = Duration::from_secs;
         Self {
             body: seconds(30),
-            patience: seconds(15),
-            ping: seconds(15),
+            sse_after: seconds(15),
+            keep_alive: seconds(15),
             unread: seconds(60),
-            drain: seconds(3),
+            shutdown_grace: seconds(3),
         }
     }
 }
@@ -262,13 +262,13 @@ impl Builder {
 
     /// How long a silent handler may take before its answer becomes a stream. 15 s if not given.
     pub fn patience(mut self, patience: Duration) -> Self {
-        self.config.timing.patience = patience;
+        self.config.timing.sse_after = patience;
         self
     }
 
     /// The longest silence on a stream: then a comment says that it is alive. 15 s if not given.
     pub fn keep_alive(mut self, interval: Duration) -> Self {
-        self.config.timing.ping = interval;
+        self.config.timing.keep_alive = interval;
         self
     }
 
@@ -280,7 +280,7 @@ impl Builder {
 
     /// How long requests may go on once the service is to end. 3 s if not given.
     pub fn drain(mut self, drain: Duration) -> Self {
-        self.config.timing.drain = drain;
+        self.config.timing.shutdown_grace = drain;
         self
     }
 
@@ -311,7 +311,7 @@ impl Builder {
 
     /// Writes sessions down, so that another node can take them over. `node` is the name of this one among them.
     pub fn session_store(mut self, store: Arc<dyn SessionStore>, node: impl Into<String>) -> Self {
-        self.config.sessions.shared = Some(Shared { store, node: node.into() });
+        self.config.sessions.shared = Some(SharedSessions { store, node: node.into() });
         self
     }
 
@@ -359,17 +359,17 @@ impl Builder {
         }
         let times = [
             ("the body's timeout", timing.body),
-            ("the patience", timing.patience),
-            ("the keep-alive", timing.ping),
-            ("the drain", timing.drain),
+            ("the patience", timing.sse_after),
+            ("the keep-alive", timing.keep_alive),
+            ("the drain", timing.shutdown_grace),
             ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
         ];
         if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
             return Err(ConfigError::Instant(name));
         }
-        if timing.unread <= timing.ping {
-            return Err(ConfigError::Unread { unread: timing.unread, ping: timing.ping });
+        if timing.unread <= timing.keep_alive {
+            return Err(ConfigError::Unread { unread: timing.unread, ping: timing.keep_alive });
         }
-        Ok(StreamableHttp(Arc::new(Hub::new(self.server, self.config))))
+        Ok(StreamableHttp(Arc::new(ServiceState::new(self.server, self.config))))
     }
 }

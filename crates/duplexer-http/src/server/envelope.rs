@@ -11,54 +11,58 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
-use super::door::{self, Message, Served, Visit};
 use super::exchange::{Exchange, ExchangeChannel};
-use super::header_bag::HeaderBag;
-use super::reply::{self, Refusal, Reply};
+use super::reply::{self, Rejection, Reply};
+use super::request_headers::RequestHeaders;
 use super::response::ResponseMode;
+use super::route::{self, Message, RequestContext, Served};
 use super::rpc_response::{ErrorResponder, RpcResponse};
 
-pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
+pub(super) fn serve(context: RequestContext, message: Message) -> Result<Served, Rejection> {
     match message {
         Message::Request(id, call) => {
-            let (exchange, mode) = request(visit, id, call)?;
+            let (exchange, mode) = exchange(context, id, call)?;
             Ok(Served::Exchange(exchange, mode))
         }
-        Message::Notification(_) => notification(&visit.headers).map(Served::Now),
-        Message::Response(_) | Message::Batch(_) => Err(door::not_a_message(None).into()),
+        Message::Notification(_) => notification(&context.headers).map(Served::Now),
+        Message::Response(_) | Message::Batch(_) => Err(route::not_a_message(None).into()),
     }
 }
 
 /// Over HTTP this era has no notifications to the server: they are taken and dropped.
-fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
+fn notification(headers: &RequestHeaders) -> Result<Reply, Rejection> {
     unambiguous(headers.repeated().find(|name| *name == headers::PROTOCOL_VERSION), None)?;
     if let Values::One(version) = headers.look_up(headers::PROTOCOL_VERSION.lower) {
         let version = String::from_utf8_lossy(version);
         let known = version.trim().parse::<ProtocolVersion>();
         if !known.is_ok_and(|version| version.era() == Era::Envelope) {
             let error = ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &version);
-            return Err(reply::refusal(StatusCode::BAD_REQUEST, None, &error).into());
+            return Err(reply::rpc_error(StatusCode::BAD_REQUEST, None, &error).into());
         }
     }
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, ResponseMode), Refusal> {
+fn exchange(
+    context: RequestContext,
+    id: RequestId,
+    call: Invocation,
+) -> Result<(Exchange, ResponseMode), Rejection> {
     let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
-    if is_subscription && !visit.accepts.events {
+    if is_subscription && !context.accepts.events {
         return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
     }
-    unambiguous(visit.headers.repeated().next(), Some(&id))?;
-    let transport = visit.transport();
-    let Visit { admitted, running, headers, caller, .. } = visit;
-    let hub = Arc::clone(admitted.hub());
-    let (mode, admitted) = if is_subscription {
-        let full = || Refusal::new(reply::unavailable(Some(&id), "Too many subscriptions"));
-        (ResponseMode::Stream, admitted.subscribe().ok_or_else(full)?)
+    unambiguous(context.headers.repeated().next(), Some(&id))?;
+    let transport = context.transport();
+    let RequestContext { permit, running, headers, caller, .. } = context;
+    let service = Arc::clone(permit.service());
+    let (mode, permit) = if is_subscription {
+        let full = || Rejection::new(reply::unavailable(Some(&id), "Too many subscriptions"));
+        (ResponseMode::Stream, permit.subscribe().ok_or_else(full)?)
     } else {
-        (hub.config.responses.into(), admitted)
+        (service.config.responses.into(), permit)
     };
-    let channel = ExchangeChannel::new(hub, mode.queue_state());
+    let channel = ExchangeChannel::new(service, mode.queue_state());
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
     let errors = ErrorResponder { id, message: Arc::clone(&call), status_of: reply::status_of };
@@ -68,12 +72,12 @@ fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, R
             errors.render(serve_envelope(&running, cx, call, Some(&look_up), caller).await)
         })
     };
-    Ok((Exchange::new(admitted, channel, errors, serve), mode))
+    Ok((Exchange::new(permit, channel, errors, serve), mode))
 }
 
-fn unambiguous(repeated: Option<headers::Name>, id: Option<&RequestId>) -> Result<(), Refusal> {
+fn unambiguous(repeated: Option<headers::Name>, id: Option<&RequestId>) -> Result<(), Rejection> {
     let Some(name) = repeated else { return Ok(()) };
     let text = format!("{} header appears more than once", name.lower);
     let error = ErrorObject::new(ErrorCode::HEADER_MISMATCH, text);
-    Err(reply::refusal(StatusCode::BAD_REQUEST, id, &error).into())
+    Err(reply::rpc_error(StatusCode::BAD_REQUEST, id, &error).into())
 }

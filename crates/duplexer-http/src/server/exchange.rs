@@ -13,9 +13,9 @@ use duplexer_core::dispatch::{BoxFuture, Contained};
 use duplexer_types::error::ErrorObject;
 
 use super::body::ResponseBody;
-use super::hub::{Admitted, Hub};
 use super::response::{ResponseMode, ResponseSource, ResponseStart};
 use super::rpc_response::{ErrorResponder, RpcResponse};
+use super::service_state::{RequestPermit, ServiceState};
 
 pub(super) use channel::ExchangeChannel;
 
@@ -23,7 +23,7 @@ pub(super) use channel::ExchangeChannel;
 pub(super) struct Exchange {
     handler: Handler,
     channel: Arc<ExchangeChannel>,
-    admitted: Admitted,
+    permit: RequestPermit,
     errors: ErrorResponder,
 }
 
@@ -37,13 +37,13 @@ enum Handler {
 impl Exchange {
     /// Creates an exchange. `serve` encodes its outcome itself: one future is smaller than one within another.
     pub(super) fn new(
-        admitted: Admitted,
+        permit: RequestPermit,
         channel: Arc<ExchangeChannel>,
         errors: ErrorResponder,
         serve: impl FnOnce(ErrorResponder) -> BoxFuture<'static, RpcResponse>,
     ) -> Self {
         let handler = Handler::Running(Contained::of(serve(errors.clone())));
-        Self { handler, channel, admitted, errors }
+        Self { handler, channel, permit, errors }
     }
 
     pub(super) fn channel(&self) -> &ExchangeChannel {
@@ -78,8 +78,8 @@ impl Exchange {
 }
 
 impl ResponseSource for Exchange {
-    fn service(&self) -> &Arc<Hub> {
-        self.admitted.hub()
+    fn service(&self) -> &Arc<ServiceState> {
+        self.permit.service()
     }
 
     fn poll_start(&mut self, cx: &mut Context<'_>, mode: ResponseMode) -> Poll<ResponseStart> {

@@ -5,7 +5,7 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, StatusCode, Version};
 
-use super::reply::{self, Refusal};
+use super::reply::{self, Rejection};
 
 /// What is asked of every request before anything of it is read.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ struct BodyHead<'h> {
 }
 
 impl<'h> Head<'h> {
-    pub(super) fn of(headers: &'h HeaderMap) -> Self {
+    pub(super) fn read(headers: &'h HeaderMap) -> Self {
         const NOTHING: Values<'static> = Values::Absent;
         let body = BodyHead { kind: NOTHING, coding: NOTHING, length: NOTHING, transfer_coding: NOTHING };
         let accepts = Accepts::default();
@@ -54,29 +54,29 @@ impl<'h> Head<'h> {
     }
 
     /// What the version header claims.
-    pub(super) fn claimed(&self) -> Claimed {
+    pub(super) fn claimed(&self) -> ClaimedEra {
         let version = match self.version {
-            Values::Absent => return Claimed::Handshake,
-            Values::Several => return Claimed::Other,
+            Values::Absent => return ClaimedEra::Handshake,
+            Values::Several => return ClaimedEra::Other,
             Values::One(version) => {
                 std::str::from_utf8(version).ok().and_then(|text| text.trim().parse().ok())
             }
         };
         match version.map(ProtocolVersion::era) {
-            Some(Era::Handshake) => Claimed::Handshake,
-            Some(Era::Envelope) | None => Claimed::Other,
+            Some(Era::Handshake) => ClaimedEra::Handshake,
+            Some(Era::Envelope) | None => ClaimedEra::Other,
         }
     }
 
     /// Whether the body is what is read here, JSON, once, and not compressed, and where it ends no matter of opinion.
-    pub(super) fn check_body(&self) -> Result<(), Refusal> {
+    pub(super) fn check_body(&self) -> Result<(), Rejection> {
         let BodyHead { kind, coding, length, transfer_coding } = self.body;
         if transfer_coding != Values::Absent && length != Values::Absent {
             let text = "Content-Length and Transfer-Encoding exclude each other";
-            return Err(reply::closing(reply::refused(StatusCode::BAD_REQUEST, text)).into());
+            return Err(reply::close_connection(reply::invalid_request(StatusCode::BAD_REQUEST, text)).into());
         }
         let unsupported =
-            |text: &'static str| Err(reply::refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into());
+            |text: &'static str| Err(reply::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into());
         if !is_json(kind) {
             return unsupported("Unsupported Media Type: Content-Type must be application/json");
         }
@@ -109,7 +109,7 @@ fn is_json(kind: Values<'_>) -> bool {
 
 /// What a version header claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claimed {
+pub(super) enum ClaimedEra {
     /// Nothing, or a revision of the handshake era.
     Handshake,
     /// Anything else.
@@ -177,7 +177,7 @@ mod tests {
     fn accept_is_read_as_a_list_of_ranges() {
         let check = |values: &[&'static str], json, events| {
             let headers = headers(&ACCEPT, values);
-            assert_eq!(Head::of(&headers).accepts, Accepts { json, events }, "{values:?}");
+            assert_eq!(Head::read(&headers).accepts, Accepts { json, events }, "{values:?}");
         };
         check(&["application/json, text/event-stream"], true, true);
         check(&["Application/JSON;q=0.5 , TEXT/event-stream; charset=utf-8"], true, true);
@@ -195,7 +195,8 @@ mod tests {
     /// SEC-01, P-HTTP-22: parsed, without case, parameters allowed.
     #[test]
     fn the_media_type_is_compared_by_its_parts() {
-        let check = |values: &[&'static str]| Head::of(&headers(&CONTENT_TYPE, values)).check_body().is_ok();
+        let check =
+            |values: &[&'static str]| Head::read(&headers(&CONTENT_TYPE, values)).check_body().is_ok();
         assert!(check(&["application/json"]));
         assert!(check(&["Application/JSON"]) && check(&["application/json; charset=utf-8"]));
         assert!(check(&["application/json ;charset=utf-8"]));
@@ -214,7 +215,7 @@ mod tests {
             for (name, value) in others {
                 headers.append(name, HeaderValue::from_static(value));
             }
-            Head::of(&headers).check_body().is_ok()
+            Head::read(&headers).check_body().is_ok()
         };
         assert!(check(&[(CONTENT_ENCODING, "Identity")]));
         assert!(!check(&[(CONTENT_ENCODING, "gzip")]));

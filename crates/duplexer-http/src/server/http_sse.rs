@@ -3,9 +3,9 @@
 //! The two make one duplex stream (`wire`), which core serves like any other, in either era; `link` is such a stream
 //! from its beginning to its end. Nothing here knows what the messages mean.
 
-mod link;
 mod paths;
-mod wire;
+mod session;
+mod transport;
 
 use std::sync::Arc;
 
@@ -18,52 +18,60 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body::Body;
 
-use super::door::{Guest, Visit};
 use super::head::{Accepts, Head};
-use super::header_bag::HeaderBag;
-use super::hub::{Admitted, Hub};
-use super::inlet;
-use super::reply::{self, Refusal, Reply};
+use super::reply::{self, Rejection, Reply};
+use super::request_body;
+use super::request_headers::RequestHeaders;
+use super::route::{AdmittedRequest, RequestContext};
+use super::service_state::{RequestPermit, ServiceState};
 use super::sse;
 
-pub(super) use link::Links;
 pub(super) use paths::{End, InvalidPath, Paths};
-pub(super) use wire::Telling;
+pub(super) use session::SseSessions;
+pub(super) use transport::SseSessionBody;
 
 /// Serves one request to one of the two paths.
-pub(super) async fn serve<B>(hub: Arc<Hub>, end: End, parts: Parts, body: B) -> Result<Reply, Refusal>
+pub(super) async fn serve<B>(
+    service: Arc<ServiceState>,
+    end: End,
+    parts: Parts,
+    body: B,
+) -> Result<Reply, Rejection>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
     match (end, &parts.method) {
-        (End::Stream, &Method::GET) => link::open(Guest::new(hub, parts, Accepts::default())?.visit().await?),
+        (End::Stream, &Method::GET) => {
+            session::open(AdmittedRequest::new(service, parts, Accepts::default())?.start().await?)
+        }
         (End::Stream, _) => Err(reply::method_not_allowed("GET").into()),
-        (End::Messages, &Method::POST) => post(hub, parts, body).await,
+        (End::Messages, &Method::POST) => post(service, parts, body).await,
         (End::Messages, _) => Err(reply::method_not_allowed("POST").into()),
     }
 }
 
 /// Takes a message in. What it leads to is told on the stream.
-async fn post<B>(hub: Arc<Hub>, parts: Parts, body: B) -> Result<Reply, Refusal>
+async fn post<B>(service: Arc<ServiceState>, parts: Parts, body: B) -> Result<Reply, Rejection>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
-    Head::of(&parts.headers).check_body()?;
+    Head::read(&parts.headers).check_body()?;
     let query = parts.uri.query().map(str::to_owned);
-    let guest = Guest::new(Arc::clone(&hub), parts, Accepts::default())?;
-    let body = inlet::read_bytes(body, &hub.config).await?;
+    let request = AdmittedRequest::new(Arc::clone(&service), parts, Accepts::default())?;
+    let body = request_body::read_bytes(body, &service.config).await?;
     let id = session_id(query.as_deref())?;
-    let visit = guest.visit().await?;
-    let link = Links::find(&hub, id, visit.caller.principal.as_deref()).ok_or_else(unknown_session)?;
-    let (incoming, reply) = understand(visit, &body);
-    link.deliver(&hub, incoming).await?;
+    let context = request.start().await?;
+    let session =
+        SseSessions::find(&service, id, context.caller.principal.as_deref()).ok_or_else(unknown_session)?;
+    let (incoming, reply) = incoming_message(context, &body);
+    session.deliver(&service, incoming).await?;
     Ok(reply)
 }
 
 /// Even what is no message is passed on: the stream's own rules say what becomes of it.
-fn understand(visit: Visit, body: &Bytes) -> (Incoming, Reply) {
+fn incoming_message(context: RequestContext, body: &Bytes) -> (Incoming, Reply) {
     let garbled = || reply::text(StatusCode::BAD_REQUEST, "Could not parse message");
     let Ok(text) = std::str::from_utf8(body) else {
         return (Incoming::Unreadable("not UTF-8"), garbled());
@@ -72,17 +80,17 @@ fn understand(visit: Visit, body: &Bytes) -> (Incoming, Reply) {
         Ok(_) => reply::text(StatusCode::ACCEPTED, "Accepted"),
         Err(_) => garbled(),
     };
-    let mut context = TransportContext::stream("http+sse");
-    context.sender = visit.caller.principal.map(|principal| principal as _);
-    context.headers = Headers::of(Arc::new(Posted { headers: visit.headers, _admitted: visit.admitted }));
+    let mut transport = TransportContext::stream("http+sse");
+    transport.sender = context.caller.principal.map(|principal| principal as _);
+    transport.headers = Headers::of(Arc::new(Posted { headers: context.headers, _permit: context.permit }));
     // A copy: a small message may be a part of a large read.
-    (Incoming::Message(IncomingMessage::new(ByteString::from(text), Arc::new(context))), reply)
+    (Incoming::Message(IncomingMessage::new(ByteString::from(text), Arc::new(transport))), reply)
 }
 
 /// A message that was posted. It is under way as long as anybody handles it, not only until its response.
 struct Posted {
-    headers: Arc<HeaderBag>,
-    _admitted: Admitted,
+    headers: Arc<RequestHeaders>,
+    _permit: RequestPermit,
 }
 
 impl HeaderSource for Posted {
@@ -92,10 +100,10 @@ impl HeaderSource for Posted {
 }
 
 /// The name of the stream that a message belongs to.
-fn session_id(query: Option<&str>) -> Result<u128, Refusal> {
+fn session_id(query: Option<&str>) -> Result<u128, Rejection> {
     let pairs = query.unwrap_or_default().split('&');
     let mut named = pairs.filter_map(|pair| pair.strip_prefix("session_id="));
-    let refused = |text| Refusal::new(reply::text(StatusCode::BAD_REQUEST, text));
+    let refused = |text| Rejection::new(reply::text(StatusCode::BAD_REQUEST, text));
     match (named.next(), named.next()) {
         (None | Some(""), _) => Err(refused("session_id is required")),
         (Some(id), None) => sse::bits(id).ok_or_else(|| refused("Invalid session ID")),
@@ -104,6 +112,6 @@ fn session_id(query: Option<&str>) -> Result<u128, Refusal> {
 }
 
 /// The same whether there is none or it is somebody else's.
-fn unknown_session() -> Refusal {
+fn unknown_session() -> Rejection {
     reply::text(StatusCode::NOT_FOUND, "Could not find session").into()
 }

@@ -12,7 +12,7 @@ use super::body::ResponseBody;
 
 pub(super) type Reply = Response<ResponseBody>;
 /// A reply that ends the way of a request before its handler. Boxed: the way that goes on is the usual one.
-pub(super) type Refusal = Box<Reply>;
+pub(super) type Rejection = Box<Reply>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -21,7 +21,7 @@ const NO_TRANSFORM: HeaderValue = HeaderValue::from_static("no-cache, no-transfo
 const KEEP_ALIVE: HeaderValue = HeaderValue::from_static("keep-alive");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const NO: HeaderValue = HeaderValue::from_static("no");
-const SOON: HeaderValue = HeaderValue::from_static("1");
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(super) fn with_status(status: StatusCode, body: ResponseBody) -> Reply {
@@ -70,25 +70,28 @@ pub(super) fn events(body: ResponseBody) -> Reply {
 }
 
 /// A refusal as a JSON-RPC error, under the request's id if it is known.
-pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
+pub(super) fn rpc_error(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
     let mut text = Vec::with_capacity(128);
     jsonrpc::write_failure(&mut text, id, error);
     json(status, text)
 }
 
 /// A refusal of what is wrong below JSON-RPC.
-pub(super) fn refused(status: StatusCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Reply {
-    refusal(status, None, &ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
+pub(super) fn invalid_request(
+    status: StatusCode,
+    message: impl Into<std::borrow::Cow<'static, str>>,
+) -> Reply {
+    rpc_error(status, None, &ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
 }
 
 /// Something of ours has failed, and the log says what.
-pub(super) fn failed(id: &RequestId) -> Reply {
-    refusal(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &ErrorObject::internal())
+pub(super) fn internal_error(id: &RequestId) -> Reply {
+    rpc_error(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &ErrorObject::internal())
 }
 
-/// As [`failed`], where there is no request.
-pub(super) fn broken() -> Reply {
-    refusal(StatusCode::INTERNAL_SERVER_ERROR, None, &ErrorObject::internal())
+/// As [`internal_error`], where there is no request.
+pub(super) fn internal_error_without_id() -> Reply {
+    rpc_error(StatusCode::INTERNAL_SERVER_ERROR, None, &ErrorObject::internal())
 }
 
 /// Only these methods of HTTP are served.
@@ -101,13 +104,13 @@ pub(super) fn method_not_allowed(allowed: &'static str) -> Reply {
 /// There is no room at the moment.
 pub(super) fn unavailable(id: Option<&RequestId>, message: &'static str) -> Reply {
     let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
-    let mut reply = refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error);
-    reply.headers_mut().insert(RETRY_AFTER, SOON);
+    let mut reply = rpc_error(StatusCode::SERVICE_UNAVAILABLE, id, &error);
+    reply.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
     reply
 }
 
 /// As many requests are under way as may be.
-pub(super) fn busy() -> Reply {
+pub(super) fn overloaded() -> Reply {
     unavailable(None, "Too many requests in flight")
 }
 
@@ -117,7 +120,7 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
 }
 
 /// The connection must not be used any further: what follows on it cannot be told apart from this request.
-pub(super) fn closing(mut reply: Reply) -> Reply {
+pub(super) fn close_connection(mut reply: Reply) -> Reply {
     reply.headers_mut().insert(CONNECTION, CLOSE);
     reply
 }

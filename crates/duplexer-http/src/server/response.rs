@@ -16,9 +16,9 @@ use tokio::time::sleep;
 use super::body::ResponseBody;
 use super::config::Responses;
 use super::event_queue::QueueState;
-use super::hub::Hub;
 use super::reply::{self, Reply};
 use super::rpc_response::RpcResponse;
+use super::service_state::ServiceState;
 
 /// Form of the response to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) enum ResponseStart {
 
 /// A request in flight whose response has not started.
 pub(super) trait ResponseSource: Sized {
-    fn service(&self) -> &Arc<Hub>;
+    fn service(&self) -> &Arc<ServiceState>;
 
     /// Polls the handler, and registers the task for events that are queued elsewhere.
     fn poll_start(&mut self, cx: &mut Context<'_>, mode: ResponseMode) -> Poll<ResponseStart>;
@@ -94,8 +94,8 @@ pub(super) async fn complete<S: ResponseSource>(mut source: S, id: &RequestId) -
 /// Drives a request that is pending, with its timers.
 async fn wait<S: ResponseSource>(source: &mut S, mode: ResponseMode) -> ResponseStart {
     let service = Arc::clone(source.service());
-    let mut sse_after = pin!(sleep(service.config.timing.patience));
-    let mut abort = pin!(service.cut.raised());
+    let mut sse_after = pin!(sleep(service.config.timing.sse_after));
+    let mut abort = pin!(service.abort.raised());
     let mut is_aborted = false;
     poll_fn(|cx| {
         if let Poll::Ready(start) = source.poll_start(cx, mode) {

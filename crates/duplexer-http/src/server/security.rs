@@ -18,7 +18,7 @@ pub struct InvalidName {
 
 /// Why a request is refused; the text is for whoever runs the server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused(pub(super) String);
+pub(super) struct NotAllowed(pub(super) String);
 
 /// What requests may name.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Allowed {
 
 #[derive(Clone, Debug)]
 enum Hosts {
-    Listed(Vec<Authority>),
+    WatchGuard(Vec<Authority>),
     Any,
 }
 
@@ -53,7 +53,7 @@ impl Default for Allowed {
     fn default() -> Self {
         let loopback = || LOOPBACK.iter().map(|host| Authority { host: (*host).to_owned(), port: None });
         Self {
-            hosts: Hosts::Listed(loopback().collect()),
+            hosts: Hosts::WatchGuard(loopback().collect()),
             origins: loopback().map(|authority| Origin { scheme: None, authority }).collect(),
         }
     }
@@ -65,7 +65,7 @@ impl Allowed {
             text: host.to_owned(),
             expected: "a host: give a name or an address, and a port if only that port is meant",
         })?;
-        if let Hosts::Listed(hosts) = &mut self.hosts {
+        if let Hosts::WatchGuard(hosts) = &mut self.hosts {
             hosts.push(parsed);
         }
         Ok(())
@@ -85,29 +85,29 @@ impl Allowed {
     }
 
     /// Whether a request with this head, for this target, may be looked at any further.
-    pub(super) fn check(&self, head: &Head<'_>, target: Option<&Target>) -> Result<(), Refused> {
+    pub(super) fn check(&self, head: &Head<'_>, target: Option<&Target>) -> Result<(), NotAllowed> {
         self.check_host(head.host, target)?;
         self.check_origin(head.origin)
     }
 
     /// Every host the request names must be allowed, and it must name one.
-    fn check_host(&self, header: Values<'_>, target: Option<&Target>) -> Result<(), Refused> {
-        let Hosts::Listed(hosts) = &self.hosts else { return Ok(()) };
+    fn check_host(&self, header: Values<'_>, target: Option<&Target>) -> Result<(), NotAllowed> {
+        let Hosts::WatchGuard(hosts) = &self.hosts else { return Ok(()) };
         let header = match header {
             Values::Several => {
-                return Err(Refused("the request has more than one Host header".to_owned()));
+                return Err(NotAllowed("the request has more than one Host header".to_owned()));
             }
             Values::Absent => None,
             Values::One(host) => Some(host),
         };
         let target = target.map(|target| target.as_str().as_bytes());
         if header.is_none() && target.is_none() {
-            return Err(Refused("the request names no host".to_owned()));
+            return Err(NotAllowed("the request names no host".to_owned()));
         }
         for named in [header, target].into_iter().flatten() {
             if !hosts.iter().any(|allowed| allowed.is(named)) {
                 let named = shown(named);
-                return Err(Refused(format!(
+                return Err(NotAllowed(format!(
                     "host '{named}' is not allowed: to allow it, name it with `public_url` or `allow_host`"
                 )));
             }
@@ -115,11 +115,11 @@ impl Allowed {
         Ok(())
     }
 
-    fn check_origin(&self, header: Values<'_>) -> Result<(), Refused> {
+    fn check_origin(&self, header: Values<'_>) -> Result<(), NotAllowed> {
         let origin = match header {
             Values::Absent => return Ok(()),
             Values::Several => {
-                return Err(Refused("the request has more than one Origin header".to_owned()));
+                return Err(NotAllowed("the request has more than one Origin header".to_owned()));
             }
             Values::One(origin) => origin,
         };
@@ -127,7 +127,7 @@ impl Allowed {
             return Ok(());
         }
         let origin = shown(origin);
-        Err(Refused(format!(
+        Err(NotAllowed(format!(
             "origin '{origin}' is not allowed: to allow it, name it with `public_url` or `allow_origin`"
         )))
     }
@@ -226,13 +226,13 @@ mod tests {
 
     use super::*;
 
-    fn check(allowed: &Allowed, uri: &str, headers: &[(&str, &str)]) -> Result<(), Refused> {
+    fn check(allowed: &Allowed, uri: &str, headers: &[(&str, &str)]) -> Result<(), NotAllowed> {
         let mut request = Request::builder().method("POST").uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        allowed.check(&Head::of(&parts.headers), parts.uri.authority())
+        allowed.check(&Head::read(&parts.headers), parts.uri.authority())
     }
 
     /// SEC-02: hosts are compared by parts; whatever only looks like one is refused.
@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_value_and_the_setting() {
-        let Err(Refused(text)) = check(&Allowed::default(), "/", &[("host", "mcp.example.com")]) else {
+        let Err(NotAllowed(text)) = check(&Allowed::default(), "/", &[("host", "mcp.example.com")]) else {
             panic!("refused")
         };
         assert!(text.contains("'mcp.example.com'") && text.contains("`allow_host`"), "{text}");
         let named = [("host", "localhost"), ("origin", "https://app.example.com")];
-        let Err(Refused(text)) = check(&Allowed::default(), "/", &named) else { panic!("refused") };
+        let Err(NotAllowed(text)) = check(&Allowed::default(), "/", &named) else { panic!("refused") };
         assert!(text.contains("'https://app.example.com'") && text.contains("`allow_origin`"), "{text}");
     }
 

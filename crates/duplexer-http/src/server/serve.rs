@@ -2,7 +2,7 @@
 
 mod io;
 mod listener;
-pub(super) mod placed;
+pub(super) mod path_service;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -26,15 +26,15 @@ use tokio_util::task::TaskTracker;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use self::io::{Patience, TimedIo, Traffic};
+use self::io::{InFlight, TimedIo, Timeouts};
 use super::body::ResponseBody;
 use super::head::is_last_on_connection;
-use super::hub::{Hub, StartFailed};
-use super::{ResponseFuture, StreamableHttp, door, reply};
+use super::service_state::{ServiceState, StartFailed};
+use super::{ResponseFuture, StreamableHttp, reply, route};
 
-pub(super) use io::UnderWay;
+pub(super) use io::InFlightGuard;
 pub use listener::Listener;
-pub use placed::Placed;
+pub use path_service::Placed;
 
 /// How long a peer may take to send the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,13 +43,13 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// How many headers a request may have.
 const MAX_HEADERS: usize = 100;
 /// How large the head of a request may be.
-const MAX_HEAD: usize = 64 * 1024;
-/// How many requests one connection of HTTP/2 may have under way.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// How many requests one connection of HTTP/2 may have under target.
 const MAX_STREAMS: u32 = 256;
 /// How many connections there may be, if not set otherwise.
 const MAX_CONNECTIONS: usize = 8192;
 /// What the connections get beyond the service's own end to be gone.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Why a service could not be put on a socket.
 #[derive(Debug, thiserror::Error)]
@@ -153,7 +153,7 @@ impl<L: Listener, S> Bound<L, S> {
     /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
     pub async fn run(self, end: impl Future<Output = ()>) {
         let Self { service, layered, mut listener, probes, connections, .. } = self;
-        let hub = Arc::clone(&service.0);
+        let state = Arc::clone(&service.0);
         let room = Arc::new(Semaphore::new(connections));
         let mut open = JoinSet::new();
         let mut end = pin!(end);
@@ -168,8 +168,8 @@ impl<L: Listener, S> Bound<L, S> {
                 Some(_) = open.join_next() => {}
                 (io, place) = accepted => {
                     let service = Placed::new(service.clone());
-                    let front = Front { service, layered: layered.clone(), probes, traffic: Arc::default() };
-                    let connection = connection(io, Arc::clone(&hub), front);
+                    let service = ConnectionService { service, layered: layered.clone(), probes, in_flight: Arc::default() };
+                    let connection = connection(io, Arc::clone(&state), service);
                     open.spawn(async move {
                         connection.await;
                         drop(place);
@@ -178,9 +178,9 @@ impl<L: Listener, S> Bound<L, S> {
             }
         }
         drop(listener);
-        hub.shutdown().await;
+        state.shutdown().await;
         let gone = async { while open.join_next().await.is_some() {} };
-        if timeout(LAST_WORDS, gone).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
             tracing::debug!(connections = open.len(), "connections are cut");
         }
     }
@@ -200,20 +200,20 @@ impl<L, S> fmt::Debug for Bound<L, S> {
 }
 
 /// Serves one connection to its end, which the end of the service brings about.
-async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
-    let patience = Patience { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: hub.config.timing.unread };
-    let io = TokioIo::new(TimedIo::new(io, patience, Arc::clone(&front.traffic)));
+async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: ConnectionService) {
+    let timeouts = Timeouts { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: state.config.timing.unread };
+    let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.in_flight)));
     let builder = builder();
-    let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| front.call(request))));
-    let mut closing = pin!(hub.closing.raised());
+    let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
+    let mut closing = pin!(state.closing.raised());
     let mut waits_for_closing = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
             return Poll::Ready(Some(ended));
         }
-        // Waiting takes a lock that all connections share. A task is always woken the same way, so it asks once.
+        // Waiting takes a lock that all connections share. A task is always woken the same target, so it asks once.
         let is_closing =
-            if waits_for_closing { hub.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
+            if waits_for_closing { state.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
         waits_for_closing = true;
         if is_closing { Poll::Ready(None) } else { Poll::Pending }
     });
@@ -230,9 +230,9 @@ async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
 
 /// Runs what the HTTP library wants to run beside a connection: the requests of HTTP/2.
 #[derive(Clone, Default)]
-struct Beside(TaskTracker);
+struct Executor(TaskTracker);
 
-impl<F> hyper::rt::Executor<F> for Beside
+impl<F> hyper::rt::Executor<F> for Executor
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -241,14 +241,14 @@ where
     }
 }
 
-fn builder() -> auto::Builder<Beside> {
-    let mut builder = auto::Builder::new(Beside::default());
+fn builder() -> auto::Builder<Executor> {
+    let mut builder = auto::Builder::new(Executor::default());
     // The connection itself keeps the time of heads.
-    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD);
+    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(HEADER_TIMEOUT)
         .keep_alive_timeout(HEADER_TIMEOUT);
@@ -277,45 +277,45 @@ where
 }
 
 /// The service behind the probes, for one connection.
-struct Front {
+struct ConnectionService {
     service: Placed,
     layered: Option<Layered>,
     probes: Probes,
-    traffic: Arc<Traffic>,
+    in_flight: Arc<InFlight>,
 }
 
-impl Front {
+impl ConnectionService {
     /// Serves one request. The connection keeps room for this future, so that without layers none is allocated.
     fn call(
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
-        let under_way = UnderWay::begin(&self.traffic);
+        let in_flight = InFlightGuard::begin(&self.in_flight);
         // Whatever is answered, and whoever does: a layer, or nobody's path.
         let is_last = is_last_on_connection(request.headers(), request.version());
-        let way = self.way(request);
+        let target = self.target(request);
         async move {
-            let mut response = match way {
-                Way::Known(status) => reply::empty(status),
-                Way::Layered(response) => response.await?,
-                Way::Bare(hub, request) => door::enter(hub, request).await,
+            let mut response = match target {
+                Target::Status(status) => reply::empty(status),
+                Target::Layered(response) => response.await?,
+                Target::Service(state, request) => route::enter(state, request).await,
             };
             if is_last {
-                response = reply::closing(response);
+                response = reply::close_connection(response);
             }
             // It tells the connection when its last byte is gone.
-            response.body_mut().until_read(Some(under_way));
+            response.body_mut().until_read(Some(in_flight));
             Ok(response)
         }
     }
 
-    fn way(&self, request: Request<Incoming>) -> Way {
+    fn target(&self, request: Request<Incoming>) -> Target {
         let path = request.uri().path();
         match (self.probe(path), &self.layered, self.service.at(path)) {
-            (Some(status), ..) => Way::Known(status),
-            (None, Some(layered), _) => Way::Layered(layered(request)),
-            (None, None, Some(service)) => Way::Bare(Arc::clone(&service.0), request),
-            (None, None, None) => Way::Known(StatusCode::NOT_FOUND),
+            (Some(status), ..) => Target::Status(status),
+            (None, Some(layered), _) => Target::Layered(layered(request)),
+            (None, None, Some(service)) => Target::Service(Arc::clone(&service.0), request),
+            (None, None, None) => Target::Status(StatusCode::NOT_FOUND),
         }
     }
 
@@ -336,9 +336,9 @@ impl Front {
     clippy::large_enum_variant,
     reason = "the large one is the usual one, and lives in the connection's own room"
 )]
-enum Way {
+enum Target {
     /// Its path alone does.
-    Known(StatusCode),
+    Status(StatusCode),
     Layered(ResponseFuture),
-    Bare(Arc<Hub>, Request<Incoming>),
+    Service(Arc<ServiceState>, Request<Incoming>),
 }

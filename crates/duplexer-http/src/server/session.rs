@@ -5,13 +5,13 @@
 
 mod call;
 mod channel;
-mod hand_over;
 mod open;
+mod ownership;
 mod resume;
+mod sse_body;
 mod store;
 mod stream;
 mod table;
-mod tail;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,17 +25,17 @@ use tokio::time::Instant;
 
 use self::channel::ConnectionChannel;
 use self::stream::Stream;
-use super::door::Response;
-use super::hub::{Admitted, Hub, lock};
 use super::reply::Reply;
+use super::route::Response;
+use super::service_state::{RequestPermit, ServiceState, lock};
 use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
 
-pub(super) use call::{answer, notification, request};
-pub(super) use hand_over::{Unavailable, find};
-pub(super) use open::open;
-pub(super) use resume::{read, take_up};
-pub(super) use table::{Ending, Place, Sessions};
-pub(super) use tail::Tail;
+pub(super) use call::{notification, request, request_in_batch};
+pub(super) use open::initialize;
+pub(super) use ownership::{Unavailable, find};
+pub(super) use resume::{open_stream, resume};
+pub(super) use sse_body::SseBody;
+pub(super) use table::{Ending, SessionPermit, Sessions};
 
 /// What is said of a session that is not there, or is somebody else's.
 pub(super) const NOT_FOUND: &str = "Session not found";
@@ -47,7 +47,7 @@ pub(super) struct Session {
     correlation: Correlation,
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
-    standing: Mutex<Standing>,
+    usage: Mutex<SessionUsage>,
 }
 
 #[derive(Default)]
@@ -59,9 +59,9 @@ struct Streams {
 }
 
 /// How a session stands with the service.
-struct Standing {
+struct SessionUsage {
     /// How many exchanges are under way.
-    busy: usize,
+    active: usize,
     /// Since when there are none.
     idle_since: Instant,
     /// As it was last written down, where that is done.
@@ -70,7 +70,7 @@ struct Standing {
 
 impl Session {
     fn new(
-        hub: &Hub,
+        service: &ServiceState,
         id: Arc<str>,
         principal: Option<PrincipalKey>,
         connection: impl FnOnce(Arc<ConnectionChannel>) -> Option<Arc<Connection>>,
@@ -81,10 +81,10 @@ impl Session {
             id,
             header,
             connection: connection(Arc::clone(&channel))?,
-            correlation: Correlation::new(hub.config.sessions.hook.clone()),
+            correlation: Correlation::new(service.config.sessions.hook.clone()),
             principal,
             streams: Mutex::default(),
-            standing: Mutex::new(Standing { busy: 0, idle_since: Instant::now(), record: None }),
+            usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now(), record: None }),
         });
         channel.belongs_to(&session);
         Some(session)
@@ -114,21 +114,21 @@ impl Session {
     }
 
     /// An exchange is under way until this is dropped.
-    pub(super) fn busy(self: &Arc<Self>, admitted: Admitted) -> Arc<Busy> {
-        lock(&self.standing).busy += 1;
-        Arc::new(Busy { session: Arc::clone(self), _admitted: admitted })
+    pub(super) fn begin_activity(self: &Arc<Self>, permit: RequestPermit) -> Arc<ActivityGuard> {
+        lock(&self.usage).active += 1;
+        Arc::new(ActivityGuard { session: Arc::clone(self), _permit: permit })
     }
 
     /// A fresh stream: one that can be found again, where events are kept.
-    fn new_stream(&self, hub: &Hub) -> Arc<Stream> {
-        let kept = hub.config.sessions.events.as_ref().and_then(|store| Some((store, random()?)));
+    fn new_stream(&self, service: &ServiceState) -> Arc<Stream> {
+        let kept = service.config.sessions.events.as_ref().and_then(|store| Some((store, random()?)));
         let Some((store, bits)) = kept else { return Stream::ephemeral() };
         let key = StreamKey::new(Arc::clone(&self.id), StreamId(bits));
-        Stream::persistent(key, Arc::clone(store), hub.tasks.clone())
+        Stream::persistent(key, Arc::clone(store), service.tasks.clone())
     }
 
     /// Lets a stream be found again until it is over.
-    fn list(&self, stream: &Arc<Stream>) {
+    fn register_stream(&self, stream: &Arc<Stream>) {
         if let Some(id) = stream.id() {
             let mut streams = lock(&self.streams);
             streams.answering.retain(|_, stream| !stream.is_over());
@@ -176,16 +176,16 @@ pub(super) fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller
 const SESSION_ID: http::HeaderName = http::HeaderName::from_static(duplexer_types::headers::SESSION_ID.lower);
 
 /// An exchange that is under way: the session does not count as idle.
-pub(super) struct Busy {
+pub(super) struct ActivityGuard {
     session: Arc<Session>,
-    _admitted: Admitted,
+    _permit: RequestPermit,
 }
 
-impl Drop for Busy {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        let mut standing = lock(&self.session.standing);
-        standing.busy -= 1;
-        standing.idle_since = Instant::now();
+        let mut usage = lock(&self.session.usage);
+        usage.active -= 1;
+        usage.idle_since = Instant::now();
     }
 }
 

@@ -12,7 +12,7 @@ use super::{EventStore, StoredEvent, StreamId, StreamKey};
 use crate::server::lock;
 
 /// What an event costs beside its message.
-const OVERHEAD: usize = 128;
+const EVENT_OVERHEAD: usize = 128;
 
 /// Keeps events in this process. A client that stays away for long finds only the latest of them.
 pub struct MemoryEvents {
@@ -58,7 +58,7 @@ impl Session {
 }
 
 fn size(event: &StoredEvent) -> usize {
-    event.data.len() + OVERHEAD
+    event.data.len() + EVENT_OVERHEAD
 }
 
 impl MemoryEvents {
@@ -204,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_go_first_and_a_loud_session_only_harms_itself() {
-        let store = MemoryEvents::with_limits(3 * (1000 + OVERHEAD), 5 * (1000 + OVERHEAD));
+        let store = MemoryEvents::with_limits(3 * (1000 + EVENT_OVERHEAD), 5 * (1000 + EVENT_OVERHEAD));
         store.append(&key("quiet", 1), event(0, 1000)).await.unwrap();
         store.append(&key("quiet", 1), event(1, 1000)).await.unwrap();
         for sequence in 0..100 {
@@ -217,6 +217,6 @@ mod tests {
             store.append(&key(&session.to_string(), 1), event(0, 1000)).await.unwrap();
         }
         assert_eq!(numbers(&store, &key("quiet", 1), 0).await, None);
-        assert_eq!(store.kept.lock().unwrap().bytes, 5 * (1000 + OVERHEAD));
+        assert_eq!(store.kept.lock().unwrap().bytes, 5 * (1000 + EVENT_OVERHEAD));
     }
 }

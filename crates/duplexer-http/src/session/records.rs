@@ -28,7 +28,7 @@ struct Sessions {
 
 struct Kept {
     record: SessionRecord,
-    touched: Instant,
+    last_read: Instant,
 }
 
 impl MemorySessions {
@@ -41,7 +41,7 @@ impl MemorySessions {
     /// The sessions, without this one if it is over; the others are looked at now and then.
     fn living(&self, id: &str) -> MutexGuard<'_, Sessions> {
         let mut sessions = lock(&self.sessions);
-        let is_over = |kept: &Kept| kept.touched.elapsed() >= self.idle;
+        let is_over = |kept: &Kept| kept.last_read.elapsed() >= self.idle;
         if sessions.swept.elapsed() >= self.idle / 8 {
             sessions.swept = Instant::now();
             sessions.kept.retain(|_, kept| !is_over(kept));
@@ -64,7 +64,7 @@ impl SessionStore for MemorySessions {
         let saved = match sessions.kept.get(id) {
             Some(kept) if kept.record.epoch > record.epoch => Saved::Superseded,
             _ => {
-                sessions.kept.insert(id.to_owned(), Kept { record, touched: Instant::now() });
+                sessions.kept.insert(id.to_owned(), Kept { record, last_read: Instant::now() });
                 Saved::Yes
             }
         };
@@ -74,7 +74,7 @@ impl SessionStore for MemorySessions {
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
         let mut sessions = self.living(id);
         let claimed = sessions.kept.get_mut(id).map(|kept| {
-            kept.touched = Instant::now();
+            kept.last_read = Instant::now();
             if kept.record.owner != node {
                 node.clone_into(&mut kept.record.owner);
                 kept.record.epoch += 1;

@@ -8,15 +8,15 @@ use tokio::time::Instant;
 
 use super::{Chunk, Heartbeat, StreamCut};
 use crate::server::exchange::Exchange;
-use crate::server::hub::lock;
-use crate::server::hub::streams::{Listed, Touched, Watched};
 use crate::server::response::ResponseSource;
+use crate::server::service_state::lock;
+use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 use crate::server::sse;
 
 /// Body of a streamed exchange.
 pub(super) struct ExchangeBody {
     shared: Arc<Shared>,
-    _listed: Listed,
+    _watch: WatchGuard,
     heartbeat: Heartbeat,
     abort: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
@@ -24,7 +24,7 @@ pub(super) struct ExchangeBody {
 /// The exchange, shared with the task that ends unread streams: that task drops the handler.
 struct Shared {
     state: Mutex<State>,
-    touched: Touched,
+    last_read: LastRead,
 }
 
 enum State {
@@ -33,13 +33,13 @@ enum State {
     TimedOut,
 }
 
-impl Watched for Shared {
-    fn touched(&self) -> &Touched {
-        &self.touched
+impl WatchedStream for Shared {
+    fn last_read(&self) -> &LastRead {
+        &self.last_read
     }
 
     /// Drops the handler, unless it is being polled at this moment or has finished.
-    fn cut(&self) {
+    fn time_out(&self) {
         if let Ok(mut state) = self.state.try_lock()
             && matches!(*state, State::Running(_))
         {
@@ -50,21 +50,21 @@ impl Watched for Shared {
 
 impl ExchangeBody {
     pub(super) fn new(exchange: Exchange) -> Self {
-        let hub = Arc::clone(exchange.service());
+        let service = Arc::clone(exchange.service());
         let state = Mutex::new(State::Running(Box::new(exchange)));
-        let shared = Arc::new(Shared { state, touched: Touched::now() });
+        let shared = Arc::new(Shared { state, last_read: LastRead::now() });
         let watched = Arc::downgrade(&shared);
         Self {
-            _listed: hub.streams.watch(watched as Weak<dyn Watched>),
+            _watch: service.streams.watch(watched as Weak<dyn WatchedStream>),
             shared,
-            heartbeat: Heartbeat::new(hub.config.timing.ping),
-            abort: Box::pin(async move { hub.cut.raised().await }),
+            heartbeat: Heartbeat::new(service.config.timing.keep_alive),
+            abort: Box::pin(async move { service.abort.raised().await }),
         }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let now = Instant::now();
-        self.shared.touched.touch(now);
+        self.shared.last_read.touch(now);
         let chunk = self.poll_events(cx);
         self.heartbeat.poll_chunk(cx, now, chunk)
     }

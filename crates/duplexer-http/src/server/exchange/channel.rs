@@ -9,21 +9,21 @@ use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::Body;
 
 use crate::server::event_queue::{EventQueue, EventSink, QueueState, WhenFull, encode_notification, enqueue};
-use crate::server::hub::{Hub, lock};
+use crate::server::service_state::{ServiceState, lock};
 
 /// Channel of one exchange.
 pub(in crate::server) struct ExchangeChannel {
     me: Weak<Self>,
-    hub: Arc<Hub>,
+    service: Arc<ServiceState>,
     cancellation: Cancellation,
     queue: Mutex<EventQueue>,
 }
 
 impl ExchangeChannel {
-    pub(in crate::server) fn new(hub: Arc<Hub>, state: QueueState) -> Arc<Self> {
+    pub(in crate::server) fn new(service: Arc<ServiceState>, state: QueueState) -> Arc<Self> {
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            hub,
+            service,
             cancellation: Cancellation::new(),
             queue: Mutex::new(EventQueue::new(state)),
         })
@@ -107,6 +107,6 @@ impl Channel for ExchangeChannel {
     }
 
     fn closing(&self) -> &Cancellation {
-        &self.hub.closing
+        &self.service.closing
     }
 }

@@ -11,20 +11,20 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::stateless;
-use crate::server::door::{self, Message, Visit};
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Rejection, Reply};
+use crate::server::route::{self, Message, RequestContext};
 use crate::server::rpc_response::RpcResponse;
 use crate::server::session::{self, Session};
 
 /// How many messages an array may hold.
-const MAX: usize = 1024;
+const MAX_MESSAGES: usize = 1024;
 
 /// Whose messages they are.
 pub(super) enum Host {
     /// The client may leave: what it has asked for goes on.
     Session(Arc<Session>),
     /// The client that leaves takes its requests along.
-    Nobody,
+    Stateless,
 }
 
 enum Work {
@@ -32,50 +32,58 @@ enum Work {
     Running(BoxFuture<'static, RpcResponse>),
 }
 
-pub(super) async fn serve(host: Host, visit: Visit, text: &ByteString) -> Result<Reply, Refusal> {
-    let items = jsonrpc::batch(text).map_err(|_| Refusal::new(door::not_a_message(None)))?;
-    if items.len() > MAX {
-        let text = format!("a batch holds at most {MAX} messages");
-        return Err(reply::refused(StatusCode::BAD_REQUEST, text).into());
+pub(super) async fn serve(
+    host: Host,
+    context: RequestContext,
+    text: &ByteString,
+) -> Result<Reply, Rejection> {
+    let items = jsonrpc::batch(text).map_err(|_| Rejection::new(route::not_a_message(None)))?;
+    if items.len() > MAX_MESSAGES {
+        let text = format!("a batch holds at most {MAX_MESSAGES} messages");
+        return Err(reply::invalid_request(StatusCode::BAD_REQUEST, text).into());
     }
     let mut work = Vec::new();
     for item in items {
-        work.extend(host.take(&visit, &text.slice_ref(item)).await);
+        work.extend(host.take(&context, &text.slice_ref(item)).await);
     }
     let all = run(work);
     match host {
-        Host::Nobody => Ok(respond(&all.await)),
+        Host::Stateless => Ok(respond(&all.await)),
         Host::Session(session) => {
-            let (told, answers) = oneshot::channel();
-            let Visit { admitted, .. } = visit;
-            let hub = Arc::clone(admitted.hub());
-            hub.see_to(async move {
+            let (sender, answers) = oneshot::channel();
+            let RequestContext { permit, .. } = context;
+            let service = Arc::clone(permit.service());
+            service.spawn_tracked(async move {
                 // The client may have gone.
-                let _ = told.send(all.await);
-                drop(admitted);
+                let _ = sender.send(all.await);
+                drop(permit);
             });
-            Ok(session.stamp(answers.await.map_or_else(|_| reply::broken(), |answers| respond(&answers))))
+            Ok(session.stamp(
+                answers
+                    .await
+                    .map_or_else(|_| reply::internal_error_without_id(), |answers| respond(&answers)),
+            ))
         }
     }
 }
 
 impl Host {
     /// Takes one message in; what is to be done for it, if it is to be answered.
-    async fn take(&self, visit: &Visit, item: &ByteString) -> Option<Work> {
-        match door::understand(item) {
+    async fn take(&self, context: &RequestContext, item: &ByteString) -> Option<Work> {
+        match route::understand(item) {
             Ok(Message::Request(id, call)) if Method::parse(call.method()) == Some(Method::Initialize) => {
                 refuse(&Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" })
             }
             Ok(Message::Request(id, call)) => Some(Work::Running(match self {
                 Self::Session(session) => {
-                    Box::pin(session::answer(Arc::clone(session), visit.another(), id, call))
+                    Box::pin(session::request_in_batch(Arc::clone(session), context.another(), id, call))
                 }
-                Self::Nobody => Box::pin(stateless::answer(visit.another(), id, call)),
+                Self::Stateless => Box::pin(stateless::request_in_batch(context.another(), id, call)),
             })),
             Ok(Message::Notification(call)) => {
                 match self {
-                    Self::Session(session) => session::notification(session, visit.another(), call).await,
-                    Self::Nobody => stateless::notification(visit.another(), call).await,
+                    Self::Session(session) => session::notification(session, context.another(), call).await,
+                    Self::Stateless => stateless::notification(context.another(), call).await,
                 }
                 None
             }

@@ -10,36 +10,36 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
 
 use super::batch;
-use crate::server::door::{self, Message, Served, Visit};
 use crate::server::event_queue::QueueState;
 use crate::server::exchange::{Exchange, ExchangeChannel};
-use crate::server::header_bag::HeaderBag;
-use crate::server::reply::{self, Refusal};
+use crate::server::reply::{self, Rejection};
+use crate::server::request_headers::RequestHeaders;
 use crate::server::response::{ResponseMode, complete};
+use crate::server::route::{self, Message, RequestContext, Served};
 use crate::server::rpc_response::{ErrorResponder, RpcResponse};
 
-pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
+pub(super) fn serve(context: RequestContext, message: Message) -> Result<Served, Rejection> {
     let accepted = || reply::empty(StatusCode::ACCEPTED);
     match message {
         Message::Request(id, call) => {
-            let mode = visit.admitted.hub().config.responses.into();
-            Ok(Served::Exchange(request(visit, id, call, mode), mode))
+            let mode = context.permit.service().config.responses.into();
+            Ok(Served::Exchange(exchange(context, id, call, mode), mode))
         }
         Message::Notification(call) => Ok(Served::Later(Box::pin(async move {
-            notification(visit, call).await;
+            notification(context, call).await;
             Ok(accepted())
         }))),
         // Nothing was asked, so nobody waits for it.
         Message::Response(_) => Ok(Served::Now(accepted())),
-        Message::Batch(text) if version(&visit.headers).has(feature::BATCHES) => {
-            Ok(Served::Later(Box::pin(async move { batch::serve(batch::Host::Nobody, visit, &text).await })))
-        }
-        Message::Batch(_) => Err(door::not_a_message(None).into()),
+        Message::Batch(text) if version(&context.headers).has(feature::BATCHES) => Ok(Served::Later(
+            Box::pin(async move { batch::serve(batch::Host::Stateless, context, &text).await }),
+        )),
+        Message::Batch(_) => Err(route::not_a_message(None).into()),
     }
 }
 
-/// The door has seen that the header, if there is one, names a revision of this era.
-fn version(headers: &HeaderBag) -> ProtocolVersion {
+/// The route has seen that the header, if there is one, names a revision of this era.
+fn version(headers: &RequestHeaders) -> ProtocolVersion {
     let named = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
         Values::One(version) => {
             std::str::from_utf8(version).ok().and_then(|version| version.trim().parse().ok())
@@ -49,37 +49,41 @@ fn version(headers: &HeaderBag) -> ProtocolVersion {
     named.unwrap_or(ProtocolVersion::ASSUMED)
 }
 
-fn connection(visit: &Visit) -> Arc<Connection> {
-    let ready = Connection::ready(version(&visit.headers), ClientFacts::UNKNOWN);
-    Arc::new(ready.with_caller(visit.caller.clone()))
+fn connection(context: &RequestContext) -> Arc<Connection> {
+    let ready = Connection::ready(version(&context.headers), ClientFacts::UNKNOWN);
+    Arc::new(ready.with_caller(context.caller.clone()))
 }
 
-fn request(visit: Visit, id: RequestId, call: Invocation, mode: ResponseMode) -> Exchange {
-    let (connection, transport) = (connection(&visit), visit.transport());
-    let Visit { admitted, running, .. } = visit;
-    let channel = ExchangeChannel::new(Arc::clone(admitted.hub()), mode.queue_state());
+fn exchange(context: RequestContext, id: RequestId, call: Invocation, mode: ResponseMode) -> Exchange {
+    let (connection, transport) = (connection(&context), context.transport());
+    let RequestContext { permit, running, .. } = context;
+    let channel = ExchangeChannel::new(Arc::clone(permit.service()), mode.queue_state());
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
     let errors = ErrorResponder { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
     let serve = |errors: ErrorResponder| -> BoxFuture<'static, RpcResponse> {
         Box::pin(async move { errors.render(serve_one(&running, connection, cx, call).await) })
     };
-    Exchange::new(admitted, channel, errors, serve)
+    Exchange::new(permit, channel, errors, serve)
 }
 
 /// Serves a request that is part of a batch.
-pub(super) async fn answer(visit: Visit, id: RequestId, call: Invocation) -> RpcResponse {
-    complete(request(visit, id.clone(), call, ResponseMode::Json), &id).await
+pub(super) async fn request_in_batch(
+    context: RequestContext,
+    id: RequestId,
+    call: Invocation,
+) -> RpcResponse {
+    complete(exchange(context, id.clone(), call, ResponseMode::Json), &id).await
 }
 
 /// Handled before it is acknowledged: there is nothing else that could own its handler.
-pub(super) async fn notification(visit: Visit, call: Invocation) {
-    let (connection, transport) = (connection(&visit), visit.transport());
-    let channel = ExchangeChannel::new(Arc::clone(visit.admitted.hub()), QueueState::Closed);
+pub(super) async fn notification(context: RequestContext, call: Invocation) {
+    let (connection, transport) = (connection(&context), context.transport());
+    let channel = ExchangeChannel::new(Arc::clone(context.permit.service()), QueueState::Closed);
     let cx = CallContext::new(None, transport, channel);
-    let running = visit.running.clone();
+    let running = context.running.clone();
     let handled = async move {
-        let principal = visit.caller.principal;
+        let principal = context.caller.principal;
         serve_on(&running, &connection, principal, cx, call).await;
         connection.close().await;
     };

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 /// How long to wait when no connection can be accepted, which is when descriptors have run out.
-const BREATH: Duration = Duration::from_millis(50);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// A source of connections: TCP, or something on top of it such as TLS, of which `tests/tls.rs` is an example.
 pub trait Listener: Send + 'static {
@@ -37,7 +37,7 @@ impl Listener for TcpListener {
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted");
-                    tokio::time::sleep(BREATH).await;
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             }
         }

@@ -17,53 +17,55 @@ use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::feature;
 use http::StatusCode;
 
-use super::channel::{NotificationChannel, RequestChannel, Speaking};
+use super::channel::{NotificationChannel, RequestChannel, StreamUse};
+use super::sse_body::{ReaderHandle, SseBody};
 use super::stream::Stream;
-use super::tail::{Reading, Tail};
-use super::{Busy, NOT_FOUND, Session, hand_over};
+use super::{ActivityGuard, NOT_FOUND, Session, ownership};
 use crate::server::body::ResponseBody;
 use crate::server::config::Responses;
-use crate::server::door::Visit;
-use crate::server::hub::Hub;
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Rejection, Reply};
 use crate::server::response::{ResponseMode, ResponseSource, ResponseStart, complete, respond};
+use crate::server::route::RequestContext;
 use crate::server::rpc_response::{ErrorResponder, RpcResponse};
+use crate::server::service_state::ServiceState;
 use crate::server::sse::{self, EventId};
 
 /// Serves a request that is the body of its POST.
 pub(in crate::server) async fn request(
     session: Arc<Session>,
-    visit: Visit,
+    context: RequestContext,
     id: RequestId,
     message: Invocation,
-) -> Result<Reply, Refusal> {
-    let hub = Arc::clone(visit.admitted.hub());
+) -> Result<Reply, Rejection> {
+    let service = Arc::clone(context.permit.service());
     let in_flight = InFlight::take(&session, &id).map_err(|reason| not_accepted(&id, reason).into_reply())?;
-    let (call, mode) = if hub.config.responses == Responses::JsonOnly {
-        let call = SessionCall::new(in_flight, Stream::ephemeral(), Speaking::No, visit, message);
+    let (call, mode) = if service.config.responses == Responses::JsonOnly {
+        let call =
+            SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
         (call, ResponseMode::Json)
     } else {
-        let stream = session.new_stream(&hub);
+        let stream = session.new_stream(&service);
         if stream.open().await.is_err() {
-            return Err(reply::failed(&id).into());
+            return Err(reply::internal_error(&id).into());
         }
-        session.list(&stream);
+        session.register_stream(&stream);
         let mode = if stream.id().is_some() { ResponseMode::Stream } else { ResponseMode::Either };
-        (SessionCall::new(in_flight, stream, Speaking::Allowed, visit, message), mode)
+        (SessionCall::new(in_flight, stream, StreamUse::Events, context, message), mode)
     };
     Ok(session.stamp(respond(call, mode).await))
 }
 
 /// Serves a request that is part of a batch.
-pub(in crate::server) async fn answer(
+pub(in crate::server) async fn request_in_batch(
     session: Arc<Session>,
-    visit: Visit,
+    context: RequestContext,
     id: RequestId,
     message: Invocation,
 ) -> RpcResponse {
     match InFlight::take(&session, &id) {
         Ok(in_flight) => {
-            let call = SessionCall::new(in_flight, Stream::ephemeral(), Speaking::No, visit, message);
+            let call =
+                SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
             complete(call, &id).await
         }
         Err(reason) => not_accepted(&id, reason),
@@ -106,48 +108,48 @@ fn not_accepted(id: &RequestId, reason: NotAccepted) -> RpcResponse {
 /// A request of a session and the first reader of its stream.
 struct SessionCall {
     work: DetachOnDrop,
-    reading: Reading,
-    busy: Arc<Busy>,
+    reader: ReaderHandle,
+    activity: Arc<ActivityGuard>,
 }
 
 impl SessionCall {
     fn new(
         in_flight: InFlight,
         stream: Arc<Stream>,
-        speaking: Speaking,
-        visit: Visit,
+        stream_use: StreamUse,
+        context: RequestContext,
         message: Invocation,
     ) -> Self {
-        let mut transport = visit.transport_context();
-        if speaking == Speaking::Allowed {
+        let mut transport = context.transport_context();
+        if stream_use == StreamUse::Events {
             transport.back_channel = BackChannel::Open;
         }
-        let Visit { admitted, running, caller, .. } = visit;
-        let hub = Arc::clone(admitted.hub());
+        let RequestContext { permit, running, caller, .. } = context;
+        let service = Arc::clone(permit.service());
         let session = Arc::clone(&in_flight.session);
-        let busy = session.busy(admitted);
-        let reading = Reading::new(Arc::clone(&stream), stream.attach().number);
+        let activity = session.begin_activity(permit);
+        let reader = ReaderHandle::new(Arc::clone(&stream), stream.attach().number);
         let runner =
             ServerRunner::new(running, Arc::clone(&session.connection)).on_behalf_of(caller.principal);
-        let serving = Serving { hub: Arc::clone(&hub), in_flight, stream, speaking };
-        let held = Arc::clone(&busy);
+        let serving = Serving { service: Arc::clone(&service), in_flight, stream, stream_use };
+        let guard = Arc::clone(&activity);
         let future = Box::pin(async move {
             serving.run(runner, transport, message).await;
-            drop(held);
+            drop(guard);
         });
-        Self { work: DetachOnDrop { hub, future: Some(future) }, reading, busy }
+        Self { work: DetachOnDrop { service, future: Some(future) }, reader, activity }
     }
 }
 
 impl ResponseSource for SessionCall {
-    fn service(&self) -> &Arc<Hub> {
-        &self.work.hub
+    fn service(&self) -> &Arc<ServiceState> {
+        &self.work.service
     }
 
     /// The mode has no effect: it follows from the kind of the stream.
     fn poll_start(&mut self, cx: &mut Context<'_>, _: ResponseMode) -> Poll<ResponseStart> {
         self.work.poll(cx);
-        self.reading.stream().poll_start(cx)
+        self.reader.stream().poll_start(cx)
     }
 
     /// The call itself watches for the abort, because it can outlive the wait for its response.
@@ -156,17 +158,17 @@ impl ResponseSource for SessionCall {
     }
 
     fn into_body(self) -> ResponseBody {
-        let Self { work, reading, busy } = self;
-        let hub = Arc::clone(&work.hub);
+        let Self { work, reader, activity } = self;
+        let service = Arc::clone(&work.service);
         drop(work);
-        let before = opening(&hub, &busy.session, reading.stream());
-        ResponseBody::tail(Tail::new(&hub, reading, before, busy))
+        let prefix = priming_event(&service, &activity.session, reader.stream());
+        ResponseBody::session(SseBody::new(&service, reader, prefix, activity))
     }
 }
 
 /// Work that continues as a tracked task when it is dropped.
 struct DetachOnDrop {
-    hub: Arc<Hub>,
+    service: Arc<ServiceState>,
     future: Option<BoxFuture<'static, ()>>,
 }
 
@@ -183,17 +185,17 @@ impl DetachOnDrop {
 impl Drop for DetachOnDrop {
     fn drop(&mut self) {
         if let Some(future) = self.future.take() {
-            self.hub.see_to(future);
+            self.service.spawn_tracked(future);
         }
     }
 }
 
 /// The server side of a request: runs the handler and ends the stream with the response.
 struct Serving {
-    hub: Arc<Hub>,
+    service: Arc<ServiceState>,
     in_flight: InFlight,
     stream: Arc<Stream>,
-    speaking: Speaking,
+    stream_use: StreamUse,
 }
 
 /// How a handler ended.
@@ -209,11 +211,11 @@ impl Serving {
     async fn run(self, runner: ServerRunner, transport: TransportContext, message: Invocation) {
         let InFlight { session, accepted } = &self.in_flight;
         let channel = RequestChannel {
-            hub: Arc::clone(&self.hub),
+            service: Arc::clone(&self.service),
             session: Arc::clone(session),
             stream: Arc::clone(&self.stream),
             cancellation: Arc::clone(accepted.cancellation()),
-            speaking: self.speaking,
+            stream_use: self.stream_use,
         };
         let id = accepted.id().clone();
         let cx = CallContext::new(Some(id.clone()), Arc::new(transport), Arc::new(channel));
@@ -226,11 +228,11 @@ impl Serving {
             biased;
             finished = work => Run::Finished(finished.unwrap_or_else(|panicked| errors.response(&panicked))),
             () = accepted.cancellation().raised() => Run::Cancelled,
-            () = self.hub.cut.raised() => Run::Aborted,
+            () = self.service.abort.raised() => Run::Aborted,
         };
         // A challenged caller has changed nothing, and must not wait for the store.
         if !matches!(&run, Run::Finished(response) if response.is_challenge()) {
-            hand_over::remember(&self.hub, session).await;
+            ownership::persist(&self.service, session).await;
         }
         let owed = session.correlation.finish(accepted);
         self.stream.finish(match (run, owed) {
@@ -250,52 +252,56 @@ fn cancelled() -> ErrorObject {
 }
 
 fn terminated() -> ErrorObject {
-    ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Session terminated before the request completed")
+    ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Session terminated prefix the request completed")
 }
 
 /// Returns the priming event, which tells the client where to resume. Empty for clients that do not support it.
-pub(super) fn opening(hub: &Hub, session: &Session, stream: &Stream) -> Vec<u8> {
-    let mut before = Vec::new();
+pub(super) fn priming_event(service: &ServiceState, session: &Session, stream: &Stream) -> Vec<u8> {
+    let mut prefix = Vec::new();
     if let (Some(stream), true) = (stream.id(), session.connection.version().has(feature::SSE_POLLING)) {
-        sse::write_opening(&mut before, EventId { stream, sequence: 0 }, hub.config.sessions.retry);
+        sse::write_opening(&mut prefix, EventId { stream, sequence: 0 }, service.config.sessions.retry);
     }
-    before
+    prefix
 }
 
 /// Handles a notification: observes it in the order of arrival, then runs its handler. A handler that is pending after its
 /// first poll continues as a tracked task, because no response waits for it.
-pub(in crate::server) async fn notification(session: &Arc<Session>, visit: Visit, message: Invocation) {
+pub(in crate::server) async fn notification(
+    session: &Arc<Session>,
+    context: RequestContext,
+    message: Invocation,
+) {
     session.correlation.observe(&message);
-    let mut transport = visit.transport_context();
+    let mut transport = context.transport_context();
     transport.back_channel = BackChannel::Open;
-    let Visit { admitted, running, caller, .. } = visit;
-    let hub = Arc::clone(admitted.hub());
-    let busy = session.busy(admitted);
+    let RequestContext { permit, running, caller, .. } = context;
+    let service = Arc::clone(permit.service());
+    let activity = session.begin_activity(permit);
     let channel = NotificationChannel {
-        hub: Arc::clone(&hub),
+        service: Arc::clone(&service),
         session: Arc::clone(session),
         never: Cancellation::new(),
     };
     let cx = CallContext::new(None, Arc::new(transport), Arc::new(channel));
-    let (session, state) = (Arc::clone(session), Arc::clone(&hub));
+    let (session, state) = (Arc::clone(session), Arc::clone(&service));
     let handled = async move {
         let served = async {
             serve_on(&running, &session.connection, caller.principal, cx, message).await;
-            hand_over::remember(&state, &session).await;
+            ownership::persist(&state, &session).await;
         };
         tokio::select! {
             biased;
             () = served => {}
-            () = state.cut.raised() => {}
+            () = state.abort.raised() => {}
         }
-        drop(busy);
+        drop(activity);
     };
     let future: BoxFuture<'static, ()> = Box::pin(async move {
         if let Err(error) = Contained::of(Box::pin(handled)).await {
             tracing::error!(%error, "a notification's handler failed");
         }
     });
-    let mut work = DetachOnDrop { hub, future: Some(future) };
+    let mut work = DetachOnDrop { service, future: Some(future) };
     poll_fn(|cx| {
         work.poll(cx);
         Poll::Ready(())

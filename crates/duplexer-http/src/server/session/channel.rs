@@ -13,36 +13,40 @@ use duplexer_types::version::feature;
 use super::Session;
 use super::stream::Stream;
 use crate::server::event_queue::{EventSink, WhenFull, encode_notification, enqueue};
-use crate::server::hub::Hub;
+use crate::server::service_state::ServiceState;
 
 /// Whether a request can be spoken for while it is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaking {
+pub(super) enum StreamUse {
     /// On its stream.
-    Allowed,
+    Events,
     /// Its answer is one JSON body.
-    No,
+    ResponseOnly,
 }
 
 /// The way to the client on behalf of one request.
 pub(super) struct RequestChannel {
-    pub(super) hub: Arc<Hub>,
+    pub(super) service: Arc<ServiceState>,
     pub(super) session: Arc<Session>,
     pub(super) stream: Arc<Stream>,
     pub(super) cancellation: Arc<Cancellation>,
-    pub(super) speaking: Speaking,
+    pub(super) stream_use: StreamUse,
 }
 
 impl Outbound for RequestChannel {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
-        if self.speaking == Speaking::No {
-            return refuse(request);
+        if self.stream_use == StreamUse::ResponseOnly {
+            return no_back_channel(request);
         }
-        ask(Arc::clone(&self.session), Arc::clone(&self.stream), request)
+        call_client(Arc::clone(&self.session), Arc::clone(&self.stream), request)
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
-        if self.speaking == Speaking::No { Sending::done() } else { tell(&self.stream, method, params) }
+        if self.stream_use == StreamUse::ResponseOnly {
+            Sending::done()
+        } else {
+            notify(&self.stream, method, params)
+        }
     }
 
     fn close_stream(&self) -> StreamClosing {
@@ -56,7 +60,7 @@ impl Channel for RequestChannel {
     }
 
     fn closing(&self) -> &Cancellation {
-        &self.hub.closing
+        &self.service.closing
     }
 }
 
@@ -80,14 +84,14 @@ impl ConnectionChannel {
 impl Outbound for ConnectionChannel {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
         match self.open() {
-            Some((session, stream)) => ask(session, stream, request),
-            None => refuse(request),
+            Some((session, stream)) => call_client(session, stream, request),
+            None => no_back_channel(request),
         }
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
         match self.open() {
-            Some((_, stream)) => tell(&stream, method, params),
+            Some((_, stream)) => notify(&stream, method, params),
             None => Sending::done(),
         }
     }
@@ -99,7 +103,7 @@ impl Outbound for ConnectionChannel {
 
 /// What the handler of a notification has: it speaks beside any request.
 pub(super) struct NotificationChannel {
-    pub(super) hub: Arc<Hub>,
+    pub(super) service: Arc<ServiceState>,
     pub(super) session: Arc<Session>,
     pub(super) never: Cancellation,
 }
@@ -120,27 +124,27 @@ impl Channel for NotificationChannel {
     }
 
     fn closing(&self) -> &Cancellation {
-        &self.hub.closing
+        &self.service.closing
     }
 }
 
-fn refuse(request: OutboundRequest) -> BoxFuture<'static, Result<ByteString, CallError>> {
+fn no_back_channel(request: OutboundRequest) -> BoxFuture<'static, Result<ByteString, CallError>> {
     Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
 }
 
 /// A question that nobody can hear is refused at once, rather than waited for.
-fn ask(
+fn call_client(
     session: Arc<Session>,
     stream: Arc<Stream>,
     request: OutboundRequest,
 ) -> BoxFuture<'static, Result<ByteString, CallError>> {
     if !stream.has_receiver() {
-        return refuse(request);
+        return no_back_channel(request);
     }
-    Box::pin(async move { session.correlation.call(request, &OnStream(&stream)).await })
+    Box::pin(async move { session.correlation.call(request, &StreamSink(&stream)).await })
 }
 
-fn tell(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
+fn notify(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
     if !stream.has_receiver() {
         // A handler that does nothing but tell must come to a place where it can be cancelled.
         return Sending::waiting(tokio::task::yield_now());
@@ -158,9 +162,9 @@ fn release(session: &Session, stream: &Stream) -> StreamClosing {
 }
 
 /// Our own requests travel like everything else.
-struct OnStream<'a>(&'a Arc<Stream>);
+struct StreamSink<'a>(&'a Arc<Stream>);
 
-impl FrameLine for OnStream<'_> {
+impl FrameLine for StreamSink<'_> {
     fn send(&self, frame: &[u8]) -> Result<Sending, CallError> {
         if self.0.has_receiver() { Ok(enqueue(self.0, frame.to_vec())) } else { Err(CallError::Closed) }
     }

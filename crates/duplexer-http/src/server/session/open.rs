@@ -10,86 +10,94 @@ use duplexer_types::version::ProtocolVersion;
 use http::StatusCode;
 
 use super::channel::NotificationChannel;
-use super::{Session, Sessions, caller, hand_over, random};
-use crate::server::door::Visit;
-use crate::server::hub::Hub;
-use crate::server::reply::{self, Refusal, Reply};
+use super::{Session, Sessions, caller, ownership, random};
+use crate::server::reply::{self, Rejection, Reply};
+use crate::server::route::RequestContext;
 use crate::server::rpc_response::ErrorResponder;
+use crate::server::service_state::ServiceState;
 use crate::session::PrincipalKey;
 
-pub(in crate::server) async fn open(
-    visit: Visit,
+pub(in crate::server) async fn initialize(
+    context: RequestContext,
     id: RequestId,
     message: Invocation,
-) -> Result<Reply, Refusal> {
-    let hub = Arc::clone(visit.admitted.hub());
-    let place = Sessions::reserve(&hub).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
+) -> Result<Reply, Rejection> {
+    let service = Arc::clone(context.permit.service());
+    let permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
     let name: Arc<str> =
-        random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::failed(&id))?;
-    let principal = visit.caller.principal.clone();
+        random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
+    let principal = context.caller.principal.clone();
     let key = principal.as_deref().map(PrincipalKey::of);
     let who = caller(&name, principal.clone());
-    let session = Session::new(&hub, name, key, |channel| {
+    let session = Session::new(&service, name, key, |channel| {
         let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, channel);
         Some(Arc::new(connection.with_caller(who)))
     });
-    let session = session.ok_or_else(|| reply::failed(&id))?;
-    let mut opening =
-        Opening { hub: Arc::clone(&hub), session: Arc::clone(&session), outcome: Outcome::Unknown };
+    let session = session.ok_or_else(|| reply::internal_error(&id))?;
+    let mut pending = PendingSession {
+        service: Arc::clone(&service),
+        session: Arc::clone(&session),
+        outcome: Outcome::Pending,
+    };
     let message = Arc::new(message);
     let errors =
         ErrorResponder { id: id.clone(), message: Arc::clone(&message), status_of: |_| StatusCode::OK };
     let rendering = errors.clone();
     let runner =
-        ServerRunner::new(visit.running.clone(), Arc::clone(&session.connection)).on_behalf_of(principal);
-    let request = runner.request(context(&hub, &session, &visit, &id), message);
+        ServerRunner::new(context.running.clone(), Arc::clone(&session.connection)).on_behalf_of(principal);
+    let request = runner.request(call_context(&service, &session, &context, &id), message);
     let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
     let answer = tokio::select! {
         biased;
         answer = work => answer.unwrap_or_else(|panicked| errors.response(&panicked)),
-        () = hub.cut.raised() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+        () = service.abort.raised() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
     };
     if answer.has_failed() || session.connection.agreed().is_none() {
         return Ok(answer.into_reply());
     }
-    if hand_over::register(&hub, &session).await.is_err() {
+    if ownership::persist_new(&service, &session).await.is_err() {
         return Err(reply::unavailable(Some(&id), "The session could not be written down").into());
     }
-    Sessions::insert(&hub, Arc::clone(&session));
-    opening.outcome = Outcome::Opened;
-    drop(place);
+    Sessions::insert(&service, Arc::clone(&session));
+    pending.outcome = Outcome::Opened;
+    drop(permit);
     Ok(session.stamp(answer.into_reply()))
 }
 
-fn context(hub: &Arc<Hub>, session: &Arc<Session>, visit: &Visit, id: &RequestId) -> CallContext {
+fn call_context(
+    service: &Arc<ServiceState>,
+    session: &Arc<Session>,
+    context: &RequestContext,
+    id: &RequestId,
+) -> CallContext {
     // There is no stream yet that anything could be told on.
     let channel = NotificationChannel {
-        hub: Arc::clone(hub),
+        service: Arc::clone(service),
         session: Arc::clone(session),
         never: Cancellation::new(),
     };
-    CallContext::new(Some(id.clone()), visit.transport(), Arc::new(channel))
+    CallContext::new(Some(id.clone()), context.transport(), Arc::new(channel))
 }
 
 /// A session that nobody knows yet. Dropped, it has never been.
-struct Opening {
-    hub: Arc<Hub>,
+struct PendingSession {
+    service: Arc<ServiceState>,
     session: Arc<Session>,
     outcome: Outcome,
 }
 
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    Unknown,
+    Pending,
     /// It is in the table now, which sees to its end.
     Opened,
 }
 
-impl Drop for Opening {
+impl Drop for PendingSession {
     fn drop(&mut self) {
-        if self.outcome == Outcome::Unknown {
+        if self.outcome == Outcome::Pending {
             let connection = self.session.end();
-            self.hub.see_to(async move { connection.close().await });
+            self.service.spawn_tracked(async move { connection.close().await });
         }
     }
 }

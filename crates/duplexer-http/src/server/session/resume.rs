@@ -1,4 +1,4 @@
-//! Reading a session's streams: the one beside all requests, or one that a client comes back for.
+//! ReaderHandle a session's streams: the one beside all requests, or one that a client comes back for.
 
 use std::sync::Arc;
 
@@ -6,34 +6,34 @@ use duplexer_core::server::Principal;
 use duplexer_types::version::feature;
 use http::StatusCode;
 
-use super::call::opening;
-use super::store::patient;
+use super::call::priming_event;
+use super::sse_body::{ReaderHandle, SseBody};
+use super::store::with_timeout;
 use super::stream::Attached;
-use super::tail::{Reading, Tail};
-use super::{Busy, Session};
+use super::{ActivityGuard, Session};
 use crate::server::body::ResponseBody;
-use crate::server::hub::{Hub, lock};
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Rejection, Reply};
+use crate::server::service_state::{ServiceState, lock};
 use crate::server::sse::{self, EventId};
 use crate::session::{EventKind, StoredEvent, StreamKey};
 
 /// What is told beside any request, from now on, to one reader.
-pub(in crate::server) async fn read(
-    hub: &Hub,
+pub(in crate::server) async fn open_stream(
+    service: &ServiceState,
     session: &Arc<Session>,
-    busy: Arc<Busy>,
+    activity: Arc<ActivityGuard>,
     principal: Option<&Principal>,
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, Rejection> {
     let text = "Conflict: Only one SSE stream is allowed per session";
-    let conflict = || Refusal::new(reply::refused(StatusCode::CONFLICT, text));
+    let conflict = || Rejection::new(reply::invalid_request(StatusCode::CONFLICT, text));
     if session.standalone().is_some_and(|stream| stream.is_read()) {
         return Err(conflict());
     }
-    let stream = session.new_stream(hub);
+    let stream = session.new_stream(service);
     if stream.open().await.is_err() {
-        return Err(reply::broken().into());
+        return Err(reply::internal_error_without_id().into());
     }
-    let reading = {
+    let reader = {
         let mut streams = lock(&session.streams);
         // Somebody else may have come meanwhile.
         if streams.standalone.as_ref().is_some_and(|stream| stream.is_read()) {
@@ -41,27 +41,27 @@ pub(in crate::server) async fn read(
         }
         let number = stream.attach().number;
         streams.standalone = Some(Arc::clone(&stream));
-        Reading::new(stream, number)
+        ReaderHandle::new(stream, number)
     };
-    if hub.closing.is_raised() {
+    if service.closing.is_raised() {
         session.close_standalone();
     }
-    let before = opening(hub, session, reading.stream());
-    let tail = Tail::new(hub, reading, before, busy).until_expiry(principal);
-    Ok(session.stamp(reply::events(ResponseBody::tail(tail))))
+    let prefix = priming_event(service, session, reader.stream());
+    let tail = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::session(tail))))
 }
 
 /// What a client has missed on a stream since an event, and what follows.
-pub(in crate::server) async fn take_up(
-    hub: &Hub,
+pub(in crate::server) async fn resume(
+    service: &ServiceState,
     session: &Arc<Session>,
-    busy: Arc<Busy>,
+    activity: Arc<ActivityGuard>,
     principal: Option<&Principal>,
     last: &[u8],
-) -> Result<Reply, Refusal> {
-    let Some(store) = &hub.config.sessions.events else {
+) -> Result<Reply, Rejection> {
+    let Some(store) = &service.config.sessions.events else {
         let text = "Bad Request: this server keeps no events, so that a stream cannot be taken up again";
-        return Err(reply::refused(StatusCode::BAD_REQUEST, text).into());
+        return Err(reply::invalid_request(StatusCode::BAD_REQUEST, text).into());
     };
     // An id that is not ours is one of nobody's streams.
     let Some(last) = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse::<EventId>().ok())
@@ -69,25 +69,27 @@ pub(in crate::server) async fn take_up(
         return Ok(session.stamp(reply::events(ResponseBody::empty())));
     };
     let key = StreamKey::new(Arc::clone(&session.id), last.stream);
-    let reading = session.find_stream(last.stream).map(|stream| {
+    let reader = session.find_stream(last.stream).map(|stream| {
         let Attached { number, delivered } = stream.attach();
-        (Reading::new(stream, number), delivered)
+        (ReaderHandle::new(stream, number), delivered)
     });
-    let kept = patient(|| store.replay(&key, last.sequence)).await.map_err(|_| reply::broken())?;
+    let kept = with_timeout(|| store.replay(&key, last.sequence))
+        .await
+        .map_err(|_| reply::internal_error_without_id())?;
     let missed = kept.unwrap_or_default();
-    let Some((reading, delivered)) = reading else {
+    let Some((reader, delivered)) = reader else {
         let body = ResponseBody::full(write(last, &missed).into());
         return Ok(session.stamp(reply::events(body)));
     };
     // What the store has beyond that comes on the stream itself.
     let missed: Vec<_> = missed.into_iter().filter(|event| event.sequence <= delivered).collect();
-    let mut before = Vec::new();
+    let mut prefix = Vec::new();
     if session.connection.version().has(feature::SSE_POLLING) {
-        sse::write_opening(&mut before, last, hub.config.sessions.retry);
+        sse::write_opening(&mut prefix, last, service.config.sessions.retry);
     }
-    before.extend(write(last, &missed));
-    let tail = Tail::new(hub, reading, before, busy).until_expiry(principal);
-    Ok(session.stamp(reply::events(ResponseBody::tail(tail))))
+    prefix.extend(write(last, &missed));
+    let tail = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::session(tail))))
 }
 
 fn write(last: EventId, events: &[StoredEvent]) -> Vec<u8> {

@@ -10,14 +10,14 @@ use duplexer_core::error::BoxError;
 use tokio::time::timeout;
 
 /// What a store gets for one operation. One that takes longer counts as broken.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The store has failed or takes too long; the log says which.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct StoreFailed;
 
 /// What a store has to say, if it does so in time.
-pub(super) async fn patient<T, F>(operation: impl FnOnce() -> F) -> Result<T, StoreFailed>
+pub(super) async fn with_timeout<T, F>(operation: impl FnOnce() -> F) -> Result<T, StoreFailed>
 where
     F: Future<Output = Result<T, BoxError>>,
 {
@@ -30,7 +30,7 @@ where
         })
         .await
     };
-    match timeout(PATIENCE, contained).await {
+    match timeout(STORE_TIMEOUT, contained).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => {
             tracing::error!(%error, "a store has failed");

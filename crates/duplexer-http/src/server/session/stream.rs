@@ -16,9 +16,9 @@ use tokio_util::task::TaskTracker;
 use self::persistence::{Delivery, Persistence, StoreStage};
 use super::store::StoreFailed;
 use crate::server::event_queue::{EventQueue, EventSink, Wakers, WhenFull};
-use crate::server::hub::lock;
 use crate::server::response::ResponseStart;
 use crate::server::rpc_response::RpcResponse;
+use crate::server::service_state::lock;
 use crate::server::sse;
 use crate::session::{EventKind, EventStore, StreamId, StreamKey};
 

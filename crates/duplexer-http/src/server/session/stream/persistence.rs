@@ -13,8 +13,8 @@ use tokio_util::task::TaskTracker;
 
 use super::Stream;
 use crate::server::event_queue;
-use crate::server::hub::lock;
-use crate::server::session::store::{StoreFailed, patient};
+use crate::server::service_state::lock;
+use crate::server::session::store::{StoreFailed, with_timeout};
 use crate::server::sse::EventId;
 use crate::session::{EventKind, EventStore, StoredEvent, StreamKey};
 
@@ -31,7 +31,7 @@ impl Persistence {
     }
 
     async fn append(&self, event: StoredEvent) -> Result<(), StoreFailed> {
-        patient(|| self.store.append(&self.key, event)).await
+        with_timeout(|| self.store.append(&self.key, event)).await
     }
 }
 

@@ -9,7 +9,7 @@ use http::header::{HeaderMap, HeaderValue};
 /// The headers that say what a message is about; a second one may mean something else to somebody on the way.
 const ROUTING: [Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
 
-pub(super) struct HeaderBag {
+pub(super) struct RequestHeaders {
     all: HeaderMap,
     routing: [Found; 3],
 }
@@ -29,7 +29,7 @@ impl Found {
     }
 }
 
-impl HeaderBag {
+impl RequestHeaders {
     pub(super) fn new(all: HeaderMap) -> Self {
         let mut routing = [const { Found::Absent }; 3];
         // One walk over all of them costs less than a look-up for each.
@@ -63,7 +63,7 @@ fn is_same(known: Name, asked: &str) -> bool {
     known.lower.len() == asked.len() && (known.canonical == asked || known.lower == asked || known.is(asked))
 }
 
-impl HeaderSource for HeaderBag {
+impl HeaderSource for RequestHeaders {
     fn values<'a>(&'a self, name: &str, each: &mut dyn FnMut(&'a str)) {
         let values = self.all.get_all(name).iter();
         values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()).for_each(each);

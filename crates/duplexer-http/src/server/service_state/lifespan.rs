@@ -24,7 +24,7 @@ pub(super) struct Lifespan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    UnderWay,
+    InFlightGuard,
     Done,
     Failed,
 }
@@ -50,7 +50,7 @@ impl Lifespan {
     async fn started(&self) -> Result<&Running, StartFailed> {
         let mut start = self.start();
         // The sender is dropped without a word only if the runtime ends.
-        let _ = start.wait_for(|start| *start != Start::UnderWay).await;
+        let _ = start.wait_for(|start| *start != Start::InFlightGuard).await;
         self.running.get().ok_or(StartFailed)
     }
 
@@ -62,7 +62,7 @@ impl Lifespan {
         {
             return start.clone();
         }
-        let (told, start) = watch::channel(Start::UnderWay);
+        let (sender, start) = watch::channel(Start::InFlightGuard);
         *starting = Some(start.clone());
         let (server, running) = (self.server.clone(), std::sync::Arc::clone(&self.running));
         self.tasks.spawn(async move {
@@ -76,7 +76,7 @@ impl Lifespan {
                     Start::Failed
                 }
             };
-            told.send_replace(outcome);
+            sender.send_replace(outcome);
         });
         start
     }

@@ -1,4 +1,4 @@
-//! The door: every request comes in here, and here its era is chosen, once.
+//! The route: every request comes in here, and here its era is chosen, once.
 //!
 //! Host and origin come first, then the form of the request, then its body; only then is anything of it understood.
 
@@ -17,26 +17,26 @@ use http_body::Body;
 
 use super::config::{Config, Handshake, Responses};
 use super::exchange::Exchange;
-use super::head::{Accepts, Claimed, Head, is_last_on_connection};
-use super::header_bag::HeaderBag;
-use super::hub::{Admitted, Hub, StartFailed};
-use super::reply::{self, Refusal, Reply};
+use super::head::{Accepts, ClaimedEra, Head, is_last_on_connection};
+use super::reply::{self, Rejection, Reply};
+use super::request_headers::RequestHeaders;
 use super::response::{ResponseMode, respond};
-use super::{cors, envelope, handshake, http_sse, inlet};
+use super::service_state::{RequestPermit, ServiceState, StartFailed};
+use super::{cors, envelope, handshake, http_sse, request_body};
 
 /// A request that has been let in, apart from its message.
-pub(super) struct Visit {
-    pub(super) admitted: Admitted,
+pub(super) struct RequestContext {
+    pub(super) permit: RequestPermit,
     pub(super) running: Running,
-    pub(super) headers: Arc<HeaderBag>,
+    pub(super) headers: Arc<RequestHeaders>,
     pub(super) accepts: Accepts,
     pub(super) caller: Caller,
 }
 
 /// A request that is let in as soon as the server runs.
-pub(super) struct Guest {
-    admitted: Admitted,
-    headers: Arc<HeaderBag>,
+pub(super) struct AdmittedRequest {
+    permit: RequestPermit,
+    headers: Arc<RequestHeaders>,
     accepts: Accepts,
     caller: Caller,
 }
@@ -56,7 +56,7 @@ pub(super) enum Response {
     Nameless,
 }
 
-impl Visit {
+impl RequestContext {
     /// What handlers see of the transport.
     pub(super) fn transport(&self) -> Arc<TransportContext> {
         Arc::new(self.transport_context())
@@ -69,7 +69,7 @@ impl Visit {
     /// The same for another message that came along with it.
     pub(super) fn another(&self) -> Self {
         Self {
-            admitted: self.admitted.another(),
+            permit: self.permit.another(),
             running: self.running.clone(),
             headers: Arc::clone(&self.headers),
             accepts: self.accepts,
@@ -78,37 +78,44 @@ impl Visit {
     }
 }
 
-impl Guest {
-    pub(super) fn new(hub: Arc<Hub>, mut parts: Parts, accepts: Accepts) -> Result<Self, Refusal> {
-        let admitted = hub.admit().ok_or_else(reply::busy)?;
+impl AdmittedRequest {
+    pub(super) fn new(
+        service: Arc<ServiceState>,
+        mut parts: Parts,
+        accepts: Accepts,
+    ) -> Result<Self, Rejection> {
+        let permit = service.admit().ok_or_else(reply::overloaded)?;
         let mut caller = Caller::default();
         caller.principal = parts.extensions.remove::<Arc<Principal>>();
-        Ok(Self { admitted, headers: Arc::new(HeaderBag::new(parts.headers)), accepts, caller })
+        Ok(Self { permit, headers: Arc::new(RequestHeaders::new(parts.headers)), accepts, caller })
     }
 
-    pub(super) async fn visit(self) -> Result<Visit, Refusal> {
-        let Self { admitted, headers, accepts, caller } = self;
-        let running = match admitted.hub().running().await {
+    pub(super) async fn start(self) -> Result<RequestContext, Rejection> {
+        let Self { permit, headers, accepts, caller } = self;
+        let running = match permit.service().running().await {
             Ok(running) => running.clone(),
             Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),
         };
-        Ok(Visit { admitted, running, headers, accepts, caller })
+        Ok(RequestContext { permit, running, headers, accepts, caller })
     }
 }
 
 /// Serves one request of HTTP. What its head says is settled before there is a future, which has the less to hold.
-pub(super) fn enter<B>(hub: Arc<Hub>, request: Request<B>) -> impl Future<Output = Reply> + Send + use<B>
+pub(super) fn enter<B>(
+    service: Arc<ServiceState>,
+    request: Request<B>,
+) -> impl Future<Output = Reply> + Send + use<B>
 where
     B: Body + Send + 'static,
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
     let (parts, body) = request.into_parts();
-    let (begun, finish) = begin(hub, parts, body);
+    let (begun, finish) = begin(service, parts, body);
     async move {
         let answered = match begun {
             Begun::Settled(reply) => Err(reply),
-            Begun::Message(claimed, guest, body) => post(claimed, guest, body).await,
+            Begun::Message(claimed, request, body) => post(claimed, request, body).await,
             Begun::Seldom(work) => work.await,
         };
         finish.apply(answered.unwrap_or_else(|refusal| *refusal))
@@ -118,33 +125,33 @@ where
 /// A request of which the head has been looked at.
 enum Begun<B> {
     /// That was enough.
-    Settled(Refusal),
-    Message(Claimed, Guest, B),
+    Settled(Rejection),
+    Message(ClaimedEra, AdmittedRequest, B),
     /// Everything that does not come often, so that what does is not made larger by it.
-    Seldom(BoxFuture<'static, Result<Reply, Refusal>>),
+    Seldom(BoxFuture<'static, Result<Reply, Rejection>>),
 }
 
-fn begin<B>(hub: Arc<Hub>, parts: Parts, body: B) -> (Begun<B>, Finish)
+fn begin<B>(service: Arc<ServiceState>, parts: Parts, body: B) -> (Begun<B>, Finish)
 where
     B: Body + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let head = Head::of(&parts.headers);
+    let head = Head::read(&parts.headers);
     let is_last = is_last_on_connection(&parts.headers, parts.version);
-    if let Err(refused) = hub.config.allowed.check(&head, parts.uri.authority()) {
+    if let Err(refused) = service.config.allowed.check(&head, parts.uri.authority()) {
         tracing::warn!(reason = refused.0, "a request is refused");
-        let refusal = reply::refused(StatusCode::FORBIDDEN, refused.0).into();
+        let refusal = reply::invalid_request(StatusCode::FORBIDDEN, refused.0).into();
         return (Begun::Settled(refusal), Finish { origin: None, is_last });
     }
-    let origin = cors::origin(hub.config.cors, &parts);
+    let origin = cors::origin(service.config.cors, &parts);
     let preflight = origin.as_ref().and_then(|_| cors::preflight(&parts));
     let finish = Finish { origin, is_last };
     let errand = match preflight {
         Some(reply) => Err(reply.into()),
-        None => errand(&hub.config, &parts, &head),
+        None => errand(&service.config, &parts, &head),
     };
     let accepts = head.accepts;
-    let begun = errand.and_then(|errand| set_out(hub, errand, accepts, parts, body));
+    let begun = errand.and_then(|errand| set_out(service, errand, accepts, parts, body));
     (begun.unwrap_or_else(Begun::Settled), finish)
 }
 
@@ -161,7 +168,7 @@ impl Finish {
         if let Some(origin) = self.origin {
             cors::expose(&mut reply, origin);
         }
-        if self.is_last { reply::closing(reply) } else { reply }
+        if self.is_last { reply::close_connection(reply) } else { reply }
     }
 }
 
@@ -169,7 +176,7 @@ impl Finish {
 #[derive(Clone, Copy)]
 enum Errand {
     /// A message is brought.
-    Message(Claimed),
+    Message(ClaimedEra),
     /// What a session tells is to be read.
     Read,
     /// A session is to be ended.
@@ -178,7 +185,7 @@ enum Errand {
     HttpSse(http_sse::End),
 }
 
-fn errand(config: &Config, parts: &Parts, head: &Head<'_>) -> Result<Errand, Refusal> {
+fn errand(config: &Config, parts: &Parts, head: &Head<'_>) -> Result<Errand, Rejection> {
     let path = parts.uri.path();
     if let Some(end) = config.http_sse.end(path) {
         return Ok(Errand::HttpSse(end));
@@ -195,9 +202,9 @@ fn errand(config: &Config, parts: &Parts, head: &Head<'_>) -> Result<Errand, Ref
             }
             Ok(Errand::Message(claimed))
         }
-        (&Method::GET, Handshake::Sessions, Claimed::Handshake) => Ok(Errand::Read),
-        (&Method::DELETE, Handshake::Sessions, Claimed::Handshake) => Ok(Errand::End),
-        (_, Handshake::Sessions, Claimed::Handshake) => {
+        (&Method::GET, Handshake::Sessions, ClaimedEra::Handshake) => Ok(Errand::Read),
+        (&Method::DELETE, Handshake::Sessions, ClaimedEra::Handshake) => Ok(Errand::End),
+        (_, Handshake::Sessions, ClaimedEra::Handshake) => {
             Err(reply::method_not_allowed("GET, POST, DELETE").into())
         }
         _ => Err(reply::method_not_allowed("POST").into()),
@@ -205,26 +212,28 @@ fn errand(config: &Config, parts: &Parts, head: &Head<'_>) -> Result<Errand, Ref
 }
 
 fn set_out<B>(
-    hub: Arc<Hub>,
+    service: Arc<ServiceState>,
     errand: Errand,
     accepts: Accepts,
     parts: Parts,
     body: B,
-) -> Result<Begun<B>, Refusal>
+) -> Result<Begun<B>, Rejection>
 where
     B: Body + Send + 'static,
     B::Error: Into<BoxError>,
 {
     Ok(match errand {
-        Errand::HttpSse(end) => Begun::Seldom(Box::pin(http_sse::serve(hub, end, parts, body))),
-        Errand::Message(claimed) => Begun::Message(claimed, Guest::new(hub, parts, accepts)?, body),
+        Errand::HttpSse(end) => Begun::Seldom(Box::pin(http_sse::serve(service, end, parts, body))),
+        Errand::Message(claimed) => {
+            Begun::Message(claimed, AdmittedRequest::new(service, parts, accepts)?, body)
+        }
         Errand::Read => {
-            let guest = Guest::new(hub, parts, accepts)?;
-            Begun::Seldom(Box::pin(async { handshake::get(guest.visit().await?).await }))
+            let request = AdmittedRequest::new(service, parts, accepts)?;
+            Begun::Seldom(Box::pin(async { handshake::get(request.start().await?).await }))
         }
         Errand::End => {
-            let guest = Guest::new(hub, parts, accepts)?;
-            Begun::Seldom(Box::pin(async { handshake::delete(guest.visit().await?).await }))
+            let request = AdmittedRequest::new(service, parts, accepts)?;
+            Begun::Seldom(Box::pin(async { handshake::delete(request.start().await?).await }))
         }
     })
 }
@@ -236,21 +245,21 @@ pub(super) enum Served {
     /// As its handler says.
     Exchange(Exchange, ResponseMode),
     /// In another way.
-    Later(BoxFuture<'static, Result<Reply, Refusal>>),
+    Later(BoxFuture<'static, Result<Reply, Rejection>>),
 }
 
 /// From the head of the request to its message, and on.
-async fn post<B>(claimed: Claimed, guest: Guest, body: B) -> Result<Reply, Refusal>
+async fn post<B>(claimed: ClaimedEra, request: AdmittedRequest, body: B) -> Result<Reply, Rejection>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
-    let text = inlet::read(body, &guest.admitted.hub().config).await?;
+    let text = request_body::read(body, &request.permit.service().config).await?;
     let message = read_message(&text)?;
-    let visit = guest.visit().await?;
+    let context = request.start().await?;
     let served = match choose(claimed, &message) {
-        Era::Envelope => envelope::serve(visit, message)?,
-        Era::Handshake => handshake::post(visit, message)?,
+        Era::Envelope => envelope::serve(context, message)?,
+        Era::Handshake => handshake::post(context, message)?,
     };
     match served {
         Served::Now(reply) => Ok(reply),
@@ -260,19 +269,19 @@ where
 }
 
 /// An envelope in the body, or a version header that is not one of a handshake, makes the envelope era.
-fn choose(claimed: Claimed, message: &Message) -> Era {
+fn choose(claimed: ClaimedEra, message: &Message) -> Era {
     match (claimed, message) {
-        (Claimed::Other, _) => Era::Envelope,
-        (Claimed::Handshake, Message::Request(_, call) | Message::Notification(call))
+        (ClaimedEra::Other, _) => Era::Envelope,
+        (ClaimedEra::Handshake, Message::Request(_, call) | Message::Notification(call))
             if is_enveloped(call) =>
         {
             Era::Envelope
         }
-        (Claimed::Handshake, _) => Era::Handshake,
+        (ClaimedEra::Handshake, _) => Era::Handshake,
     }
 }
 
-fn read_message(text: &ByteString) -> Result<Message, Refusal> {
+fn read_message(text: &ByteString) -> Result<Message, Rejection> {
     understand(text).map_err(|malformed| match malformed {
         Malformed::NotJson => parse_error().into(),
         Malformed::Invalid { id, .. } => not_a_message(id.as_ref()).into(),
@@ -297,22 +306,22 @@ pub(super) fn understand(text: &ByteString) -> Result<Message, Malformed> {
 
 pub(super) fn parse_error() -> Reply {
     let error = ErrorObject::new(ErrorCode::PARSE_ERROR, "Parse error");
-    reply::refusal(StatusCode::BAD_REQUEST, None, &error)
+    reply::rpc_error(StatusCode::BAD_REQUEST, None, &error)
 }
 
 pub(super) fn not_a_message(id: Option<&RequestId>) -> Reply {
     let text = "Body must be a single JSON-RPC request or notification object";
     let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, text);
-    reply::refusal(StatusCode::BAD_REQUEST, id, &error)
+    reply::rpc_error(StatusCode::BAD_REQUEST, id, &error)
 }
 
-fn not_acceptable(claimed: Claimed, responses: Responses) -> Reply {
+fn not_acceptable(claimed: ClaimedEra, responses: Responses) -> Reply {
     let text = match (claimed, responses) {
-        (Claimed::Other, _) => return reply::empty(StatusCode::NOT_ACCEPTABLE),
-        (Claimed::Handshake, Responses::Streaming) => {
+        (ClaimedEra::Other, _) => return reply::empty(StatusCode::NOT_ACCEPTABLE),
+        (ClaimedEra::Handshake, Responses::Streaming) => {
             "Not Acceptable: Client must accept both application/json and text/event-stream"
         }
-        (Claimed::Handshake, Responses::JsonOnly) => "Not Acceptable: Client must accept application/json",
+        (ClaimedEra::Handshake, Responses::JsonOnly) => "Not Acceptable: Client must accept application/json",
     };
-    reply::refused(StatusCode::NOT_ACCEPTABLE, text)
+    reply::invalid_request(StatusCode::NOT_ACCEPTABLE, text)
 }

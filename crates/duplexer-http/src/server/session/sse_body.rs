@@ -9,35 +9,35 @@ use std::time::SystemTime;
 use duplexer_core::server::Principal;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::Busy;
+use super::ActivityGuard;
 use super::stream::Stream;
 use crate::server::body::{Chunk, Heartbeat, StreamCut};
-use crate::server::hub::Hub;
-use crate::server::hub::streams::{Listed, Touched, Watched};
+use crate::server::service_state::ServiceState;
+use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 
-pub(in crate::server) struct Tail {
-    reading: Arc<Reading>,
-    /// What comes before the stream: where to come back to, and what was missed.
-    before: Vec<u8>,
+pub(in crate::server) struct SseBody {
+    reader: Arc<ReaderHandle>,
+    /// What comes prefix the stream: where to come back to, and what was missed.
+    prefix: Vec<u8>,
     heartbeat: Heartbeat,
     /// When the reader's rights end, and the stream with them.
     expiry: Option<Pin<Box<Sleep>>>,
-    _listed: Listed,
-    _busy: Arc<Busy>,
+    _watch: WatchGuard,
+    _activity: Arc<ActivityGuard>,
 }
 
 /// One reader of a stream; dropped, it has left.
-pub(super) struct Reading {
+pub(super) struct ReaderHandle {
     stream: Arc<Stream>,
     number: u64,
-    touched: Touched,
-    cut: AtomicBool,
+    last_read: LastRead,
+    timed_out: AtomicBool,
 }
 
-impl Reading {
+impl ReaderHandle {
     /// The reader that a stream knows by this number.
     pub(super) fn new(stream: Arc<Stream>, number: u64) -> Self {
-        Self { stream, number, touched: Touched::now(), cut: AtomicBool::new(false) }
+        Self { stream, number, last_read: LastRead::now(), timed_out: AtomicBool::new(false) }
     }
 
     pub(super) fn stream(&self) -> &Arc<Stream> {
@@ -45,34 +45,39 @@ impl Reading {
     }
 }
 
-impl Watched for Reading {
-    fn touched(&self) -> &Touched {
-        &self.touched
+impl WatchedStream for ReaderHandle {
+    fn last_read(&self) -> &LastRead {
+        &self.last_read
     }
 
-    fn cut(&self) {
-        self.cut.store(true, Ordering::Release);
+    fn time_out(&self) {
+        self.timed_out.store(true, Ordering::Release);
         self.stream.detach(self.number);
     }
 }
 
-impl Drop for Reading {
+impl Drop for ReaderHandle {
     fn drop(&mut self) {
         self.stream.detach(self.number);
     }
 }
 
-impl Tail {
-    pub(super) fn new(hub: &Hub, reading: Reading, before: Vec<u8>, busy: Arc<Busy>) -> Self {
-        let reading = Arc::new(reading);
-        let watched = Arc::downgrade(&reading);
+impl SseBody {
+    pub(super) fn new(
+        service: &ServiceState,
+        reader: ReaderHandle,
+        prefix: Vec<u8>,
+        activity: Arc<ActivityGuard>,
+    ) -> Self {
+        let reader = Arc::new(reader);
+        let watched = Arc::downgrade(&reader);
         Self {
-            _listed: hub.streams.watch(watched as Weak<dyn Watched>),
-            reading,
-            before,
-            heartbeat: Heartbeat::new(hub.config.timing.ping),
+            _watch: service.streams.watch(watched as Weak<dyn WatchedStream>),
+            reader,
+            prefix,
+            heartbeat: Heartbeat::new(service.config.timing.keep_alive),
             expiry: None,
-            _busy: busy,
+            _activity: activity,
         }
     }
 
@@ -86,21 +91,21 @@ impl Tail {
 
     pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let now = Instant::now();
-        self.reading.touched.touch(now);
+        self.reader.last_read.touch(now);
         let chunk = self.poll_events(cx);
         self.heartbeat.poll_chunk(cx, now, chunk)
     }
 
     fn poll_events(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
-        let Reading { stream, number, cut, .. } = &*self.reading;
-        if cut.load(Ordering::Acquire) {
+        let ReaderHandle { stream, number, timed_out, .. } = &*self.reader;
+        if timed_out.load(Ordering::Acquire) {
             return Poll::Ready(Some(Err(StreamCut)));
         }
         if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(None);
         }
-        if !self.before.is_empty() {
-            return Poll::Ready(Some(Ok(std::mem::take(&mut self.before).into())));
+        if !self.prefix.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut self.prefix).into())));
         }
         stream.poll_read(*number, cx).map(|events| events.map(|events| Ok(events.into())))
     }

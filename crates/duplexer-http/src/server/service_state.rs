@@ -1,7 +1,7 @@
 //! What all clones of a service share: its server's lifespan, how many requests are under way, and its end.
 
 mod lifespan;
-pub(super) mod streams;
+pub(super) mod stream_watch;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,28 +18,28 @@ use tokio_util::task::TaskTracker;
 
 use self::lifespan::Lifespan;
 use super::config::Config;
-use super::http_sse::Links;
+use super::http_sse::SseSessions;
 use super::session::Sessions;
 
 pub(super) use lifespan::StartFailed;
-use streams::Streams;
+use stream_watch::StreamWatch;
 
 /// All that the end of a service may take: drain, last answers, lifespans.
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
 /// What those get to see their last answer that did not finish in time.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(super) struct Hub {
+pub(super) struct ServiceState {
     pub(super) config: Config,
-    pub(super) streams: Streams,
+    pub(super) streams: StreamWatch,
     pub(super) sessions: Sessions,
-    pub(super) links: Links,
+    pub(super) sse_sessions: SseSessions,
     /// What runs although nobody waits for it: requests of sessions, and what is left to do at their end.
     pub(super) tasks: TaskTracker,
     /// Raised when the service is about to end: what stands for long concludes.
     pub(super) closing: Cancellation,
     /// Raised when the time of those still running is over.
-    pub(super) cut: Cancellation,
+    pub(super) abort: Cancellation,
     lifespan: Lifespan,
     load: Load,
     ended: Mutex<Ended>,
@@ -61,16 +61,16 @@ struct Load {
     idle: Notify,
 }
 
-impl Hub {
+impl ServiceState {
     pub(super) fn new(server: Server, config: Config) -> Self {
         Self {
-            streams: Streams::new(config.timing.unread),
+            streams: StreamWatch::new(config.timing.unread),
             sessions: Sessions::default(),
-            links: Links::default(),
+            sse_sessions: SseSessions::default(),
             tasks: TaskTracker::new(),
             config,
             closing: Cancellation::new(),
-            cut: Cancellation::new(),
+            abort: Cancellation::new(),
             lifespan: Lifespan::new(server),
             load: Load::default(),
             ended: Mutex::new(Ended::No),
@@ -83,7 +83,7 @@ impl Hub {
     }
 
     /// Runs something to its end although nobody waits for it; the end of the service does.
-    pub(super) fn see_to(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn spawn_tracked(&self, work: impl Future<Output = ()> + Send + 'static) {
         // What is dropped with a runtime has none to go on in.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             self.tasks.spawn_on(work, &runtime);
@@ -93,11 +93,11 @@ impl Hub {
     }
 
     /// A place among the requests under way, if there is one.
-    pub(super) fn admit(self: Arc<Self>) -> Option<Admitted> {
+    pub(super) fn admit(self: Arc<Self>) -> Option<RequestPermit> {
         let before = self.load.requests.fetch_add(1, Ordering::Relaxed);
         let has_room = before < self.config.limits.requests && !self.closing.is_raised();
-        let admitted = Admitted { hub: self, subscription: Subscription::No };
-        has_room.then_some(admitted)
+        let permit = RequestPermit { service: self, subscription: Subscription::No };
+        has_room.then_some(permit)
     }
 
     /// Resolves when nothing is under way any more.
@@ -117,12 +117,12 @@ impl Hub {
         let start = Instant::now();
         self.closing.raise();
         self.sessions.close_standalone();
-        if timeout(self.config.timing.drain, self.idle()).await.is_err() {
+        if timeout(self.config.timing.shutdown_grace, self.idle()).await.is_err() {
             tracing::warn!("requests were still under way when the drain ended");
-            self.cut.raise();
-            let _ = timeout(LAST_ANSWERS, self.idle()).await;
+            self.abort.raise();
+            let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
         }
-        self.streams.cut_all();
+        self.streams.time_out_all();
         let first = std::mem::replace(&mut *lock(&self.ended), Ended::Yes) == Ended::No;
         if first {
             Sessions::end_all(self, SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
@@ -132,8 +132,8 @@ impl Hub {
 }
 
 /// A place among the requests under way; given back when dropped.
-pub(super) struct Admitted {
-    hub: Arc<Hub>,
+pub(super) struct RequestPermit {
+    service: Arc<ServiceState>,
     subscription: Subscription,
 }
 
@@ -144,28 +144,28 @@ enum Subscription {
     Yes,
 }
 
-impl Admitted {
-    pub(super) fn hub(&self) -> &Arc<Hub> {
-        &self.hub
+impl RequestPermit {
+    pub(super) fn service(&self) -> &Arc<ServiceState> {
+        &self.service
     }
 
     /// One more place, beyond the limit, for what has come along with this.
     pub(super) fn another(&self) -> Self {
-        self.hub.load.requests.fetch_add(1, Ordering::Relaxed);
-        Self { hub: Arc::clone(&self.hub), subscription: Subscription::No }
+        self.service.load.requests.fetch_add(1, Ordering::Relaxed);
+        Self { service: Arc::clone(&self.service), subscription: Subscription::No }
     }
 
     /// The same place, for a subscription, if one more may be open.
     pub(super) fn subscribe(mut self) -> Option<Self> {
-        let before = self.hub.load.subscriptions.fetch_add(1, Ordering::Relaxed);
+        let before = self.service.load.subscriptions.fetch_add(1, Ordering::Relaxed);
         self.subscription = Subscription::Yes;
-        (before < self.hub.config.limits.subscriptions).then_some(self)
+        (before < self.service.config.limits.subscriptions).then_some(self)
     }
 }
 
-impl Drop for Admitted {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
-        let load = &self.hub.load;
+        let load = &self.service.load;
         if self.subscription == Subscription::Yes {
             load.subscriptions.fetch_sub(1, Ordering::Relaxed);
         }
@@ -177,11 +177,11 @@ impl Drop for Admitted {
 
 /// Ends a service in order. Clones end the same one.
 #[derive(Clone, Debug)]
-pub struct Handle(Arc<Hub>);
+pub struct Handle(Arc<ServiceState>);
 
 impl Handle {
-    pub(super) fn new(hub: Arc<Hub>) -> Self {
-        Self(hub)
+    pub(super) fn new(service: Arc<ServiceState>) -> Self {
+        Self(service)
     }
 
     /// Takes no further requests, lets those under way finish for the drain time, answers the rest with an error,
@@ -191,9 +191,9 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for ServiceState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub")
+        f.debug_struct("ServiceState")
             .field("requests", &self.load.requests.load(Ordering::Relaxed))
             .field("closing", &self.closing.is_raised())
             .finish_non_exhaustive()

@@ -14,24 +14,24 @@ use tokio_util::task::TaskTracker;
 use super::lock;
 
 /// Looks per limit: a stream is cut at most a quarter of the limit late.
-const LOOKS: u32 = 4;
+const SWEEPS_PER_TIMEOUT: u32 = 4;
 
 /// Something that is read, and can be cut from elsewhere.
-pub(in crate::server) trait Watched: Send + Sync {
+pub(in crate::server) trait WatchedStream: Send + Sync {
     /// When it was last asked for more.
-    fn touched(&self) -> &Touched;
+    fn last_read(&self) -> &LastRead;
 
     /// Nobody reads it: ends it, unless it is being read at this moment.
-    fn cut(&self);
+    fn time_out(&self);
 }
 
 /// When something was last asked for more, in milliseconds since it began.
-pub(in crate::server) struct Touched {
+pub(in crate::server) struct LastRead {
     seen: AtomicU64,
     born: Instant,
 }
 
-impl Touched {
+impl LastRead {
     pub(in crate::server) fn now() -> Self {
         Self { seen: AtomicU64::new(0), born: Instant::now() }
     }
@@ -48,7 +48,7 @@ impl Touched {
     }
 }
 
-pub(in crate::server) struct Streams {
+pub(in crate::server) struct StreamWatch {
     open: Arc<Mutex<Open>>,
     limit: Duration,
     tasks: TaskTracker,
@@ -56,7 +56,7 @@ pub(in crate::server) struct Streams {
 
 #[derive(Default)]
 struct Open {
-    streams: HashMap<u64, Weak<dyn Watched>>,
+    streams: HashMap<u64, Weak<dyn WatchedStream>>,
     next: u64,
     watch: Watch,
 }
@@ -69,24 +69,24 @@ enum Watch {
 }
 
 /// A place in the list; dropped, the stream leaves the list.
-pub(in crate::server) struct Listed {
+pub(in crate::server) struct WatchGuard {
     open: Arc<Mutex<Open>>,
     key: u64,
 }
 
-impl Drop for Listed {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         lock(&self.open).streams.remove(&self.key);
     }
 }
 
-impl Streams {
+impl StreamWatch {
     pub(super) fn new(limit: Duration) -> Self {
         Self { open: Arc::default(), limit, tasks: TaskTracker::new() }
     }
 
     /// Looks after a stream from now on.
-    pub(in crate::server) fn watch(&self, stream: Weak<dyn Watched>) -> Listed {
+    pub(in crate::server) fn watch(&self, stream: Weak<dyn WatchedStream>) -> WatchGuard {
         let mut open = lock(&self.open);
         let key = open.next;
         open.next += 1;
@@ -95,29 +95,29 @@ impl Streams {
             open.watch = Watch::On;
             self.tasks.spawn(watch(Arc::downgrade(&self.open), self.limit));
         }
-        Listed { open: Arc::clone(&self.open), key }
+        WatchGuard { open: Arc::clone(&self.open), key }
     }
 
     /// Cuts whatever is left when the service has ended.
-    pub(super) fn cut_all(&self) {
+    pub(super) fn time_out_all(&self) {
         for stream in listed(&self.open) {
-            stream.cut();
+            stream.time_out();
         }
     }
 }
 
-fn listed(open: &Mutex<Open>) -> Vec<Arc<dyn Watched>> {
+fn listed(open: &Mutex<Open>) -> Vec<Arc<dyn WatchedStream>> {
     lock(open).streams.values().filter_map(Weak::upgrade).collect()
 }
 
 async fn watch(open: Weak<Mutex<Open>>, limit: Duration) {
     loop {
-        sleep(limit / LOOKS).await;
+        sleep(limit / SWEEPS_PER_TIMEOUT).await;
         let Some(open) = open.upgrade() else { return };
         let now = Instant::now();
-        for stream in listed(&open).into_iter().filter(|stream| stream.touched().unread_for(now) >= limit) {
+        for stream in listed(&open).into_iter().filter(|stream| stream.last_read().unread_for(now) >= limit) {
             tracing::warn!("a stream that nobody reads is cut");
-            stream.cut();
+            stream.time_out();
         }
         let mut open = lock(&open);
         if open.streams.is_empty() {

@@ -5,34 +5,37 @@ use std::sync::Arc;
 
 use duplexer_core::server::{Principal, Remembered, Running};
 
-use super::store::{StoreFailed, patient};
+use super::store::{StoreFailed, with_timeout};
 use super::{Ending, Session, Sessions, caller};
-use crate::server::hub::{Hub, lock};
+use crate::server::service_state::{ServiceState, lock};
 use crate::session::{PrincipalKey, Saved, SessionRecord};
 
 /// Writes a new session down, where that is done.
-pub(super) async fn register(hub: &Arc<Hub>, session: &Arc<Session>) -> Result<(), StoreFailed> {
-    let Some(shared) = &hub.config.sessions.shared else { return Ok(()) };
+pub(super) async fn persist_new(
+    service: &Arc<ServiceState>,
+    session: &Arc<Session>,
+) -> Result<(), StoreFailed> {
+    let Some(shared) = &service.config.sessions.shared else { return Ok(()) };
     let Some(connection) = Remembered::of(&session.connection) else { return Ok(()) };
     let record = SessionRecord::new(connection, session.principal.clone(), shared.node.clone(), 1);
-    patient(|| shared.store.save(&session.id, record.clone())).await?;
-    lock(&session.standing).record = Some(record);
+    with_timeout(|| shared.store.save(&session.id, record.clone())).await?;
+    lock(&session.usage).record = Some(record);
     Ok(())
 }
 
 /// Writes down what a message has changed, where that is done. A session that was taken over ends here.
-pub(super) async fn remember(hub: &Arc<Hub>, session: &Arc<Session>) {
-    let Some(shared) = &hub.config.sessions.shared else { return };
+pub(super) async fn persist(service: &Arc<ServiceState>, session: &Arc<Session>) {
+    let Some(shared) = &service.config.sessions.shared else { return };
     let Some(connection) = Remembered::of(&session.connection) else { return };
     let changed = {
-        let standing = lock(&session.standing);
-        let known = standing.record.as_ref().filter(|record| record.connection != connection);
+        let usage = lock(&session.usage);
+        let known = usage.record.as_ref().filter(|record| record.connection != connection);
         known.map(|known| SessionRecord { connection, ..known.clone() })
     };
     let Some(record) = changed else { return };
-    match patient(|| shared.store.save(&session.id, record.clone())).await {
-        Ok(Saved::Yes) => lock(&session.standing).record = Some(record),
-        Ok(Saved::Superseded) => Sessions::end(hub, session, Ending::HandedOver),
+    match with_timeout(|| shared.store.save(&session.id, record.clone())).await {
+        Ok(Saved::Yes) => lock(&session.usage).record = Some(record),
+        Ok(Saved::Superseded) => Sessions::end(service, session, Ending::Transferred),
         // It is tried again with the next message.
         Err(StoreFailed) => {}
     }
@@ -55,16 +58,16 @@ impl From<StoreFailed> for Unavailable {
 
 /// The session with this id as it stands, whoever served it last. What belongs to somebody else does not exist.
 pub(in crate::server) async fn find(
-    hub: &Arc<Hub>,
+    service: &Arc<ServiceState>,
     running: &Running,
     id: &str,
     principal: Option<&Arc<Principal>>,
 ) -> Result<Option<Arc<Session>>, Unavailable> {
-    let local = Sessions::find(hub, id);
-    let Some(shared) = &hub.config.sessions.shared else {
+    let local = Sessions::find(service, id);
+    let Some(shared) = &service.config.sessions.shared else {
         return Ok(local.filter(|session| session.belongs_to(principal)));
     };
-    let claimed = patient(|| shared.store.claim(id, &shared.node)).await?;
+    let claimed = with_timeout(|| shared.store.claim(id, &shared.node)).await?;
     let caller = principal.map(|principal| &**principal);
     match (claimed, local) {
         (Some(record), _) if !PrincipalKey::admits(record.principal.as_ref(), caller) => Ok(None),
@@ -72,34 +75,34 @@ pub(in crate::server) async fn find(
         (claimed, local) => {
             // It has ended elsewhere, or another node has served it: what was known here is out of date.
             if let Some(stale) = local {
-                Sessions::end(hub, &stale, Ending::HandedOver);
+                Sessions::end(service, &stale, Ending::Transferred);
             }
-            claimed.map_or(Ok(None), |record| take_over(hub, running, id, record, principal))
+            claimed.map_or(Ok(None), |record| take_over(service, running, id, record, principal))
         }
     }
 }
 
 fn take_over(
-    hub: &Arc<Hub>,
+    service: &Arc<ServiceState>,
     running: &Running,
     id: &str,
     record: SessionRecord,
     principal: Option<&Arc<Principal>>,
 ) -> Result<Option<Arc<Session>>, Unavailable> {
-    let _place = Sessions::reserve(hub).ok_or(Unavailable::Full)?;
+    let _permit = Sessions::reserve(service).ok_or(Unavailable::Full)?;
     let id: Arc<str> = id.into();
     let who = caller(&id, principal.cloned());
-    let session = Session::new(hub, id, record.principal.clone(), |channel| {
+    let session = Session::new(service, id, record.principal.clone(), |channel| {
         record.connection.restore(running, channel, who)
     });
     Ok(session.map(|session| {
-        lock(&session.standing).record = Some(record);
-        Sessions::insert(hub, session)
+        lock(&session.usage).record = Some(record);
+        Sessions::insert(service, session)
     }))
 }
 
 impl Session {
     fn epoch(&self) -> Option<u64> {
-        lock(&self.standing).record.as_ref().map(|record| record.epoch)
+        lock(&self.usage).record.as_ref().map(|record| record.epoch)
     }
 }
