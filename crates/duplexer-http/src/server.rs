@@ -10,10 +10,12 @@ mod cors;
 mod envelope;
 mod event_queue;
 mod exchange;
+mod frame;
 mod handshake;
 mod head;
 mod http_sse;
 mod reply;
+mod request;
 mod request_body;
 mod request_headers;
 mod response;
@@ -88,7 +90,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let response = route::enter(Arc::clone(&self.0), request);
+        let response = route::handle(Arc::clone(&self.0), request);
         Box::pin(async move { Ok(response.await) })
     }
 }

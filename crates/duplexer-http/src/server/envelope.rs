@@ -12,20 +12,24 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
 use super::exchange::{Exchange, ExchangeChannel};
+use super::frame::Frame;
 use super::reply::{self, Rejection, Reply};
+use super::request::{AdmittedRequest, RequestContext};
 use super::request_headers::RequestHeaders;
 use super::response::ResponseMode;
-use super::route::{self, Message, RequestContext, Served};
+use super::route::{self, PostStep};
 use super::rpc_response::{ErrorResponder, RpcResponse};
 
-pub(super) fn serve(context: RequestContext, message: Message) -> Result<Served, Rejection> {
-    match message {
-        Message::Request(id, call) => {
+pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
+    match frame {
+        Frame::Request(id, call) => {
             let (exchange, mode) = exchange(context, id, call)?;
-            Ok(Served::Exchange(exchange, mode))
+            Ok(PostStep::Exchange(exchange, mode))
         }
-        Message::Notification(_) => notification(&context.headers).map(Served::Now),
-        Message::Response(_) | Message::Batch(_) => Err(route::not_a_message(None).into()),
+        Frame::Notification(_) => notification(&context.request.headers).map(PostStep::Reply),
+        Frame::Response(..) | Frame::ErrorWithoutId | Frame::Batch(_) => {
+            Err(route::not_a_message(None).into())
+        }
     }
 }
 
@@ -49,12 +53,12 @@ fn exchange(
     call: Invocation,
 ) -> Result<(Exchange, ResponseMode), Rejection> {
     let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
-    if is_subscription && !context.accepts.events {
+    if is_subscription && !context.request.accepts.events {
         return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
     }
-    unambiguous(context.headers.repeated().next(), Some(&id))?;
-    let transport = context.transport();
-    let RequestContext { permit, running, headers, caller, .. } = context;
+    unambiguous(context.request.headers.repeated().next(), Some(&id))?;
+    let transport = Arc::new(context.transport());
+    let RequestContext { running, request: AdmittedRequest { permit, headers, caller, .. } } = context;
     let service = Arc::clone(permit.service());
     let (mode, permit) = if is_subscription {
         let full = || Rejection::new(reply::unavailable(Some(&id), "Too many subscriptions"));

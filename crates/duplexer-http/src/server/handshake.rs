@@ -12,57 +12,58 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
 
 use super::config::Handshake;
+use super::frame::Frame;
 use super::reply::{self, Rejection, Reply};
-use super::route::{self, Message, RequestContext, Served};
+use super::request::{AdmittedRequest, RequestContext};
+use super::route::{self, PostStep};
 use super::session::{self, Ending, Session, Sessions, Unavailable};
 
 /// Serves a message.
-pub(super) fn post(context: RequestContext, message: Message) -> Result<Served, Rejection> {
-    match context.permit.service().config.handshake {
-        Handshake::Sessions => Ok(Served::Later(Box::pin(in_session(context, message)))),
-        Handshake::Stateless => stateless::serve(context, message),
-        Handshake::Refused => Err(not_served(&message).into()),
+pub(super) fn post(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
+    match context.service().config.handshake {
+        Handshake::Sessions => Ok(PostStep::Boxed(Box::pin(in_session(context, frame)))),
+        Handshake::Stateless => stateless::serve(context, frame),
+        Handshake::Refused => Err(not_served(&frame).into()),
     }
 }
 
-async fn in_session(context: RequestContext, message: Message) -> Result<Reply, Rejection> {
-    let message = match message {
-        // Whatever session it names: it opens a new one.
-        Message::Request(id, call) if Method::parse(call.method()) == Some(Method::Initialize) => {
+async fn in_session(context: RequestContext, frame: Frame) -> Result<Reply, Rejection> {
+    let frame = match frame {
+        // A session id in the request is ignored: the request opens a new session.
+        Frame::Request(id, call) if Method::parse(call.method()) == Some(Method::Initialize) => {
             return Box::pin(session::initialize(context, id, call)).await;
         }
-        message => message,
+        frame => frame,
     };
     let session = find(&context).await?;
-    match message {
-        Message::Request(id, call) => session::request(session, context, id, call).await,
-        Message::Notification(call) => {
-            Box::pin(session::notification(&session, context, call)).await;
-            Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
+    match frame {
+        Frame::Request(id, call) => return session::request(session, context, id, call).await,
+        Frame::Batch(text) if session.version().has(feature::BATCHES) => {
+            return Box::pin(batch::serve(batch::Host::Session(session), context, &text)).await;
         }
-        Message::Response(response) => {
-            let _activity = session.begin_activity(context.permit);
-            session.settle(response);
-            Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
+        Frame::Batch(_) => return Err(route::not_a_message(None).into()),
+        Frame::Notification(call) => Box::pin(session::notification(&session, context, call)).await,
+        Frame::Response(id, result) => {
+            let _activity = session.begin_activity(context.request.permit);
+            session.settle(&id, result);
         }
-        Message::Batch(text) if session.version().has(feature::BATCHES) => {
-            Box::pin(batch::serve(batch::Host::Session(session), context, &text)).await
-        }
-        Message::Batch(_) => Err(route::not_a_message(None).into()),
+        Frame::ErrorWithoutId => Session::log_error_without_id(),
     }
+    Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
 }
 
 /// Serves a reader of a session's streams.
 pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
-    if !context.accepts.events {
+    if !context.request.accepts.events {
         let text = "Not Acceptable: Client must accept text/event-stream";
         return Err(reply::invalid_request(StatusCode::NOT_ACCEPTABLE, text).into());
     }
     let session = find(&context).await?;
-    let service = Arc::clone(context.permit.service());
-    let activity = session.begin_activity(context.permit);
-    let principal = context.caller.principal.as_deref();
-    match context.headers.look_up(headers::LAST_EVENT_ID.lower) {
+    let AdmittedRequest { permit, headers, caller, .. } = context.request;
+    let service = Arc::clone(permit.service());
+    let activity = session.begin_activity(permit);
+    let principal = caller.principal.as_deref();
+    match headers.look_up(headers::LAST_EVENT_ID.lower) {
         Values::Absent => session::open_stream(&service, &session, activity, principal).await,
         Values::One(last) => session::resume(&service, &session, activity, principal, last).await,
         Values::Several => {
@@ -75,20 +76,20 @@ pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
 /// Ends a session.
 pub(super) async fn delete(context: RequestContext) -> Result<Reply, Rejection> {
     let session = find(&context).await?;
-    Sessions::end(context.permit.service(), &session, Ending::Terminated);
+    Sessions::end(context.service(), &session, Ending::Terminated);
     Ok(reply::empty(StatusCode::OK))
 }
 
 /// The session that a request names, if it is its caller's.
 async fn find(context: &RequestContext) -> Result<Arc<Session>, Rejection> {
     let refused = |status, text: &'static str| Rejection::new(reply::invalid_request(status, text));
-    let named = match context.headers.look_up(headers::SESSION_ID.lower) {
+    let named = match context.request.headers.look_up(headers::SESSION_ID.lower) {
         Values::Absent => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: Missing session ID")),
         Values::Several => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: several session IDs")),
         Values::One(named) => std::str::from_utf8(named).unwrap_or_default(),
     };
-    let principal = context.caller.principal.as_ref();
-    match session::find(context.permit.service(), &context.running, named, principal).await {
+    let principal = context.request.caller.principal.as_ref();
+    match session::find(context.service(), &context.running, named, principal).await {
         Ok(Some(session)) => Ok(session),
         Ok(None) => Err(refused(StatusCode::NOT_FOUND, session::NOT_FOUND)),
         Err(Unavailable::Full) => Err(reply::too_many_sessions(None).into()),
@@ -98,12 +99,12 @@ async fn find(context: &RequestContext) -> Result<Arc<Session>, Rejection> {
     }
 }
 
-fn not_served(message: &Message) -> Reply {
+fn not_served(frame: &Frame) -> Reply {
     let text = format!(
         "{} header is missing or names a revision that is not served here; served: {}",
         headers::PROTOCOL_VERSION.lower,
         ProtocolVersion::envelope_names().join(", ")
     );
-    let id = if let Message::Request(id, _) = message { Some(id) } else { None };
+    let id = if let Frame::Request(id, _) = frame { Some(id) } else { None };
     reply::rpc_error(StatusCode::BAD_REQUEST, id, &ErrorObject::new(ErrorCode::HEADER_MISMATCH, text))
 }

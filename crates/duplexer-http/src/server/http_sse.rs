@@ -12,66 +12,70 @@ use std::sync::Arc;
 use bytes::Bytes;
 use bytestring::ByteString;
 use duplexer_core::error::BoxError;
+use duplexer_core::server::Principal;
 use duplexer_core::transport::{HeaderSource, Headers, Incoming, IncomingMessage, TransportContext};
 use duplexer_types::jsonrpc;
-use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body::Body;
 
-use super::head::{Accepts, Head};
+use super::head::Head;
 use super::reply::{self, Rejection, Reply};
+use super::request::AdmittedRequest;
 use super::request_body;
 use super::request_headers::RequestHeaders;
-use super::route::{AdmittedRequest, RequestContext};
-use super::service_state::{RequestPermit, ServiceState};
+use super::service_state::RequestPermit;
 use super::sse;
 
 pub(super) use paths::{End, InvalidPath, Paths};
 pub(super) use session::SseSessions;
 pub(super) use transport::SseSessionBody;
 
+/// Checks the method of a request to one of the two paths, and the head of a message.
+pub(super) fn check(end: End, method: &Method, head: &Head<'_>) -> Result<(), Rejection> {
+    match (end, method) {
+        (End::Stream, &Method::GET) => Ok(()),
+        (End::Stream, _) => Err(reply::method_not_allowed("GET").into()),
+        (End::Messages, &Method::POST) => head.check_body(),
+        (End::Messages, _) => Err(reply::method_not_allowed("POST").into()),
+    }
+}
+
 /// Serves one request to one of the two paths.
 pub(super) async fn serve<B>(
-    service: Arc<ServiceState>,
     end: End,
-    parts: Parts,
+    query: Option<String>,
+    request: AdmittedRequest,
     body: B,
 ) -> Result<Reply, Rejection>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
-    match (end, &parts.method) {
-        (End::Stream, &Method::GET) => {
-            session::open(AdmittedRequest::new(service, parts, Accepts::default())?.start().await?)
-        }
-        (End::Stream, _) => Err(reply::method_not_allowed("GET").into()),
-        (End::Messages, &Method::POST) => post(service, parts, body).await,
-        (End::Messages, _) => Err(reply::method_not_allowed("POST").into()),
+    match end {
+        End::Stream => session::open(request.start().await?),
+        End::Messages => post(query.as_deref(), request, body).await,
     }
 }
 
-/// Takes a message in. What it leads to is told on the stream.
-async fn post<B>(service: Arc<ServiceState>, parts: Parts, body: B) -> Result<Reply, Rejection>
+/// Accepts a message. Its response is sent on the stream.
+async fn post<B>(query: Option<&str>, request: AdmittedRequest, body: B) -> Result<Reply, Rejection>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
-    Head::read(&parts.headers).check_body()?;
-    let query = parts.uri.query().map(str::to_owned);
-    let request = AdmittedRequest::new(Arc::clone(&service), parts, Accepts::default())?;
+    let service = Arc::clone(request.permit.service());
     let body = request_body::read_bytes(body, &service.config).await?;
-    let id = session_id(query.as_deref())?;
-    let context = request.start().await?;
-    let session =
-        SseSessions::find(&service, id, context.caller.principal.as_deref()).ok_or_else(unknown_session)?;
-    let (incoming, reply) = incoming_message(context, &body);
+    let id = session_id(query)?;
+    let AdmittedRequest { permit, headers, caller, .. } = request.start().await?.request;
+    let session = SseSessions::find(&service, id, caller.principal.as_deref()).ok_or_else(unknown_session)?;
+    let posted = Posted { headers, _permit: permit };
+    let (incoming, reply) = incoming_message(posted, caller.principal, &body);
     session.deliver(&service, incoming).await?;
     Ok(reply)
 }
 
 /// Even what is no message is passed on: the stream's own rules say what becomes of it.
-fn incoming_message(context: RequestContext, body: &Bytes) -> (Incoming, Reply) {
+fn incoming_message(posted: Posted, sender: Option<Arc<Principal>>, body: &Bytes) -> (Incoming, Reply) {
     let garbled = || reply::text(StatusCode::BAD_REQUEST, "Could not parse message");
     let Ok(text) = std::str::from_utf8(body) else {
         return (Incoming::Unreadable("not UTF-8"), garbled());
@@ -81,8 +85,8 @@ fn incoming_message(context: RequestContext, body: &Bytes) -> (Incoming, Reply) 
         Err(_) => garbled(),
     };
     let mut transport = TransportContext::stream("http+sse");
-    transport.sender = context.caller.principal.map(|principal| principal as _);
-    transport.headers = Headers::of(Arc::new(Posted { headers: context.headers, _permit: context.permit }));
+    transport.sender = sender.map(|principal| principal as _);
+    transport.headers = Headers::of(Arc::new(posted));
     // A copy: a small message may be a part of a large read.
     (Incoming::Message(IncomingMessage::new(ByteString::from(text), Arc::new(transport))), reply)
 }

@@ -1,66 +1,82 @@
-//! The headers of a request, for whoever looks for one.
-//!
-//! The ones that route a message are asked for many times per request; they are found once.
+//! The headers of one request. The routing headers, which are looked up many times per request, are found once.
 
 use duplexer_core::transport::HeaderSource;
 use duplexer_types::headers::{self, Name, Values};
 use http::header::{HeaderMap, HeaderValue};
 
-/// The headers that say what a message is about; a second one may mean something else to somebody on the way.
+/// Headers that route a message. An intermediary could read another value of a repeated one than this service does.
 const ROUTING: [Name; 3] = [headers::PROTOCOL_VERSION, headers::METHOD, headers::NAME];
 
+/// The headers of one request.
 pub(super) struct RequestHeaders {
     all: HeaderMap,
-    routing: [Found; 3],
+    routing: RoutingHeaders,
 }
 
+/// The values of the routing headers.
+#[derive(Default)]
+pub(super) struct RoutingHeaders([Found; 3]);
+
+#[derive(Default)]
 enum Found {
+    #[default]
     Absent,
     One(HeaderValue),
     Several,
 }
 
+impl RoutingHeaders {
+    /// Adds a header if it is a routing header. `name` is in lower case.
+    pub(super) fn add(&mut self, name: &str, value: &HeaderValue) {
+        let known = ROUTING.iter().zip(&mut self.0).find(|(known, _)| known.lower == name);
+        if let Some((_, found)) = known {
+            *found = match found {
+                Found::Absent => Found::One(value.clone()),
+                Found::One(_) | Found::Several => Found::Several,
+            };
+        }
+    }
+
+    /// Returns the value of the version header.
+    pub(super) fn version(&self) -> Values<'_> {
+        let [version, ..] = &self.0;
+        version.values()
+    }
+}
+
 impl Found {
-    fn add(&mut self, value: &HeaderValue) {
-        *self = match self {
-            Self::Absent => Self::One(value.clone()),
-            Self::One(_) | Self::Several => Self::Several,
-        };
+    fn values(&self) -> Values<'_> {
+        match self {
+            Self::Absent => Values::Absent,
+            Self::One(value) => Values::One(value.as_bytes()),
+            Self::Several => Values::Several,
+        }
     }
 }
 
 impl RequestHeaders {
-    pub(super) fn new(all: HeaderMap) -> Self {
-        let mut routing = [const { Found::Absent }; 3];
-        // One walk over all of them costs less than a look-up for each.
-        for (name, value) in &all {
-            let known = ROUTING.iter().zip(&mut routing).find(|(known, _)| known.lower == name.as_str());
-            if let Some((_, found)) = known {
-                found.add(value);
-            }
-        }
+    pub(super) fn new(all: HeaderMap, routing: RoutingHeaders) -> Self {
         Self { all, routing }
     }
 
-    /// Those of the routing headers that stand more than once.
+    /// Returns the routing headers that appear more than once.
     pub(super) fn repeated(&self) -> impl Iterator<Item = Name> {
-        let found = ROUTING.into_iter().zip(&self.routing);
+        let found = ROUTING.into_iter().zip(&self.routing.0);
         found.filter(|(_, found)| matches!(found, Found::Several)).map(|(name, _)| name)
     }
 
+    /// Returns the values of a header.
     pub(super) fn look_up(&self, name: &str) -> Values<'_> {
-        match ROUTING.iter().zip(&self.routing).find(|(known, _)| is_same(**known, name)) {
-            Some((_, Found::Absent)) => Values::Absent,
-            Some((_, Found::One(value))) => Values::One(value.as_bytes()),
-            Some((_, Found::Several)) => Values::Several,
+        match ROUTING.iter().zip(&self.routing.0).find(|(known, _)| is_same(**known, name)) {
+            Some((_, found)) => found.values(),
             None => self.all.get_all(name).iter().map(HeaderValue::as_bytes).collect(),
         }
     }
 }
 
-/// Those who ask have the name from the same place, so that the spelling is nearly always the same.
-fn is_same(known: Name, asked: &str) -> bool {
-    known.lower.len() == asked.len() && (known.canonical == asked || known.lower == asked || known.is(asked))
+/// Compares a name. Callers use the constants of the same table, so the spelling is nearly always identical.
+fn is_same(known: Name, name: &str) -> bool {
+    known.lower.len() == name.len() && (known.canonical == name || known.lower == name || known.is(name))
 }
 
 impl HeaderSource for RequestHeaders {

@@ -291,19 +291,18 @@ impl ConnectionService {
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
         let in_flight = InFlightGuard::begin(&self.in_flight);
-        // Whatever is answered, and whoever does: a layer, or nobody's path.
-        let is_last = is_last_on_connection(request.headers(), request.version());
         let target = self.target(request);
         async move {
-            let mut response = match target {
-                Target::Status(status) => reply::empty(status),
-                Target::Layered(response) => response.await?,
-                Target::Service(state, request) => route::enter(state, request).await,
+            let (mut response, is_last) = match target {
+                Target::Status(status, is_last) => (reply::empty(status), is_last),
+                Target::Layered(response, is_last) => (response.await?, is_last),
+                // The service itself closes the connection where that is required.
+                Target::Service(state, request) => (route::handle(state, request).await, false),
             };
             if is_last {
                 response = reply::close_connection(response);
             }
-            // It tells the connection when its last byte is gone.
+            // The connection counts the request as in flight until the last byte of the body.
             response.body_mut().until_read(Some(in_flight));
             Ok(response)
         }
@@ -311,11 +310,15 @@ impl ConnectionService {
 
     fn target(&self, request: Request<Incoming>) -> Target {
         let path = request.uri().path();
-        match (self.probe(path), &self.layered, self.service.at(path)) {
-            (Some(status), ..) => Target::Status(status),
-            (None, Some(layered), _) => Target::Layered(layered(request)),
-            (None, None, Some(service)) => Target::Service(Arc::clone(&service.0), request),
-            (None, None, None) => Target::Status(StatusCode::NOT_FOUND),
+        let probe = self.probe(path);
+        if let (None, None, Some(service)) = (probe, &self.layered, self.service.at(path)) {
+            return Target::Service(Arc::clone(&service.0), request);
+        }
+        let is_last = is_last_on_connection(request.headers(), request.version());
+        match (probe, &self.layered) {
+            (Some(status), _) => Target::Status(status, is_last),
+            (None, Some(layered)) => Target::Layered(layered(request), is_last),
+            (None, None) => Target::Status(StatusCode::NOT_FOUND, is_last),
         }
     }
 
@@ -331,14 +334,13 @@ impl ConnectionService {
     }
 }
 
-/// Who answers a request.
+/// What answers a request, and whether the connection closes after it.
 #[expect(
     clippy::large_enum_variant,
-    reason = "the large one is the usual one, and lives in the connection's own room"
+    reason = "the large variant is the usual one, and is stored in the connection's own future"
 )]
 enum Target {
-    /// Its path alone does.
-    Status(StatusCode),
-    Layered(ResponseFuture),
+    Status(StatusCode, bool),
+    Layered(ResponseFuture, bool),
     Service(Arc<ServiceState>, Request<Incoming>),
 }

@@ -150,7 +150,7 @@ impl RequestPermit {
     }
 
     /// One more place, beyond the limit, for what has come along with this.
-    pub(super) fn another(&self) -> Self {
+    pub(super) fn additional(&self) -> Self {
         self.service.load.requests.fetch_add(1, Ordering::Relaxed);
         Self { service: Arc::clone(&self.service), subscription: Subscription::No }
     }

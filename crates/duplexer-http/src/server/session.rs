@@ -17,8 +17,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use bytestring::ByteString;
 use duplexer_core::dispatch::Correlation;
+use duplexer_core::error::CallError;
 use duplexer_core::server::{Caller, Connection, Principal};
+use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
 use tokio::time::Instant;
@@ -26,7 +29,6 @@ use tokio::time::Instant;
 use self::channel::ConnectionChannel;
 use self::stream::Stream;
 use super::reply::Reply;
-use super::route::Response;
 use super::service_state::{RequestPermit, ServiceState, lock};
 use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
 
@@ -105,12 +107,13 @@ impl Session {
         self.connection.version()
     }
 
-    /// The client has answered one of our requests.
-    pub(super) fn settle(&self, response: Response) {
-        match response {
-            Response::Answer(id, answer) => self.correlation.settle(&id, answer),
-            Response::Nameless => tracing::debug!("the client reports an error without an id"),
-        }
+    /// Completes a request of the server with the client's response.
+    pub(super) fn settle(&self, id: &RequestId, result: Result<ByteString, CallError>) {
+        self.correlation.settle(id, result);
+    }
+
+    pub(super) fn log_error_without_id() {
+        tracing::debug!("the client reports an error without an id");
     }
 
     /// An exchange is under way until this is dropped.

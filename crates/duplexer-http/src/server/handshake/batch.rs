@@ -11,8 +11,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::stateless;
+use crate::server::frame::Frame;
 use crate::server::reply::{self, Rejection, Reply};
-use crate::server::route::{self, Message, RequestContext};
+use crate::server::request::RequestContext;
+use crate::server::route;
 use crate::server::rpc_response::RpcResponse;
 use crate::server::session::{self, Session};
 
@@ -51,7 +53,7 @@ pub(super) async fn serve(
         Host::Stateless => Ok(respond(&all.await)),
         Host::Session(session) => {
             let (sender, answers) = oneshot::channel();
-            let RequestContext { permit, .. } = context;
+            let permit = context.request.permit;
             let service = Arc::clone(permit.service());
             service.spawn_tracked(async move {
                 // The client may have gone.
@@ -70,30 +72,39 @@ pub(super) async fn serve(
 impl Host {
     /// Takes one message in; what is to be done for it, if it is to be answered.
     async fn take(&self, context: &RequestContext, item: &ByteString) -> Option<Work> {
-        match route::understand(item) {
-            Ok(Message::Request(id, call)) if Method::parse(call.method()) == Some(Method::Initialize) => {
+        match Frame::parse(item) {
+            Ok(Frame::Request(id, call)) if Method::parse(call.method()) == Some(Method::Initialize) => {
                 refuse(&Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" })
             }
-            Ok(Message::Request(id, call)) => Some(Work::Running(match self {
-                Self::Session(session) => {
-                    Box::pin(session::request_in_batch(Arc::clone(session), context.another(), id, call))
-                }
-                Self::Stateless => Box::pin(stateless::request_in_batch(context.another(), id, call)),
+            Ok(Frame::Request(id, call)) => Some(Work::Running(match self {
+                Self::Session(session) => Box::pin(session::request_in_batch(
+                    Arc::clone(session),
+                    context.for_batch_item(),
+                    id,
+                    call,
+                )),
+                Self::Stateless => Box::pin(stateless::request_in_batch(context.for_batch_item(), id, call)),
             })),
-            Ok(Message::Notification(call)) => {
+            Ok(Frame::Notification(call)) => {
                 match self {
-                    Self::Session(session) => session::notification(session, context.another(), call).await,
-                    Self::Stateless => stateless::notification(context.another(), call).await,
+                    Self::Session(session) => {
+                        session::notification(session, context.for_batch_item(), call).await
+                    }
+                    Self::Stateless => stateless::notification(context.for_batch_item(), call).await,
                 }
                 None
             }
-            Ok(Message::Response(response)) => {
+            Ok(Frame::Response(id, result)) => {
                 if let Self::Session(session) = self {
-                    session.settle(response);
+                    session.settle(&id, result);
                 }
                 None
             }
-            Ok(Message::Batch(_)) => {
+            Ok(Frame::ErrorWithoutId) => {
+                Session::log_error_without_id();
+                None
+            }
+            Ok(Frame::Batch(_)) => {
                 refuse(&Malformed::Invalid { id: None, reason: "a batch does not hold batches" })
             }
             Err(malformed) => refuse(&malformed),

@@ -12,29 +12,33 @@ use http::StatusCode;
 use super::batch;
 use crate::server::event_queue::QueueState;
 use crate::server::exchange::{Exchange, ExchangeChannel};
+use crate::server::frame::Frame;
 use crate::server::reply::{self, Rejection};
+use crate::server::request::{AdmittedRequest, RequestContext};
 use crate::server::request_headers::RequestHeaders;
 use crate::server::response::{ResponseMode, complete};
-use crate::server::route::{self, Message, RequestContext, Served};
+use crate::server::route::{self, PostStep};
 use crate::server::rpc_response::{ErrorResponder, RpcResponse};
 
-pub(super) fn serve(context: RequestContext, message: Message) -> Result<Served, Rejection> {
+pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
     let accepted = || reply::empty(StatusCode::ACCEPTED);
-    match message {
-        Message::Request(id, call) => {
-            let mode = context.permit.service().config.responses.into();
-            Ok(Served::Exchange(exchange(context, id, call, mode), mode))
+    match frame {
+        Frame::Request(id, call) => {
+            let mode = context.service().config.responses.into();
+            Ok(PostStep::Exchange(exchange(context, id, call, mode), mode))
         }
-        Message::Notification(call) => Ok(Served::Later(Box::pin(async move {
+        Frame::Notification(call) => Ok(PostStep::Boxed(Box::pin(async move {
             notification(context, call).await;
             Ok(accepted())
         }))),
         // Nothing was asked, so nobody waits for it.
-        Message::Response(_) => Ok(Served::Now(accepted())),
-        Message::Batch(text) if version(&context.headers).has(feature::BATCHES) => Ok(Served::Later(
-            Box::pin(async move { batch::serve(batch::Host::Stateless, context, &text).await }),
-        )),
-        Message::Batch(_) => Err(route::not_a_message(None).into()),
+        Frame::Response(..) | Frame::ErrorWithoutId => Ok(PostStep::Reply(accepted())),
+        Frame::Batch(text) if version(&context.request.headers).has(feature::BATCHES) => {
+            Ok(PostStep::Boxed(Box::pin(async move {
+                batch::serve(batch::Host::Stateless, context, &text).await
+            })))
+        }
+        Frame::Batch(_) => Err(route::not_a_message(None).into()),
     }
 }
 
@@ -50,13 +54,13 @@ fn version(headers: &RequestHeaders) -> ProtocolVersion {
 }
 
 fn connection(context: &RequestContext) -> Arc<Connection> {
-    let ready = Connection::ready(version(&context.headers), ClientFacts::UNKNOWN);
-    Arc::new(ready.with_caller(context.caller.clone()))
+    let ready = Connection::ready(version(&context.request.headers), ClientFacts::UNKNOWN);
+    Arc::new(ready.with_caller(context.request.caller.clone()))
 }
 
 fn exchange(context: RequestContext, id: RequestId, call: Invocation, mode: ResponseMode) -> Exchange {
-    let (connection, transport) = (connection(&context), context.transport());
-    let RequestContext { permit, running, .. } = context;
+    let (connection, transport) = (connection(&context), Arc::new(context.transport()));
+    let RequestContext { running, request: AdmittedRequest { permit, .. } } = context;
     let channel = ExchangeChannel::new(Arc::clone(permit.service()), mode.queue_state());
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
@@ -78,12 +82,12 @@ pub(super) async fn request_in_batch(
 
 /// Handled before it is acknowledged: there is nothing else that could own its handler.
 pub(super) async fn notification(context: RequestContext, call: Invocation) {
-    let (connection, transport) = (connection(&context), context.transport());
-    let channel = ExchangeChannel::new(Arc::clone(context.permit.service()), QueueState::Closed);
+    let (connection, transport) = (connection(&context), Arc::new(context.transport()));
+    let channel = ExchangeChannel::new(Arc::clone(context.service()), QueueState::Closed);
     let cx = CallContext::new(None, transport, channel);
     let running = context.running.clone();
     let handled = async move {
-        let principal = context.caller.principal;
+        let principal = context.request.caller.principal;
         serve_on(&running, &connection, principal, cx, call).await;
         connection.close().await;
     };

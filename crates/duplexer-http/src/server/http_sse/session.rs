@@ -15,7 +15,7 @@ use super::transport::{BodyHandle, SseSessionBody, SseTransport, transport};
 use super::unknown_session;
 use crate::server::body::ResponseBody;
 use crate::server::reply::{self, Rejection, Reply};
-use crate::server::route::RequestContext;
+use crate::server::request::{AdmittedRequest, RequestContext};
 use crate::server::service_state::{ServiceState, lock, shrink};
 use crate::server::session::{SessionPermit, Sessions, caller, random};
 use crate::server::sse;
@@ -64,7 +64,8 @@ impl SseSessions {
 
 /// Opens a stream. What serves it outlives the request, and ends when nobody reads the response.
 pub(super) fn open(context: RequestContext) -> Result<Reply, Rejection> {
-    let RequestContext { permit, running, caller: Caller { principal, .. }, .. } = context;
+    let RequestContext { running, request: AdmittedRequest { permit, caller: Caller { principal, .. }, .. } } =
+        context;
     let service = Arc::clone(permit.service());
     let session_permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(None))?;
     let id = random().ok_or_else(reply::internal_error_without_id)?;

@@ -24,8 +24,8 @@ use super::{ActivityGuard, NOT_FOUND, Session, ownership};
 use crate::server::body::ResponseBody;
 use crate::server::config::Responses;
 use crate::server::reply::{self, Rejection, Reply};
+use crate::server::request::{AdmittedRequest, RequestContext};
 use crate::server::response::{ResponseMode, ResponseSource, ResponseStart, complete, respond};
-use crate::server::route::RequestContext;
 use crate::server::rpc_response::{ErrorResponder, RpcResponse};
 use crate::server::service_state::ServiceState;
 use crate::server::sse::{self, EventId};
@@ -37,7 +37,7 @@ pub(in crate::server) async fn request(
     id: RequestId,
     message: Invocation,
 ) -> Result<Reply, Rejection> {
-    let service = Arc::clone(context.permit.service());
+    let service = Arc::clone(context.service());
     let in_flight = InFlight::take(&session, &id).map_err(|reason| not_accepted(&id, reason).into_reply())?;
     let (call, mode) = if service.config.responses == Responses::JsonOnly {
         let call =
@@ -120,11 +120,11 @@ impl SessionCall {
         context: RequestContext,
         message: Invocation,
     ) -> Self {
-        let mut transport = context.transport_context();
+        let mut transport = context.transport();
         if stream_use == StreamUse::Events {
             transport.back_channel = BackChannel::Open;
         }
-        let RequestContext { permit, running, caller, .. } = context;
+        let RequestContext { running, request: AdmittedRequest { permit, caller, .. } } = context;
         let service = Arc::clone(permit.service());
         let session = Arc::clone(&in_flight.session);
         let activity = session.begin_activity(permit);
@@ -252,7 +252,7 @@ fn cancelled() -> ErrorObject {
 }
 
 fn terminated() -> ErrorObject {
-    ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Session terminated prefix the request completed")
+    ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Session terminated before the request completed")
 }
 
 /// Returns the priming event, which tells the client where to resume. Empty for clients that do not support it.
@@ -272,9 +272,9 @@ pub(in crate::server) async fn notification(
     message: Invocation,
 ) {
     session.correlation.observe(&message);
-    let mut transport = context.transport_context();
+    let mut transport = context.transport();
     transport.back_channel = BackChannel::Open;
-    let RequestContext { permit, running, caller, .. } = context;
+    let RequestContext { running, request: AdmittedRequest { permit, caller, .. } } = context;
     let service = Arc::clone(permit.service());
     let activity = session.begin_activity(permit);
     let channel = NotificationChannel {

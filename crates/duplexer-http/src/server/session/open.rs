@@ -12,7 +12,7 @@ use http::StatusCode;
 use super::channel::NotificationChannel;
 use super::{Session, Sessions, caller, ownership, random};
 use crate::server::reply::{self, Rejection, Reply};
-use crate::server::route::RequestContext;
+use crate::server::request::RequestContext;
 use crate::server::rpc_response::ErrorResponder;
 use crate::server::service_state::ServiceState;
 use crate::session::PrincipalKey;
@@ -22,11 +22,11 @@ pub(in crate::server) async fn initialize(
     id: RequestId,
     message: Invocation,
 ) -> Result<Reply, Rejection> {
-    let service = Arc::clone(context.permit.service());
+    let service = Arc::clone(context.service());
     let permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
     let name: Arc<str> =
         random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
-    let principal = context.caller.principal.clone();
+    let principal = context.request.caller.principal.clone();
     let key = principal.as_deref().map(PrincipalKey::of);
     let who = caller(&name, principal.clone());
     let session = Session::new(&service, name, key, |channel| {
@@ -76,7 +76,7 @@ fn call_context(
         session: Arc::clone(session),
         never: Cancellation::new(),
     };
-    CallContext::new(Some(id.clone()), context.transport(), Arc::new(channel))
+    CallContext::new(Some(id.clone()), Arc::new(context.transport()), Arc::new(channel))
 }
 
 /// A session that nobody knows yet. Dropped, it has never been.
