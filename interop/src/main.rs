@@ -15,7 +15,7 @@ use duplexer_auth::{Auth, Authority, ConfigError, Development};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::server::{MemoryBus, RequestState, Server, ServerBuilder, run_stdio};
 use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::{Bound, MemoryEvents, StreamableHttp};
+use duplexer_http::{HttpServer, MemoryEventStore, StreamableHttp};
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion};
 use duplexer_types::content::Content;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -88,27 +88,27 @@ async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
     match kind {
         Kind::Plain => {
             let service = StreamableHttp::builder(build(server)?).http_sse("/sse", "/messages/");
-            run(service.build()?.on(listener)).await
+            run(service.build()?.with_listener(listener)).await
         }
         Kind::Resumable => {
-            let service = StreamableHttp::builder(build(server)?).event_store(MemoryEvents::new());
-            run(service.retry(Duration::from_millis(50)).build()?.on(listener)).await
+            let service = StreamableHttp::builder(build(server)?).event_store(MemoryEventStore::new());
+            run(service.sse_retry(Duration::from_millis(50)).build()?.with_listener(listener)).await
         }
         Kind::Guarded => {
             let auth = auth(&format!("http://{}", listener.local_addr()?))?;
             let server = server.middleware(auth.guard().tool("change", ["write"])?);
-            run(StreamableHttp::new(build(server)?).on(listener).layer(auth)).await
+            run(StreamableHttp::new(build(server)?).with_listener(listener).layer(auth)).await
         }
     }
 }
 
-async fn run<S>(service: Bound<TcpListener, S>) -> Result<(), BoxError> {
+async fn run<S>(service: HttpServer<TcpListener, S>) -> Result<(), BoxError> {
     let mut signals = ShutdownSignals::listen()?;
     #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
     {
         println!("http://{}/mcp", service.local_addr()?);
     }
-    service.run(async move { signals.next().await }).await;
+    service.serve_until(async move { signals.next().await }).await;
     Ok(())
 }
 

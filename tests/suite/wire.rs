@@ -7,7 +7,7 @@ use std::time::Duration;
 use duplexer_core::dispatch::{DispatchOptions, RunError};
 use duplexer_core::server::{Running, Server, StreamServer};
 use duplexer_core::transport::{TransportContext, lines};
-use duplexer_http::{Builder, Handshake, Responses, StreamableHttp};
+use duplexer_http::{Handshake, Responses, StreamableHttp, StreamableHttpBuilder};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe;
@@ -91,7 +91,7 @@ impl Wire {
         Self::new(link, forth, here, Served::Here(runs))
     }
 
-    fn post(link: Link, service: Builder, form: Responses) -> Self {
+    fn post(link: Link, service: StreamableHttpBuilder, form: Responses) -> Self {
         let ((there, here), (forth, back)) = (directed(Link::Memory), directed(Link::Memory));
         let service = service.responses(form).build().unwrap();
         let mut runs = JoinSet::new();

@@ -20,7 +20,7 @@
 //! let auth = Auth::jwt("https://login.example.com", "https://mcp.example.com/mcp").require(["mcp"]).build()?;
 //! let server = Server::builder("notes").middleware(auth.guard().tool("delete", ["notes:write"])?).build()?;
 //! let service = StreamableHttp::builder(server).public_url("https://mcp.example.com").build()?;
-//! service.bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
+//! service.bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
 //!
@@ -43,7 +43,7 @@
 //!     .scopes(["mcp"])
 //!     .build()?;
 //! let auth = Auth::authority(authority, &format!("{here}/mcp")).require(["mcp"]).build()?;
-//! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
+//! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
 //!

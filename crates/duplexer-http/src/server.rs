@@ -1,8 +1,9 @@
 //! The service: one request in, one response out, whatever the era.
 //!
-//! `head` is what a request says about itself; `route` lets it in and chooses its era, once; `envelope` and `handshake` serve the
-//! two; `exchange` drives the handler, into one body or (`sse`) into a stream. `http_sse` is the transport of old clients.
-//! `security` and `config` say who and how much; `service` is what all clones share. `serve` puts the service on a socket.
+//! `head` is what a request says about itself; `route` lets it in and chooses its era, once; `envelope` and `handshake`
+//! serve the two; `exchange` drives the handler, into one body or (`sse`) into a stream. `http_sse` is the transport of
+//! old clients. `security` and `config` say who and how much; `service` is what all clones share. `serve` puts the
+//! service on a socket.
 
 mod body;
 mod config;
@@ -42,16 +43,16 @@ use self::service_state::ServiceState;
 
 pub(crate) use service_state::lock;
 
-pub use body::{ResponseBody, StreamCut};
-pub use config::{Builder, ConfigError, Cors, Handshake, Responses};
+pub use body::{ResponseBody, StreamTimedOut};
+pub use config::{ConfigError, Cors, Handshake, Responses, StreamableHttpBuilder};
 pub use security::InvalidName;
-pub use serve::{Bound, Listener, Placed, Probes, ServeError};
-pub use service_state::Handle;
+pub use serve::{HttpServer, Listener, PathService, ServeError};
+pub use service_state::ShutdownHandle;
 
 /// A server as an HTTP service. Clones share everything.
 ///
-/// The server's lifespan begins with the first request (or before the first connection, if the service listens
-/// itself) and ends with [`Handle::shutdown`].
+/// The server's lifespan begins with the first request (or before the first connection, if the service listens itself)
+/// and ends with [`ShutdownHandle::shutdown`].
 #[derive(Clone, Debug)]
 pub struct StreamableHttp(Arc<ServiceState>);
 
@@ -62,13 +63,13 @@ impl StreamableHttp {
     }
 
     /// The service with other settings.
-    pub fn builder(server: Server) -> Builder {
-        Builder::new(server)
+    pub fn builder(server: Server) -> StreamableHttpBuilder {
+        StreamableHttpBuilder::new(server)
     }
 
     /// What ends the service in order.
-    pub fn handle(&self) -> Handle {
-        Handle::new(Arc::clone(&self.0))
+    pub fn handle(&self) -> ShutdownHandle {
+        ShutdownHandle::new(Arc::clone(&self.0))
     }
 }
 

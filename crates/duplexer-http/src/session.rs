@@ -1,11 +1,11 @@
 //! What outlives a process or a connection: sessions that another node may take over, and events that a client may come
 //! back for. Two traits, and an implementation of each in memory.
 //!
-//! Without a [`SessionStore`] sessions live and die with their process; without an [`EventStore`] streams cannot be taken
-//! up again.
+//! Without a [`SessionStore`] sessions live and die with their process; without an [`EventStore`] streams cannot be
+//! taken up again.
 
-mod events;
-mod records;
+mod memory_events;
+mod memory_sessions;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use duplexer_core::error::BoxError;
 use duplexer_core::server::{Principal, Remembered};
 use serde::{Deserialize, Serialize};
 
-pub use events::MemoryEvents;
-pub use records::MemorySessions;
+pub use memory_events::MemoryEventStore;
+pub use memory_sessions::MemorySessionStore;
 
 /// Keeps the events of streams for clients that lose their connection.
 ///
@@ -35,6 +35,24 @@ pub trait EventStore: Send + Sync + 'static {
 
     /// A session has ended: nobody will ask for its events any more.
     fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>>;
+}
+
+impl<T: EventStore + ?Sized> EventStore for Arc<T> {
+    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
+        (**self).append(stream, event)
+    }
+
+    fn replay(
+        &self,
+        stream: &StreamKey,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
+        (**self).replay(stream, after)
+    }
+
+    fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>> {
+        (**self).forget(session)
+    }
 }
 
 /// One stream of one session.
@@ -85,13 +103,14 @@ impl StoredEvent {
 
 /// What an event is to its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EventKind {
     /// The first one, without a message: it tells the client where to come back to.
-    Opening,
+    Priming,
     /// A message.
     Message,
     /// The last message: the answer to the request that the stream belongs to.
-    Last,
+    Final,
 }
 
 /// Keeps what is to be known of sessions beyond one process.
@@ -100,7 +119,7 @@ pub enum EventKind {
 /// still writes under the old one is refused.
 pub trait SessionStore: Send + Sync + 'static {
     /// Writes a session down: a new one, or over its own record with the same epoch.
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>>;
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>>;
 
     /// Makes `node` the owner of a session and says how it stands; `None` if there is no such session. The epoch is
     /// raised if the owner changes.
@@ -110,13 +129,28 @@ pub trait SessionStore: Send + Sync + 'static {
     fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>>;
 }
 
-/// Whether a session was written down.
+impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
+        (**self).save(id, record)
+    }
+
+    fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        (**self).claim(id, node)
+    }
+
+    fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>> {
+        (**self).remove(id, epoch)
+    }
+}
+
+/// Outcome of [`SessionStore::save`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saved {
-    /// It was.
-    Yes,
-    /// Another node has taken the session over.
-    Superseded,
+#[non_exhaustive]
+pub enum SaveOutcome {
+    /// The record was written.
+    Saved,
+    /// The record was not written: another node has claimed the session since.
+    StaleEpoch,
 }
 
 /// A session as it is written down.

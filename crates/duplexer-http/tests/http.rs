@@ -9,8 +9,6 @@ mod support;
 mod batches;
 #[path = "http/envelope.rs"]
 mod envelope;
-#[path = "http/hand_over.rs"]
-mod hand_over;
 #[path = "http/handshake.rs"]
 mod handshake;
 #[path = "http/hostile.rs"]
@@ -23,6 +21,8 @@ mod layers;
 mod life;
 #[path = "http/mounted.rs"]
 mod mounted;
+#[path = "http/ownership.rs"]
+mod ownership;
 #[path = "http/resume.rs"]
 mod resume;
 #[path = "http/security.rs"]

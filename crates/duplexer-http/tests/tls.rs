@@ -99,9 +99,9 @@ async fn a_call_is_answered_over_tls_while_another_peer_says_nothing() {
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = tcp.local_addr().unwrap();
     let (end, ended) = oneshot::channel::<()>();
-    let service = StreamableHttp::new(server()).on(Tls::new(tcp, server_config));
+    let service = StreamableHttp::new(server()).with_listener(Tls::new(tcp, server_config));
     let mut serving = JoinSet::new();
-    serving.spawn(service.run(async { drop(ended.await) }));
+    serving.spawn(service.serve_until(async { drop(ended.await) }));
 
     let _silent = TcpStream::connect(address).await.unwrap();
     let stream = TcpStream::connect(address).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use duplexer_auth::{Auth, Guard, StaticToken};
 use duplexer_core::server::{Server, serve};
 use duplexer_core::transport::{TransportContext, lines};
-use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
+use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp};
 use duplexer_types::methods::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -63,8 +63,8 @@ async fn a_tool_may_need_more_than_the_door() {
 #[tokio::test]
 async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
     let passing = |server: Server| StreamableHttp::builder(server).handshake(Handshake::Sessions);
-    let kept = |server: Server| StreamableHttp::builder(server).event_store(MemoryEvents::new());
-    for build in [passing as fn(Server) -> duplexer_http::Builder, kept] {
+    let kept = |server: Server| StreamableHttp::builder(server).event_store(MemoryEventStore::new());
+    for build in [passing as fn(Server) -> duplexer_http::StreamableHttpBuilder, kept] {
         let time = Time::new();
         let site = Site::built(|base| protected(base, &time), guarded, build).await;
         let hello = json!({

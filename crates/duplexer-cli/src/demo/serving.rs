@@ -44,8 +44,8 @@ fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Res
         Terminal::new().note(&welcome(address, auth));
         let end = async move { signals.next().await };
         match protection {
-            None => bound.run(end).await,
-            Some(protection) => bound.layer(protection).run(end).await,
+            None => bound.serve_until(end).await,
+            Some(protection) => bound.layer(protection).serve_until(end).await,
         }
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! The body of a response: nothing, one text, or a stream of events.
+//! The body of a response.
 
 mod exchange_body;
 mod heartbeat;
@@ -36,13 +36,13 @@ enum Kind {
 }
 
 /// One piece of an SSE body.
-pub(super) type Chunk = Result<Bytes, StreamCut>;
+pub(super) type Chunk = Result<Bytes, StreamTimedOut>;
 
 /// A stream was cut because nobody read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stream was cut because nobody read it")]
+#[error("the stream was closed because the client did not read it")]
 #[non_exhaustive]
-pub struct StreamCut;
+pub struct StreamTimedOut;
 
 impl ResponseBody {
     pub(super) fn empty() -> Self {
@@ -87,12 +87,12 @@ impl From<Bytes> for ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = StreamCut;
+    type Error = StreamTimedOut;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamCut>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamTimedOut>>> {
         let data = match &mut self.kind {
             Kind::Text(text) if text.is_empty() => return Poll::Ready(None),
             Kind::Text(text) => Some(Ok(std::mem::take(text))),

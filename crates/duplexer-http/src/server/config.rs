@@ -20,6 +20,7 @@ pub use error::ConfigError;
 
 /// How a request that wants an answer gets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Responses {
     /// As one JSON body; as a stream of events from the first notification on, or when it takes long.
     #[default]
@@ -38,11 +39,12 @@ pub enum Handshake {
     /// They are served one by one, without a session: nothing is remembered between them.
     Stateless,
     /// They are refused: only the envelope era is served.
-    Refused,
+    Disabled,
 }
 
 /// Whether scripts of web pages elsewhere may read the answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cors {
     /// No.
     #[default]
@@ -152,13 +154,13 @@ impl Default for Timing {
 /// A service being described.
 #[must_use = "a service exists once it is built"]
 #[derive(Debug)]
-pub struct Builder {
+pub struct StreamableHttpBuilder {
     server: Server,
     config: Config,
     fault: Option<ConfigError>,
 }
 
-impl Builder {
+impl StreamableHttpBuilder {
     pub(super) fn new(server: Server) -> Self {
         Self { server, config: Config::default(), fault: None }
     }
@@ -261,13 +263,13 @@ impl Builder {
     }
 
     /// How long a silent handler may take before its answer becomes a stream. 15 s if not given.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.config.timing.sse_after = patience;
+    pub fn sse_after(mut self, sse_after: Duration) -> Self {
+        self.config.timing.sse_after = sse_after;
         self
     }
 
     /// The longest silence on a stream: then a comment says that it is alive. 15 s if not given.
-    pub fn keep_alive(mut self, interval: Duration) -> Self {
+    pub fn sse_keep_alive(mut self, interval: Duration) -> Self {
         self.config.timing.keep_alive = interval;
         self
     }
@@ -279,8 +281,8 @@ impl Builder {
     }
 
     /// How long requests may go on once the service is to end. 3 s if not given.
-    pub fn drain(mut self, drain: Duration) -> Self {
-        self.config.timing.shutdown_grace = drain;
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.config.timing.shutdown_grace = grace;
         self
     }
 
@@ -292,7 +294,7 @@ impl Builder {
 
     /// How long a session may be without any exchange before it ends, or `None` for as long as the process lives. 30
     /// minutes if not given. An open stream and a running request are exchanges.
-    pub fn session_idle(mut self, idle: impl Into<Option<Duration>>) -> Self {
+    pub fn session_idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
         self.config.sessions.idle = idle.into();
         self
     }
@@ -304,14 +306,14 @@ impl Builder {
     }
 
     /// How long a client is to wait before it comes back for the rest of a stream. 1 s if not given.
-    pub fn retry(mut self, retry: Duration) -> Self {
+    pub fn sse_retry(mut self, retry: Duration) -> Self {
         self.config.sessions.retry = retry;
         self
     }
 
     /// Writes sessions down, so that another node can take them over. `node` is the name of this one among them.
-    pub fn session_store(mut self, store: Arc<dyn SessionStore>, node: impl Into<String>) -> Self {
-        self.config.sessions.shared = Some(SharedSessions { store, node: node.into() });
+    pub fn session_store(mut self, store: impl SessionStore, node: impl Into<String>) -> Self {
+        self.config.sessions.shared = Some(SharedSessions { store: Arc::new(store), node: node.into() });
         self
     }
 
@@ -359,9 +361,9 @@ impl Builder {
         }
         let times = [
             ("the body's timeout", timing.body),
-            ("the patience", timing.sse_after),
+            ("`sse_after`", timing.sse_after),
             ("the keep-alive", timing.keep_alive),
-            ("the drain", timing.shutdown_grace),
+            ("`shutdown_grace`", timing.shutdown_grace),
             ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
         ];
         if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {

@@ -23,7 +23,7 @@ pub(super) fn post(context: RequestContext, frame: Frame) -> Result<PostStep, Re
     match context.service().config.handshake {
         Handshake::Sessions => Ok(PostStep::Boxed(Box::pin(in_session(context, frame)))),
         Handshake::Stateless => stateless::serve(context, frame),
-        Handshake::Refused => Err(not_served(&frame).into()),
+        Handshake::Disabled => Err(not_served(&frame).into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who may speak to this service, as far as a request itself says: its host and its origin.
 //!
-//! A web page anywhere can make a browser send requests to a server on this machine; only these two headers tell.
-//! Both are taken apart and compared by their parts: a prefix is not a host.
+//! A web page anywhere can make a browser send requests to a server on this machine; only these two headers tell. Both
+//! are taken apart and compared by their parts: a prefix is not a host.
 
 use duplexer_types::headers::Values;
 use http::uri::Authority as Target;

@@ -34,7 +34,7 @@ use super::{ResponseFuture, StreamableHttp, reply, route};
 
 pub(super) use io::InFlightGuard;
 pub use listener::Listener;
-pub use path_service::Placed;
+pub use path_service::PathService;
 
 /// How long a peer may take to send the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,42 +66,32 @@ pub enum ServeError {
     Signals(#[source] std::io::Error),
 }
 
-/// Whether `/livez` and `/readyz` answer. They are outside of every check and say nothing but a status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Probes {
-    /// Those paths are like any other.
-    #[default]
-    Off,
-    /// `/livez` is 200 while the process serves, `/readyz` until it is to end.
-    On,
-}
-
 impl StreamableHttp {
-    /// Starts the server, listens, and serves until the process is asked to end, at `/mcp` unless it was told
-    /// another path.
+    /// Starts the server, listens, and serves until the process is asked to end, at `/mcp` unless it was told another
+    /// path.
     pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServeError> {
         let bound = self.bind(address).await?;
         let mut signals =
             duplexer_core::transport::signal::ShutdownSignals::listen().map_err(ServeError::Signals)?;
-        bound.run(async move { signals.next().await }).await;
+        bound.serve_until(async move { signals.next().await }).await;
         Ok(())
     }
 
     /// Starts the server and listens: on this machine only, unless the address says otherwise.
-    pub async fn bind(self, address: impl ToSocketAddrs) -> Result<Bound<TcpListener>, ServeError> {
+    pub async fn bind(self, address: impl ToSocketAddrs) -> Result<HttpServer<TcpListener>, ServeError> {
         self.0.running().await.map_err(|StartFailed| ServeError::Start)?;
         let listener = TcpListener::bind(address).await.map_err(ServeError::Bind)?;
-        Ok(self.on(listener))
+        Ok(self.with_listener(listener))
     }
 
     /// The service on a listener of any kind. The server starts with the first request.
-    pub fn on<L: Listener>(self, listener: L) -> Bound<L> {
-        Bound {
-            stack: Placed::new(self.clone()),
+    pub fn with_listener<L: Listener>(self, listener: L) -> HttpServer<L> {
+        HttpServer {
+            stack: PathService::new(self.clone()),
             service: self,
             layered: None,
             listener,
-            probes: Probes::Off,
+            health_routes: false,
             connections: MAX_CONNECTIONS,
         }
     }
@@ -109,20 +99,21 @@ impl StreamableHttp {
 
 /// A service, the layers around it (`S`), and where it listens.
 #[must_use = "nothing is served until it runs"]
-pub struct Bound<L, S = Placed> {
+pub struct HttpServer<L, S = PathService> {
     service: StreamableHttp,
     stack: S,
     /// The stack as connections call it. `None` without layers: then a request allocates no future.
     layered: Option<Layered>,
     listener: L,
-    probes: Probes,
+    health_routes: bool,
     connections: usize,
 }
 
-impl<L: Listener, S> Bound<L, S> {
-    /// Whether `/livez` and `/readyz` answer.
-    pub fn probes(mut self, probes: Probes) -> Self {
-        self.probes = probes;
+impl<L: Listener, S> HttpServer<L, S> {
+    /// Serves `/livez` (200 while the process serves) and `/readyz` (200 until the shutdown begins). Both are exempt from
+    /// every check and return nothing but a status.
+    pub fn health_routes(mut self) -> Self {
+        self.health_routes = true;
         self
     }
 
@@ -135,7 +126,7 @@ impl<L: Listener, S> Bound<L, S> {
     /// Adds a layer around the service: authorization, a limit, routes of its own. It sees every path but the probes'.
     ///
     /// Layers stack as in tower and axum: each one wraps those added before it, so the last one sees a request first.
-    pub fn layer<Y>(self, layer: Y) -> Bound<L, Y::Service>
+    pub fn layer<Y>(self, layer: Y) -> HttpServer<L, Y::Service>
     where
         Y: Layer<S>,
         Y::Service: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
@@ -145,18 +136,25 @@ impl<L: Listener, S> Bound<L, S> {
             + 'static,
         <Y::Service as Service<Request<Incoming>>>::Future: Send + 'static,
     {
-        let Self { service, stack, listener, probes, connections, .. } = self;
+        let Self { service, stack, listener, health_routes, connections, .. } = self;
         let stack = layer.layer(stack);
-        Bound { service, layered: Some(layered(stack.clone())), stack, listener, probes, connections }
+        HttpServer {
+            service,
+            layered: Some(layered(stack.clone())),
+            stack,
+            listener,
+            health_routes,
+            connections,
+        }
     }
 
     /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
-    pub async fn run(self, end: impl Future<Output = ()>) {
-        let Self { service, layered, mut listener, probes, connections, .. } = self;
+    pub async fn serve_until(self, signal: impl Future<Output = ()>) {
+        let Self { service, layered, mut listener, health_routes, connections, .. } = self;
         let state = Arc::clone(&service.0);
         let room = Arc::new(Semaphore::new(connections));
         let mut open = JoinSet::new();
-        let mut end = pin!(end);
+        let mut signal = pin!(signal);
         loop {
             let accepted = async {
                 // The semaphore is never closed.
@@ -164,11 +162,11 @@ impl<L: Listener, S> Bound<L, S> {
                 (listener.accept().await, place)
             };
             tokio::select! {
-                () = &mut end => break,
+                () = &mut signal => break,
                 Some(_) = open.join_next() => {}
                 (io, place) = accepted => {
-                    let service = Placed::new(service.clone());
-                    let service = ConnectionService { service, layered: layered.clone(), probes, in_flight: Arc::default() };
+                    let service = PathService::new(service.clone());
+                    let service = ConnectionService { service, layered: layered.clone(), health_routes, in_flight: Arc::default() };
                     let connection = connection(io, Arc::clone(&state), service);
                     open.spawn(async move {
                         connection.await;
@@ -186,16 +184,16 @@ impl<L: Listener, S> Bound<L, S> {
     }
 }
 
-impl<S> Bound<TcpListener, S> {
+impl<S> HttpServer<TcpListener, S> {
     /// Where it listens.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 }
 
-impl<L, S> fmt::Debug for Bound<L, S> {
+impl<L, S> fmt::Debug for HttpServer<L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bound").field("service", &self.service).finish_non_exhaustive()
+        f.debug_struct("HttpServer").field("service", &self.service).finish_non_exhaustive()
     }
 }
 
@@ -276,11 +274,11 @@ where
     })
 }
 
-/// The service behind the probes, for one connection.
+/// The service behind the health_routes, for one connection.
 struct ConnectionService {
-    service: Placed,
+    service: PathService,
     layered: Option<Layered>,
-    probes: Probes,
+    health_routes: bool,
     in_flight: Arc<InFlight>,
 }
 
@@ -323,7 +321,7 @@ impl ConnectionService {
     }
 
     fn probe(&self, path: &str) -> Option<StatusCode> {
-        if self.probes == Probes::Off {
+        if !self.health_routes {
             return None;
         }
         match path {

@@ -177,15 +177,15 @@ impl Drop for RequestPermit {
 
 /// Ends a service in order. Clones end the same one.
 #[derive(Clone, Debug)]
-pub struct Handle(Arc<ServiceState>);
+pub struct ShutdownHandle(Arc<ServiceState>);
 
-impl Handle {
+impl ShutdownHandle {
     pub(super) fn new(service: Arc<ServiceState>) -> Self {
         Self(service)
     }
 
-    /// Takes no further requests, lets those under way finish for the drain time, answers the rest with an error,
-    /// ends streams, and runs the teardown of the server's lifespan. Five seconds at most, with the default drain.
+    /// Takes no further requests, lets those under way finish for the drain time, answers the rest with an error, ends
+    /// streams, and runs the teardown of the server's lifespan. Five seconds at most, with the default drain.
     pub async fn shutdown(&self) {
         self.0.shutdown().await;
     }

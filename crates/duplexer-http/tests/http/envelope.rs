@@ -305,7 +305,7 @@ async fn mirrored_arguments_agree_with_their_headers() {
 /// Protocol 4.2: a server of this era alone says which revisions it serves.
 #[tokio::test]
 async fn the_other_era_can_be_refused() {
-    let site = Site::with(|builder| builder.handshake(Handshake::Refused)).await;
+    let site = Site::with(|builder| builder.handshake(Handshake::Disabled)).await;
     let reply = site.post(&Post::body(r#"{"jsonrpc":"2.0","id":4,"method":"initialize","params":{}}"#)).await;
     assert_eq!((reply.status, reply.code()), (400, -32020));
     assert_eq!(reply.json()["id"], 4);

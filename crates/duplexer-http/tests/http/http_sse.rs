@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::Invocation;
 use duplexer_core::server::{Context, Next, Principal, Server};
-use duplexer_http::{Builder, ResponseBody, StreamCut, StreamableHttp};
+use duplexer_http::{ResponseBody, StreamTimedOut, StreamableHttp, StreamableHttpBuilder};
 use http::{Request, Response};
 use http_body::Body;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use tower_service::Service;
 
 use crate::support::{Client, Post, Reply, Site, Stage, Text, Wire, meta, server};
 
-fn old(builder: Builder) -> Builder {
+fn old(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
     builder.http_sse("/sse", "/messages/")
 }
 
@@ -301,8 +301,8 @@ async fn a_slow_reader_delays_only_its_own_handlers() {
 /// A stream that stays unread is cut, and its handlers with it.
 #[tokio::test]
 async fn an_unread_stream_is_cut() {
-    let times = |builder: Builder| {
-        old(builder).keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
+    let times = |builder: StreamableHttpBuilder| {
+        old(builder).sse_keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
     };
     let site = Site::with(times).await;
     // A revision whose progress has messages, so that there is much to read.
@@ -370,7 +370,7 @@ async fn the_end_of_the_service_answers_what_was_accepted() {
 /// What does not end in time is answered -32000.
 #[tokio::test]
 async fn the_end_of_the_service_does_not_wait_for_ever() {
-    let mut site = Site::with(|builder| old(builder).drain(Duration::from_millis(300))).await;
+    let mut site = Site::with(|builder| old(builder).shutdown_grace(Duration::from_millis(300))).await;
     let Old { mut stream, endpoint, .. } = Old::open(&site).await;
     let call = Post::body(tool(1, "wait").to_string()).path(&endpoint);
     assert_eq!(site.post(&call).await.status, 202);
@@ -566,7 +566,7 @@ async fn an_unread_stream_is_cut_after_a_minute() {
     let told = stage.told.load(Ordering::SeqCst);
     assert!(told < 100, "while nobody reads the handler does not go on: {told}");
     let frame = poll_fn(|cx| Pin::new(&mut stream).poll_frame(cx)).await;
-    assert!(matches!(frame, Some(Err(StreamCut { .. }))));
+    assert!(matches!(frame, Some(Err(StreamTimedOut { .. }))));
     assert_eq!(ask(&service, &post(&tool(2, "echo")), None).await.status(), 404);
 }
 

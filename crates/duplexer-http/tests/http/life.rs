@@ -40,7 +40,7 @@ async fn calls_under_way_are_answered_before_the_end() {
 /// closed; all within five seconds.
 #[tokio::test]
 async fn the_end_comes_in_time() {
-    let mut site = Site::with(|builder| builder.drain(Duration::from_millis(300))).await;
+    let mut site = Site::with(|builder| builder.shutdown_grace(Duration::from_millis(300))).await;
     let mut idle = site.connect().await;
     idle.send(&Post::tool("echo").bytes(site.address)).await;
     idle.reply().await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::server::Server;
-use duplexer_http::{ResponseBody, StreamCut, StreamableHttp};
+use duplexer_http::{ResponseBody, StreamTimedOut, StreamableHttp};
 use http::{Request, Response};
 use http_body::Body;
 use tokio::sync::Semaphore;
@@ -30,7 +30,7 @@ async fn call(service: &StreamableHttp, post: &Post) -> Response<ResponseBody> {
     response
 }
 
-async fn frame(body: &mut ResponseBody) -> Option<Result<Bytes, StreamCut>> {
+async fn frame(body: &mut ResponseBody) -> Option<Result<Bytes, StreamTimedOut>> {
     let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
     Some(frame.map(|frame| frame.into_data().unwrap()))
 }
@@ -75,7 +75,7 @@ async fn an_unread_stream_is_cut_after_a_minute() {
     let waited = start.elapsed().as_secs();
     assert!((60..=75).contains(&waited), "{waited}");
     assert_eq!(stage.told.load(Ordering::SeqCst), told, "while nobody reads the handler does not go on");
-    assert!(matches!(frame(&mut body).await, Some(Err(StreamCut { .. }))));
+    assert!(matches!(frame(&mut body).await, Some(Err(StreamTimedOut { .. }))));
 }
 
 /// The handler stays pending: only the notification can wake the stream.
@@ -179,7 +179,7 @@ fn settings_are_checked_when_the_service_is_built() {
         (build().path("mcp"), "'mcp' is not a path"),
         (build().allow_host("http://x"), "'http://x' is not a host"),
         (build().public_url("mcp.example.com"), "'mcp.example.com' is not an origin"),
-        (build().patience(Duration::ZERO), "the patience must be longer than zero"),
+        (build().sse_after(Duration::ZERO), "`sse_after` must be longer than zero"),
         (build().unread_timeout(Duration::from_secs(15)), "must be longer than the keep-alive"),
     ] {
         let error = builder.build().unwrap_err().to_string();

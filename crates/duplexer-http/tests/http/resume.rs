@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_http::{EventStore, MemoryEvents, StoredEvent, StreamKey};
+use duplexer_http::{EventStore, MemoryEventStore, StoredEvent, StreamKey};
 use serde_json::json;
 
 use crate::support::{Client, SentEvent, Site, Wire};
 
 async fn site() -> Site {
-    Site::with(|builder| builder.event_store(MemoryEvents::new())).await
+    Site::with(|builder| builder.event_store(MemoryEventStore::new())).await
 }
 
 async fn resume(client: &Client<'_>, last: &str) -> Wire {
@@ -194,7 +194,7 @@ struct Bad {
     how: How,
     after: usize,
     seen: AtomicUsize,
-    inner: MemoryEvents,
+    inner: MemoryEventStore,
 }
 
 #[derive(Clone, Copy)]
@@ -237,7 +237,7 @@ impl EventStore for Bad {
 }
 
 async fn with_bad_store(how: How, after: usize) -> Site {
-    let store = Bad { how, after, seen: AtomicUsize::new(0), inner: MemoryEvents::new() };
+    let store = Bad { how, after, seen: AtomicUsize::new(0), inner: MemoryEventStore::new() };
     Site::with(|builder| builder.event_store(store)).await
 }
 
@@ -280,7 +280,7 @@ async fn a_store_that_hangs_is_not_waited_for() {
     use tower_service::Service;
 
     let stage = Arc::default();
-    let store = Bad { how: How::Hangs, after: 1, seen: AtomicUsize::new(0), inner: MemoryEvents::new() };
+    let store = Bad { how: How::Hangs, after: 1, seen: AtomicUsize::new(0), inner: MemoryEventStore::new() };
     let service = StreamableHttp::builder(crate::support::server(&stage)).event_store(store).build().unwrap();
     let ask = async |post: &crate::support::Post| {
         let mut request =

@@ -1,6 +1,6 @@
 //! Who is let in, over a real socket.
 
-use duplexer_http::{Cors, Probes};
+use duplexer_http::Cors;
 use serde_json::Value;
 
 use crate::support::{Post, Site};
@@ -140,7 +140,7 @@ async fn probes_answer_when_asked_for() {
     let probe = |path: &str| Post::body("").method("GET").path(path).header("host", "10.0.0.7");
     let site = Site::new().await;
     assert_eq!(site.post(&probe("/livez")).await.status, 404);
-    let site = Site::bound(|builder| builder, |bound| bound.probes(Probes::On)).await;
+    let site = Site::bound(|builder| builder, |bound| bound.health_routes()).await;
     for path in ["/livez", "/readyz"] {
         assert_eq!(site.post(&probe(path)).await.status, 200, "{path}");
     }

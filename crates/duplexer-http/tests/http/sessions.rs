@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use duplexer_core::server::Principal;
-use duplexer_http::{Builder, Handshake, MemorySessions, Responses, StreamableHttp};
+use duplexer_http::{Handshake, MemorySessionStore, Responses, StreamableHttp, StreamableHttpBuilder};
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 use tower_service::Service;
@@ -384,7 +384,9 @@ async fn ask(
     service.clone().call(request).await.unwrap()
 }
 
-fn mounted(configure: impl FnOnce(Builder) -> Builder) -> (StreamableHttp, Arc<Stage>) {
+fn mounted(
+    configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder,
+) -> (StreamableHttp, Arc<Stage>) {
     let stage = Arc::new(Stage::default());
     (configure(StreamableHttp::builder(server(&stage))).build().unwrap(), stage)
 }
@@ -430,9 +432,9 @@ async fn a_session_belongs_to_its_principal() {
 /// MGR-07 at another node: who is not the session's principal does not take it over either.
 #[tokio::test]
 async fn a_session_is_taken_over_for_its_principal_only() {
-    let store = Arc::new(MemorySessions::new(Duration::from_secs(60)));
+    let store = Arc::new(MemorySessionStore::new(Duration::from_secs(60)));
     let node = |name: &'static str| {
-        let store: Arc<MemorySessions> = Arc::clone(&store);
+        let store: Arc<MemorySessionStore> = Arc::clone(&store);
         mounted(|builder| builder.session_store(store, name)).0
     };
     let (a, b) = (node("a"), node("b"));
@@ -470,7 +472,7 @@ async fn a_stream_ends_with_its_token() {
 async fn an_idle_session_ends() {
     let minute = Duration::from_secs(60);
     let almost = Duration::from_secs(59);
-    let (service, stage) = mounted(|builder| builder.session_idle(minute));
+    let (service, stage) = mounted(|builder| builder.session_idle_timeout(minute));
     let session = open(&service, None).await;
     let status = async |session: &str| ask(&service, &echo(session), None).await.status();
     tokio::time::sleep(almost).await;
@@ -500,7 +502,7 @@ async fn an_idle_session_ends() {
 #[tokio::test(start_paused = true)]
 async fn abandoned_sessions_make_room() {
     let minute = Duration::from_secs(60);
-    let (service, stage) = mounted(|builder| builder.session_idle(minute).max_sessions(1));
+    let (service, stage) = mounted(|builder| builder.session_idle_timeout(minute).max_sessions(1));
     let session = open(&service, None).await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hook"}});
     ask(&service, &Post::body(body.to_string()).header("mcp-session-id", &session), None).await;
@@ -514,7 +516,7 @@ async fn abandoned_sessions_make_room() {
 /// A session without an idle time lives as long as its process.
 #[tokio::test(start_paused = true)]
 async fn a_session_may_live_for_ever() {
-    let (service, _) = mounted(|builder| builder.session_idle(None));
+    let (service, _) = mounted(|builder| builder.session_idle_timeout(None));
     let session = open(&service, None).await;
     tokio::time::sleep(Duration::from_secs(1_000_000)).await;
     assert_eq!(ask(&service, &echo(&session), None).await.status(), StatusCode::OK);
@@ -523,13 +525,13 @@ async fn a_session_may_live_for_ever() {
 /// MGR-10: settings are checked when the service is built.
 #[test]
 fn settings_are_checked() {
-    let check = |configure: fn(Builder) -> Builder, text: &str| {
+    let check = |configure: fn(StreamableHttpBuilder) -> StreamableHttpBuilder, text: &str| {
         let built = configure(StreamableHttp::builder(server(&Arc::default()))).build();
         assert_eq!(built.unwrap_err().to_string(), text);
     };
     check(|builder| builder.max_sessions(0), "the number of sessions must be at least 1");
     check(
-        |builder| builder.session_idle(Duration::ZERO),
+        |builder| builder.session_idle_timeout(Duration::ZERO),
         "the idle time of sessions must be longer than zero",
     );
     check(|builder| builder.max_body(0), "the largest body must be at least 1");
@@ -538,7 +540,7 @@ fn settings_are_checked() {
 /// Robustness H120 with sessions: the end answers what is under way, ends streams, and runs the hooks before the teardown.
 #[tokio::test]
 async fn the_end_of_the_service_ends_its_sessions() {
-    let mut site = Site::with(|builder| builder.drain(Duration::from_millis(300))).await;
+    let mut site = Site::with(|builder| builder.shutdown_grace(Duration::from_millis(300))).await;
     let stage = Arc::clone(&site.stage);
     let (mut listening, mut stuck) = {
         let client = Client::open(&site).await;
@@ -598,7 +600,7 @@ async fn both_eras_share_an_endpoint() {
 #[tokio::test]
 async fn ended_sessions_leave_no_state_behind() {
     const SESSIONS: usize = 2000;
-    let (service, stage) = mounted(|builder| builder.event_store(duplexer_http::MemoryEvents::new()));
+    let (service, stage) = mounted(|builder| builder.event_store(duplexer_http::MemoryEventStore::new()));
     for number in 0..SESSIONS {
         let session = open(&service, None).await;
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "keep"}});

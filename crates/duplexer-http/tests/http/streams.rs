@@ -73,7 +73,7 @@ async fn an_event_does_not_wait_for_the_answer() {
 #[tokio::test]
 async fn silence_is_filled_with_comments() {
     let quick = Duration::from_millis(50);
-    let site = Site::with(|builder| builder.patience(quick).keep_alive(quick)).await;
+    let site = Site::with(|builder| builder.sse_after(quick).sse_keep_alive(quick)).await;
     let mut wire = site.connect().await;
     wire.send(&Post::tool("go").bytes(site.address)).await;
     assert_eq!(wire.head().await.unwrap().header("content-type"), Some("text/event-stream"));
@@ -137,7 +137,7 @@ async fn a_slow_reader_delays_only_its_own_handler() {
 #[tokio::test]
 async fn an_unread_stream_is_cut() {
     let site = Site::with(|builder| {
-        builder.keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
+        builder.sse_keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
     })
     .await;
     let mut slow = site.connect().await;

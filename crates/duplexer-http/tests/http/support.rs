@@ -14,7 +14,7 @@ use bytes::Bytes;
 use duplexer_core::dispatch::{CallOptions, OutboundRequest};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::server::{Context, Server, ToolHeaders};
-use duplexer_http::{Bound, Builder, StreamableHttp};
+use duplexer_http::{HttpServer, StreamableHttp, StreamableHttpBuilder};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::Json;
@@ -260,13 +260,13 @@ impl Site {
         Self::with(|builder| builder).await
     }
 
-    pub(crate) async fn with(configure: impl FnOnce(Builder) -> Builder) -> Self {
+    pub(crate) async fn with(configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder) -> Self {
         Self::bound(configure, |bound| bound).await
     }
 
     pub(crate) async fn bound<S: Send + 'static>(
-        configure: impl FnOnce(Builder) -> Builder,
-        more: impl FnOnce(Bound<TcpListener>) -> Bound<TcpListener, S>,
+        configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder,
+        more: impl FnOnce(HttpServer<TcpListener>) -> HttpServer<TcpListener, S>,
     ) -> Self {
         let stage = Arc::new(Stage::default());
         let service = configure(StreamableHttp::builder(server(&stage))).build().unwrap();
@@ -274,7 +274,7 @@ impl Site {
         let address = bound.local_addr().unwrap();
         let (end, ended) = oneshot::channel::<()>();
         #[expect(clippy::disallowed_methods, reason = "the site owns it")]
-        let run = tokio::spawn(bound.run(async move {
+        let run = tokio::spawn(bound.serve_until(async move {
             let _ = ended.await;
         }));
         Self { address, stage, end: Some(end), run: Some(run) }

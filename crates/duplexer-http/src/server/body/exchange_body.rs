@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use super::{Chunk, Heartbeat, StreamCut};
+use super::{Chunk, Heartbeat, StreamTimedOut};
 use crate::server::exchange::Exchange;
 use crate::server::response::ResponseSource;
 use crate::server::service_state::lock;
@@ -74,7 +74,7 @@ impl ExchangeBody {
         let exchange = match &mut *state {
             State::Running(exchange) => exchange,
             State::Finished => return Poll::Ready(None),
-            State::TimedOut => return Poll::Ready(Some(Err(StreamCut))),
+            State::TimedOut => return Poll::Ready(Some(Err(StreamTimedOut))),
         };
         exchange.channel().forget_reader();
         let response = match exchange.poll(cx) {

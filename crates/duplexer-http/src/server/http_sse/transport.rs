@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::PollSender;
 
-use crate::server::body::{Chunk, Heartbeat, StreamCut};
+use crate::server::body::{Chunk, Heartbeat, StreamTimedOut};
 use crate::server::service_state::RequestPermit;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 use crate::server::sse;
@@ -129,7 +129,7 @@ impl SseSessionBody {
         let now = Instant::now();
         self.handle.last_read.touch(now);
         let chunk = if self.handle.gone.is_raised() {
-            Poll::Ready(Some(Err(StreamCut)))
+            Poll::Ready(Some(Err(StreamTimedOut)))
         } else if !self.opening.is_empty() {
             Poll::Ready(Some(Ok(std::mem::take(&mut self.opening))))
         } else {

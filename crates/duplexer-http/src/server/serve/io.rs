@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// What is written as one piece although it comes in several: the head of a response with a short body. To copy so little
-/// takes less than the system takes for a list of pieces.
+/// What is written as one piece although it comes in several: the head of a response with a short body. To copy so
+/// little takes less than the system takes for a list of pieces.
 const MAX_COALESCED: usize = 1024;
 
 /// How long things may take on one connection.

@@ -16,9 +16,9 @@ pub(in crate::server) const PATH: &str = "/mcp";
 
 /// A [`StreamableHttp`] that is found at its path and nowhere else: at `/mcp` unless it was told another one.
 #[derive(Clone, Debug)]
-pub struct Placed(StreamableHttp);
+pub struct PathService(StreamableHttp);
 
-impl Placed {
+impl PathService {
     pub(super) fn new(service: StreamableHttp) -> Self {
         Self(service)
     }
@@ -38,7 +38,7 @@ impl Placed {
     }
 }
 
-impl<B> Service<Request<B>> for Placed
+impl<B> Service<Request<B>> for PathService
 where
     B: Body + Send + 'static,
     B::Data: Send,

@@ -1,7 +1,7 @@
 //! The streams that are open, so that those nobody reads can be cut.
 //!
-//! A stream is polled by its connection, and a connection whose peer does not read polls nothing: the stream cannot
-//! see for itself. One task per service, only while streams are open, looks after all of them.
+//! A stream is polled by its connection, and a connection whose peer does not read polls nothing: the stream cannot see
+//! for itself. One task per service, only while streams are open, looks after all of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -8,7 +8,7 @@ use duplexer_core::server::{Principal, Remembered, Running};
 use super::store::{StoreFailed, with_timeout};
 use super::{Ending, Session, Sessions, caller};
 use crate::server::service_state::{ServiceState, lock};
-use crate::session::{PrincipalKey, Saved, SessionRecord};
+use crate::session::{PrincipalKey, SaveOutcome, SessionRecord};
 
 /// Writes a new session down, where that is done.
 pub(super) async fn persist_new(
@@ -34,8 +34,8 @@ pub(super) async fn persist(service: &Arc<ServiceState>, session: &Arc<Session>)
     };
     let Some(record) = changed else { return };
     match with_timeout(|| shared.store.save(&session.id, record.clone())).await {
-        Ok(Saved::Yes) => lock(&session.usage).record = Some(record),
-        Ok(Saved::Superseded) => Sessions::end(service, session, Ending::Transferred),
+        Ok(SaveOutcome::Saved) => lock(&session.usage).record = Some(record),
+        Ok(SaveOutcome::StaleEpoch) => Sessions::end(service, session, Ending::Transferred),
         // It is tried again with the next message.
         Err(StoreFailed) => {}
     }

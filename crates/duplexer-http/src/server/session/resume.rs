@@ -94,7 +94,7 @@ pub(in crate::server) async fn resume(
 
 fn write(last: EventId, events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
-    for event in events.iter().filter(|event| event.kind != EventKind::Opening) {
+    for event in events.iter().filter(|event| event.kind != EventKind::Priming) {
         let id = EventId { stream: last.stream, sequence: event.sequence };
         sse::write(&mut out, Some(id), &event.data);
     }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::ActivityGuard;
 use super::stream::Stream;
-use crate::server::body::{Chunk, Heartbeat, StreamCut};
+use crate::server::body::{Chunk, Heartbeat, StreamTimedOut};
 use crate::server::service_state::ServiceState;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 
@@ -99,7 +99,7 @@ impl SseBody {
     fn poll_events(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let ReaderHandle { stream, number, timed_out, .. } = &*self.reader;
         if timed_out.load(Ordering::Acquire) {
-            return Poll::Ready(Some(Err(StreamCut)));
+            return Poll::Ready(Some(Err(StreamTimedOut)));
         }
         if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(None);

@@ -173,9 +173,9 @@ impl Stream {
             } else if response.is_challenge() && state.stage.is_unused() {
                 let text = Bytes::copy_from_slice(response.text());
                 state.response = Some(response);
-                (wakers, state.stage.push(text, EventKind::Last))
+                (wakers, state.stage.push(text, EventKind::Final))
             } else {
-                (wakers, state.stage.push(response.into_text(), EventKind::Last))
+                (wakers, state.stage.push(response.into_text(), EventKind::Final))
             }
         };
         wakers.wake();

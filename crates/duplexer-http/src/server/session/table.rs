@@ -12,8 +12,8 @@ use super::Session;
 use super::store::with_timeout;
 use crate::server::service_state::{ServiceState, lock, shrink};
 
-/// Looks per idle time: what is abandoned is gone at most an eighth of the time late. Whoever asks earlier is told so at
-/// once.
+/// Looks per idle time: what is abandoned is gone at most an eighth of the time late. Whoever asks earlier is told so
+/// at once.
 const SWEEPS_PER_TIMEOUT: u32 = 8;
 
 #[derive(Default)]

@@ -27,7 +27,7 @@ pub(super) struct Persistence {
 
 impl Persistence {
     pub(super) async fn store_priming_event(&self) -> Result<(), StoreFailed> {
-        self.append(StoredEvent::new(0, Bytes::new(), EventKind::Opening)).await
+        self.append(StoredEvent::new(0, Bytes::new(), EventKind::Priming)).await
     }
 
     async fn append(&self, event: StoredEvent) -> Result<(), StoreFailed> {
@@ -99,7 +99,7 @@ impl StoreStage {
     pub(super) fn push(&mut self, data: Bytes, kind: EventKind) -> Delivery {
         self.last_assigned += 1;
         self.pending_bytes += data.len();
-        if kind == EventKind::Last {
+        if kind == EventKind::Final {
             self.final_event = FinalEvent::Pending;
         }
         self.pending.push_back(StoredEvent::new(self.last_assigned, data, kind));
@@ -118,7 +118,7 @@ impl StoreStage {
 
     fn delivered(&mut self, event: &StoredEvent) {
         self.last_delivered = event.sequence;
-        if event.kind == EventKind::Last {
+        if event.kind == EventKind::Final {
             self.final_event = FinalEvent::None;
         }
     }
@@ -157,7 +157,7 @@ impl Stream {
     fn poll_deliver(&self, cx: &mut Context<'_>, persistence: &Persistence, event: &StoredEvent) -> Poll<()> {
         let mut state = lock(&self.state);
         let is_attached = state.reader.is_attached();
-        if is_attached && event.kind != EventKind::Last && state.queue.is_full() {
+        if is_attached && event.kind != EventKind::Final && state.queue.is_full() {
             state.queue.register_writer(cx.waker());
             return Poll::Pending;
         }

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_http::{MemorySessions, Saved, SessionRecord, SessionStore};
+use duplexer_http::{MemorySessionStore, SaveOutcome, SessionRecord, SessionStore};
 use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::support::{Client, Site};
 
-fn store() -> Arc<MemorySessions> {
-    Arc::new(MemorySessions::new(Duration::from_secs(60)))
+fn store() -> Arc<MemorySessionStore> {
+    Arc::new(MemorySessionStore::new(Duration::from_secs(60)))
 }
 
-async fn node(store: &Arc<MemorySessions>, name: &'static str) -> Site {
+async fn node(store: &Arc<MemorySessionStore>, name: &'static str) -> Site {
     let store = Arc::clone(store);
     Site::with(|builder| builder.session_store(store, name)).await
 }
@@ -84,12 +84,12 @@ async fn sessions_outlive_their_service() {
 
 /// Has two claims end at the same moment.
 struct Together {
-    store: Arc<MemorySessions>,
+    store: Arc<MemorySessionStore>,
     both: Barrier,
 }
 
 impl SessionStore for Together {
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
         self.store.save(id, record)
     }
 
@@ -146,7 +146,7 @@ async fn a_full_node_takes_nothing_over() {
 struct Broken;
 
 impl SessionStore for Broken {
-    fn save(&self, _: &str, _: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+    fn save(&self, _: &str, _: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
         Box::pin(ready(Err("no".into())))
     }
 

@@ -15,7 +15,7 @@ use crate::server::lock;
 const EVENT_OVERHEAD: usize = 128;
 
 /// Keeps events in this process. A client that stays away for long finds only the latest of them.
-pub struct MemoryEvents {
+pub struct MemoryEventStore {
     kept: Mutex<Kept>,
     limits: Limits,
 }
@@ -61,7 +61,7 @@ fn size(event: &StoredEvent) -> usize {
     event.data.len() + EVENT_OVERHEAD
 }
 
-impl MemoryEvents {
+impl MemoryEventStore {
     /// Up to 1 MiB for each session and 256 MiB for all of them.
     pub fn new() -> Self {
         Self::with_limits(1024 * 1024, 256 * 1024 * 1024)
@@ -125,19 +125,19 @@ impl Kept {
     }
 }
 
-impl Default for MemoryEvents {
+impl Default for MemoryEventStore {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for MemoryEvents {
+impl fmt::Debug for MemoryEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryEvents").finish_non_exhaustive()
+        f.debug_struct("MemoryEventStore").finish_non_exhaustive()
     }
 }
 
-impl EventStore for MemoryEvents {
+impl EventStore for MemoryEventStore {
     fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
         self.keep(stream, event);
         Box::pin(ready(Ok(())))
@@ -182,7 +182,7 @@ mod tests {
         StoredEvent::new(sequence, Bytes::from(vec![b'x'; size]), EventKind::Message)
     }
 
-    async fn numbers(store: &MemoryEvents, key: &StreamKey, after: u64) -> Option<Vec<u64>> {
+    async fn numbers(store: &MemoryEventStore, key: &StreamKey, after: u64) -> Option<Vec<u64>> {
         let events = store.replay(key, after).await.unwrap();
         events.map(|events| events.iter().map(|event| event.sequence).collect())
     }
@@ -190,7 +190,7 @@ mod tests {
     /// HTTPL-18, P-LEG-16: only later events, only of this stream, only in this session.
     #[tokio::test]
     async fn events_are_kept_by_session_and_stream() {
-        let store = MemoryEvents::new();
+        let store = MemoryEventStore::new();
         for sequence in 0..4 {
             store.append(&key("a", 1), event(sequence, 1)).await.unwrap();
         }
@@ -204,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_go_first_and_a_loud_session_only_harms_itself() {
-        let store = MemoryEvents::with_limits(3 * (1000 + EVENT_OVERHEAD), 5 * (1000 + EVENT_OVERHEAD));
+        let store = MemoryEventStore::with_limits(3 * (1000 + EVENT_OVERHEAD), 5 * (1000 + EVENT_OVERHEAD));
         store.append(&key("quiet", 1), event(0, 1000)).await.unwrap();
         store.append(&key("quiet", 1), event(1, 1000)).await.unwrap();
         for sequence in 0..100 {

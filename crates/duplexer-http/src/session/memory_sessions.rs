@@ -10,12 +10,12 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use tokio::time::Instant;
 
-use super::{Saved, SessionRecord, SessionStore};
+use super::{SaveOutcome, SessionRecord, SessionStore};
 use crate::server::lock;
 
 /// Keeps sessions in this process, so that one service can take over from another: for tests, and as a pattern for
 /// stores that reach further.
-pub struct MemorySessions {
+pub struct MemorySessionStore {
     sessions: Mutex<Sessions>,
     idle: Duration,
 }
@@ -31,7 +31,7 @@ struct Kept {
     last_read: Instant,
 }
 
-impl MemorySessions {
+impl MemorySessionStore {
     /// Forgets a session that nobody has claimed or saved for `idle`.
     pub fn new(idle: Duration) -> Self {
         let sessions = Sessions { kept: HashMap::new(), swept: Instant::now() };
@@ -52,20 +52,20 @@ impl MemorySessions {
     }
 }
 
-impl fmt::Debug for MemorySessions {
+impl fmt::Debug for MemorySessionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemorySessions").field("idle", &self.idle).finish_non_exhaustive()
+        f.debug_struct("MemorySessionStore").field("idle", &self.idle).finish_non_exhaustive()
     }
 }
 
-impl SessionStore for MemorySessions {
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+impl SessionStore for MemorySessionStore {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
         let mut sessions = self.living(id);
         let saved = match sessions.kept.get(id) {
-            Some(kept) if kept.record.epoch > record.epoch => Saved::Superseded,
+            Some(kept) if kept.record.epoch > record.epoch => SaveOutcome::StaleEpoch,
             _ => {
                 sessions.kept.insert(id.to_owned(), Kept { record, last_read: Instant::now() });
-                Saved::Yes
+                SaveOutcome::Saved
             }
         };
         Box::pin(ready(Ok(saved)))
@@ -109,12 +109,12 @@ mod tests {
     /// One owner at a time: what an earlier one still writes is refused.
     #[tokio::test(start_paused = true)]
     async fn a_session_has_one_owner() {
-        let store = MemorySessions::new(Duration::from_secs(60));
-        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), Saved::Yes);
+        let store = MemorySessionStore::new(Duration::from_secs(60));
+        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::Saved);
         assert_eq!(store.claim("s", "a").await.unwrap().unwrap().epoch, 1);
         let claimed = store.claim("s", "b").await.unwrap().unwrap();
         assert_eq!((claimed.owner.as_str(), claimed.epoch), ("b", 2));
-        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), Saved::Superseded);
+        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::StaleEpoch);
         store.remove("s", 1).await.unwrap();
         assert!(store.claim("s", "b").await.unwrap().is_some());
         store.remove("s", 2).await.unwrap();
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_session_is_forgotten() {
-        let store = MemorySessions::new(Duration::from_secs(60));
+        let store = MemorySessionStore::new(Duration::from_secs(60));
         store.save("s", record("a", 1)).await.unwrap();
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(store.claim("s", "a").await.unwrap().is_some());
