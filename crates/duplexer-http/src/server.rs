@@ -1,9 +1,8 @@
-//! The service: one request in, one response out, whatever the era.
+//! The service: one HTTP request in, one response out, in both eras.
 //!
-//! `head` is what a request says about itself; `route` lets it in and chooses its era, once; `envelope` and `handshake`
-//! serve the two; `exchange` drives the handler, into one body or (`sse`) into a stream. `http_sse` is the transport of
-//! old clients. `security` and `config` say who and how much; `service` is what all clones share. `serve` puts the
-//! service on a socket.
+//! `route` checks a request and chooses its era; `envelope` and `handshake` serve the two; `response` drives the
+//! handler. `http_sse` is the transport of 2024-11-05, `service_state` is shared by all clones, and `serve` adds a
+//! listener.
 
 mod body;
 mod config;
@@ -49,31 +48,31 @@ pub use security::InvalidName;
 pub use serve::{HttpServer, Listener, PathService, ServeError};
 pub use service_state::ShutdownHandle;
 
-/// A server as an HTTP service. Clones share everything.
+/// A server as an HTTP service. Clones share all state.
 ///
-/// The server's lifespan begins with the first request (or before the first connection, if the service listens itself)
+/// The server's lifespan starts with the first request (or before the first connection, if the service listens itself)
 /// and ends with [`ShutdownHandle::shutdown`].
 #[derive(Clone, Debug)]
 pub struct StreamableHttp(Arc<ServiceState>);
 
 impl StreamableHttp {
-    /// The service with default settings: both eras, reachable from this machine only.
+    /// Creates a service with default settings: both eras, reachable from this machine only.
     pub fn new(server: Server) -> Self {
         Self(Arc::new(ServiceState::new(server, config::Config::default())))
     }
 
-    /// The service with other settings.
+    /// Returns a builder for a service with other settings.
     pub fn builder(server: Server) -> StreamableHttpBuilder {
         StreamableHttpBuilder::new(server)
     }
 
-    /// What ends the service in order.
+    /// Returns the handle that shuts the service down.
     pub fn handle(&self) -> ShutdownHandle {
         ShutdownHandle::new(Arc::clone(&self.0))
     }
 }
 
-/// A response on its way.
+/// The response future of the service.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
 
 impl<B> Service<Request<B>> for StreamableHttp

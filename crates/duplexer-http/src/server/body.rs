@@ -1,4 +1,4 @@
-//! The body of a response.
+//! Body of a response: empty, one text, or an SSE stream.
 
 mod exchange_body;
 mod heartbeat;
@@ -18,27 +18,27 @@ use super::session::SseBody;
 
 pub(super) use heartbeat::Heartbeat;
 
-/// The body of a response.
+/// Body of a response: empty, one text, or an SSE stream.
 pub struct ResponseBody {
     kind: Kind,
-    /// Held until the body has been read or given up.
+    /// Counts the request as in flight until the body has been sent or dropped.
     in_flight: Option<InFlightGuard>,
 }
 
 enum Kind {
     Text(Bytes),
-    /// A stream that drives its handler.
+    /// SSE stream that drives its handler.
     Exchange(Box<ExchangeBody>),
-    /// A stream of a session.
+    /// SSE stream of a session.
     Session(Box<SseBody>),
-    /// The stream of an old client.
+    /// SSE stream of the HTTP+SSE transport.
     HttpSse(Box<SseSessionBody>),
 }
 
 /// One piece of an SSE body.
 pub(super) type Chunk = Result<Bytes, StreamTimedOut>;
 
-/// A stream was cut because nobody read it.
+/// Error of a stream that was closed because the client did not read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream was closed because the client did not read it")]
 #[non_exhaustive]
@@ -58,12 +58,12 @@ impl ResponseBody {
         Self::new(Kind::Exchange(Box::new(ExchangeBody::new(exchange))))
     }
 
-    /// What is told on a stream of a session.
+    /// Returns the body of a client that reads a stream of a session.
     pub(super) fn session(body: SseBody) -> Self {
         Self::new(Kind::Session(Box::new(body)))
     }
 
-    /// What is told on the stream of an old client.
+    /// Returns the body of an HTTP+SSE session.
     pub(super) fn http_sse(body: SseSessionBody) -> Self {
         Self::new(Kind::HttpSse(Box::new(body)))
     }
@@ -72,13 +72,13 @@ impl ResponseBody {
         Self { kind, in_flight: None }
     }
 
-    /// Keeps `in_flight` until the body has been read or given up.
+    /// Holds `in_flight` until the body has been sent or dropped.
     pub(super) fn until_read(&mut self, in_flight: Option<InFlightGuard>) {
         self.in_flight = in_flight;
     }
 }
 
-/// A text, for layers that answer in the place of the service.
+/// Converts a text, for layers that respond instead of the service.
 impl From<Bytes> for ResponseBody {
     fn from(text: Bytes) -> Self {
         Self::full(text)
@@ -96,7 +96,7 @@ impl Body for ResponseBody {
         let data = match &mut self.kind {
             Kind::Text(text) if text.is_empty() => return Poll::Ready(None),
             Kind::Text(text) => Some(Ok(std::mem::take(text))),
-            Kind::Exchange(events) => ready!(events.poll(cx)),
+            Kind::Exchange(body) => ready!(body.poll(cx)),
             Kind::Session(body) => ready!(body.poll(cx)),
             Kind::HttpSse(body) => ready!(body.poll(cx)),
         };
@@ -119,7 +119,7 @@ impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
             Kind::Text(text) => return f.debug_tuple("ResponseBody").field(text).finish(),
-            Kind::Exchange(_) => "events",
+            Kind::Exchange(_) => "exchange",
             Kind::Session(_) => "session",
             Kind::HttpSse(_) => "http_sse",
         };

@@ -1,4 +1,4 @@
-//! The envelope era: every POST stands for itself, and the end of its response is the end of its request.
+//! The envelope era: every POST is independent, and the end of its response is the end of its request.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, R
     }
 }
 
-/// Over HTTP this era has no notifications to the server: they are taken and dropped.
+/// Accepts and drops a notification: over HTTP this era has no notifications to the server.
 fn notification(headers: &RequestHeaders) -> Result<Reply, Rejection> {
     unambiguous(headers.repeated().find(|name| *name == headers::PROTOCOL_VERSION), None)?;
     if let Values::One(version) = headers.look_up(headers::PROTOCOL_VERSION.lower) {

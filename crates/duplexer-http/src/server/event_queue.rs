@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_large_event_fills_the_queue_by_its_bytes() {
         let mut queue = EventQueue::default();
-        queue.push(None, &[b' '; MAX_BYTES]).wake();
+        queue.push(None, &vec![b' '; MAX_BYTES]).wake();
         assert!(queue.is_full());
     }
 

@@ -1,4 +1,4 @@
-//! The handshake era: with sessions, without, or not at all.
+//! The handshake era: with sessions, stateless, or disabled.
 
 mod batch;
 mod stateless;
@@ -18,7 +18,7 @@ use super::request::{AdmittedRequest, RequestContext};
 use super::route::{self, PostStep};
 use super::session::{self, Ending, Session, Sessions, Unavailable};
 
-/// Serves a message.
+/// Serves the frame of a POST.
 pub(super) fn post(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
     match context.service().config.handshake {
         Handshake::Sessions => Ok(PostStep::Boxed(Box::pin(in_session(context, frame)))),
@@ -52,7 +52,7 @@ async fn in_session(context: RequestContext, frame: Frame) -> Result<Reply, Reje
     Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
 }
 
-/// Serves a reader of a session's streams.
+/// Serves a GET: opens or resumes a stream of a session.
 pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
     if !context.request.accepts.events {
         let text = "Not Acceptable: Client must accept text/event-stream";
@@ -73,14 +73,14 @@ pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
     }
 }
 
-/// Ends a session.
+/// Serves a DELETE: ends a session.
 pub(super) async fn delete(context: RequestContext) -> Result<Reply, Rejection> {
     let session = find(&context).await?;
     Sessions::end(context.service(), &session, Ending::Terminated);
     Ok(reply::empty(StatusCode::OK))
 }
 
-/// The session that a request names, if it is its caller's.
+/// Returns the session that a request names, if it belongs to the caller.
 async fn find(context: &RequestContext) -> Result<Arc<Session>, Rejection> {
     let refused = |status, text: &'static str| Rejection::new(reply::invalid_request(status, text));
     let named = match context.request.headers.look_up(headers::SESSION_ID.lower) {

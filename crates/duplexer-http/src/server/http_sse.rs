@@ -1,7 +1,7 @@
-//! The transport of 2024-11-05 for old clients: a stream of events, and a second path for what the client says.
+//! The HTTP+SSE transport of 2024-11-05: an SSE stream, and a second path to which the client POSTs its messages.
 //!
-//! The two make one duplex stream (`wire`), which core serves like any other, in either era; `link` is such a stream
-//! from its beginning to its end. Nothing here knows what the messages mean.
+//! The two form one duplex transport (`transport`), which core serves like any other, in either era. `session` is its
+//! life cycle. What the messages mean is not known here.
 
 mod paths;
 mod session;
@@ -74,7 +74,7 @@ where
     Ok(reply)
 }
 
-/// Even what is no message is passed on: the stream's own rules say what becomes of it.
+/// Builds the frame for the transport. Malformed input is passed on too: the dispatcher decides how to respond to it.
 fn incoming_message(posted: Posted, sender: Option<Arc<Principal>>, body: &Bytes) -> (Incoming, Reply) {
     let garbled = || reply::text(StatusCode::BAD_REQUEST, "Could not parse message");
     let Ok(text) = std::str::from_utf8(body) else {
@@ -87,11 +87,11 @@ fn incoming_message(posted: Posted, sender: Option<Arc<Principal>>, body: &Bytes
     let mut transport = TransportContext::stream("http+sse");
     transport.sender = sender.map(|principal| principal as _);
     transport.headers = Headers::of(Arc::new(posted));
-    // A copy: a small message may be a part of a large read.
+    // Copied, because a small message could pin a large read buffer.
     (Incoming::Message(IncomingMessage::new(ByteString::from(text), Arc::new(transport))), reply)
 }
 
-/// A message that was posted. It is under way as long as anybody handles it, not only until its response.
+/// A message of a POST. It holds its permit until it has been handled, not only until the POST is answered.
 struct Posted {
     headers: Arc<RequestHeaders>,
     _permit: RequestPermit,
@@ -103,7 +103,7 @@ impl HeaderSource for Posted {
     }
 }
 
-/// The name of the stream that a message belongs to.
+/// Returns the id of the session that a message belongs to.
 fn session_id(query: Option<&str>) -> Result<u128, Rejection> {
     let pairs = query.unwrap_or_default().split('&');
     let mut named = pairs.filter_map(|pair| pair.strip_prefix("session_id="));
@@ -115,7 +115,7 @@ fn session_id(query: Option<&str>) -> Result<u128, Rejection> {
     }
 }
 
-/// The same whether there is none or it is somebody else's.
+/// Returns the same response for a session that does not exist and one of another principal.
 fn unknown_session() -> Rejection {
     reply::text(StatusCode::NOT_FOUND, "Could not find session").into()
 }

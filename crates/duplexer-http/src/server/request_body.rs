@@ -1,4 +1,4 @@
-//! The body of a request, within bounds.
+//! Reads the body of a request, within its limits of size and time.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -31,12 +31,12 @@ where
     B::Error: Into<BoxError>,
 {
     let limit = config.limits.body;
-    // From the announced length alone, before anything is read.
+    // By the declared length, before anything is read.
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
     let mut collecting = pin!(collect(body, limit));
-    // A small body has come with its head: there is nothing to wait for, and so no need of a timer.
+    // A small body arrives with its head, so the first poll needs no timer.
     if let Poll::Ready(bytes) = poll_fn(|cx| Poll::Ready(collecting.as_mut().poll(cx))).await {
         return bytes;
     }
@@ -52,7 +52,7 @@ fn too_large() -> Rejection {
         .into()
 }
 
-/// A body that comes in one piece is not copied.
+/// Collects the frames of a body. A single frame is not copied.
 async fn collect<B>(body: B, limit: usize) -> Result<Bytes, Rejection>
 where
     B: Body,
@@ -87,7 +87,7 @@ where
                 all.extend_from_slice(&data);
             }
         }
-        // Most bodies know their length, and need not be asked whether there is more.
+        // Most bodies know their length, which saves the last poll.
         if body.is_end_stream() {
             break;
         }

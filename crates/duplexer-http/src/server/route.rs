@@ -162,7 +162,7 @@ where
     })
 }
 
-/// How a POSTed message is answered.
+/// How the message of a POST is answered.
 pub(super) enum PostStep {
     Reply(Reply),
     /// The response driver polls its handler.

@@ -1,4 +1,4 @@
-//! The service on a socket of its own: connections, their limits, and the end of it all.
+//! The service on its own listener: connections, their limits, and the shutdown.
 
 mod io;
 mod listener;
@@ -36,26 +36,26 @@ pub(super) use io::InFlightGuard;
 pub use listener::Listener;
 pub use path_service::PathService;
 
-/// How long a peer may take to send the head of a request.
+/// Time within which a peer must send the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection is kept without a request: longer than most clients keep theirs.
+/// Time that an idle connection stays open: longer than most clients keep theirs.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// How many headers a request may have.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
-/// How large the head of a request may be.
+/// Maximum size of the head of a request.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// How many requests one connection of HTTP/2 may have under target.
+/// Maximum number of concurrent requests on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 256;
-/// How many connections there may be, if not set otherwise.
+/// Default maximum number of connections.
 const MAX_CONNECTIONS: usize = 8192;
-/// What the connections get beyond the service's own end to be gone.
+/// Time for connections to close after the shutdown of the service.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Why a service could not be put on a socket.
+/// Error of a service that could not listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The server's lifespan could not start; the log says why.
+    /// The server's lifespan could not start. The cause is in the log.
     #[error("the server could not start")]
     Start,
     /// The address cannot be listened on.
@@ -67,8 +67,8 @@ pub enum ServeError {
 }
 
 impl StreamableHttp {
-    /// Starts the server, listens, and serves until the process is asked to end, at `/mcp` unless it was told another
-    /// path.
+    /// Starts the server, listens, and serves until the process receives a termination signal. The path is `/mcp`
+    /// unless another one is set.
     pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServeError> {
         let bound = self.bind(address).await?;
         let mut signals =
@@ -77,14 +77,14 @@ impl StreamableHttp {
         Ok(())
     }
 
-    /// Starts the server and listens: on this machine only, unless the address says otherwise.
+    /// Starts the server and listens on an address.
     pub async fn bind(self, address: impl ToSocketAddrs) -> Result<HttpServer<TcpListener>, ServeError> {
         self.0.running().await.map_err(|StartFailed| ServeError::Start)?;
         let listener = TcpListener::bind(address).await.map_err(ServeError::Bind)?;
         Ok(self.with_listener(listener))
     }
 
-    /// The service on a listener of any kind. The server starts with the first request.
+    /// Serves on a listener of any kind. The server starts with the first request.
     pub fn with_listener<L: Listener>(self, listener: L) -> HttpServer<L> {
         HttpServer {
             stack: PathService::new(self.clone()),
@@ -97,12 +97,12 @@ impl StreamableHttp {
     }
 }
 
-/// A service, the layers around it (`S`), and where it listens.
+/// A service with its layers (`S`) and its listener (`L`).
 #[must_use = "nothing is served until it runs"]
 pub struct HttpServer<L, S = PathService> {
     service: StreamableHttp,
     stack: S,
-    /// The stack as connections call it. `None` without layers: then a request allocates no future.
+    /// The stack, type-erased. `None` without layers, so that a request allocates no future.
     layered: Option<Layered>,
     listener: L,
     health_routes: bool,
@@ -117,13 +117,14 @@ impl<L: Listener, S> HttpServer<L, S> {
         self
     }
 
-    /// How many connections there may be at once; further ones wait to be accepted. 8192 if not given.
+    /// Sets the maximum number of connections. Further ones wait to be accepted. Default: 8192.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
     }
 
-    /// Adds a layer around the service: authorization, a limit, routes of its own. It sees every path but the probes'.
+    /// Adds a layer around the service: authorization, a limit, further routes. It sees every path except the health
+    /// routes.
     ///
     /// Layers stack as in tower and axum: each one wraps those added before it, so the last one sees a request first.
     pub fn layer<Y>(self, layer: Y) -> HttpServer<L, Y::Service>
@@ -148,29 +149,31 @@ impl<L: Listener, S> HttpServer<L, S> {
         }
     }
 
-    /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
+    /// Serves until `signal` resolves, then shuts down: within five seconds, with the default grace.
     pub async fn serve_until(self, signal: impl Future<Output = ()>) {
         let Self { service, layered, mut listener, health_routes, connections, .. } = self;
         let state = Arc::clone(&service.0);
-        let room = Arc::new(Semaphore::new(connections));
+        let permits = Arc::new(Semaphore::new(connections));
         let mut open = JoinSet::new();
         let mut signal = pin!(signal);
         loop {
             let accepted = async {
                 // The semaphore is never closed.
-                let place = Arc::clone(&room).acquire_owned().await.ok();
-                (listener.accept().await, place)
+                let permit = Arc::clone(&permits).acquire_owned().await.ok();
+                (listener.accept().await, permit)
             };
             tokio::select! {
                 () = &mut signal => break,
                 Some(_) = open.join_next() => {}
-                (io, place) = accepted => {
+                (io, permit) = accepted => {
                     let service = PathService::new(service.clone());
-                    let service = ConnectionService { service, layered: layered.clone(), health_routes, in_flight: Arc::default() };
+                    let layered = layered.clone();
+                    let in_flight = Arc::default();
+                    let service = ConnectionService { service, layered, health_routes, in_flight };
                     let connection = connection(io, Arc::clone(&state), service);
                     open.spawn(async move {
                         connection.await;
-                        drop(place);
+                        drop(permit);
                     });
                 }
             }
@@ -179,13 +182,13 @@ impl<L: Listener, S> HttpServer<L, S> {
         state.shutdown().await;
         let gone = async { while open.join_next().await.is_some() {} };
         if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
-            tracing::debug!(connections = open.len(), "connections are cut");
+            tracing::debug!(connections = open.len(), "connections are closed");
         }
     }
 }
 
 impl<S> HttpServer<TcpListener, S> {
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -197,7 +200,7 @@ impl<L, S> fmt::Debug for HttpServer<L, S> {
     }
 }
 
-/// Serves one connection to its end, which the end of the service brings about.
+/// Serves one connection until it ends, or until the service shuts down.
 async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: ConnectionService) {
     let timeouts = Timeouts { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: state.config.timing.unread };
     let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.in_flight)));
@@ -209,7 +212,8 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
             return Poll::Ready(Some(ended));
         }
-        // Waiting takes a lock that all connections share. A task is always woken the same target, so it asks once.
+        // Waiting takes a lock that all connections share. The waker of a task does not change, so it is registered
+        // once.
         let is_closing =
             if waits_for_closing { state.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
         waits_for_closing = true;
@@ -226,7 +230,7 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
     }
 }
 
-/// Runs what the HTTP library wants to run beside a connection: the requests of HTTP/2.
+/// Executor of the HTTP library, for the requests of HTTP/2 connections.
 #[derive(Clone, Default)]
 struct Executor(TaskTracker);
 
@@ -241,7 +245,7 @@ where
 
 fn builder() -> auto::Builder<Executor> {
     let mut builder = auto::Builder::new(Executor::default());
-    // The connection itself keeps the time of heads.
+    // The timeout for heads is in `TimedIo`.
     builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);
     builder
         .http2()
@@ -253,7 +257,7 @@ fn builder() -> auto::Builder<Executor> {
     builder
 }
 
-/// The service and what was put around it.
+/// The layered service, type-erased.
 type Layered = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
 
 fn layered<S>(service: S) -> Layered
@@ -274,7 +278,7 @@ where
     })
 }
 
-/// The service behind the health_routes, for one connection.
+/// The health routes and the service, for one connection.
 struct ConnectionService {
     service: PathService,
     layered: Option<Layered>,
@@ -283,7 +287,7 @@ struct ConnectionService {
 }
 
 impl ConnectionService {
-    /// Serves one request. The connection keeps room for this future, so that without layers none is allocated.
+    /// Serves one request. The connection stores this future inline, so without layers none is allocated.
     fn call(
         &self,
         request: Request<Incoming>,
@@ -308,19 +312,19 @@ impl ConnectionService {
 
     fn target(&self, request: Request<Incoming>) -> Target {
         let path = request.uri().path();
-        let probe = self.probe(path);
-        if let (None, None, Some(service)) = (probe, &self.layered, self.service.at(path)) {
+        let health = self.health_status(path);
+        if let (None, None, Some(service)) = (health, &self.layered, self.service.at(path)) {
             return Target::Service(Arc::clone(&service.0), request);
         }
         let is_last = is_last_on_connection(request.headers(), request.version());
-        match (probe, &self.layered) {
+        match (health, &self.layered) {
             (Some(status), _) => Target::Status(status, is_last),
             (None, Some(layered)) => Target::Layered(layered(request), is_last),
             (None, None) => Target::Status(StatusCode::NOT_FOUND, is_last),
         }
     }
 
-    fn probe(&self, path: &str) -> Option<StatusCode> {
+    fn health_status(&self, path: &str) -> Option<StatusCode> {
         if !self.health_routes {
             return None;
         }

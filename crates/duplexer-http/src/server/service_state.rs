@@ -1,4 +1,4 @@
-//! What all clones of a service share: its server's lifespan, how many requests are under way, and its end.
+//! State that all clones of a service share: the server's lifespan, the request permits, and the shutdown.
 
 mod lifespan;
 pub(super) mod stream_watch;
@@ -24,9 +24,9 @@ use super::session::Sessions;
 pub(super) use lifespan::StartFailed;
 use stream_watch::StreamWatch;
 
-/// All that the end of a service may take: drain, last answers, lifespans.
+/// Time for the whole shutdown: grace, last responses, lifespans.
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
-/// What those get to see their last answer that did not finish in time.
+/// Time for the error responses of requests that the end of the grace aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct ServiceState {
@@ -34,25 +34,25 @@ pub(super) struct ServiceState {
     pub(super) streams: StreamWatch,
     pub(super) sessions: Sessions,
     pub(super) sse_sessions: SseSessions,
-    /// What runs although nobody waits for it: requests of sessions, and what is left to do at their end.
+    /// Tasks that no request awaits: requests of sessions whose client has left, and the teardown of sessions.
     pub(super) tasks: TaskTracker,
-    /// Raised when the service is about to end: what stands for long concludes.
+    /// Raised when the shutdown begins. Long-lived requests then finish.
     pub(super) closing: Cancellation,
-    /// Raised when the time of those still running is over.
+    /// Raised when the shutdown grace has ended. Requests in flight are then aborted.
     pub(super) abort: Cancellation,
     lifespan: Lifespan,
     load: Load,
     ended: Mutex<Ended>,
 }
 
-/// Whether the end has been brought about.
+/// Whether the shutdown has run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     No,
     Yes,
 }
 
-/// Written by every request, and so on a cache line away from what every request only reads.
+/// Counters that every request writes, on a cache line of their own: the rest of the state is only read.
 #[derive(Default)]
 #[repr(align(128))]
 struct Load {
@@ -77,30 +77,30 @@ impl ServiceState {
         }
     }
 
-    /// The started server. The first to ask starts it; nobody who leaves stops that.
+    /// Returns the started server. The first caller starts it. A caller that leaves does not stop the start.
     pub(super) async fn running(&self) -> Result<&Running, StartFailed> {
         self.lifespan.running().await
     }
 
-    /// Runs something to its end although nobody waits for it; the end of the service does.
+    /// Spawns a task that the shutdown waits for.
     pub(super) fn spawn_tracked(&self, work: impl Future<Output = ()> + Send + 'static) {
-        // What is dropped with a runtime has none to go on in.
+        // Work that is dropped with its runtime has no other to run on.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             self.tasks.spawn_on(work, &runtime);
         } else {
-            tracing::warn!("outside of a runtime nothing can go on");
+            tracing::warn!("a task is dropped because no runtime is left");
         }
     }
 
-    /// A place among the requests under way, if there is one.
+    /// Returns a permit, unless the limit is reached or the shutdown has begun.
     pub(super) fn admit(self: Arc<Self>) -> Option<RequestPermit> {
         let before = self.load.requests.fetch_add(1, Ordering::Relaxed);
-        let has_room = before < self.config.limits.requests && !self.closing.is_raised();
+        let is_admitted = before < self.config.limits.requests && !self.closing.is_raised();
         let permit = RequestPermit { service: self, subscription: Subscription::No };
-        has_room.then_some(permit)
+        is_admitted.then_some(permit)
     }
 
-    /// Resolves when nothing is under way any more.
+    /// Resolves when no request is in flight.
     async fn idle(&self) {
         loop {
             let mut changed = std::pin::pin!(self.load.idle.notified());
@@ -112,13 +112,13 @@ impl ServiceState {
         }
     }
 
-    /// Ends the service in order, once.
+    /// Shuts the service down. The teardown runs once.
     pub(super) async fn shutdown(self: &Arc<Self>) {
         let start = Instant::now();
         self.closing.raise();
         self.sessions.close_standalone();
         if timeout(self.config.timing.shutdown_grace, self.idle()).await.is_err() {
-            tracing::warn!("requests were still under way when the drain ended");
+            tracing::warn!("requests were still in flight at the end of the shutdown grace");
             self.abort.raise();
             let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
         }
@@ -131,13 +131,13 @@ impl ServiceState {
     }
 }
 
-/// A place among the requests under way; given back when dropped.
+/// Permit of one request in flight. Dropping it returns the permit.
 pub(super) struct RequestPermit {
     service: Arc<ServiceState>,
     subscription: Subscription,
 }
 
-/// Whether a request also takes the place of a subscription.
+/// Whether a request also counts as a subscription.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subscription {
     No,
@@ -149,13 +149,13 @@ impl RequestPermit {
         &self.service
     }
 
-    /// One more place, beyond the limit, for what has come along with this.
+    /// Returns one more permit, beyond the limit, for another message of the same batch.
     pub(super) fn additional(&self) -> Self {
         self.service.load.requests.fetch_add(1, Ordering::Relaxed);
         Self { service: Arc::clone(&self.service), subscription: Subscription::No }
     }
 
-    /// The same place, for a subscription, if one more may be open.
+    /// Converts the permit into one of a subscription, unless their limit is reached.
     pub(super) fn subscribe(mut self) -> Option<Self> {
         let before = self.service.load.subscriptions.fetch_add(1, Ordering::Relaxed);
         self.subscription = Subscription::Yes;
@@ -175,7 +175,7 @@ impl Drop for RequestPermit {
     }
 }
 
-/// Ends a service in order. Clones end the same one.
+/// Shuts a service down. Clones shut down the same service.
 #[derive(Clone, Debug)]
 pub struct ShutdownHandle(Arc<ServiceState>);
 
@@ -184,8 +184,8 @@ impl ShutdownHandle {
         Self(service)
     }
 
-    /// Takes no further requests, lets those under way finish for the drain time, answers the rest with an error, ends
-    /// streams, and runs the teardown of the server's lifespan. Five seconds at most, with the default drain.
+    /// Rejects new requests, lets those in flight finish within the shutdown grace, answers the rest with an error,
+    /// ends streams, and runs the teardown of the server's lifespan. Takes at most five seconds with the default grace.
     pub async fn shutdown(&self) {
         self.0.shutdown().await;
     }
@@ -200,14 +200,14 @@ impl fmt::Debug for ServiceState {
     }
 }
 
-/// The table of a service that was busy once does not keep its size for ever.
+/// Releases memory of a table that was much larger once.
 pub(super) fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
     if table.capacity() > 64 && table.len() < table.capacity() / 4 {
         table.shrink_to(table.len() * 2);
     }
 }
 
-/// A panic while a lock is held cannot leave the data behind it inconsistent: every change is one step.
+/// Locks a mutex. A poisoned lock is safe to use, because every change under a lock is one step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! Events in memory, within bounds: the oldest go first, of the session that has too many or else of all.
+//! Bounded event store in memory. It evicts the oldest events: of the session that exceeds its limit, or else of all
+//! sessions.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,10 +12,10 @@ use duplexer_core::error::BoxError;
 use super::{EventStore, StoredEvent, StreamId, StreamKey};
 use crate::server::lock;
 
-/// What an event costs beside its message.
+/// Estimated memory of an event besides its message.
 const EVENT_OVERHEAD: usize = 128;
 
-/// Keeps events in this process. A client that stays away for long finds only the latest of them.
+/// Event store in memory. A client that resumes late receives only the newest events.
 pub struct MemoryEventStore {
     kept: Mutex<Kept>,
     limits: Limits,
@@ -29,7 +30,7 @@ struct Limits {
 #[derive(Default)]
 struct Kept {
     sessions: HashMap<Arc<str>, Session>,
-    /// One entry per event, oldest first; events of forgotten sessions are still named here until their turn comes.
+    /// Session of every event, oldest first. Entries of forgotten sessions remain until they are evicted.
     order: VecDeque<Arc<str>>,
     events: usize,
     bytes: usize,
@@ -38,13 +39,13 @@ struct Kept {
 #[derive(Default)]
 struct Session {
     streams: HashMap<StreamId, VecDeque<StoredEvent>>,
-    /// The stream of every event, oldest first.
+    /// Stream of every event, oldest first.
     order: VecDeque<StreamId>,
     bytes: usize,
 }
 
 impl Session {
-    /// Drops its oldest event; how many bytes that frees.
+    /// Evicts the oldest event. Returns the number of freed bytes.
     fn evict(&mut self) -> usize {
         let Some(stream) = self.order.pop_front() else { return 0 };
         let Some(events) = self.streams.get_mut(&stream) else { return 0 };
@@ -62,12 +63,12 @@ fn size(event: &StoredEvent) -> usize {
 }
 
 impl MemoryEventStore {
-    /// Up to 1 MiB for each session and 256 MiB for all of them.
+    /// Creates a store with 1 MiB per session and 256 MiB in total.
     pub fn new() -> Self {
         Self::with_limits(1024 * 1024, 256 * 1024 * 1024)
     }
 
-    /// Up to so many bytes for each session and for all of them. One event is always kept.
+    /// Creates a store with these limits in bytes, per session and in total. One event is always kept.
     pub fn with_limits(session: usize, all: usize) -> Self {
         Self { kept: Mutex::default(), limits: Limits { session, all } }
     }
@@ -91,7 +92,7 @@ impl MemoryEventStore {
             let Some(oldest) = kept.order.pop_front() else { break };
             kept.evict_from(&oldest);
         }
-        // Entries of events that went with their session, or for its sake, would gather otherwise.
+        // Without this, entries of events that were evicted or forgotten with their session would accumulate.
         if kept.order.len() > 2 * kept.events + 64 {
             kept.compact();
         }
@@ -108,7 +109,7 @@ impl Kept {
         }
     }
 
-    /// Names every session as often as it has events, from the front on.
+    /// Rebuilds `order` with one entry per event that exists.
     fn compact(&mut self) {
         let mut left: HashMap<&Arc<str>, usize> =
             self.sessions.iter().map(|(id, session)| (id, session.order.len())).collect();

@@ -1,4 +1,4 @@
-//! Sessions in memory, for several services of one process.
+//! Session store in memory, for several services of one process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::{SaveOutcome, SessionRecord, SessionStore};
 use crate::server::lock;
 
-/// Keeps sessions in this process, so that one service can take over from another: for tests, and as a pattern for
-/// stores that reach further.
+/// Session store in memory, so that one service can claim the sessions of another: for tests, and as a model for
+/// distributed stores.
 pub struct MemorySessionStore {
     sessions: Mutex<Sessions>,
     idle: Duration,
@@ -22,7 +22,7 @@ pub struct MemorySessionStore {
 
 struct Sessions {
     kept: HashMap<String, Kept>,
-    /// When those that are over were last looked for.
+    /// Time of the last sweep of expired sessions.
     swept: Instant,
 }
 
@@ -32,13 +32,13 @@ struct Kept {
 }
 
 impl MemorySessionStore {
-    /// Forgets a session that nobody has claimed or saved for `idle`.
+    /// Creates a store that removes sessions which have not been claimed or saved for `idle`.
     pub fn new(idle: Duration) -> Self {
         let sessions = Sessions { kept: HashMap::new(), swept: Instant::now() };
         Self { sessions: Mutex::new(sessions), idle }
     }
 
-    /// The sessions, without this one if it is over; the others are looked at now and then.
+    /// Returns the sessions, without this one if it has expired. The others are swept at intervals.
     fn living(&self, id: &str) -> MutexGuard<'_, Sessions> {
         let mut sessions = lock(&self.sessions);
         let is_over = |kept: &Kept| kept.last_read.elapsed() >= self.idle;
@@ -106,7 +106,7 @@ mod tests {
         SessionRecord::new(serde_json::from_str(text).unwrap(), None, owner.into(), epoch)
     }
 
-    /// One owner at a time: what an earlier one still writes is refused.
+    /// One owner at a time: writes of an earlier owner are rejected.
     #[tokio::test(start_paused = true)]
     async fn a_session_has_one_owner() {
         let store = MemorySessionStore::new(Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! Arrays of messages, in the one revision that has them: answered with an array, in the order of the requests.
+//! Batches, in the one revision that has them. The response is an array in the order of the requests.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::server::route;
 use crate::server::rpc_response::RpcResponse;
 use crate::server::session::{self, Session};
 
-/// How many messages an array may hold.
+/// Maximum number of messages in a batch.
 const MAX_MESSAGES: usize = 1024;
 
-/// Whose messages they are.
+/// Owner of the messages.
 pub(super) enum Host {
-    /// The client may leave: what it has asked for goes on.
+    /// Requests go on when the client disconnects.
     Session(Arc<Session>),
-    /// The client that leaves takes its requests along.
+    /// Requests are dropped when the client disconnects.
     Stateless,
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn serve(
             let permit = context.request.permit;
             let service = Arc::clone(permit.service());
             service.spawn_tracked(async move {
-                // The client may have gone.
+                // The client can have disconnected.
                 let _ = sender.send(all.await);
                 drop(permit);
             });
@@ -70,7 +70,7 @@ pub(super) async fn serve(
 }
 
 impl Host {
-    /// Takes one message in; what is to be done for it, if it is to be answered.
+    /// Accepts one message. Returns the work for its response, if it has one.
     async fn take(&self, context: &RequestContext, item: &ByteString) -> Option<Work> {
         match Frame::parse(item) {
             Ok(Frame::Request(id, call)) if Method::parse(call.method()) == Some(Method::Initialize) => {
@@ -88,7 +88,7 @@ impl Host {
             Ok(Frame::Notification(call)) => {
                 match self {
                     Self::Session(session) => {
-                        session::notification(session, context.for_batch_item(), call).await
+                        session::notification(session, context.for_batch_item(), call).await;
                     }
                     Self::Stateless => stateless::notification(context.for_batch_item(), call).await,
                 }
@@ -119,7 +119,7 @@ fn refuse(malformed: &Malformed) -> Option<Work> {
     Some(Work::Done(text))
 }
 
-/// Runs everything side by side.
+/// Runs all requests concurrently.
 async fn run(work: Vec<Work>) -> Vec<Vec<u8>> {
     let mut answers = Vec::new();
     let mut running = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The handshake era without sessions: every POST is served on a connection of its own, in the revision it names.
+//! The handshake era without sessions: every POST is served on a connection of its own, in the revision of its header.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, R
             notification(context, call).await;
             Ok(accepted())
         }))),
-        // Nothing was asked, so nobody waits for it.
+        // The server sends no requests here, so no call waits for the response.
         Frame::Response(..) | Frame::ErrorWithoutId => Ok(PostStep::Reply(accepted())),
         Frame::Batch(text) if version(&context.request.headers).has(feature::BATCHES) => {
             Ok(PostStep::Boxed(Box::pin(async move {
@@ -42,7 +42,7 @@ pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, R
     }
 }
 
-/// The route has seen that the header, if there is one, names a revision of this era.
+/// Returns the revision of the request. The router has checked that the header, if present, names one of this era.
 fn version(headers: &RequestHeaders) -> ProtocolVersion {
     let named = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
         Values::One(version) => {
@@ -80,7 +80,7 @@ pub(super) async fn request_in_batch(
     complete(exchange(context, id.clone(), call, ResponseMode::Json), &id).await
 }
 
-/// Handled before it is acknowledged: there is nothing else that could own its handler.
+/// Handles a notification before it is acknowledged, because nothing else could own its handler.
 pub(super) async fn notification(context: RequestContext, call: Invocation) {
     let (connection, transport) = (connection(&context), Arc::new(context.transport()));
     let channel = ExchangeChannel::new(Arc::clone(context.service()), QueueState::Closed);

@@ -1,4 +1,4 @@
-//! A stream from its beginning to its end, and all that are open.
+//! Sessions of the HTTP+SSE transport, from the GET that opens one to its end.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -21,17 +21,17 @@ use crate::server::session::{SessionPermit, Sessions, caller, random};
 use crate::server::sse;
 use crate::session::PrincipalKey;
 
-/// How long a message may wait for those before it to be taken in.
+/// Time that a POST waits for earlier messages to be accepted.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The way into a stream, for whoever knows its name.
+/// Inbound half of an open session.
 pub(super) struct SseSession {
     messages: mpsc::Sender<Incoming>,
     principal: Option<PrincipalKey>,
 }
 
 impl SseSession {
-    /// Hands a message over to the stream.
+    /// Delivers a message to the transport.
     pub(super) async fn deliver(&self, service: &ServiceState, incoming: Incoming) -> Result<(), Rejection> {
         let full = || reply::overloaded().into();
         tokio::select! {
@@ -46,12 +46,12 @@ impl SseSession {
     }
 }
 
-/// All streams that take messages.
+/// All sessions that accept messages.
 #[derive(Default)]
 pub(in crate::server) struct SseSessions(Mutex<HashMap<u128, Arc<SseSession>>>);
 
 impl SseSessions {
-    /// The stream of this name, if it is this principal's.
+    /// Returns the session with this id, if it belongs to the principal.
     pub(super) fn find(
         service: &ServiceState,
         id: u128,
@@ -62,7 +62,7 @@ impl SseSessions {
     }
 }
 
-/// Opens a stream. What serves it outlives the request, and ends when nobody reads the response.
+/// Opens a session. Its task outlives the request, and ends when the client stops reading the response.
 pub(super) fn open(context: RequestContext) -> Result<Reply, Rejection> {
     let RequestContext { running, request: AdmittedRequest { permit, caller: Caller { principal, .. }, .. } } =
         context;
@@ -77,11 +77,11 @@ pub(super) fn open(context: RequestContext) -> Result<Reply, Rejection> {
     let open =
         ServedSession { service: Arc::clone(&service), id, body: Arc::clone(&body), _permit: session_permit };
     service.spawn_tracked(open.serve(running, transport, caller(&name, principal)));
-    let opening = sse::endpoint(&service.config.http_sse.endpoint(&name));
-    Ok(reply::events(ResponseBody::http_sse(SseSessionBody::new(body, opening, chunks, permit))))
+    let endpoint_event = sse::endpoint(&service.config.http_sse.endpoint(&name));
+    Ok(reply::events(ResponseBody::http_sse(SseSessionBody::new(body, endpoint_event, chunks, permit))))
 }
 
-/// A stream that is being served; dropped, nobody finds it any more.
+/// A session that is being served. It is removed from the table when it is dropped.
 struct ServedSession {
     service: Arc<ServiceState>,
     id: u128,
@@ -105,7 +105,7 @@ impl ServedSession {
         }
     }
 
-    /// Ends the stream: in order with the service, and at once when nobody reads it or the service has no more time.
+    /// Ends the session: orderly with the service; at once when the client has left or the shutdown grace has ended.
     async fn end(&self, peer: &Peer) {
         let over = async {
             tokio::select! {
@@ -118,26 +118,26 @@ impl ServedSession {
             biased;
             () = over.as_mut() => {}
             () = self.service.closing.raised() => {
-                // Nobody can post any more; what was accepted is read and answered before the stream ends.
-                self.unlist();
+                // New POSTs are rejected. Accepted messages are still answered before the stream ends.
+                self.remove();
                 over.await;
             }
         }
         peer.stop();
         peer.closing().await;
-        // There is nobody to wait for.
+        // The second call skips the drain, because no client reads the responses.
         peer.stop();
     }
 
-    fn unlist(&self) {
-        let mut sse_sessions = lock(&self.service.sse_sessions.0);
-        sse_sessions.remove(&self.id);
-        shrink(&mut sse_sessions);
+    fn remove(&self) {
+        let mut sessions = lock(&self.service.sse_sessions.0);
+        sessions.remove(&self.id);
+        shrink(&mut sessions);
     }
 }
 
 impl Drop for ServedSession {
     fn drop(&mut self) {
-        self.unlist();
+        self.remove();
     }
 }

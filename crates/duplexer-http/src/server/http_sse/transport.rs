@@ -1,4 +1,4 @@
-//! The two directions as a transport: a bounded queue each, and the body through which the client reads.
+//! The two directions of the HTTP+SSE transport: a bounded queue each, and the body of the stream.
 
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
@@ -15,20 +15,20 @@ use crate::server::service_state::RequestPermit;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 use crate::server::sse;
 
-/// Messages of the client that wait: whoever posts a further one waits too, with its message.
+/// Maximum number of queued messages of the client. Further POSTs wait.
 const MAX_MESSAGES: usize = 1;
-/// Pieces of the stream that wait for the handle.
+/// Maximum number of chunks that wait for the reader.
 const MAX_CHUNKS: usize = 2;
-/// How large such a chunk is, at most; one event more may exceed it.
+/// Maximum size of a chunk. The last event can exceed it.
 const MAX_CHUNK_BYTES: usize = 32 * 1024;
 
-/// The stream as the server sees it.
+/// Server side of the transport.
 pub(super) struct SseTransport {
     posted: mpsc::Receiver<Incoming>,
     events: mpsc::Sender<Bytes>,
 }
 
-/// The other ends of a transport: where messages are posted to, and what is events.
+/// Creates a transport, the sender of its messages, and the receiver of its chunks.
 pub(super) fn transport() -> (SseTransport, mpsc::Sender<Incoming>, mpsc::Receiver<Bytes>) {
     let (post, posted) = mpsc::channel(MAX_MESSAGES);
     let (events, chunks) = mpsc::channel(MAX_CHUNKS);
@@ -72,10 +72,10 @@ impl FrameWriter for Writer {
     }
 }
 
-/// Whoever reads the stream, as seen by those who are not the handle.
+/// State of the body, shared with the session's task and the stream watch.
 pub(super) struct BodyHandle {
     last_read: LastRead,
-    /// Raised when nobody reads any more: the client has left, or was cut because it did not read.
+    /// Raised when the client has left, or has not read for too long.
     pub(super) gone: Cancellation,
 }
 
@@ -95,11 +95,11 @@ impl WatchedStream for BodyHandle {
     }
 }
 
-/// The body of the stream. Dropped, the client has left.
+/// Body of the SSE stream. Dropping it means that the client has left.
 pub(in crate::server) struct SseSessionBody {
     handle: Arc<BodyHandle>,
-    /// What comes first.
-    opening: Bytes,
+    /// The `endpoint` event, sent first.
+    endpoint_event: Bytes,
     chunks: mpsc::Receiver<Bytes>,
     heartbeat: Heartbeat,
     _watch: WatchGuard,
@@ -109,7 +109,7 @@ pub(in crate::server) struct SseSessionBody {
 impl SseSessionBody {
     pub(super) fn new(
         handle: Arc<BodyHandle>,
-        opening: Bytes,
+        endpoint_event: Bytes,
         chunks: mpsc::Receiver<Bytes>,
         permit: RequestPermit,
     ) -> Self {
@@ -119,7 +119,7 @@ impl SseSessionBody {
             _watch: service.streams.watch(watched as Weak<dyn WatchedStream>),
             heartbeat: Heartbeat::new(service.config.timing.keep_alive),
             handle,
-            opening,
+            endpoint_event,
             chunks,
             _permit: permit,
         }
@@ -130,8 +130,8 @@ impl SseSessionBody {
         self.handle.last_read.touch(now);
         let chunk = if self.handle.gone.is_raised() {
             Poll::Ready(Some(Err(StreamTimedOut)))
-        } else if !self.opening.is_empty() {
-            Poll::Ready(Some(Ok(std::mem::take(&mut self.opening))))
+        } else if !self.endpoint_event.is_empty() {
+            Poll::Ready(Some(Ok(std::mem::take(&mut self.endpoint_event))))
         } else {
             self.chunks.poll_recv(cx).map(|chunk| chunk.map(Ok))
         };

@@ -1,7 +1,7 @@
-//! A connection that does not wait for ever: not for the head of a request, and not for a peer that does not read.
+//! I/O with timeouts: for the head of a request, for an idle connection, and for a peer that does not read.
 //!
-//! The HTTP library has a timer for heads too, a new one per request and none before the version of HTTP is known. This
-//! one is made once per connection, and moved only when it fires.
+//! The HTTP library has a timer for heads too, but a new one per request, and none before the HTTP version is known.
+//! This timer is created once per connection and reset only when it fires.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -13,29 +13,29 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// What is written as one piece although it comes in several: the head of a response with a short body. To copy so
-/// little takes less than the system takes for a list of pieces.
+/// Maximum size of a vectored write that is copied into one buffer: the head of a response with a short body. Copying
+/// so few bytes is cheaper than a vectored system call.
 const MAX_COALESCED: usize = 1024;
 
-/// How long things may take on one connection.
+/// Timeouts of one connection.
 #[derive(Clone, Copy)]
 pub(super) struct Timeouts {
-    /// The head of a request, from its first byte; the first one from the beginning of the connection.
+    /// For the head of a request, from its first byte. For the first request, from the start of the connection.
     pub(super) head: Duration,
-    /// From the end of one exchange to the first byte of the next.
+    /// From the end of one response to the first byte of the next request.
     pub(super) idle: Duration,
-    /// Until something more can be written.
+    /// Until a pending write makes progress.
     pub(super) write: Duration,
 }
 
-/// What the service tells the connection it is called on.
+/// Counters of the requests of one connection.
 #[derive(Default)]
 pub(super) struct InFlight {
     begun: AtomicUsize,
     ended: AtomicUsize,
 }
 
-/// An exchange under way, to its response's last byte.
+/// A request in flight, until the last byte of its response.
 pub(in crate::server) struct InFlightGuard(Arc<InFlight>);
 
 impl InFlightGuard {
@@ -55,21 +55,21 @@ pub(super) struct TimedIo<I> {
     io: I,
     timeouts: Timeouts,
     in_flight: Arc<InFlight>,
-    /// What is waited for while nothing is under way.
+    /// What the connection waits for while no request is in flight.
     waiting: Waiting,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Runs while nothing can be written.
+    /// Runs while a write is pending.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 struct Waiting {
     since: Instant,
     head: Head,
-    /// How many exchanges had ended then.
+    /// Number of finished requests at that time.
     after: usize,
 }
 
-/// How much of the next head is there.
+/// How much of the next head has arrived.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     Nothing,
@@ -82,7 +82,7 @@ impl<I> TimedIo<I> {
         Self { io, timeouts, in_flight, waiting, timer: None, stalled: None }
     }
 
-    /// Something has come; whether it begins a head is known if nothing is under way.
+    /// Records that bytes have arrived. While no request is in flight, they begin a head.
     fn received(&mut self) {
         if self.waiting.head == Head::Nothing {
             self.waiting.since = Instant::now();
@@ -90,7 +90,7 @@ impl<I> TimedIo<I> {
         }
     }
 
-    /// Nothing has come. Ready if that has lasted too long.
+    /// Ready if no bytes have arrived for too long.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let ended = self.in_flight.ended.load(Ordering::Relaxed);
         if self.in_flight.begun.load(Ordering::Relaxed) != ended {
@@ -117,7 +117,7 @@ impl<I> TimedIo<I> {
         Poll::Pending
     }
 
-    /// Passes the outcome of a write on; a pending one may not be pending for too long.
+    /// Returns the outcome of a write. Fails if it has been pending for too long.
     fn with_write_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// What was written, in the pieces it was handed on in.
+    /// The sizes of the writes.
     #[derive(Default)]
     struct Written(Vec<usize>);
 

@@ -1,4 +1,4 @@
-//! The lifespan of a mounted server: begun by the first request, in a task that no caller can take down with it.
+//! Lifespan of a mounted server. The first request starts it in a task that survives the request.
 
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio_util::task::TaskTracker;
 
 use super::lock;
 
-/// The server could not start. The log says why; the next request tries again.
+/// Error of a server that could not start. The cause is in the log, and the next request tries again.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct StartFailed;
 
 pub(super) struct Lifespan {
     server: Server,
     running: std::sync::Arc<OnceLock<Running>>,
-    /// Where those wait who came while the server starts.
+    /// Requests that arrive during the start wait here.
     starting: Mutex<Option<watch::Receiver<Start>>>,
     tasks: TaskTracker,
 }
@@ -46,15 +46,15 @@ impl Lifespan {
         Box::pin(self.started()).await
     }
 
-    /// Not a part of the future of every request: only the first ones have to wait.
+    /// Waits for the start. Separate and boxed, because only the first requests wait.
     async fn started(&self) -> Result<&Running, StartFailed> {
         let mut start = self.start();
-        // The sender is dropped without a word only if the runtime ends.
+        // The sender is dropped without a value only if the runtime ends.
         let _ = start.wait_for(|start| *start != Start::InFlightGuard).await;
         self.running.get().ok_or(StartFailed)
     }
 
-    /// Begins to start unless somebody has.
+    /// Starts the server, unless a start is pending.
     fn start(&self) -> watch::Receiver<Start> {
         let mut starting = lock(&self.starting);
         if let Some(start) = &*starting
@@ -81,7 +81,7 @@ impl Lifespan {
         start
     }
 
-    /// Waits for a start under way, then runs the teardown.
+    /// Waits for a pending start, then runs the teardown.
     pub(super) async fn end(&self, budget: Duration) {
         self.tasks.close();
         let begun = tokio::time::Instant::now();

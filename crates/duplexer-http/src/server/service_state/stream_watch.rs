@@ -1,7 +1,7 @@
-//! The streams that are open, so that those nobody reads can be cut.
+//! Ends open streams that the client does not read.
 //!
-//! A stream is polled by its connection, and a connection whose peer does not read polls nothing: the stream cannot see
-//! for itself. One task per service, only while streams are open, looks after all of them.
+//! A stream is polled by its connection, and a connection whose peer does not read polls nothing, so the stream cannot
+//! detect it. One task per service, which runs only while streams are open, watches all of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,19 +13,19 @@ use tokio_util::task::TaskTracker;
 
 use super::lock;
 
-/// Looks per limit: a stream is cut at most a quarter of the limit late.
+/// Checks per timeout: a stream ends at most a quarter of the timeout late.
 const SWEEPS_PER_TIMEOUT: u32 = 4;
 
-/// Something that is read, and can be cut from elsewhere.
+/// A stream that another task can end.
 pub(in crate::server) trait WatchedStream: Send + Sync {
-    /// When it was last asked for more.
+    /// Returns when the connection last polled the stream.
     fn last_read(&self) -> &LastRead;
 
-    /// Nobody reads it: ends it, unless it is being read at this moment.
+    /// Ends the stream, unless it is being read at this moment.
     fn time_out(&self);
 }
 
-/// When something was last asked for more, in milliseconds since it began.
+/// Time of the last poll of a stream, in milliseconds since it was created.
 pub(in crate::server) struct LastRead {
     seen: AtomicU64,
     born: Instant,
@@ -36,7 +36,7 @@ impl LastRead {
         Self { seen: AtomicU64::new(0), born: Instant::now() }
     }
 
-    /// The connection has asked for more.
+    /// Records a poll by the connection.
     pub(in crate::server) fn touch(&self, now: Instant) {
         let since = now.saturating_duration_since(self.born).as_millis();
         self.seen.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -68,7 +68,7 @@ enum Watch {
     On,
 }
 
-/// A place in the list; dropped, the stream leaves the list.
+/// Registration of a stream. Dropping it ends the watch.
 pub(in crate::server) struct WatchGuard {
     open: Arc<Mutex<Open>>,
     key: u64,
@@ -85,7 +85,7 @@ impl StreamWatch {
         Self { open: Arc::default(), limit, tasks: TaskTracker::new() }
     }
 
-    /// Looks after a stream from now on.
+    /// Watches a stream until the returned guard is dropped.
     pub(in crate::server) fn watch(&self, stream: Weak<dyn WatchedStream>) -> WatchGuard {
         let mut open = lock(&self.open);
         let key = open.next;
@@ -98,7 +98,7 @@ impl StreamWatch {
         WatchGuard { open: Arc::clone(&self.open), key }
     }
 
-    /// Cuts whatever is left when the service has ended.
+    /// Ends all streams that are open at the end of the shutdown.
     pub(super) fn time_out_all(&self) {
         for stream in listed(&self.open) {
             stream.time_out();
@@ -116,7 +116,7 @@ async fn watch(open: Weak<Mutex<Open>>, limit: Duration) {
         let Some(open) = open.upgrade() else { return };
         let now = Instant::now();
         for stream in listed(&open).into_iter().filter(|stream| stream.last_read().unread_for(now) >= limit) {
-            tracing::warn!("a stream that nobody reads is cut");
+            tracing::warn!("a stream that the client does not read is closed");
             stream.time_out();
         }
         let mut open = lock(&open);

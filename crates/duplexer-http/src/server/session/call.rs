@@ -259,7 +259,7 @@ fn terminated() -> ErrorObject {
 pub(super) fn priming_event(service: &ServiceState, session: &Session, stream: &Stream) -> Vec<u8> {
     let mut prefix = Vec::new();
     if let (Some(stream), true) = (stream.id(), session.connection.version().has(feature::SSE_POLLING)) {
-        sse::write_opening(&mut prefix, EventId { stream, sequence: 0 }, service.config.sessions.retry);
+        sse::write_priming(&mut prefix, EventId { stream, sequence: 0 }, service.config.sessions.retry);
     }
     prefix
 }

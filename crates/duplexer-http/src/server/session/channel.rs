@@ -1,4 +1,4 @@
-//! The ways to the client of a session: on behalf of a request, or beside all of them.
+//! Channels from handlers to the client of a session: within a request, or outside all requests.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -15,16 +15,16 @@ use super::stream::Stream;
 use crate::server::event_queue::{EventSink, WhenFull, encode_notification, enqueue};
 use crate::server::service_state::ServiceState;
 
-/// Whether a request can be spoken for while it is handled.
+/// What the handler of a request can send before its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamUse {
-    /// On its stream.
+    /// Requests and notifications, on the stream of the request.
     Events,
-    /// Its answer is one JSON body.
+    /// Nothing: the response is one JSON body.
     ResponseOnly,
 }
 
-/// The way to the client on behalf of one request.
+/// Channel of one request.
 pub(super) struct RequestChannel {
     pub(super) service: Arc<ServiceState>,
     pub(super) session: Arc<Session>,
@@ -64,13 +64,13 @@ impl Channel for RequestChannel {
     }
 }
 
-/// The way to the client beside any request. The connection it belongs to is a part of the session.
+/// Channel for messages outside a request. Its connection is part of the session.
 #[derive(Default)]
 pub(super) struct ConnectionChannel(OnceLock<Weak<Session>>);
 
 impl ConnectionChannel {
-    /// Says once, when both are made, whose channel it is.
-    pub(super) fn belongs_to(&self, session: &Arc<Session>) {
+    /// Links the channel to its session, once both exist.
+    pub(super) fn set_session(&self, session: &Arc<Session>) {
         let _ = self.0.set(Arc::downgrade(session));
     }
 
@@ -101,7 +101,7 @@ impl Outbound for ConnectionChannel {
     }
 }
 
-/// What the handler of a notification has: it speaks beside any request.
+/// Channel of a notification's handler, which sends outside a request.
 pub(super) struct NotificationChannel {
     pub(super) service: Arc<ServiceState>,
     pub(super) session: Arc<Session>,
@@ -132,7 +132,7 @@ fn no_back_channel(request: OutboundRequest) -> BoxFuture<'static, Result<ByteSt
     Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
 }
 
-/// A question that nobody can hear is refused at once, rather than waited for.
+/// Sends a request to the client. Fails at once if the client cannot receive it.
 fn call_client(
     session: Arc<Session>,
     stream: Arc<Stream>,
@@ -146,13 +146,13 @@ fn call_client(
 
 fn notify(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
     if !stream.has_receiver() {
-        // A handler that does nothing but tell must come to a place where it can be cancelled.
+        // A handler that only sends notifications must reach an await at which it can be cancelled.
         return Sending::waiting(tokio::task::yield_now());
     }
     encode_notification(method, params).map_or_else(Sending::done, |json| enqueue(stream, json))
 }
 
-/// Only clients that were told where to come back to are let go.
+/// Ends the response of a stream, if the client supports resuming it.
 fn release(session: &Session, stream: &Stream) -> StreamClosing {
     if session.connection.version().has(feature::SSE_POLLING) {
         stream.release()
@@ -161,7 +161,7 @@ fn release(session: &Session, stream: &Stream) -> StreamClosing {
     }
 }
 
-/// Our own requests travel like everything else.
+/// Sends the server's own requests as events of a stream.
 struct StreamSink<'a>(&'a Arc<Stream>);
 
 impl FrameLine for StreamSink<'_> {

@@ -1,5 +1,6 @@
-//! Sessions that several nodes may serve, one after the other: what is to be known of them is written down, and whoever
-//! is asked about one claims it.
+//! Ownership of sessions that several nodes can serve, one after the other.
+//!
+//! The state of a session is stored, and the node that receives a request of the session claims it.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::{Ending, Session, Sessions, caller};
 use crate::server::service_state::{ServiceState, lock};
 use crate::session::{PrincipalKey, SaveOutcome, SessionRecord};
 
-/// Writes a new session down, where that is done.
+/// Stores a new session, if there is a session store.
 pub(super) async fn persist_new(
     service: &Arc<ServiceState>,
     session: &Arc<Session>,
@@ -23,7 +24,7 @@ pub(super) async fn persist_new(
     Ok(())
 }
 
-/// Writes down what a message has changed, where that is done. A session that was taken over ends here.
+/// Stores what a message has changed, if there is a session store. Ends a session that another node has claimed.
 pub(super) async fn persist(service: &Arc<ServiceState>, session: &Arc<Session>) {
     let Some(shared) = &service.config.sessions.shared else { return };
     let Some(connection) = Remembered::of(&session.connection) else { return };
@@ -36,17 +37,17 @@ pub(super) async fn persist(service: &Arc<ServiceState>, session: &Arc<Session>)
     match with_timeout(|| shared.store.save(&session.id, record.clone())).await {
         Ok(SaveOutcome::Saved) => lock(&session.usage).record = Some(record),
         Ok(SaveOutcome::StaleEpoch) => Sessions::end(service, session, Ending::Transferred),
-        // It is tried again with the next message.
+        // Tried again with the next message.
         Err(StoreFailed) => {}
     }
 }
 
-/// Why a session cannot be served at the moment, although it may be there.
+/// Reason why a session cannot be served now, although it can exist.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) enum Unavailable {
-    /// The store has failed, and the log says how.
+    /// The store has failed. The cause is in the log.
     Store,
-    /// It would be one more than may be open here.
+    /// The limit of open sessions is reached.
     Full,
 }
 
@@ -56,7 +57,8 @@ impl From<StoreFailed> for Unavailable {
     }
 }
 
-/// The session with this id as it stands, whoever served it last. What belongs to somebody else does not exist.
+/// Returns the current session with this id, and claims it from the node that served it last. A session of another
+/// principal is not found.
 pub(in crate::server) async fn find(
     service: &Arc<ServiceState>,
     running: &Running,
@@ -73,7 +75,7 @@ pub(in crate::server) async fn find(
         (Some(record), _) if !PrincipalKey::admits(record.principal.as_ref(), caller) => Ok(None),
         (Some(record), Some(local)) if Some(record.epoch) == local.epoch() => Ok(Some(local)),
         (claimed, local) => {
-            // It has ended elsewhere, or another node has served it: what was known here is out of date.
+            // The session has ended elsewhere or another node has served it, so the local state is stale.
             if let Some(stale) = local {
                 Sessions::end(service, &stale, Ending::Transferred);
             }

@@ -1,4 +1,4 @@
-//! ReaderHandle a session's streams: the one beside all requests, or one that a client comes back for.
+//! GET requests: opens the session's stream for messages outside a request, or resumes a stream.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::server::service_state::{ServiceState, lock};
 use crate::server::sse::{self, EventId};
 use crate::session::{EventKind, StoredEvent, StreamKey};
 
-/// What is told beside any request, from now on, to one reader.
+/// Opens the stream for messages outside a request. It has one reader.
 pub(in crate::server) async fn open_stream(
     service: &ServiceState,
     session: &Arc<Session>,
@@ -35,7 +35,7 @@ pub(in crate::server) async fn open_stream(
     }
     let reader = {
         let mut streams = lock(&session.streams);
-        // Somebody else may have come meanwhile.
+        // Another reader can have attached during the await.
         if streams.standalone.as_ref().is_some_and(|stream| stream.is_read()) {
             return Err(conflict());
         }
@@ -47,11 +47,11 @@ pub(in crate::server) async fn open_stream(
         session.close_standalone();
     }
     let prefix = priming_event(service, session, reader.stream());
-    let tail = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
-    Ok(session.stamp(reply::events(ResponseBody::session(tail))))
+    let body = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::session(body))))
 }
 
-/// What a client has missed on a stream since an event, and what follows.
+/// Replays the events after `last`, then follows the stream.
 pub(in crate::server) async fn resume(
     service: &ServiceState,
     session: &Arc<Session>,
@@ -60,10 +60,10 @@ pub(in crate::server) async fn resume(
     last: &[u8],
 ) -> Result<Reply, Rejection> {
     let Some(store) = &service.config.sessions.events else {
-        let text = "Bad Request: this server keeps no events, so that a stream cannot be taken up again";
+        let text = "Bad Request: this server keeps no events, so a stream cannot be resumed";
         return Err(reply::invalid_request(StatusCode::BAD_REQUEST, text).into());
     };
-    // An id that is not ours is one of nobody's streams.
+    // An id that this service has not issued belongs to no stream.
     let Some(last) = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse::<EventId>().ok())
     else {
         return Ok(session.stamp(reply::events(ResponseBody::empty())));
@@ -73,26 +73,26 @@ pub(in crate::server) async fn resume(
         let Attached { number, delivered } = stream.attach();
         (ReaderHandle::new(stream, number), delivered)
     });
-    let kept = with_timeout(|| store.replay(&key, last.sequence))
+    let stored = with_timeout(|| store.replay(&key, last.sequence))
         .await
         .map_err(|_| reply::internal_error_without_id())?;
-    let missed = kept.unwrap_or_default();
+    let events = stored.unwrap_or_default();
     let Some((reader, delivered)) = reader else {
-        let body = ResponseBody::full(write(last, &missed).into());
+        let body = ResponseBody::full(encode(last, &events).into());
         return Ok(session.stamp(reply::events(body)));
     };
-    // What the store has beyond that comes on the stream itself.
-    let missed: Vec<_> = missed.into_iter().filter(|event| event.sequence <= delivered).collect();
+    // Later events of the store are delivered on the stream itself.
+    let events: Vec<_> = events.into_iter().filter(|event| event.sequence <= delivered).collect();
     let mut prefix = Vec::new();
     if session.connection.version().has(feature::SSE_POLLING) {
-        sse::write_opening(&mut prefix, last, service.config.sessions.retry);
+        sse::write_priming(&mut prefix, last, service.config.sessions.retry);
     }
-    prefix.extend(write(last, &missed));
-    let tail = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
-    Ok(session.stamp(reply::events(ResponseBody::session(tail))))
+    prefix.extend(encode(last, &events));
+    let body = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::session(body))))
 }
 
-fn write(last: EventId, events: &[StoredEvent]) -> Vec<u8> {
+fn encode(last: EventId, events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events.iter().filter(|event| event.kind != EventKind::Priming) {
         let id = EventId { stream: last.stream, sequence: event.sequence };

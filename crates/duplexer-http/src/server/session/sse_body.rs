@@ -1,4 +1,4 @@
-//! The body of whoever reads a stream of a session.
+//! SSE body that reads a stream of a session.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,16 +17,16 @@ use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedSt
 
 pub(in crate::server) struct SseBody {
     reader: Arc<ReaderHandle>,
-    /// What comes prefix the stream: where to come back to, and what was missed.
+    /// Sent before the stream: the priming event and the replayed events.
     prefix: Vec<u8>,
     heartbeat: Heartbeat,
-    /// When the reader's rights end, and the stream with them.
+    /// Expiry of the reader's token, which ends the stream.
     expiry: Option<Pin<Box<Sleep>>>,
     _watch: WatchGuard,
     _activity: Arc<ActivityGuard>,
 }
 
-/// One reader of a stream; dropped, it has left.
+/// One reader of a stream. Dropping it detaches the reader.
 pub(super) struct ReaderHandle {
     stream: Arc<Stream>,
     number: u64,
@@ -35,7 +35,7 @@ pub(super) struct ReaderHandle {
 }
 
 impl ReaderHandle {
-    /// The reader that a stream knows by this number.
+    /// Creates the handle of the reader with this number.
     pub(super) fn new(stream: Arc<Stream>, number: u64) -> Self {
         Self { stream, number, last_read: LastRead::now(), timed_out: AtomicBool::new(false) }
     }
@@ -81,7 +81,7 @@ impl SseBody {
         }
     }
 
-    /// The same, until the rights of this reader end.
+    /// Ends the body when the token of the principal expires.
     pub(super) fn until_expiry(mut self, principal: Option<&Principal>) -> Self {
         let end = principal.and_then(|principal| principal.expires_at);
         let left = end.map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Stores are somebody else's: they get a limited time, and their failures stay where they happen.
+//! Calls user-provided stores with a timeout and panic isolation.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +9,14 @@ use std::time::Duration;
 use duplexer_core::error::BoxError;
 use tokio::time::timeout;
 
-/// What a store gets for one operation. One that takes longer counts as broken.
+/// Time for one operation of a store. An operation that takes longer counts as failed.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The store has failed or takes too long; the log says which.
+/// Error of a store that has failed or timed out. The cause is in the log.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct StoreFailed;
 
-/// What a store has to say, if it does so in time.
+/// Runs an operation of a store.
 pub(super) async fn with_timeout<T, F>(operation: impl FnOnce() -> F) -> Result<T, StoreFailed>
 where
     F: Future<Output = Result<T, BoxError>>,

@@ -1,4 +1,4 @@
-//! All sessions of a service, and the one place where a session ends.
+//! All sessions of a service, and the only place that ends one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -12,8 +12,8 @@ use super::Session;
 use super::store::with_timeout;
 use crate::server::service_state::{ServiceState, lock, shrink};
 
-/// Looks per idle time: what is abandoned is gone at most an eighth of the time late. Whoever asks earlier is told so
-/// at once.
+/// Sweeps per idle timeout: an abandoned session is removed at most an eighth of the timeout late. A request finds it
+/// expired at once.
 const SWEEPS_PER_TIMEOUT: u32 = 8;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(in crate::server) struct Sessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<Arc<str>, Arc<Session>>,
-    /// Places of those that are not in the table: their handshake is under way, or they are no sessions of this kind.
+    /// Number of permits for sessions outside the table: their handshake is running, or they use HTTP+SSE.
     reserved: usize,
     sweeping: Sweeping,
 }
@@ -37,16 +37,16 @@ enum Sweeping {
     On,
 }
 
-/// Why a session ends here.
+/// Reason for the end of a session on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Ending {
-    /// It is over: nothing of it is kept.
+    /// The session is over. Its stored state is removed.
     Terminated,
-    /// It may go on elsewhere.
+    /// The session can continue on another node.
     Transferred,
 }
 
-/// A place among the sessions for one that is not in the table.
+/// Permit of one session outside the table.
 pub(in crate::server) struct SessionPermit(Arc<ServiceState>);
 
 impl Drop for SessionPermit {
@@ -56,7 +56,7 @@ impl Drop for SessionPermit {
 }
 
 impl Sessions {
-    /// A place for one more, if there is one.
+    /// Returns a permit for one more session, unless the limit is reached.
     pub(in crate::server) fn reserve(service: &Arc<ServiceState>) -> Option<SessionPermit> {
         let mut table = lock(&service.sessions.table);
         if table.open.len() + table.reserved >= service.config.sessions.max {
@@ -66,7 +66,7 @@ impl Sessions {
         Some(SessionPermit(Arc::clone(service)))
     }
 
-    /// Opens the session for everybody who knows its id. Whoever comes second with the same one gets the first.
+    /// Adds a session. If one with the same id exists, returns that one.
     pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&service.sessions.table);
         let session = Arc::clone(table.open.entry(Arc::clone(&session.id)).or_insert(session));
@@ -77,7 +77,7 @@ impl Sessions {
         session
     }
 
-    /// The session with this id, unless it has been idle for too long.
+    /// Returns the session with this id, unless it has been idle for too long.
     pub(super) fn find(service: &Arc<ServiceState>, id: &str) -> Option<Arc<Session>> {
         let session = lock(&service.sessions.table).open.get(id).cloned()?;
         if session.is_abandoned(service.config.sessions.idle) {
@@ -87,7 +87,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Ends a session: what is under way is answered, what waits is told, and its hooks run.
+    /// Ends a session: requests in flight are answered, pending calls to the client fail, and its close hooks run.
     pub(in crate::server) fn end(service: &Arc<ServiceState>, session: &Arc<Session>, ending: Ending) {
         if lock(&service.sessions.table).take(session) {
             let connection = session.end();
@@ -95,7 +95,7 @@ impl Sessions {
         }
     }
 
-    /// Ends everything that is told beside requests: the service is about to end.
+    /// Ends the streams for messages outside a request, because the shutdown begins.
     pub(in crate::server) fn close_standalone(&self) {
         let all: Vec<_> = lock(&self.table).open.values().cloned().collect();
         for session in all {
@@ -103,7 +103,7 @@ impl Sessions {
         }
     }
 
-    /// The service ends. Its sessions may go on elsewhere.
+    /// Ends all sessions with the service. They can continue on another node.
     pub(in crate::server) async fn end_all(service: &Arc<ServiceState>, budget: Duration) {
         let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
         for session in &all {
@@ -117,7 +117,7 @@ impl Sessions {
 }
 
 impl Table {
-    /// Takes this very session out; another one of the same id stays.
+    /// Removes exactly this session. Another one with the same id stays.
     fn take(&mut self, session: &Arc<Session>) -> bool {
         let is_this = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session));
         if is_this {
@@ -134,7 +134,7 @@ impl Session {
         idle.is_some_and(|idle| usage.active == 0 && usage.idle_since.elapsed() >= idle)
     }
 
-    /// Ends what is under way; the connection's hooks are left to run.
+    /// Ends the requests in flight. The close hooks of the returned connection have not run.
     pub(super) fn end(&self) -> Arc<Connection> {
         self.correlation.close();
         self.close_standalone();
@@ -152,7 +152,7 @@ async fn conclude(
     if ending == Ending::Transferred {
         return;
     }
-    // A store that fails here leaves something behind that it forgets in its own time.
+    // A store that fails here must expire the state itself.
     if let Some(store) = &service.config.sessions.events {
         let _ = with_timeout(|| store.forget(&session.id)).await;
     }
@@ -162,7 +162,7 @@ async fn conclude(
     }
 }
 
-/// Ends what is abandoned, as long as there are sessions. It keeps nothing alive.
+/// Ends abandoned sessions, while there are sessions. The task does not keep the service alive.
 async fn sweep(service: Weak<ServiceState>, idle: Duration) {
     loop {
         sleep(idle / SWEEPS_PER_TIMEOUT).await;

@@ -1,4 +1,5 @@
-//! The handshake that opens a session. Until it has succeeded there is none, and whoever breaks it off leaves nothing.
+//! The `initialize` request that opens a session. The session exists once the request has succeeded; one that fails
+//! leaves nothing behind.
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::server::rpc_response::ErrorResponder;
 use crate::server::service_state::ServiceState;
 use crate::session::PrincipalKey;
 
+/// Serves an `initialize` request.
 pub(in crate::server) async fn initialize(
     context: RequestContext,
     id: RequestId,
@@ -24,14 +26,14 @@ pub(in crate::server) async fn initialize(
 ) -> Result<Reply, Rejection> {
     let service = Arc::clone(context.service());
     let permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
-    let name: Arc<str> =
+    let session_id: Arc<str> =
         random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
     let principal = context.request.caller.principal.clone();
     let key = principal.as_deref().map(PrincipalKey::of);
-    let who = caller(&name, principal.clone());
-    let session = Session::new(&service, name, key, |channel| {
+    let caller = caller(&session_id, principal.clone());
+    let session = Session::new(&service, session_id, key, |channel| {
         let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, channel);
-        Some(Arc::new(connection.with_caller(who)))
+        Some(Arc::new(connection.with_caller(caller)))
     });
     let session = session.ok_or_else(|| reply::internal_error(&id))?;
     let mut pending = PendingSession {
@@ -47,13 +49,13 @@ pub(in crate::server) async fn initialize(
         ServerRunner::new(context.running.clone(), Arc::clone(&session.connection)).on_behalf_of(principal);
     let request = runner.request(call_context(&service, &session, &context, &id), message);
     let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
-    let answer = tokio::select! {
+    let response = tokio::select! {
         biased;
-        answer = work => answer.unwrap_or_else(|panicked| errors.response(&panicked)),
+        finished = work => finished.unwrap_or_else(|panicked| errors.response(&panicked)),
         () = service.abort.raised() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
     };
-    if answer.has_failed() || session.connection.agreed().is_none() {
-        return Ok(answer.into_reply());
+    if response.has_failed() || session.connection.agreed().is_none() {
+        return Ok(response.into_reply());
     }
     if ownership::persist_new(&service, &session).await.is_err() {
         return Err(reply::unavailable(Some(&id), "The session could not be written down").into());
@@ -61,7 +63,7 @@ pub(in crate::server) async fn initialize(
     Sessions::insert(&service, Arc::clone(&session));
     pending.outcome = Outcome::Opened;
     drop(permit);
-    Ok(session.stamp(answer.into_reply()))
+    Ok(session.stamp(response.into_reply()))
 }
 
 fn call_context(
@@ -70,7 +72,7 @@ fn call_context(
     context: &RequestContext,
     id: &RequestId,
 ) -> CallContext {
-    // There is no stream yet that anything could be told on.
+    // There is no stream for notifications yet.
     let channel = NotificationChannel {
         service: Arc::clone(service),
         session: Arc::clone(session),
@@ -79,7 +81,7 @@ fn call_context(
     CallContext::new(Some(id.clone()), Arc::new(context.transport()), Arc::new(channel))
 }
 
-/// A session that nobody knows yet. Dropped, it has never been.
+/// A session that is not in the table yet. Dropping it closes its connection.
 struct PendingSession {
     service: Arc<ServiceState>,
     session: Arc<Session>,
@@ -89,7 +91,7 @@ struct PendingSession {
 #[derive(PartialEq, Eq)]
 enum Outcome {
     Pending,
-    /// It is in the table now, which sees to its end.
+    /// The session is in the table, which ends it.
     Opened,
 }
 
