@@ -15,14 +15,14 @@ mod tools;
 
 use duplexer::prelude::*;
 use duplexer::transport::signal::ShutdownSignals;
-use duplexer_http::{MemoryEvents, StreamableHttp};
+use duplexer_http::{MemoryEventStore, StreamableHttp};
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let mut arguments = std::env::args().skip(1);
     let port: u16 = arguments.next().ok_or("usage: everything-server PORT [URL HOST]")?.parse()?;
     // Events are kept, so that a client can come back for the rest of a stream.
-    let mut service = StreamableHttp::builder(server()?).event_store(MemoryEvents::new());
+    let mut service = StreamableHttp::builder(server()?).event_store(MemoryEventStore::new());
     if let (Some(url), Some(host)) = (arguments.next(), arguments.next()) {
         service = service.public_url(&url).allow_host(&host);
     }
@@ -32,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
     {
         println!("http://{}/mcp", service.local_addr()?);
     }
-    service.run(async move { signals.next().await }).await;
+    service.serve_until(async move { signals.next().await }).await;
     Ok(())
 }
 

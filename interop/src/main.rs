@@ -14,7 +14,7 @@ use std::time::Duration;
 use duplexer_auth::{Auth, AuthorizationServer, ConfigError, DevBackend};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::{MemoryEvents, StreamableHttp};
+use duplexer_http::{HttpServer, MemoryEventStore, StreamableHttp};
 use duplexer_server::request_state::RequestState;
 use duplexer_server::subscriptions::MemoryBus;
 use duplexer_server::{Server, ServerBuilder, run_stdio};
@@ -30,6 +30,7 @@ use duplexer_types::resource::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
+use tokio::net::TcpListener;
 
 /// What the tools share.
 #[derive(Debug, Default)]
@@ -84,29 +85,32 @@ fn auth(base: &str) -> Result<Auth, ConfigError> {
 
 #[tokio::main]
 async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let server = Server::builder("interop");
-    let service = match kind {
+    match kind {
         Kind::Plain => {
             let service = StreamableHttp::builder(build(server)?).http_sse("/sse", "/messages/");
-            service.build()?.on(listener)
+            run(service.build()?.with_listener(listener)).await
         }
         Kind::Resumable => {
-            let service = StreamableHttp::builder(build(server)?).event_store(MemoryEvents::new());
-            service.retry(Duration::from_millis(50)).build()?.on(listener)
+            let service = StreamableHttp::builder(build(server)?).event_store(MemoryEventStore::new());
+            run(service.sse_retry(Duration::from_millis(50)).build()?.with_listener(listener)).await
         }
         Kind::Guarded => {
             let auth = auth(&format!("http://{}", listener.local_addr()?))?;
             let server = server.middleware(auth.guard().tool("change", ["write"]).build()?);
-            StreamableHttp::new(build(server)?).on(listener).layer(auth)
+            run(StreamableHttp::new(build(server)?).with_listener(listener).layer(auth)).await
         }
-    };
+    }
+}
+
+async fn run<S>(service: HttpServer<TcpListener, S>) -> Result<(), BoxError> {
     let mut signals = ShutdownSignals::listen()?;
     #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
     {
         println!("http://{}/mcp", service.local_addr()?);
     }
-    service.run(async move { signals.next().await }).await;
+    service.serve_until(async move { signals.next().await }).await;
     Ok(())
 }
 

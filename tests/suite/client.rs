@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_client::{Client, ClientError, ClientOptions, Mode, ServerNotification};
 use duplexer_core::error::{CallError, McpError};
-use duplexer_http::{MemoryEvents, StreamableHttp};
+use duplexer_http::{MemoryEventStore, StreamableHttp};
 use duplexer_http_client::HttpTransport;
 use duplexer_server::{Context, Server};
 use duplexer_types::lifecycle::Implementation;
@@ -65,14 +65,14 @@ impl Site {
         let stage = Arc::<Stage>::default();
         let server = Server::builder("s").state(Arc::clone(&stage)).on(methods::ToolsCall, call);
         let service = StreamableHttp::builder(server.build().unwrap())
-            .event_store(MemoryEvents::new())
-            .retry(std::time::Duration::from_millis(1));
+            .event_store(MemoryEventStore::new())
+            .sse_retry(std::time::Duration::from_millis(1));
         let bound = service.build().unwrap().bind("127.0.0.1:0").await.unwrap();
         let address = bound.local_addr().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (relay, cut) = (listener.local_addr().unwrap(), Arc::<Notify>::default());
         let mut tasks = JoinSet::new();
-        tasks.spawn(async move { bound.run(std::future::pending()).await });
+        tasks.spawn(async move { bound.serve_until(std::future::pending()).await });
         tasks.spawn(pass(listener, address, Arc::clone(&cut), Arc::clone(&stage)));
         Self { stage, address, relay, cut, _tasks: tasks }
     }

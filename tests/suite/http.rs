@@ -35,7 +35,7 @@ pub async fn carry(
     let address = bound.local_addr().unwrap();
     let (end, ended) = oneshot::channel::<()>();
     let mut serving = JoinSet::new();
-    serving.spawn(bound.run(async { drop(ended.await) }));
+    serving.spawn(bound.serve_until(async { drop(ended.await) }));
     let mut carrier =
         Carrier { address, form, to: Arc::new(Mutex::new(to)), agreed: None, under_way: JoinSet::new() };
     let mut lines = BufReader::new(from).lines();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::{DispatchOptions, RunError};
 use duplexer_core::transport::{TransportContext, lines};
-use duplexer_http::{Builder, Handshake, Responses, StreamableHttp};
+use duplexer_http::{Handshake, Responses, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::driver::StreamServer;
 use duplexer_server::{Running, Server};
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ impl Wire {
         Self::new(link, forth, here, Served::Here(runs))
     }
 
-    fn post(link: Link, service: Builder, form: Responses) -> Self {
+    fn post(link: Link, service: StreamableHttpBuilder, form: Responses) -> Self {
         let ((there, here), (forth, back)) = (directed(Link::Memory), directed(Link::Memory));
         let service = service.responses(form).build().unwrap();
         let mut runs = JoinSet::new();

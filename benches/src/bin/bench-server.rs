@@ -43,7 +43,7 @@ async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
             "--stateless" => service.handshake(Handshake::Stateless),
             "--session-idle" => {
                 let seconds = options.next().ok_or(USAGE)?.parse()?;
-                service.session_idle(Duration::from_secs(seconds))
+                service.session_idle_timeout(Duration::from_secs(seconds))
             }
             #[cfg(feature = "tokens")]
             "--static-tokens" => {
@@ -55,14 +55,14 @@ async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
     }
     let mut signals = ShutdownSignals::listen()?;
     let bound = service.build()?.bind(("127.0.0.1", port)).await?.max_connections(16_384);
-    bound.run(async move { signals.next().await }).await;
+    bound.serve_until(async move { signals.next().await }).await;
     Ok(())
 }
 
 /// Only for those who show a token from the file; every request needs the `required` scopes.
 #[cfg(feature = "tokens")]
 async fn serve_protected(
-    service: duplexer_http::Builder,
+    service: duplexer_http::StreamableHttpBuilder,
     port: u16,
     file: &str,
     required: &[String],
@@ -74,7 +74,12 @@ async fn serve_protected(
     // Whoever started it may have left the port to us.
     eprintln!("{here}");
     let mut signals = ShutdownSignals::listen()?;
-    service.build()?.on(listener).layer(auth).run(async move { signals.next().await }).await;
+    service
+        .build()?
+        .with_listener(listener)
+        .layer(auth)
+        .serve_until(async move { signals.next().await })
+        .await;
     Ok(())
 }
 

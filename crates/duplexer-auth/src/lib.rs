@@ -24,7 +24,7 @@
 //! let guard = auth.guard().tool("delete", ["notes:write"]).build()?;
 //! let server = Server::builder("notes").middleware(guard).build()?;
 //! let service = StreamableHttp::builder(server).public_url("https://mcp.example.com").build()?;
-//! service.bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
+//! service.bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
 //!
@@ -45,7 +45,7 @@
 //! let resource = format!("{here}/mcp");
 //! let issuer = AuthorizationServer::builder(here, DevBackend::new("ada")).resource(&resource).scopes(["mcp"]).build()?;
 //! let auth = Auth::authorization_server(issuer).audience(resource).require_scopes(["mcp"]).build()?;
-//! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).run(std::future::pending()).await;
+//! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
 //! # Ok(()) }
 //! ```
 //!

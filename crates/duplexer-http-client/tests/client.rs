@@ -69,7 +69,7 @@ async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
         Server::builder("test").state(Arc::clone(&stage)).on(methods::ToolsCall, call).build().unwrap();
     let bound = StreamableHttp::new(server).bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", bound.local_addr().unwrap());
-    tasks.spawn(bound.run(std::future::pending()));
+    tasks.spawn(bound.serve_until(std::future::pending()));
     let client = Client::connect(
         HttpTransport::new(&url).unwrap(),
         ClientOptions::new(Implementation::new("test", "1")),

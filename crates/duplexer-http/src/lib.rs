@@ -14,10 +14,11 @@ mod server;
 mod session;
 
 pub use server::{
-    Bound, Builder, ConfigError, Cors, Handle, Handshake, InvalidName, Listener, Placed, Probes,
-    ResponseBody, ResponseFuture, Responses, ServeError, StreamCut, StreamableHttp,
+    ConfigError, Cors, Handshake, HttpServer, InvalidName, Listener, PathService, ResponseBody,
+    ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
+    StreamableHttpBuilder,
 };
 pub use session::{
-    EventKind, EventStore, MemoryEvents, MemorySessions, PrincipalKey, Saved, SessionRecord, SessionStore,
-    StoredEvent, StreamId, StreamKey,
+    EventKind, EventStore, MemoryEventStore, MemorySessionStore, PrincipalKey, SaveOutcome, SessionRecord,
+    SessionStore, StoredEvent, StreamId, StreamKey,
 };

@@ -1,25 +1,28 @@
-//! The service: one request in, one response out, whatever the era.
+//! The service: one HTTP request in, one response out, in both eras.
 //!
-//! `head` is what a request says about itself; `door` lets it in and chooses its era, once; `envelope` and `handshake` serve the
-//! two; `exchange` drives the handler, into one body or (`sse`) into a stream. `http_sse` is the transport of old clients.
-//! `security` and `config` say who and how much; `hub` is what all clones share. `serve` puts the service on a socket.
+//! `route` checks a request and chooses its era; `envelope` and `handshake` serve the two; `response` drives the
+//! handler. `http_sse` is the transport of 2024-11-05, `service_state` is shared by all clones, and `serve` adds a
+//! listener.
 
 mod body;
 mod config;
 mod cors;
-mod door;
 mod envelope;
+mod event_queue;
 mod exchange;
 mod handshake;
 mod head;
-mod header_bag;
 mod http_sse;
-mod hub;
-mod inlet;
-mod outlet;
 mod reply;
+mod request;
+mod request_body;
+mod request_headers;
+mod response;
+mod route;
+mod rpc_response;
 mod security;
 mod serve;
+mod service_state;
 mod session;
 mod sse;
 
@@ -34,41 +37,41 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use self::hub::Hub;
+use self::service_state::ServiceState;
 
-pub(crate) use hub::lock;
+pub(crate) use service_state::lock;
 
-pub use body::{ResponseBody, StreamCut};
-pub use config::{Builder, ConfigError, Cors, Handshake, Responses};
-pub use hub::Handle;
+pub use body::{ResponseBody, StreamTimedOut};
+pub use config::{ConfigError, Cors, Handshake, Responses, StreamableHttpBuilder};
 pub use security::InvalidName;
-pub use serve::{Bound, Listener, Placed, Probes, ServeError};
+pub use serve::{HttpServer, Listener, PathService, ServeError};
+pub use service_state::ShutdownHandle;
 
-/// A server as an HTTP service. Clones share everything.
+/// A server as an HTTP service. Clones share all state.
 ///
-/// The server's lifespan begins with the first request (or before the first connection, if the service listens
-/// itself) and ends with [`Handle::shutdown`].
+/// The server's lifespan starts with the first request (or before the first connection, if the service listens itself)
+/// and ends with [`ShutdownHandle::shutdown`].
 #[derive(Clone, Debug)]
-pub struct StreamableHttp(Arc<Hub>);
+pub struct StreamableHttp(Arc<ServiceState>);
 
 impl StreamableHttp {
-    /// The service with default settings: both eras, reachable from this machine only.
+    /// Creates a service with default settings: both eras, reachable from this machine only.
     pub fn new(server: Server) -> Self {
-        Self(Arc::new(Hub::new(server, config::Config::default())))
+        Self(Arc::new(ServiceState::new(server, config::Config::default())))
     }
 
-    /// The service with other settings.
-    pub fn builder(server: Server) -> Builder {
-        Builder::new(server)
+    /// Returns a builder for a service with other settings.
+    pub fn builder(server: Server) -> StreamableHttpBuilder {
+        StreamableHttpBuilder::new(server)
     }
 
-    /// What ends the service in order.
-    pub fn handle(&self) -> Handle {
-        Handle::new(Arc::clone(&self.0))
+    /// Returns the handle that shuts the service down.
+    pub fn handle(&self) -> ShutdownHandle {
+        ShutdownHandle::new(Arc::clone(&self.0))
     }
 }
 
-/// A response on its way.
+/// The response future of the service.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
 
 impl<B> Service<Request<B>> for StreamableHttp
@@ -86,7 +89,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let response = door::enter(Arc::clone(&self.0), request);
+        let response = route::handle(Arc::clone(&self.0), request);
         Box::pin(async move { Ok(response.await) })
     }
 }

@@ -1,11 +1,10 @@
-//! What outlives a process or a connection: sessions that another node may take over, and events that a client may come
-//! back for. Two traits, and an implementation of each in memory.
+//! Stores for state that outlives a process or a connection, each with an implementation in memory.
 //!
-//! Without a [`SessionStore`] sessions live and die with their process; without an [`EventStore`] streams cannot be taken
-//! up again.
+//! Without a [`SessionStore`], a session ends with its process. Without an [`EventStore`], a client cannot resume a
+//! stream.
 
-mod events;
-mod records;
+mod memory_events;
+mod memory_sessions;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,45 +15,63 @@ use duplexer_core::error::BoxError;
 use duplexer_server::{Principal, Remembered};
 use serde::{Deserialize, Serialize};
 
-pub use events::MemoryEvents;
-pub use records::MemorySessions;
+pub use memory_events::MemoryEventStore;
+pub use memory_sessions::MemorySessionStore;
 
-/// Keeps the events of streams for clients that lose their connection.
+/// Stores the events of streams for clients that lose their connection.
 ///
-/// Streams are known by session and number together: what belongs to one session cannot be asked for in another.
+/// A stream is identified by its session and its id together, so that one session cannot read events of another.
 pub trait EventStore: Send + Sync + 'static {
-    /// Keeps an event. The numbers of a stream's events grow by one, from zero.
+    /// Stores an event. The sequence numbers of a stream start at zero and grow by one.
     fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>>;
 
-    /// The events of a stream after a number, oldest first; `None` if nothing is known of the stream.
+    /// Returns the events of a stream after a sequence number, oldest first. `None` if the stream is unknown.
     fn replay(
         &self,
         stream: &StreamKey,
         after: u64,
     ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>>;
 
-    /// A session has ended: nobody will ask for its events any more.
+    /// Removes the events of a session that has ended.
     fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>>;
+}
+
+impl<T: EventStore + ?Sized> EventStore for Arc<T> {
+    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
+        (**self).append(stream, event)
+    }
+
+    fn replay(
+        &self,
+        stream: &StreamKey,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
+        (**self).replay(stream, after)
+    }
+
+    fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>> {
+        (**self).forget(session)
+    }
 }
 
 /// One stream of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct StreamKey {
-    /// The session.
+    /// The id of the session.
     pub session: Arc<str>,
-    /// The stream: 128 random bits.
+    /// The id of the stream.
     pub stream: StreamId,
 }
 
 impl StreamKey {
-    /// A stream of a session.
+    /// Creates the key of a stream.
     pub fn new(session: Arc<str>, stream: StreamId) -> Self {
         Self { session, stream }
     }
 }
 
-/// The name of a stream within its session.
+/// Id of a stream within its session: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId(pub u128);
 
@@ -64,107 +81,123 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// An event as it is kept.
+/// One stored event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredEvent {
-    /// Its number in the stream.
+    /// The sequence number in the stream.
     pub sequence: u64,
-    /// The message: JSON text; empty in an opening event.
+    /// The message as JSON text. Empty in a priming event.
     pub data: Bytes,
-    /// What it is to the stream.
+    /// The role of the event in the stream.
     pub kind: EventKind,
 }
 
 impl StoredEvent {
-    /// An event.
+    /// Creates an event.
     pub fn new(sequence: u64, data: Bytes, kind: EventKind) -> Self {
         Self { sequence, data, kind }
     }
 }
 
-/// What an event is to its stream.
+/// Role of an event in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EventKind {
-    /// The first one, without a message: it tells the client where to come back to.
-    Opening,
+    /// The first event, without a message: its id lets the client resume from the start.
+    Priming,
     /// A message.
     Message,
-    /// The last message: the answer to the request that the stream belongs to.
-    Last,
+    /// The last message: the response to the request of the stream.
+    Final,
 }
 
-/// Keeps what is to be known of sessions beyond one process.
+/// Stores the state of sessions beyond one process.
 ///
-/// A session has one owner at a time. Whoever claims it from another node raises its epoch, and what an earlier owner
-/// still writes under the old one is refused.
+/// A session has one owner at a time. A node that claims it from another raises its epoch, and the store rejects later
+/// writes of the earlier owner under the old epoch.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Writes a session down: a new one, or over its own record with the same epoch.
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>>;
+    /// Saves a new session, or overwrites a record that does not have a later epoch.
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>>;
 
-    /// Makes `node` the owner of a session and says how it stands; `None` if there is no such session. The epoch is
-    /// raised if the owner changes.
+    /// Makes `node` the owner of a session and returns its record. `None` if there is no such session. Raises the epoch
+    /// if the owner changes.
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>>;
 
-    /// Forgets a session, unless it has a later epoch by now.
+    /// Removes a session, unless it has a later epoch.
     fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>>;
 }
 
-/// Whether a session was written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saved {
-    /// It was.
-    Yes,
-    /// Another node has taken the session over.
-    Superseded,
+impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
+        (**self).save(id, record)
+    }
+
+    fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        (**self).claim(id, node)
+    }
+
+    fn remove(&self, id: &str, epoch: u64) -> BoxFuture<'_, Result<(), BoxError>> {
+        (**self).remove(id, epoch)
+    }
 }
 
-/// A session as it is written down.
+/// Outcome of [`SessionStore::save`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SaveOutcome {
+    /// The record was written.
+    Saved,
+    /// The record was not written: another node has claimed the session since.
+    StaleEpoch,
+}
+
+/// Stored state of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionRecord {
-    /// How its connection stands.
+    /// The state of its connection.
     pub connection: Remembered,
-    /// Whose it is.
+    /// The principal that it belongs to.
     pub principal: Option<PrincipalKey>,
     /// The node that serves it.
     pub owner: String,
-    /// How often the owner has changed.
+    /// Grows with every change of the owner.
     pub epoch: u64,
 }
 
 impl SessionRecord {
-    /// A session as its owner sees it.
+    /// Creates a record.
     pub fn new(connection: Remembered, principal: Option<PrincipalKey>, owner: String, epoch: u64) -> Self {
         Self { connection, principal, owner, epoch }
     }
 }
 
-/// What makes two principals the same: client, issuer and subject.
+/// Identity of a principal: client, issuer and subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PrincipalKey {
     /// The OAuth client.
     pub client: String,
-    /// Who issued the token.
+    /// The issuer of the token.
     pub issuer: Option<String>,
-    /// The user the client acts for.
+    /// The user on whose behalf the client acts.
     pub subject: Option<String>,
 }
 
 impl PrincipalKey {
-    /// The identity of a principal.
+    /// Returns the identity of a principal.
     pub fn of(principal: &Principal) -> Self {
         let (client, issuer, subject) = principal.identity();
         Self { client: client.to_owned(), issuer: issuer.map(Into::into), subject: subject.map(Into::into) }
     }
 
-    /// Whether it is this principal.
+    /// Returns whether this is the identity of the principal.
     pub fn is(&self, principal: &Principal) -> bool {
         (self.client.as_str(), self.issuer.as_deref(), self.subject.as_deref()) == principal.identity()
     }
 
-    /// Whether what belongs to `own`, or to nobody, may be used by `other`.
+    /// Returns whether `other` can use what belongs to `own`. Without an owner, only a caller without a principal can.
     pub(crate) fn admits(own: Option<&Self>, other: Option<&Principal>) -> bool {
         match (own, other) {
             (None, None) => true,

@@ -9,18 +9,20 @@ mod support;
 mod batches;
 #[path = "http/envelope.rs"]
 mod envelope;
-#[path = "http/hand_over.rs"]
-mod hand_over;
 #[path = "http/handshake.rs"]
 mod handshake;
 #[path = "http/hostile.rs"]
 mod hostile;
 #[path = "http/http_sse.rs"]
 mod http_sse;
+#[path = "http/layers.rs"]
+mod layers;
 #[path = "http/life.rs"]
 mod life;
 #[path = "http/mounted.rs"]
 mod mounted;
+#[path = "http/ownership.rs"]
+mod ownership;
 #[path = "http/resume.rs"]
 mod resume;
 #[path = "http/security.rs"]

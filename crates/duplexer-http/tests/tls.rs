@@ -1,7 +1,7 @@
-//! TLS: a listener of your own is all it takes.
+//! TLS through a custom listener.
 //!
-//! [`Tls`] is the whole of it, and can be copied. Handshakes run beside each other, so that a peer that is slow to
-//! finish its own keeps nobody else waiting.
+//! [`Tls`] is complete and can be copied. Handshakes run concurrently, so a peer with a slow handshake does not delay
+//! other peers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io;
@@ -21,9 +21,9 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector, server::TlsStream};
 
-/// How long a peer may take for its handshake.
+/// Time for the handshake of a peer.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How many peers may be at it; further ones wait to be accepted.
+/// Maximum number of concurrent handshakes. Further peers wait to be accepted.
 const HANDSHAKES: usize = 1024;
 
 struct Tls {
@@ -41,14 +41,14 @@ impl Tls {
 impl Listener for Tls {
     type Io = TlsStream<TcpStream>;
 
-    /// Whenever this is dropped, the handshakes under way stay with the listener.
+    /// Cancel-safe: pending handshakes stay with the listener.
     async fn accept(&mut self) -> Self::Io {
         loop {
             tokio::select! {
                 stream = Listener::accept(&mut self.tcp), if self.handshakes.len() < HANDSHAKES => {
                     self.handshakes.spawn(timeout(HANDSHAKE, self.acceptor.accept(stream)));
                 }
-                // A peer that fails or gives up is nobody's concern but its own.
+                // A peer that fails or gives up affects no other.
                 Some(done) = self.handshakes.join_next() => if let Ok(Ok(Ok(stream))) = done {
                     return stream;
                 }
@@ -62,7 +62,7 @@ fn server() -> Server {
     Server::builder("tls").on_custom("x/echo", echo).build().unwrap()
 }
 
-/// A certificate that only its own client trusts, and the settings of the two.
+/// A self-signed certificate, and the settings of both sides.
 fn configs() -> (ServerConfig, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = CertificateDer::from(made.cert);
@@ -99,9 +99,9 @@ async fn a_call_is_answered_over_tls_while_another_peer_says_nothing() {
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = tcp.local_addr().unwrap();
     let (end, ended) = oneshot::channel::<()>();
-    let service = StreamableHttp::new(server()).on(Tls::new(tcp, server_config));
+    let service = StreamableHttp::new(server()).with_listener(Tls::new(tcp, server_config));
     let mut serving = JoinSet::new();
-    serving.spawn(service.run(async { drop(ended.await) }));
+    serving.spawn(service.serve_until(async { drop(ended.await) }));
 
     let _silent = TcpStream::connect(address).await.unwrap();
     let stream = TcpStream::connect(address).await.unwrap();

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use duplexer_core::transport::signal::ShutdownSignals;
-use duplexer_http::{Builder, Handshake, MemoryEvents, StreamableHttp};
+use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::resource::Resource;
 use duplexer_server::tool::{Tool, ToolError};
 use duplexer_server::{BoxError, Context, Server};
@@ -64,18 +64,18 @@ fn run(transport: Option<&str>) -> Result<(), BoxError> {
     match transport {
         Some("stdio") => Ok(duplexer_server::run_stdio(&server()?)?),
         Some("http") => listen(StreamableHttp::builder(server()?).handshake(Handshake::Stateless)),
-        Some("sessions") => listen(StreamableHttp::builder(server()?).event_store(MemoryEvents::new())),
+        Some("sessions") => listen(StreamableHttp::builder(server()?).event_store(MemoryEventStore::new())),
         _ => Err("usage: attacked stdio|http|sessions".into()),
     }
 }
 
-fn listen(service: Builder) -> Result<(), BoxError> {
+fn listen(service: StreamableHttpBuilder) -> Result<(), BoxError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let bound = service.build()?.bind("127.0.0.1:0").await?;
         println!("{}", bound.local_addr()?);
         let mut signals = ShutdownSignals::listen()?;
-        bound.run(async move { signals.next().await }).await;
+        bound.serve_until(async move { signals.next().await }).await;
         Ok(())
     })
 }

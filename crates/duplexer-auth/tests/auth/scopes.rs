@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use duplexer_auth::{Auth, ScopeGuardBuilder, StaticToken};
 use duplexer_core::transport::{TransportContext, lines};
-use duplexer_http::{Handshake, MemoryEvents, StreamableHttp};
+use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp};
 use duplexer_server::{Server, serve};
 use duplexer_types::methods::Method;
 use serde_json::json;
@@ -62,8 +62,8 @@ async fn a_tool_can_require_further_scopes() {
 #[tokio::test]
 async fn a_session_is_stepped_up_and_belongs_to_its_principal() {
     let passing = |server: Server| StreamableHttp::builder(server).handshake(Handshake::Sessions);
-    let kept = |server: Server| StreamableHttp::builder(server).event_store(MemoryEvents::new());
-    for build in [passing as fn(Server) -> duplexer_http::Builder, kept] {
+    let kept = |server: Server| StreamableHttp::builder(server).event_store(MemoryEventStore::new());
+    for build in [passing as fn(Server) -> duplexer_http::StreamableHttpBuilder, kept] {
         let time = Time::new();
         let site = Site::built(|base| protected(base, &time), guarded, build).await;
         let hello = json!({

@@ -115,15 +115,15 @@ impl Site {
     pub(crate) async fn built(
         make: impl FnOnce(&str) -> Auth,
         configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder,
-        build: impl FnOnce(Server) -> duplexer_http::Builder,
+        build: impl FnOnce(Server) -> duplexer_http::StreamableHttpBuilder,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let auth = make(&base);
         let service = build(server(&auth, configure)).build().unwrap();
-        let bound = service.on(listener).layer(auth);
+        let bound = service.with_listener(listener).layer(auth);
         let mut serving = JoinSet::new();
-        serving.spawn(bound.run(std::future::pending()));
+        serving.spawn(bound.serve_until(std::future::pending()));
         Self { base, http: client(), _serving: serving }
     }
 

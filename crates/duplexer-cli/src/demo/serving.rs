@@ -40,12 +40,13 @@ fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Res
         let bound = bound.map_err(|error| not_listening(address, &error))?;
         let mut signals = ShutdownSignals::listen().map_err(broken)?;
         let address = bound.local_addr().map_err(broken)?;
-        let bound = match auth {
-            None => bound,
-            Some(AuthChoice::Dev) => bound.layer(protection(address)?),
-        };
+        let protection = auth.map(|AuthChoice::Dev| protection(address)).transpose()?;
         Terminal::new().note(&welcome(address, auth));
-        bound.run(async move { signals.next().await }).await;
+        let end = async move { signals.next().await };
+        match protection {
+            None => bound.serve_until(end).await,
+            Some(protection) => bound.layer(protection).serve_until(end).await,
+        }
         Ok(())
     })
 }

@@ -1,6 +1,6 @@
-//! The body of a response: nothing, one text, or a stream of events.
+//! Body of a response: empty, one text, or an SSE stream.
 
-mod events;
+mod exchange_body;
 mod heartbeat;
 
 use std::fmt;
@@ -10,36 +10,39 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use self::events::Events;
-use super::exchange::{Answer, Exchange};
-use super::http_sse::Telling;
-use super::serve::UnderWay;
-use super::session::Tail;
+use self::exchange_body::ExchangeBody;
+use super::exchange::Exchange;
+use super::http_sse::SseSessionBody;
+use super::serve::InFlightGuard;
+use super::session::SseBody;
 
 pub(super) use heartbeat::Heartbeat;
 
-/// The body of a response.
+/// Body of a response: empty, one text, or an SSE stream.
 pub struct ResponseBody {
     kind: Kind,
-    /// Held until the body has been read or given up.
-    under_way: Option<UnderWay>,
+    /// Counts the request as in flight until the body has been sent or dropped.
+    in_flight: Option<InFlightGuard>,
 }
 
 enum Kind {
     Text(Bytes),
-    /// A stream that drives its handler.
-    Events(Box<Events>),
-    /// A stream of a session.
-    Tail(Box<Tail>),
-    /// The stream of an old client.
-    Told(Box<Telling>),
+    /// SSE stream that drives its handler.
+    Exchange(Box<ExchangeBody>),
+    /// SSE stream of a session.
+    Session(Box<SseBody>),
+    /// SSE stream of the HTTP+SSE transport.
+    HttpSse(Box<SseSessionBody>),
 }
 
-/// A stream was cut because nobody read it.
+/// One piece of an SSE body.
+pub(super) type Chunk = Result<Bytes, StreamTimedOut>;
+
+/// Error of a stream that was closed because the client did not read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stream was cut because nobody read it")]
+#[error("the stream was closed because the client did not read it")]
 #[non_exhaustive]
-pub struct StreamCut;
+pub struct StreamTimedOut;
 
 impl ResponseBody {
     pub(super) fn empty() -> Self {
@@ -50,32 +53,32 @@ impl ResponseBody {
         Self::new(Kind::Text(text))
     }
 
-    /// Takes the exchange over; `answer` is there if the handler has ended already.
-    pub(super) fn stream(exchange: Exchange, answer: Option<Answer>) -> Self {
-        Self::new(Kind::Events(Box::new(Events::new(exchange, answer))))
+    /// Returns a stream that drives the handler of the exchange.
+    pub(super) fn exchange(exchange: Exchange) -> Self {
+        Self::new(Kind::Exchange(Box::new(ExchangeBody::new(exchange))))
     }
 
-    /// What is told on a stream of a session.
-    pub(super) fn tail(tail: Tail) -> Self {
-        Self::new(Kind::Tail(Box::new(tail)))
+    /// Returns the body of a client that reads a stream of a session.
+    pub(super) fn session(body: SseBody) -> Self {
+        Self::new(Kind::Session(Box::new(body)))
     }
 
-    /// What is told on the stream of an old client.
-    pub(super) fn told(telling: Telling) -> Self {
-        Self::new(Kind::Told(Box::new(telling)))
+    /// Returns the body of an HTTP+SSE session.
+    pub(super) fn http_sse(body: SseSessionBody) -> Self {
+        Self::new(Kind::HttpSse(Box::new(body)))
     }
 
     fn new(kind: Kind) -> Self {
-        Self { kind, under_way: None }
+        Self { kind, in_flight: None }
     }
 
-    /// Keeps `under_way` until the body has been read or given up.
-    pub(super) fn until_read(&mut self, under_way: Option<UnderWay>) {
-        self.under_way = under_way;
+    /// Holds `in_flight` until the body has been sent or dropped.
+    pub(super) fn until_read(&mut self, in_flight: Option<InFlightGuard>) {
+        self.in_flight = in_flight;
     }
 }
 
-/// A text, for layers that answer in the place of the service.
+/// Converts a text, for layers that respond instead of the service.
 impl From<Bytes> for ResponseBody {
     fn from(text: Bytes) -> Self {
         Self::full(text)
@@ -84,18 +87,18 @@ impl From<Bytes> for ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = StreamCut;
+    type Error = StreamTimedOut;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamCut>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamTimedOut>>> {
         let data = match &mut self.kind {
             Kind::Text(text) if text.is_empty() => return Poll::Ready(None),
             Kind::Text(text) => Some(Ok(std::mem::take(text))),
-            Kind::Events(events) => ready!(events.poll(cx)),
-            Kind::Tail(tail) => ready!(tail.poll(cx)),
-            Kind::Told(telling) => ready!(telling.poll(cx)),
+            Kind::Exchange(body) => ready!(body.poll(cx)),
+            Kind::Session(body) => ready!(body.poll(cx)),
+            Kind::HttpSse(body) => ready!(body.poll(cx)),
         };
         Poll::Ready(data.map(|data| data.map(Frame::data)))
     }
@@ -107,7 +110,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Text(text) => SizeHint::with_exact(text.len() as u64),
-            Kind::Events(_) | Kind::Tail(_) | Kind::Told(_) => SizeHint::default(),
+            Kind::Exchange(_) | Kind::Session(_) | Kind::HttpSse(_) => SizeHint::default(),
         }
     }
 }
@@ -116,9 +119,9 @@ impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
             Kind::Text(text) => return f.debug_tuple("ResponseBody").field(text).finish(),
-            Kind::Events(_) => "events",
-            Kind::Tail(_) => "tail",
-            Kind::Told(_) => "told",
+            Kind::Exchange(_) => "exchange",
+            Kind::Session(_) => "session",
+            Kind::HttpSse(_) => "http_sse",
         };
         f.debug_tuple("ResponseBody").field(&kind).finish()
     }

@@ -1,4 +1,4 @@
-//! What browsers need to let a script of an allowed origin read answers. Off unless asked for.
+//! CORS headers, with which browsers let scripts of allowed origins read responses. Off by default.
 
 use duplexer_types::headers;
 use http::header::{
@@ -12,7 +12,7 @@ use http::{Method, StatusCode};
 use super::config::Cors;
 use super::reply::{self, Reply};
 
-/// Headers a script may send, beside those that mirror arguments.
+/// Headers that a script can send, besides the `Mcp-Param-*` headers.
 const REQUEST: [&str; 8] = [
     "accept",
     "authorization",
@@ -29,7 +29,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 const BY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
 
-/// The origin to answer to. The request has passed the check of origins, so it is an allowed one.
+/// Returns the origin of the request. The origin check has accepted it, so it is allowed.
 pub(super) fn origin(cors: Cors, parts: &Parts) -> Option<HeaderValue> {
     match cors {
         Cors::Off => None,
@@ -37,7 +37,7 @@ pub(super) fn origin(cors: Cors, parts: &Parts) -> Option<HeaderValue> {
     }
 }
 
-/// The answer to a browser that asks before it sends.
+/// Returns the response to a preflight request.
 pub(super) fn preflight(parts: &Parts) -> Option<Reply> {
     if parts.method != Method::OPTIONS || !parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
@@ -65,7 +65,7 @@ fn may_send(name: &str) -> bool {
     headers::is_param(name) || REQUEST.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Lets a script of `origin` read the answer.
+/// Adds the headers that let a script of `origin` read the response.
 pub(super) fn expose(reply: &mut Reply, origin: HeaderValue) {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,4 +1,4 @@
-//! The envelope era: every POST stands for itself, and the end of its response is the end of its request.
+//! The envelope era: every POST is independent, and the end of its response is the end of its request.
 
 use std::sync::Arc;
 
@@ -11,72 +11,77 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 use http::StatusCode;
 
-use super::config::Responses;
-use super::door::{self, Message, Served, Visit};
-use super::exchange::{Answer, Exchange, Failing, Form};
-use super::header_bag::HeaderBag;
-use super::outlet::{Outlet, State};
-use super::reply::{self, Refusal, Reply};
+use super::exchange::{Exchange, ExchangeChannel};
+use super::reply::{self, Rejection, Reply};
+use super::request::{AdmittedRequest, RequestContext};
+use super::request_headers::RequestHeaders;
+use super::response::ResponseMode;
+use super::route::{self, PostStep};
+use super::rpc_response::{ErrorResponder, RpcResponse};
+use duplexer_core::dispatch::Frame;
 
-pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
-    match message {
-        Message::Request(id, call) => {
-            let (exchange, form) = request(visit, id, call)?;
-            Ok(Served::Exchange(exchange, form))
+pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
+    match frame {
+        Frame::Request(id, call) => {
+            let (exchange, mode) = exchange(context, id, call)?;
+            Ok(PostStep::Exchange(exchange, mode))
         }
-        Message::Notification(_) => notification(&visit.headers).map(Served::Now),
-        Message::Response(_) | Message::Batch(_) => Err(door::not_a_message(None).into()),
+        Frame::Notification(_) => notification(&context.request.headers).map(PostStep::Reply),
+        Frame::Response(..) | Frame::ErrorWithoutId | Frame::Batch(_) => {
+            Err(route::not_a_message(None).into())
+        }
     }
 }
 
-/// Over HTTP this era has no notifications to the server: they are taken and dropped.
-fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
+/// Accepts and drops a notification: over HTTP this era has no notifications to the server.
+fn notification(headers: &RequestHeaders) -> Result<Reply, Rejection> {
     unambiguous(headers.repeated().find(|name| *name == headers::PROTOCOL_VERSION), None)?;
     if let Values::One(version) = headers.look_up(headers::PROTOCOL_VERSION.lower) {
         let version = String::from_utf8_lossy(version);
         let known = version.trim().parse::<ProtocolVersion>();
         if !known.is_ok_and(|version| version.era() == Era::Envelope) {
             let error = ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &version);
-            return Err(reply::refusal(StatusCode::BAD_REQUEST, None, &error).into());
+            return Err(reply::rpc_error(StatusCode::BAD_REQUEST, None, &error).into());
         }
     }
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, Form), Refusal> {
-    let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
-    if is_subscription && !visit.accepts.events {
+fn exchange(
+    context: RequestContext,
+    id: RequestId,
+    call: Invocation,
+) -> Result<(Exchange, ResponseMode), Rejection> {
+    let is_subscription = call.known() == Some(Method::SubscriptionsListen);
+    if is_subscription && !context.request.accepts.events {
         return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
     }
-    unambiguous(visit.headers.repeated().next(), Some(&id))?;
-    let transport = visit.transport();
-    let Visit { admitted, running, headers, caller, .. } = visit;
-    let hub = Arc::clone(admitted.hub());
-    let (form, admitted) = match hub.config.responses {
-        _ if is_subscription => {
-            let full = || Refusal::new(reply::unavailable(Some(&id), "Too many subscriptions"));
-            (Form::Stream, admitted.subscribe().ok_or_else(full)?)
-        }
-        Responses::Streaming => (Form::Either, admitted),
-        Responses::JsonOnly => (Form::Json, admitted),
+    unambiguous(context.request.headers.repeated().next(), Some(&id))?;
+    let transport = Arc::new(context.transport());
+    let RequestContext { running, request: AdmittedRequest { permit, headers, caller, .. } } = context;
+    let service = Arc::clone(permit.service());
+    let (mode, permit) = if is_subscription {
+        let full = || Rejection::new(reply::unavailable(Some(&id), "Too many subscriptions"));
+        (ResponseMode::Stream, permit.subscribe().ok_or_else(full)?)
+    } else {
+        (service.config.responses.into(), permit)
     };
-    let state = if form == Form::Json { State::Closed } else { State::Open };
-    let outlet = Outlet::new(hub, state);
-    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
+    let channel = ExchangeChannel::new(service, mode.queue_state());
+    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
-    let failing = Failing { id, message: Arc::clone(&call), status_of: reply::status_of };
-    let serve = |rendering: Failing| -> BoxFuture<'static, Answer> {
+    let errors = ErrorResponder { id, message: Arc::clone(&call), status_of: reply::status_of };
+    let serve = |errors: ErrorResponder| -> BoxFuture<'static, RpcResponse> {
         Box::pin(async move {
             let look_up = |name: &str| headers.look_up(name);
-            rendering.render(serve_envelope(&running, cx, call, Some(&look_up), caller).await)
+            errors.render(serve_envelope(&running, cx, call, Some(&look_up), caller).await)
         })
     };
-    Ok((Exchange::new(admitted, outlet, failing, serve), form))
+    Ok((Exchange::new(permit, channel, errors, serve), mode))
 }
 
-fn unambiguous(repeated: Option<headers::Name>, id: Option<&RequestId>) -> Result<(), Refusal> {
+fn unambiguous(repeated: Option<headers::Name>, id: Option<&RequestId>) -> Result<(), Rejection> {
     let Some(name) = repeated else { return Ok(()) };
     let text = format!("{} header appears more than once", name.lower);
     let error = ErrorObject::new(ErrorCode::HEADER_MISMATCH, text);
-    Err(reply::refusal(StatusCode::BAD_REQUEST, id, &error).into())
+    Err(reply::rpc_error(StatusCode::BAD_REQUEST, id, &error).into())
 }

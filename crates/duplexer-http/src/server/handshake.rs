@@ -1,4 +1,4 @@
-//! The handshake era: with sessions, without, or not at all.
+//! The handshake era: with sessions, stateless, or disabled.
 
 mod batch;
 mod stateless;
@@ -12,82 +12,84 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
 
 use super::config::Handshake;
-use super::door::{self, Message, Served, Visit};
-use super::reply::{self, Refusal, Reply};
+use super::reply::{self, Rejection, Reply};
+use super::request::{AdmittedRequest, RequestContext};
+use super::route::{self, PostStep};
 use super::session::{self, Ending, Session, Sessions, Unavailable};
+use duplexer_core::dispatch::Frame;
 
-/// Serves a message.
-pub(super) fn post(visit: Visit, message: Message) -> Result<Served, Refusal> {
-    match visit.admitted.hub().config.handshake {
-        Handshake::Sessions => Ok(Served::Later(Box::pin(in_session(visit, message)))),
-        Handshake::Stateless => stateless::serve(visit, message),
-        Handshake::Refused => Err(not_served(&message).into()),
+/// Serves the frame of a POST.
+pub(super) fn post(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
+    match context.service().config.handshake {
+        Handshake::Sessions => Ok(PostStep::Boxed(Box::pin(in_session(context, frame)))),
+        Handshake::Stateless => stateless::serve(context, frame),
+        Handshake::Disabled => Err(not_served(&frame).into()),
     }
 }
 
-async fn in_session(visit: Visit, message: Message) -> Result<Reply, Refusal> {
-    let message = match message {
-        // Whatever session it names: it opens a new one.
-        Message::Request(id, call) if Method::parse(call.method()) == Some(Method::Initialize) => {
-            return Box::pin(session::open(visit, id, call)).await;
+async fn in_session(context: RequestContext, frame: Frame) -> Result<Reply, Rejection> {
+    let frame = match frame {
+        // A session id in the request is ignored: the request opens a new session.
+        Frame::Request(id, call) if call.known() == Some(Method::Initialize) => {
+            return Box::pin(session::initialize(context, id, call)).await;
         }
-        message => message,
+        frame => frame,
     };
-    let session = find(&visit).await?;
-    match message {
-        Message::Request(id, call) => session::request(session, visit, id, call).await,
-        Message::Notification(call) => {
-            Box::pin(session::notification(&session, visit, call)).await;
-            Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
+    let session = find(&context).await?;
+    match frame {
+        Frame::Request(id, call) => return session::request(session, context, id, call).await,
+        Frame::Batch(text) if session.version().has(feature::BATCHES) => {
+            return Box::pin(batch::serve(batch::Host::Session(session), context, &text)).await;
         }
-        Message::Response(response) => {
-            let _busy = session.busy(visit.admitted);
-            session.settle(response);
-            Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
+        Frame::Batch(_) => return Err(route::not_a_message(None).into()),
+        Frame::Notification(call) => Box::pin(session::notification(&session, context, call)).await,
+        Frame::Response(id, result) => {
+            let _activity = session.begin_activity(context.request.permit);
+            session.settle(&id, result);
         }
-        Message::Batch(text) if session.version().has(feature::BATCHES) => {
-            Box::pin(batch::serve(batch::Host::Session(session), visit, &text)).await
-        }
-        Message::Batch(_) => Err(door::not_a_message(None).into()),
+        Frame::ErrorWithoutId => Session::log_error_without_id(),
     }
+    Ok(session.stamp(reply::empty(StatusCode::ACCEPTED)))
 }
 
-/// Serves a reader of a session's streams.
-pub(super) async fn get(visit: Visit) -> Result<Reply, Refusal> {
-    if !visit.accepts.events {
+/// Serves a GET: opens or resumes a stream of a session.
+pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
+    if !context.request.accepts.events {
         let text = "Not Acceptable: Client must accept text/event-stream";
-        return Err(reply::refused(StatusCode::NOT_ACCEPTABLE, text).into());
+        return Err(reply::invalid_request(StatusCode::NOT_ACCEPTABLE, text).into());
     }
-    let session = find(&visit).await?;
-    let hub = Arc::clone(visit.admitted.hub());
-    let busy = session.busy(visit.admitted);
-    let principal = visit.caller.principal.as_deref();
-    match visit.headers.look_up(headers::LAST_EVENT_ID.lower) {
-        Values::Absent => session::read(&hub, &session, busy, principal).await,
-        Values::One(last) => session::take_up(&hub, &session, busy, principal, last).await,
+    let session = find(&context).await?;
+    let AdmittedRequest { permit, headers, caller, .. } = context.request;
+    let service = Arc::clone(permit.service());
+    let activity = session.begin_activity(permit);
+    let principal = caller.principal.as_deref();
+    match headers.look_up(headers::LAST_EVENT_ID.lower) {
+        Values::Absent => session::open_stream(&service, &session, activity, principal).await,
+        Values::One(last) => session::resume(&service, &session, activity, principal, last).await,
         Values::Several => {
-            Err(reply::refused(StatusCode::BAD_REQUEST, "Bad Request: several Last-Event-ID headers").into())
+            Err(reply::invalid_request(StatusCode::BAD_REQUEST, "Bad Request: several Last-Event-ID headers")
+                .into())
         }
     }
 }
 
-/// Ends a session.
-pub(super) async fn delete(visit: Visit) -> Result<Reply, Refusal> {
-    let session = find(&visit).await?;
-    Sessions::end(visit.admitted.hub(), &session, Ending::Over);
+/// Serves a DELETE: ends a session.
+pub(super) async fn delete(context: RequestContext) -> Result<Reply, Rejection> {
+    let session = find(&context).await?;
+    Sessions::end(context.service(), &session, Ending::Terminated);
     Ok(reply::empty(StatusCode::OK))
 }
 
-/// The session that a request names, if it is its caller's.
-async fn find(visit: &Visit) -> Result<Arc<Session>, Refusal> {
-    let refused = |status, text: &'static str| Refusal::new(reply::refused(status, text));
-    let named = match visit.headers.look_up(headers::SESSION_ID.lower) {
+/// Returns the session that a request names, if it belongs to the caller.
+async fn find(context: &RequestContext) -> Result<Arc<Session>, Rejection> {
+    let refused = |status, text: &'static str| Rejection::new(reply::invalid_request(status, text));
+    let named = match context.request.headers.look_up(headers::SESSION_ID.lower) {
         Values::Absent => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: Missing session ID")),
         Values::Several => return Err(refused(StatusCode::BAD_REQUEST, "Bad Request: several session IDs")),
         Values::One(named) => std::str::from_utf8(named).unwrap_or_default(),
     };
-    let principal = visit.caller.principal.as_ref();
-    match session::find(visit.admitted.hub(), &visit.running, named, principal).await {
+    let principal = context.request.caller.principal.as_ref();
+    match session::find(context.service(), &context.running, named, principal).await {
         Ok(Some(session)) => Ok(session),
         Ok(None) => Err(refused(StatusCode::NOT_FOUND, session::NOT_FOUND)),
         Err(Unavailable::Full) => Err(reply::too_many_sessions(None).into()),
@@ -97,12 +99,12 @@ async fn find(visit: &Visit) -> Result<Arc<Session>, Refusal> {
     }
 }
 
-fn not_served(message: &Message) -> Reply {
+fn not_served(frame: &Frame) -> Reply {
     let text = format!(
         "{} header is missing or names a revision that is not served here; served: {}",
         headers::PROTOCOL_VERSION.lower,
         ProtocolVersion::envelope_names().join(", ")
     );
-    let id = if let Message::Request(id, _) = message { Some(id) } else { None };
-    reply::refusal(StatusCode::BAD_REQUEST, id, &ErrorObject::new(ErrorCode::HEADER_MISMATCH, text))
+    let id = if let Frame::Request(id, _) = frame { Some(id) } else { None };
+    reply::rpc_error(StatusCode::BAD_REQUEST, id, &ErrorObject::new(ErrorCode::HEADER_MISMATCH, text))
 }

@@ -1,23 +1,23 @@
-//! What the head of a request says about the request itself, found in one walk over its headers.
+//! What the head of a request declares, found in one walk over its headers.
 
-use duplexer_types::headers::{self, Values};
+use duplexer_types::headers::Values;
 use duplexer_types::version::{Era, ProtocolVersion};
 use http::header::TRANSFER_ENCODING;
 use http::{HeaderMap, StatusCode, Version};
 
-use super::reply::{self, Refusal};
+use super::reply::{self, Rejection};
+use super::request_headers::RoutingHeaders;
 
-/// What is asked of every request before anything of it is read.
-#[derive(Clone, Copy, Debug)]
+/// Everything that is checked before the body of a request is read.
 pub(super) struct Head<'h> {
     pub(super) host: Values<'h>,
     pub(super) origin: Values<'h>,
     pub(super) accepts: Accepts,
-    version: Values<'h>,
+    pub(super) routing: RoutingHeaders,
     body: BodyHead<'h>,
 }
 
-/// How the body is written and where it ends.
+/// Encoding and length of the body.
 #[derive(Clone, Copy, Debug)]
 struct BodyHead<'h> {
     kind: Values<'h>,
@@ -27,16 +27,15 @@ struct BodyHead<'h> {
 }
 
 impl<'h> Head<'h> {
-    pub(super) fn of(headers: &'h HeaderMap) -> Self {
+    pub(super) fn read(headers: &'h HeaderMap) -> Self {
         const NOTHING: Values<'static> = Values::Absent;
         let body = BodyHead { kind: NOTHING, coding: NOTHING, length: NOTHING, transfer_coding: NOTHING };
-        let accepts = Accepts::default();
-        let mut head = Self { host: NOTHING, origin: NOTHING, accepts, version: NOTHING, body };
+        let (accepts, routing) = (Accepts::default(), RoutingHeaders::default());
+        let mut head = Self { host: NOTHING, origin: NOTHING, accepts, routing, body };
         for (name, value) in headers {
-            let value = value.as_bytes();
             let found = match name.as_str() {
                 "accept" => {
-                    head.accepts.add(value);
+                    head.accepts.add(value.as_bytes());
                     continue;
                 }
                 "host" => &mut head.host,
@@ -45,38 +44,41 @@ impl<'h> Head<'h> {
                 "content-encoding" => &mut head.body.coding,
                 "content-length" => &mut head.body.length,
                 "transfer-encoding" => &mut head.body.transfer_coding,
-                name if name == headers::PROTOCOL_VERSION.lower => &mut head.version,
-                _ => continue,
+                name => {
+                    head.routing.add(name, value);
+                    continue;
+                }
             };
-            *found = if *found == NOTHING { Values::One(value) } else { Values::Several };
+            *found = if *found == NOTHING { Values::One(value.as_bytes()) } else { Values::Several };
         }
         head
     }
 
-    /// What the version header claims.
-    pub(super) fn claimed(&self) -> Claimed {
-        let version = match self.version {
-            Values::Absent => return Claimed::Handshake,
-            Values::Several => return Claimed::Other,
+    /// Returns the era that the version header claims.
+    pub(super) fn claimed_era(&self) -> ClaimedEra {
+        let version = match self.routing.version() {
+            Values::Absent => return ClaimedEra::Handshake,
+            Values::Several => return ClaimedEra::Other,
             Values::One(version) => {
                 std::str::from_utf8(version).ok().and_then(|text| text.trim().parse().ok())
             }
         };
         match version.map(ProtocolVersion::era) {
-            Some(Era::Handshake) => Claimed::Handshake,
-            Some(Era::Envelope) | None => Claimed::Other,
+            Some(Era::Handshake) => ClaimedEra::Handshake,
+            Some(Era::Envelope) | None => ClaimedEra::Other,
         }
     }
 
-    /// Whether the body is what is read here, JSON, once, and not compressed, and where it ends no matter of opinion.
-    pub(super) fn check_body(&self) -> Result<(), Refusal> {
+    /// Rejects a body that is not uncompressed JSON, or whose length is ambiguous.
+    pub(super) fn check_body(&self) -> Result<(), Rejection> {
         let BodyHead { kind, coding, length, transfer_coding } = self.body;
         if transfer_coding != Values::Absent && length != Values::Absent {
             let text = "Content-Length and Transfer-Encoding exclude each other";
-            return Err(reply::closing(reply::refused(StatusCode::BAD_REQUEST, text)).into());
+            let reply = reply::invalid_request(StatusCode::BAD_REQUEST, text);
+            return Err(reply::close_connection(reply).into());
         }
         let unsupported =
-            |text: &'static str| Err(reply::refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into());
+            |text: &'static str| Err(reply::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into());
         if !is_json(kind) {
             return unsupported("Unsupported Media Type: Content-Type must be application/json");
         }
@@ -88,10 +90,15 @@ impl<'h> Head<'h> {
             }
         }
     }
+
+    /// Returns whether the connection must close after the response, as [`is_last_on_connection`] does.
+    pub(super) fn is_last_on_connection(&self, version: Version) -> bool {
+        version < Version::HTTP_2 && self.body.transfer_coding != Values::Absent
+    }
 }
 
-/// Whether what follows on the connection may belong to this request after all: the library drops a length that
-/// stands beside a transfer coding before anybody can object to it.
+/// Returns whether the connection must close after the response. The HTTP library drops a `Content-Length` beside a
+/// `Transfer-Encoding` before this service sees it, so bytes that follow could belong to this request.
 pub(super) fn is_last_on_connection(headers: &HeaderMap, version: Version) -> bool {
     version < Version::HTTP_2 && headers.contains_key(TRANSFER_ENCODING)
 }
@@ -99,7 +106,7 @@ pub(super) fn is_last_on_connection(headers: &HeaderMap, version: Version) -> bo
 fn is_json(kind: Values<'_>) -> bool {
     const JSON: &[u8] = b"application/json";
     let Values::One(kind) = kind else { return false };
-    // As nearly every client has it, before it is taken apart.
+    // The exact text of nearly every client, compared before it is parsed.
     if kind == JSON {
         return true;
     }
@@ -107,16 +114,16 @@ fn is_json(kind: Values<'_>) -> bool {
     kind.trim_ascii().eq_ignore_ascii_case(JSON)
 }
 
-/// What a version header claims.
+/// The era that a version header claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claimed {
-    /// Nothing, or a revision of the handshake era.
+pub(super) enum ClaimedEra {
+    /// No header, or a revision of the handshake era.
     Handshake,
     /// Anything else.
     Other,
 }
 
-/// What the client can read.
+/// Response formats that the client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accepts {
     pub(super) json: bool,
@@ -124,9 +131,9 @@ pub(super) struct Accepts {
 }
 
 impl Accepts {
-    /// One header, of which there may be several.
+    /// Adds one `Accept` header. A request can have several.
     fn add(&mut self, ranges: &[u8]) {
-        // What nearly every client sends.
+        // The exact text of nearly every client.
         if ranges == b"application/json, text/event-stream" {
             *self = Self { json: true, events: true };
             return;
@@ -153,7 +160,7 @@ impl Accepts {
     }
 }
 
-/// `q=0`, in any spelling: this is what the client does not want.
+/// Returns whether a parameter is `q=0`, in any spelling: the client does not accept the range.
 fn is_zero_weight(parameter: &[u8]) -> bool {
     let Some((name, value)) = parameter.split_at_checked(2) else { return false };
     name.eq_ignore_ascii_case(b"q=")
@@ -177,7 +184,7 @@ mod tests {
     fn accept_is_read_as_a_list_of_ranges() {
         let check = |values: &[&'static str], json, events| {
             let headers = headers(&ACCEPT, values);
-            assert_eq!(Head::of(&headers).accepts, Accepts { json, events }, "{values:?}");
+            assert_eq!(Head::read(&headers).accepts, Accepts { json, events }, "{values:?}");
         };
         check(&["application/json, text/event-stream"], true, true);
         check(&["Application/JSON;q=0.5 , TEXT/event-stream; charset=utf-8"], true, true);
@@ -195,7 +202,8 @@ mod tests {
     /// SEC-01, P-HTTP-22: parsed, without case, parameters allowed.
     #[test]
     fn the_media_type_is_compared_by_its_parts() {
-        let check = |values: &[&'static str]| Head::of(&headers(&CONTENT_TYPE, values)).check_body().is_ok();
+        let check =
+            |values: &[&'static str]| Head::read(&headers(&CONTENT_TYPE, values)).check_body().is_ok();
         assert!(check(&["application/json"]));
         assert!(check(&["Application/JSON"]) && check(&["application/json; charset=utf-8"]));
         assert!(check(&["application/json ;charset=utf-8"]));
@@ -214,7 +222,7 @@ mod tests {
             for (name, value) in others {
                 headers.append(name, HeaderValue::from_static(value));
             }
-            Head::of(&headers).check_body().is_ok()
+            Head::read(&headers).check_body().is_ok()
         };
         assert!(check(&[(CONTENT_ENCODING, "Identity")]));
         assert!(!check(&[(CONTENT_ENCODING, "gzip")]));

@@ -1,11 +1,11 @@
-//! The transport of 2024-11-05 for old clients: a stream of events, and a second path for what the client says.
+//! The HTTP+SSE transport of 2024-11-05: an SSE stream, and a second path to which the client POSTs its messages.
 //!
-//! The two make one duplex stream (`wire`), which core serves like any other, in either era; `link` is such a stream
-//! from its beginning to its end. Nothing here knows what the messages mean.
+//! The two form one duplex transport (`transport`), which core serves like any other, in either era. `session` is its
+//! life cycle. What the messages mean is not known here.
 
-mod link;
 mod paths;
-mod wire;
+mod session;
+mod transport;
 
 use std::sync::Arc;
 
@@ -13,57 +13,69 @@ use bytes::Bytes;
 use bytestring::ByteString;
 use duplexer_core::error::BoxError;
 use duplexer_core::transport::{HeaderSource, Headers, Incoming, IncomingMessage, TransportContext};
+use duplexer_server::Principal;
 use duplexer_types::jsonrpc;
-use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body::Body;
 
-use super::door::{Guest, Visit};
-use super::head::{Accepts, Head};
-use super::header_bag::HeaderBag;
-use super::hub::{Admitted, Hub};
-use super::inlet;
-use super::reply::{self, Refusal, Reply};
+use super::head::Head;
+use super::reply::{self, Rejection, Reply};
+use super::request::AdmittedRequest;
+use super::request_body;
+use super::request_headers::RequestHeaders;
+use super::service_state::RequestPermit;
 use super::sse;
 
-pub(super) use link::Links;
 pub(super) use paths::{End, InvalidPath, Paths};
-pub(super) use wire::Telling;
+pub(super) use session::SseSessions;
+pub(super) use transport::SseSessionBody;
 
-/// Serves one request to one of the two paths.
-pub(super) async fn serve<B>(hub: Arc<Hub>, end: End, parts: Parts, body: B) -> Result<Reply, Refusal>
-where
-    B: Body + Send,
-    B::Error: Into<BoxError>,
-{
-    match (end, &parts.method) {
-        (End::Stream, &Method::GET) => link::open(Guest::new(hub, parts, Accepts::default())?.visit().await?),
+/// Checks the method of a request to one of the two paths, and the head of a message.
+pub(super) fn check(end: End, method: &Method, head: &Head<'_>) -> Result<(), Rejection> {
+    match (end, method) {
+        (End::Stream, &Method::GET) => Ok(()),
         (End::Stream, _) => Err(reply::method_not_allowed("GET").into()),
-        (End::Messages, &Method::POST) => post(hub, parts, body).await,
+        (End::Messages, &Method::POST) => head.check_body(),
         (End::Messages, _) => Err(reply::method_not_allowed("POST").into()),
     }
 }
 
-/// Takes a message in. What it leads to is told on the stream.
-async fn post<B>(hub: Arc<Hub>, parts: Parts, body: B) -> Result<Reply, Refusal>
+/// Serves one request to one of the two paths.
+pub(super) async fn serve<B>(
+    end: End,
+    query: Option<String>,
+    request: AdmittedRequest,
+    body: B,
+) -> Result<Reply, Rejection>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
-    Head::of(&parts.headers).check_body()?;
-    let query = parts.uri.query().map(str::to_owned);
-    let guest = Guest::new(Arc::clone(&hub), parts, Accepts::default())?;
-    let body = inlet::read_bytes(body, &hub.config).await?;
-    let id = session_id(query.as_deref())?;
-    let visit = guest.visit().await?;
-    let link = Links::find(&hub, id, visit.caller.principal.as_deref()).ok_or_else(unknown_session)?;
-    let (incoming, reply) = understand(visit, &body);
-    link.deliver(&hub, incoming).await?;
+    match end {
+        End::Stream => session::open(request.start().await?),
+        End::Messages => post(query.as_deref(), request, body).await,
+    }
+}
+
+/// Accepts a message. Its response is sent on the stream.
+async fn post<B>(query: Option<&str>, request: AdmittedRequest, body: B) -> Result<Reply, Rejection>
+where
+    B: Body + Send,
+    B::Error: Into<BoxError>,
+{
+    let service = Arc::clone(request.permit.service());
+    let body = request_body::read_bytes(body, &service.config).await?;
+    let id = session_id(query)?;
+    let AdmittedRequest { permit, headers, caller, .. } = request.start().await?.request;
+    let session = SseSessions::find(&service, id, caller.principal.as_deref()).ok_or_else(unknown_session)?;
+    let posted = Posted { headers, _permit: permit };
+    let (incoming, reply) = incoming_message(posted, caller.principal, &body);
+    session.deliver(&service, incoming).await?;
     Ok(reply)
 }
 
-/// Even what is no message is passed on: the stream's own rules say what becomes of it.
-fn understand(visit: Visit, body: &Bytes) -> (Incoming, Reply) {
+/// Builds the frame for the transport. Malformed input is passed on too: the dispatcher decides how to respond to it.
+fn incoming_message(posted: Posted, sender: Option<Arc<Principal>>, body: &Bytes) -> (Incoming, Reply) {
     let garbled = || reply::text(StatusCode::BAD_REQUEST, "Could not parse message");
     let Ok(text) = std::str::from_utf8(body) else {
         return (Incoming::Unreadable("not UTF-8"), garbled());
@@ -72,17 +84,17 @@ fn understand(visit: Visit, body: &Bytes) -> (Incoming, Reply) {
         Ok(_) => reply::text(StatusCode::ACCEPTED, "Accepted"),
         Err(_) => garbled(),
     };
-    let mut context = TransportContext::stream("http+sse");
-    context.sender = visit.caller.principal.map(|principal| principal as _);
-    context.headers = Headers::of(Arc::new(Posted { headers: visit.headers, _admitted: visit.admitted }));
-    // A copy: a small message may be a part of a large read.
-    (Incoming::Message(IncomingMessage::new(ByteString::from(text), Arc::new(context))), reply)
+    let mut transport = TransportContext::stream("http+sse");
+    transport.sender = sender.map(|principal| principal as _);
+    transport.headers = Headers::of(Arc::new(posted));
+    // Copied, because a small message could pin a large read buffer.
+    (Incoming::Message(IncomingMessage::new(ByteString::from(text), Arc::new(transport))), reply)
 }
 
-/// A message that was posted. It is under way as long as anybody handles it, not only until its response.
+/// A message of a POST. It holds its permit until it has been handled, not only until the POST is answered.
 struct Posted {
-    headers: Arc<HeaderBag>,
-    _admitted: Admitted,
+    headers: Arc<RequestHeaders>,
+    _permit: RequestPermit,
 }
 
 impl HeaderSource for Posted {
@@ -91,11 +103,11 @@ impl HeaderSource for Posted {
     }
 }
 
-/// The name of the stream that a message belongs to.
-fn session_id(query: Option<&str>) -> Result<u128, Refusal> {
+/// Returns the id of the session that a message belongs to.
+fn session_id(query: Option<&str>) -> Result<u128, Rejection> {
     let pairs = query.unwrap_or_default().split('&');
     let mut named = pairs.filter_map(|pair| pair.strip_prefix("session_id="));
-    let refused = |text| Refusal::new(reply::text(StatusCode::BAD_REQUEST, text));
+    let refused = |text| Rejection::new(reply::text(StatusCode::BAD_REQUEST, text));
     match (named.next(), named.next()) {
         (None | Some(""), _) => Err(refused("session_id is required")),
         (Some(id), None) => sse::bits(id).ok_or_else(|| refused("Invalid session ID")),
@@ -103,7 +115,7 @@ fn session_id(query: Option<&str>) -> Result<u128, Refusal> {
     }
 }
 
-/// The same whether there is none or it is somebody else's.
-fn unknown_session() -> Refusal {
+/// Returns the same response for a session that does not exist and one of another principal.
+fn unknown_session() -> Rejection {
     reply::text(StatusCode::NOT_FOUND, "Could not find session").into()
 }

@@ -1,4 +1,4 @@
-//! Responses that are whole from the start.
+//! HTTP responses that are complete from the start.
 
 use bytes::Bytes;
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -11,8 +11,8 @@ use http::{Response, StatusCode};
 use super::body::ResponseBody;
 
 pub(super) type Reply = Response<ResponseBody>;
-/// A reply that ends the way of a request before its handler. Boxed: the way that goes on is the usual one.
-pub(super) type Refusal = Box<Reply>;
+/// A reply that ends a request before its handler runs. Boxed, because the success path is the usual one.
+pub(super) type Rejection = Box<Reply>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -21,7 +21,7 @@ const NO_TRANSFORM: HeaderValue = HeaderValue::from_static("no-cache, no-transfo
 const KEEP_ALIVE: HeaderValue = HeaderValue::from_static("keep-alive");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const NO: HeaderValue = HeaderValue::from_static("no");
-const SOON: HeaderValue = HeaderValue::from_static("1");
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(super) fn with_status(status: StatusCode, body: ResponseBody) -> Reply {
@@ -30,19 +30,19 @@ pub(super) fn with_status(status: StatusCode, body: ResponseBody) -> Reply {
     reply
 }
 
-/// Nothing but a status.
+/// Returns a response without a body.
 pub(super) fn empty(status: StatusCode) -> Reply {
     with_status(status, ResponseBody::empty())
 }
 
-/// One JSON text.
+/// Returns a JSON response.
 pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Reply {
     let mut reply = with_status(status, ResponseBody::full(Bytes::from(text)));
     reply.headers_mut().insert(CONTENT_TYPE, JSON);
     reply
 }
 
-/// A refusal of what the caller's rights do not reach, and the challenge to come back with better ones.
+/// Returns a 403 response with the challenge for a caller without the required scopes.
 pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
     let mut reply = json(StatusCode::FORBIDDEN, text);
     if let Ok(challenge) = HeaderValue::try_from(challenge) {
@@ -51,14 +51,14 @@ pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
     reply
 }
 
-/// A few words for a person.
+/// Returns a plain-text response.
 pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
     let mut reply = with_status(status, ResponseBody::full(Bytes::from_static(text.as_bytes())));
     reply.headers_mut().insert(CONTENT_TYPE, TEXT);
     reply
 }
 
-/// A stream of events.
+/// Returns an SSE response.
 pub(super) fn events(body: ResponseBody) -> Reply {
     let mut reply = Response::new(body);
     let headers = reply.headers_mut();
@@ -69,60 +69,63 @@ pub(super) fn events(body: ResponseBody) -> Reply {
     reply
 }
 
-/// A refusal as a JSON-RPC error, under the request's id if it is known.
-pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
+/// Returns a JSON-RPC error response, with the id of the request if it is known.
+pub(super) fn rpc_error(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Reply {
     let mut text = Vec::with_capacity(128);
     jsonrpc::write_failure(&mut text, id, error);
     json(status, text)
 }
 
-/// A refusal of what is wrong below JSON-RPC.
-pub(super) fn refused(status: StatusCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Reply {
-    refusal(status, None, &ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
+/// Returns an error response for a request that is invalid below JSON-RPC.
+pub(super) fn invalid_request(
+    status: StatusCode,
+    message: impl Into<std::borrow::Cow<'static, str>>,
+) -> Reply {
+    rpc_error(status, None, &ErrorObject::new(ErrorCode::INVALID_REQUEST, message))
 }
 
-/// Something of ours has failed, and the log says what.
-pub(super) fn failed(id: &RequestId) -> Reply {
-    refusal(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &ErrorObject::internal())
+/// Returns a 500 response. The cause is in the log.
+pub(super) fn internal_error(id: &RequestId) -> Reply {
+    rpc_error(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &ErrorObject::internal())
 }
 
-/// As [`failed`], where there is no request.
-pub(super) fn broken() -> Reply {
-    refusal(StatusCode::INTERNAL_SERVER_ERROR, None, &ErrorObject::internal())
+/// Returns the same as [`internal_error`] where there is no JSON-RPC request.
+pub(super) fn internal_error_without_id() -> Reply {
+    rpc_error(StatusCode::INTERNAL_SERVER_ERROR, None, &ErrorObject::internal())
 }
 
-/// Only these methods of HTTP are served.
+/// Returns a 405 response with the methods that are served.
 pub(super) fn method_not_allowed(allowed: &'static str) -> Reply {
     let mut reply = empty(StatusCode::METHOD_NOT_ALLOWED);
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     reply
 }
 
-/// There is no room at the moment.
+/// Returns a 503 response with `Retry-After`.
 pub(super) fn unavailable(id: Option<&RequestId>, message: &'static str) -> Reply {
     let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, message);
-    let mut reply = refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error);
-    reply.headers_mut().insert(RETRY_AFTER, SOON);
+    let mut reply = rpc_error(StatusCode::SERVICE_UNAVAILABLE, id, &error);
+    reply.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
     reply
 }
 
-/// As many requests are under way as may be.
-pub(super) fn busy() -> Reply {
+/// Returns the response at the limit of requests in flight.
+pub(super) fn overloaded() -> Reply {
     unavailable(None, "Too many requests in flight")
 }
 
-/// As many sessions are open as may be.
+/// Returns the response at the limit of open sessions.
 pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
     unavailable(id, "Too many open sessions")
 }
 
-/// The connection must not be used any further: what follows on it cannot be told apart from this request.
-pub(super) fn closing(mut reply: Reply) -> Reply {
+/// Closes the connection after the response: bytes that follow cannot be distinguished from the body of this request.
+pub(super) fn close_connection(mut reply: Reply) -> Reply {
     reply.headers_mut().insert(CONNECTION, CLOSE);
     reply
 }
 
-/// The status of an error, as the envelope era has it.
+/// Returns the HTTP status of an error in the envelope era.
 pub(super) fn status_of(error: &ErrorObject) -> StatusCode {
     StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::OK)
 }

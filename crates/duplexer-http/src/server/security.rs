@@ -1,14 +1,14 @@
-//! Who may speak to this service, as far as a request itself says: its host and its origin.
+//! Checks of the `Host` and `Origin` headers.
 //!
-//! A web page anywhere can make a browser send requests to a server on this machine; only these two headers tell.
-//! Both are taken apart and compared by their parts: a prefix is not a host.
+//! Any web page can make a browser send requests to a server on this machine; only these two headers reveal it. Both
+//! are parsed and compared by their parts, never by prefix.
 
 use duplexer_types::headers::Values;
 use http::uri::Authority as Target;
 
 use super::head::Head;
 
-/// A text is not a host or an origin.
+/// Error of a text that is neither a host nor an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not {expected}")]
 pub struct InvalidName {
@@ -16,11 +16,11 @@ pub struct InvalidName {
     expected: &'static str,
 }
 
-/// Why a request is refused; the text is for whoever runs the server.
+/// Reason of a rejection, addressed to the operator of the server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused(pub(super) String);
+pub(super) struct NotAllowed(pub(super) String);
 
-/// What requests may name.
+/// Allowed hosts and origins.
 #[derive(Clone, Debug)]
 pub(super) struct Allowed {
     hosts: Hosts,
@@ -29,18 +29,18 @@ pub(super) struct Allowed {
 
 #[derive(Clone, Debug)]
 enum Hosts {
-    Listed(Vec<Authority>),
+    WatchGuard(Vec<Authority>),
     Any,
 }
 
-/// A host and maybe a port. Without one any port is meant.
+/// A host and an optional port. Without one it matches any port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Authority {
     host: String,
     port: Option<u16>,
 }
 
-/// Where a script comes from. Without a scheme either is meant.
+/// An origin. Without a scheme it matches both schemes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Origin {
     scheme: Option<&'static str>,
@@ -53,7 +53,7 @@ impl Default for Allowed {
     fn default() -> Self {
         let loopback = || LOOPBACK.iter().map(|host| Authority { host: (*host).to_owned(), port: None });
         Self {
-            hosts: Hosts::Listed(loopback().collect()),
+            hosts: Hosts::WatchGuard(loopback().collect()),
             origins: loopback().map(|authority| Origin { scheme: None, authority }).collect(),
         }
     }
@@ -65,7 +65,7 @@ impl Allowed {
             text: host.to_owned(),
             expected: "a host: give a name or an address, and a port if only that port is meant",
         })?;
-        if let Hosts::Listed(hosts) = &mut self.hosts {
+        if let Hosts::WatchGuard(hosts) = &mut self.hosts {
             hosts.push(parsed);
         }
         Ok(())
@@ -84,30 +84,30 @@ impl Allowed {
         Ok(())
     }
 
-    /// Whether a request with this head, for this target, may be looked at any further.
-    pub(super) fn check(&self, head: &Head<'_>, target: Option<&Target>) -> Result<(), Refused> {
+    /// Checks host and origin of a request.
+    pub(super) fn check(&self, head: &Head<'_>, target: Option<&Target>) -> Result<(), NotAllowed> {
         self.check_host(head.host, target)?;
         self.check_origin(head.origin)
     }
 
-    /// Every host the request names must be allowed, and it must name one.
-    fn check_host(&self, header: Values<'_>, target: Option<&Target>) -> Result<(), Refused> {
-        let Hosts::Listed(hosts) = &self.hosts else { return Ok(()) };
+    /// Requires at least one host, and that every host of the request is allowed.
+    fn check_host(&self, header: Values<'_>, target: Option<&Target>) -> Result<(), NotAllowed> {
+        let Hosts::WatchGuard(hosts) = &self.hosts else { return Ok(()) };
         let header = match header {
             Values::Several => {
-                return Err(Refused("the request has more than one Host header".to_owned()));
+                return Err(NotAllowed("the request has more than one Host header".to_owned()));
             }
             Values::Absent => None,
             Values::One(host) => Some(host),
         };
         let target = target.map(|target| target.as_str().as_bytes());
         if header.is_none() && target.is_none() {
-            return Err(Refused("the request names no host".to_owned()));
+            return Err(NotAllowed("the request names no host".to_owned()));
         }
         for named in [header, target].into_iter().flatten() {
             if !hosts.iter().any(|allowed| allowed.is(named)) {
                 let named = shown(named);
-                return Err(Refused(format!(
+                return Err(NotAllowed(format!(
                     "host '{named}' is not allowed: to allow it, name it with `public_url` or `allow_host`"
                 )));
             }
@@ -115,11 +115,11 @@ impl Allowed {
         Ok(())
     }
 
-    fn check_origin(&self, header: Values<'_>) -> Result<(), Refused> {
+    fn check_origin(&self, header: Values<'_>) -> Result<(), NotAllowed> {
         let origin = match header {
             Values::Absent => return Ok(()),
             Values::Several => {
-                return Err(Refused("the request has more than one Origin header".to_owned()));
+                return Err(NotAllowed("the request has more than one Origin header".to_owned()));
             }
             Values::One(origin) => origin,
         };
@@ -127,7 +127,7 @@ impl Allowed {
             return Ok(());
         }
         let origin = shown(origin);
-        Err(Refused(format!(
+        Err(NotAllowed(format!(
             "origin '{origin}' is not allowed: to allow it, name it with `public_url` or `allow_origin`"
         )))
     }
@@ -150,7 +150,7 @@ impl Authority {
         Some(Self { host: host.to_ascii_lowercase(), port })
     }
 
-    /// Host and port of `host[:port]`, and of nothing else: no user, no path, no list.
+    /// Splits `host[:port]`. Rejects everything else: a user, a path, a list.
     fn split(text: &str) -> Option<(&str, Option<u16>)> {
         let end =
             if text.starts_with('[') { text.find(']')? + 1 } else { text.find(':').unwrap_or(text.len()) };
@@ -172,7 +172,7 @@ impl Authority {
         valid.then_some((host, port))
     }
 
-    /// Whether `text` is this host, and its port if only one is meant. What equals a valid host is one.
+    /// Returns whether `text` is this host, with its port if one is set. A text equal to a valid host is valid.
     fn is(&self, text: &[u8]) -> bool {
         let Some((host, rest)) = text.split_at_checked(self.host.len()) else { return false };
         host.eq_ignore_ascii_case(self.host.as_bytes())
@@ -186,7 +186,7 @@ impl Authority {
     }
 }
 
-/// A port in digits and nothing but digits.
+/// Parses a port. Accepts digits only.
 fn port(digits: &[u8]) -> Option<u16> {
     let add = |port: u16, digit: &u8| {
         let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
@@ -196,14 +196,14 @@ fn port(digits: &[u8]) -> Option<u16> {
 }
 
 impl Origin {
-    /// An origin as browsers write it. `null` is none.
+    /// Parses an origin as browsers serialize it. `null` is rejected.
     fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let scheme = ["http", "https"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme))?;
         Some(Self { scheme: Some(scheme), authority: Authority::parse(rest)? })
     }
 
-    /// The port, written or not.
+    /// Returns the port, explicit or the default of the scheme.
     fn port(&self) -> Option<u16> {
         let usual = match self.scheme {
             Some("http") => Some(80),
@@ -214,7 +214,7 @@ impl Origin {
     }
 }
 
-/// A value from a stranger, for an error text: short, and without anything a terminal would obey.
+/// Sanitizes an untrusted value for an error text: truncated, without control characters.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value.get(..100).unwrap_or(value));
     text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
@@ -226,16 +226,16 @@ mod tests {
 
     use super::*;
 
-    fn check(allowed: &Allowed, uri: &str, headers: &[(&str, &str)]) -> Result<(), Refused> {
+    fn check(allowed: &Allowed, uri: &str, headers: &[(&str, &str)]) -> Result<(), NotAllowed> {
         let mut request = Request::builder().method("POST").uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        allowed.check(&Head::of(&parts.headers), parts.uri.authority())
+        allowed.check(&Head::read(&parts.headers), parts.uri.authority())
     }
 
-    /// SEC-02: hosts are compared by parts; whatever only looks like one is refused.
+    /// SEC-02: hosts are compared by parts; a text that only resembles one is rejected.
     #[test]
     fn only_this_machine_is_a_host_by_default() {
         let allowed = Allowed::default();
@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_value_and_the_setting() {
-        let Err(Refused(text)) = check(&Allowed::default(), "/", &[("host", "mcp.example.com")]) else {
+        let Err(NotAllowed(text)) = check(&Allowed::default(), "/", &[("host", "mcp.example.com")]) else {
             panic!("refused")
         };
         assert!(text.contains("'mcp.example.com'") && text.contains("`allow_host`"), "{text}");
         let named = [("host", "localhost"), ("origin", "https://app.example.com")];
-        let Err(Refused(text)) = check(&Allowed::default(), "/", &named) else { panic!("refused") };
+        let Err(NotAllowed(text)) = check(&Allowed::default(), "/", &named) else { panic!("refused") };
         assert!(text.contains("'https://app.example.com'") && text.contains("`allow_origin`"), "{text}");
     }
 

@@ -1,8 +1,8 @@
-//! The service on a socket of its own: connections, their limits, and the end of it all.
+//! The service on its own listener: connections, their limits, and the shutdown.
 
 mod io;
 mod listener;
-pub(super) mod placed;
+pub(super) mod path_service;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -26,36 +26,36 @@ use tokio_util::task::TaskTracker;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use self::io::{Patience, TimedIo, Traffic};
+use self::io::{InFlight, TimedIo, Timeouts};
 use super::body::ResponseBody;
 use super::head::is_last_on_connection;
-use super::hub::{Hub, StartFailed};
-use super::{ResponseFuture, StreamableHttp, door, reply};
+use super::service_state::{ServiceState, StartFailed};
+use super::{ResponseFuture, StreamableHttp, reply, route};
 
-pub(super) use io::UnderWay;
+pub(super) use io::InFlightGuard;
 pub use listener::Listener;
-pub use placed::Placed;
+pub use path_service::PathService;
 
-/// How long a peer may take to send the head of a request.
+/// Time within which a peer must send the head of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection is kept without a request: longer than most clients keep theirs.
+/// Time that an idle connection stays open: longer than most clients keep theirs.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// How many headers a request may have.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
-/// How large the head of a request may be.
-const MAX_HEAD: usize = 64 * 1024;
-/// How many requests one connection of HTTP/2 may have under way.
+/// Maximum size of the head of a request.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Maximum number of concurrent requests on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 256;
-/// How many connections there may be, if not set otherwise.
+/// Default maximum number of connections.
 const MAX_CONNECTIONS: usize = 8192;
-/// What the connections get beyond the service's own end to be gone.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+/// Time for connections to close after the shutdown of the service.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Why a service could not be put on a socket.
+/// Error of a service that could not listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The server's lifespan could not start; the log says why.
+    /// The server's lifespan could not start. The cause is in the log.
     #[error("the server could not start")]
     Start,
     /// The address cannot be listened on.
@@ -66,68 +66,70 @@ pub enum ServeError {
     Signals(#[source] std::io::Error),
 }
 
-/// Whether `/livez` and `/readyz` answer. They are outside of every check and say nothing but a status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Probes {
-    /// Those paths are like any other.
-    #[default]
-    Off,
-    /// `/livez` is 200 while the process serves, `/readyz` until it is to end.
-    On,
-}
-
 impl StreamableHttp {
-    /// Starts the server, listens, and serves until the process is asked to end, at `/mcp` unless it was told
-    /// another path.
+    /// Starts the server, listens, and serves until the process receives a termination signal. The path is `/mcp`
+    /// unless another one is set.
     pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServeError> {
         let bound = self.bind(address).await?;
         let mut signals =
             duplexer_core::shutdown_signal::ShutdownSignals::listen().map_err(ServeError::Signals)?;
-        bound.run(async move { signals.next().await }).await;
+        bound.serve_until(async move { signals.next().await }).await;
         Ok(())
     }
 
-    /// Starts the server and listens: on this machine only, unless the address says otherwise.
-    pub async fn bind(self, address: impl ToSocketAddrs) -> Result<Bound<TcpListener>, ServeError> {
+    /// Starts the server and listens on an address.
+    pub async fn bind(self, address: impl ToSocketAddrs) -> Result<HttpServer<TcpListener>, ServeError> {
         self.0.running().await.map_err(|StartFailed| ServeError::Start)?;
         let listener = TcpListener::bind(address).await.map_err(ServeError::Bind)?;
-        Ok(self.on(listener))
+        Ok(self.with_listener(listener))
     }
 
-    /// The service on a listener of any kind. The server starts with the first request.
-    pub fn on<L: Listener>(self, listener: L) -> Bound<L> {
-        Bound { service: self, layered: None, listener, probes: Probes::Off, connections: MAX_CONNECTIONS }
+    /// Serves on a listener of any kind. The server starts with the first request.
+    pub fn with_listener<L: Listener>(self, listener: L) -> HttpServer<L> {
+        HttpServer {
+            stack: PathService::new(self.clone()),
+            service: self,
+            layered: None,
+            listener,
+            health_routes: false,
+            connections: MAX_CONNECTIONS,
+        }
     }
 }
 
-/// A service and where it listens.
+/// A service with its layers (`S`) and its listener (`L`).
 #[must_use = "nothing is served until it runs"]
-pub struct Bound<L> {
+pub struct HttpServer<L, S = PathService> {
     service: StreamableHttp,
+    stack: S,
+    /// The stack, type-erased. `None` without layers, so that a request allocates no future.
     layered: Option<Layered>,
     listener: L,
-    probes: Probes,
+    health_routes: bool,
     connections: usize,
 }
 
-impl<L: Listener> Bound<L> {
-    /// Whether `/livez` and `/readyz` answer.
-    pub fn probes(mut self, probes: Probes) -> Self {
-        self.probes = probes;
+impl<L: Listener, S> HttpServer<L, S> {
+    /// Serves `/livez` (200 while the process serves) and `/readyz` (200 until the shutdown begins). Both are exempt from
+    /// every check and return nothing but a status.
+    pub fn health_routes(mut self) -> Self {
+        self.health_routes = true;
         self
     }
 
-    /// How many connections there may be at once; further ones wait to be accepted. 8192 if not given.
+    /// Sets the maximum number of connections. Further ones wait to be accepted. Default: 8192.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
     }
 
-    /// Puts a layer around the service: authorization, a limit, routes of its own. It sees every path but the probes'.
-    /// There is one: several are stacked before they are given.
-    pub fn layer<Y>(mut self, layer: Y) -> Self
+    /// Adds a layer around the service: authorization, a limit, further routes. It sees every path except the health
+    /// routes.
+    ///
+    /// Layers stack as in tower and axum: each one wraps those added before it, so the last one sees a request first.
+    pub fn layer<Y>(self, layer: Y) -> HttpServer<L, Y::Service>
     where
-        Y: Layer<Placed>,
+        Y: Layer<S>,
         Y::Service: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
             + Clone
             + Send
@@ -135,74 +137,85 @@ impl<L: Listener> Bound<L> {
             + 'static,
         <Y::Service as Service<Request<Incoming>>>::Future: Send + 'static,
     {
-        self.layered = Some(layered(layer.layer(Placed::new(self.service.clone()))));
-        self
+        let Self { service, stack, listener, health_routes, connections, .. } = self;
+        let stack = layer.layer(stack);
+        HttpServer {
+            service,
+            layered: Some(layered(stack.clone())),
+            stack,
+            listener,
+            health_routes,
+            connections,
+        }
     }
 
-    /// Serves until `end` resolves, then ends in order: five seconds at most, with the default drain.
-    pub async fn run(self, end: impl Future<Output = ()>) {
-        let Self { service, layered, mut listener, probes, connections } = self;
-        let hub = Arc::clone(&service.0);
-        let room = Arc::new(Semaphore::new(connections));
+    /// Serves until `signal` resolves, then shuts down: within five seconds, with the default grace.
+    pub async fn serve_until(self, signal: impl Future<Output = ()>) {
+        let Self { service, layered, mut listener, health_routes, connections, .. } = self;
+        let state = Arc::clone(&service.0);
+        let permits = Arc::new(Semaphore::new(connections));
         let mut open = JoinSet::new();
-        let mut end = pin!(end);
+        let mut signal = pin!(signal);
         loop {
             let accepted = async {
                 // The semaphore is never closed.
-                let place = Arc::clone(&room).acquire_owned().await.ok();
-                (listener.accept().await, place)
+                let permit = Arc::clone(&permits).acquire_owned().await.ok();
+                (listener.accept().await, permit)
             };
             tokio::select! {
-                () = &mut end => break,
+                () = &mut signal => break,
                 Some(_) = open.join_next() => {}
-                (io, place) = accepted => {
-                    let service = Placed::new(service.clone());
-                    let front = Front { service, layered: layered.clone(), probes, traffic: Arc::default() };
-                    let connection = connection(io, Arc::clone(&hub), front);
+                (io, permit) = accepted => {
+                    let service = PathService::new(service.clone());
+                    let layered = layered.clone();
+                    let in_flight = Arc::default();
+                    let service = ConnectionService { service, layered, health_routes, in_flight };
+                    let connection = connection(io, Arc::clone(&state), service);
                     open.spawn(async move {
                         connection.await;
-                        drop(place);
+                        drop(permit);
                     });
                 }
             }
         }
         drop(listener);
-        hub.shutdown().await;
+        state.shutdown().await;
         let gone = async { while open.join_next().await.is_some() {} };
-        if timeout(LAST_WORDS, gone).await.is_err() {
-            tracing::debug!(connections = open.len(), "connections are cut");
+        if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
+            tracing::debug!(connections = open.len(), "connections are closed");
         }
     }
 }
 
-impl Bound<TcpListener> {
-    /// Where it listens.
+impl<S> HttpServer<TcpListener, S> {
+    /// Returns the address of the listener.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 }
 
-impl<L> fmt::Debug for Bound<L> {
+impl<L, S> fmt::Debug for HttpServer<L, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bound").field("service", &self.service).finish_non_exhaustive()
+        f.debug_struct("HttpServer").field("service", &self.service).finish_non_exhaustive()
     }
 }
 
-/// Serves one connection to its end, which the end of the service brings about.
-async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
-    let patience = Patience { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: hub.config.timing.unread };
-    let io = TokioIo::new(TimedIo::new(io, patience, Arc::clone(&front.traffic)));
+/// Serves one connection until it ends, or until the service shuts down.
+async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: ConnectionService) {
+    let timeouts = Timeouts { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: state.config.timing.unread };
+    let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.in_flight)));
     let builder = builder();
-    let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| front.call(request))));
-    let mut closing = pin!(hub.closing.raised());
+    let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
+    let mut closing = pin!(state.closing.raised());
     let mut waits_for_closing = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
             return Poll::Ready(Some(ended));
         }
-        // Waiting takes a lock that all connections share. A task is always woken the same way, so it asks once.
+        // Waiting takes a lock that all connections share. The waker of a task does not change, so it is registered
+        // once.
         let is_closing =
-            if waits_for_closing { hub.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
+            if waits_for_closing { state.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
         waits_for_closing = true;
         if is_closing { Poll::Ready(None) } else { Poll::Pending }
     });
@@ -217,11 +230,11 @@ async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
     }
 }
 
-/// Runs what the HTTP library wants to run beside a connection: the requests of HTTP/2.
+/// Executor of the HTTP library, for the requests of HTTP/2 connections.
 #[derive(Clone, Default)]
-struct Beside(TaskTracker);
+struct Executor(TaskTracker);
 
-impl<F> hyper::rt::Executor<F> for Beside
+impl<F> hyper::rt::Executor<F> for Executor
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -230,21 +243,21 @@ where
     }
 }
 
-fn builder() -> auto::Builder<Beside> {
-    let mut builder = auto::Builder::new(Beside::default());
-    // The connection itself keeps the time of heads.
-    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD);
+fn builder() -> auto::Builder<Executor> {
+    let mut builder = auto::Builder::new(Executor::default());
+    // The timeout for heads is in `TimedIo`.
+    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(HEADER_TIMEOUT)
         .keep_alive_timeout(HEADER_TIMEOUT);
     builder
 }
 
-/// The service and what was put around it.
+/// The layered service, type-erased.
 type Layered = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
 
 fn layered<S>(service: S) -> Layered
@@ -265,51 +278,54 @@ where
     })
 }
 
-/// The service behind the probes, for one connection.
-struct Front {
-    service: Placed,
+/// The health routes and the service, for one connection.
+struct ConnectionService {
+    service: PathService,
     layered: Option<Layered>,
-    probes: Probes,
-    traffic: Arc<Traffic>,
+    health_routes: bool,
+    in_flight: Arc<InFlight>,
 }
 
-impl Front {
-    /// Serves one request. The connection keeps room for this future, so that without layers none is allocated.
+impl ConnectionService {
+    /// Serves one request. The connection stores this future inline, so without layers none is allocated.
     fn call(
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
-        let under_way = UnderWay::begin(&self.traffic);
-        // Whatever is answered, and whoever does: a layer, or nobody's path.
-        let is_last = is_last_on_connection(request.headers(), request.version());
-        let way = self.way(request);
+        let in_flight = InFlightGuard::begin(&self.in_flight);
+        let target = self.target(request);
         async move {
-            let mut response = match way {
-                Way::Known(status) => reply::empty(status),
-                Way::Layered(response) => response.await?,
-                Way::Bare(hub, request) => door::enter(hub, request).await,
+            let (mut response, is_last) = match target {
+                Target::Status(status, is_last) => (reply::empty(status), is_last),
+                Target::Layered(response, is_last) => (response.await?, is_last),
+                // The service itself closes the connection where that is required.
+                Target::Service(state, request) => (route::handle(state, request).await, false),
             };
             if is_last {
-                response = reply::closing(response);
+                response = reply::close_connection(response);
             }
-            // It tells the connection when its last byte is gone.
-            response.body_mut().until_read(Some(under_way));
+            // The connection counts the request as in flight until the last byte of the body.
+            response.body_mut().until_read(Some(in_flight));
             Ok(response)
         }
     }
 
-    fn way(&self, request: Request<Incoming>) -> Way {
+    fn target(&self, request: Request<Incoming>) -> Target {
         let path = request.uri().path();
-        match (self.probe(path), &self.layered, self.service.at(path)) {
-            (Some(status), ..) => Way::Known(status),
-            (None, Some(layered), _) => Way::Layered(layered(request)),
-            (None, None, Some(service)) => Way::Bare(Arc::clone(&service.0), request),
-            (None, None, None) => Way::Known(StatusCode::NOT_FOUND),
+        let health = self.health_status(path);
+        if let (None, None, Some(service)) = (health, &self.layered, self.service.at(path)) {
+            return Target::Service(Arc::clone(&service.0), request);
+        }
+        let is_last = is_last_on_connection(request.headers(), request.version());
+        match (health, &self.layered) {
+            (Some(status), _) => Target::Status(status, is_last),
+            (None, Some(layered)) => Target::Layered(layered(request), is_last),
+            (None, None) => Target::Status(StatusCode::NOT_FOUND, is_last),
         }
     }
 
-    fn probe(&self, path: &str) -> Option<StatusCode> {
-        if self.probes == Probes::Off {
+    fn health_status(&self, path: &str) -> Option<StatusCode> {
+        if !self.health_routes {
             return None;
         }
         match path {
@@ -320,14 +336,13 @@ impl Front {
     }
 }
 
-/// Who answers a request.
+/// What answers a request, and whether the connection closes after it.
 #[expect(
     clippy::large_enum_variant,
-    reason = "the large one is the usual one, and lives in the connection's own room"
+    reason = "the large variant is the usual one, and is stored in the connection's own future"
 )]
-enum Way {
-    /// Its path alone does.
-    Known(StatusCode),
-    Layered(ResponseFuture),
-    Bare(Arc<Hub>, Request<Incoming>),
+enum Target {
+    Status(StatusCode, bool),
+    Layered(ResponseFuture, bool),
+    Service(Arc<ServiceState>, Request<Incoming>),
 }

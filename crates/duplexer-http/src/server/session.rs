@@ -1,45 +1,45 @@
-//! A session of the handshake era is state: nothing runs for it while nothing happens.
+//! Sessions of the handshake era. A session is state: it has no task while it is idle.
 //!
-//! `table` holds all of them and is the only place where one ends. A request is served by `call`, which speaks through
-//! `channel` on a `stream`; `tail` is the body of whoever reads that stream, `resume` finds it again.
+//! `table` holds all sessions and ends them. `call` serves a request, whose handler sends through `channel` on a
+//! `stream`. `sse_body` is the response body that reads the stream, and `resume` finds the stream again.
 
 mod call;
 mod channel;
-mod hand_over;
-mod notify;
-mod open;
+mod initialize;
+mod ownership;
 mod resume;
+mod sse_body;
 mod store;
 mod stream;
 mod table;
-mod tail;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use bytestring::ByteString;
 use duplexer_core::dispatch::Correlation;
+use duplexer_core::error::CallError;
 use duplexer_server::{Caller, Connection, Principal};
+use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
 use tokio::time::Instant;
 
 use self::channel::ConnectionChannel;
 use self::stream::Stream;
-use super::door::Response;
-use super::hub::{Admitted, Hub, lock};
 use super::reply::Reply;
+use super::service_state::{RequestPermit, ServiceState, lock};
 use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
 
-pub(super) use call::{answer, request};
-pub(super) use hand_over::{Unavailable, find};
-pub(super) use notify::notification;
-pub(super) use open::open;
-pub(super) use resume::{read, take_up};
-pub(super) use table::{Ending, Place, Sessions};
-pub(super) use tail::Tail;
+pub(super) use call::{notification, request, request_in_batch};
+pub(super) use initialize::initialize;
+pub(super) use ownership::{Unavailable, find};
+pub(super) use resume::{open_stream, resume};
+pub(super) use sse_body::SseBody;
+pub(super) use table::{Ending, SessionPermit, Sessions};
 
-/// What is said of a session that is not there, or is somebody else's.
+/// Error text for a session that does not exist or belongs to another principal.
 pub(super) const NOT_FOUND: &str = "Session not found";
 
 pub(super) struct Session {
@@ -49,30 +49,30 @@ pub(super) struct Session {
     correlation: Correlation,
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
-    standing: Mutex<Standing>,
+    usage: Mutex<SessionUsage>,
 }
 
 #[derive(Default)]
 struct Streams {
-    /// What is told beside any request.
+    /// Stream for messages outside a request.
     standalone: Option<Arc<Stream>>,
-    /// Those that can be found again, until they are over.
-    answering: HashMap<StreamId, Arc<Stream>>,
+    /// Resumable streams of requests, until they are over.
+    resumable: HashMap<StreamId, Arc<Stream>>,
 }
 
-/// How a session stands with the service.
-struct Standing {
-    /// How many exchanges are under way.
-    busy: usize,
-    /// Since when there are none.
+/// Activity of a session, and its stored record.
+struct SessionUsage {
+    /// Number of exchanges in flight.
+    active: usize,
+    /// Time since which there are none.
     idle_since: Instant,
-    /// As it was last written down, where that is done.
+    /// The record as it was last stored, if there is a session store.
     record: Option<SessionRecord>,
 }
 
 impl Session {
     fn new(
-        hub: &Hub,
+        service: &ServiceState,
         id: Arc<str>,
         principal: Option<PrincipalKey>,
         connection: impl FnOnce(Arc<ConnectionChannel>) -> Option<Arc<Connection>>,
@@ -83,21 +83,21 @@ impl Session {
             id,
             header,
             connection: connection(Arc::clone(&channel))?,
-            correlation: Correlation::new(hub.config.sessions.hook.clone()),
+            correlation: Correlation::new(service.config.sessions.hook.clone()),
             principal,
             streams: Mutex::default(),
-            standing: Mutex::new(Standing { busy: 0, idle_since: Instant::now(), record: None }),
+            usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now(), record: None }),
         });
-        channel.belongs_to(&session);
+        channel.set_session(&session);
         Some(session)
     }
 
-    /// Whether a request of this principal may use the session.
+    /// Returns whether the session belongs to this principal.
     fn belongs_to(&self, principal: Option<&Arc<Principal>>) -> bool {
         PrincipalKey::admits(self.principal.as_ref(), principal.map(|principal| &**principal))
     }
 
-    /// Says which session an answer belongs to.
+    /// Adds the session id to a response.
     pub(super) fn stamp(&self, mut reply: Reply) -> Reply {
         reply.headers_mut().insert(SESSION_ID, self.header.clone());
         reply
@@ -107,48 +107,49 @@ impl Session {
         self.connection.version()
     }
 
-    /// The client has answered one of our requests.
-    pub(super) fn settle(&self, response: Response) {
-        match response {
-            Response::Answer(id, answer) => self.correlation.settle(&id, answer),
-            Response::Nameless => tracing::debug!("the client reports an error without an id"),
-        }
+    /// Completes a request of the server with the client's response.
+    pub(super) fn settle(&self, id: &RequestId, result: Result<ByteString, CallError>) {
+        self.correlation.settle(id, result);
     }
 
-    /// An exchange is under way until this is dropped.
-    pub(super) fn busy(self: &Arc<Self>, admitted: Admitted) -> Arc<Busy> {
-        lock(&self.standing).busy += 1;
-        Arc::new(Busy { session: Arc::clone(self), _admitted: admitted })
+    pub(super) fn log_error_without_id() {
+        tracing::debug!("the client reports an error without an id");
     }
 
-    /// A fresh stream: one that can be found again, where events are kept.
-    fn new_stream(&self, hub: &Hub) -> Arc<Stream> {
-        let kept = hub.config.sessions.events.as_ref().and_then(|store| Some((store, random()?)));
-        let Some((store, bits)) = kept else { return Stream::passing() };
+    /// Marks the session as active until the guard is dropped.
+    pub(super) fn begin_activity(self: &Arc<Self>, permit: RequestPermit) -> Arc<ActivityGuard> {
+        lock(&self.usage).active += 1;
+        Arc::new(ActivityGuard { session: Arc::clone(self), _permit: permit })
+    }
+
+    /// Creates a stream. It is persistent if there is an event store.
+    fn new_stream(&self, service: &ServiceState) -> Arc<Stream> {
+        let persistent = service.config.sessions.events.as_ref().and_then(|store| Some((store, random()?)));
+        let Some((store, bits)) = persistent else { return Stream::ephemeral() };
         let key = StreamKey::new(Arc::clone(&self.id), StreamId(bits));
-        Stream::keeping(key, Arc::clone(store), hub.tasks.clone())
+        Stream::persistent(key, Arc::clone(store), service.tasks.clone())
     }
 
-    /// Lets a stream be found again until it is over.
-    fn list(&self, stream: &Arc<Stream>) {
+    /// Makes a persistent stream resumable until it is over.
+    fn register_stream(&self, stream: &Arc<Stream>) {
         if let Some(id) = stream.id() {
             let mut streams = lock(&self.streams);
-            streams.answering.retain(|_, stream| !stream.is_over());
-            streams.answering.insert(id, Arc::clone(stream));
+            streams.resumable.retain(|_, stream| !stream.is_over());
+            streams.resumable.insert(id, Arc::clone(stream));
         }
     }
 
     fn find_stream(&self, id: StreamId) -> Option<Arc<Stream>> {
         let streams = lock(&self.streams);
         let standalone = streams.standalone.as_ref().filter(|stream| stream.id() == Some(id));
-        standalone.or_else(|| streams.answering.get(&id)).cloned()
+        standalone.or_else(|| streams.resumable.get(&id)).cloned()
     }
 
     fn standalone(&self) -> Option<Arc<Stream>> {
         lock(&self.streams).standalone.clone()
     }
 
-    /// Ends the stream beside the requests.
+    /// Ends the stream for messages outside a request.
     fn close_standalone(&self) {
         if let Some(stream) = self.standalone() {
             stream.close();
@@ -156,7 +157,7 @@ impl Session {
     }
 }
 
-/// Random bits; `None` if the system has none, which has been logged.
+/// Returns random bits. `None`, logged, if the system has none.
 pub(super) fn random() -> Option<u128> {
     let mut bits = [0; 16];
     match getrandom::fill(&mut bits) {
@@ -177,23 +178,23 @@ pub(super) fn caller(id: &Arc<str>, principal: Option<Arc<Principal>>) -> Caller
 
 const SESSION_ID: http::HeaderName = http::HeaderName::from_static(duplexer_types::headers::SESSION_ID.lower);
 
-/// An exchange that is under way: the session does not count as idle.
-pub(super) struct Busy {
+/// An exchange in flight. The session is not idle while it exists.
+pub(super) struct ActivityGuard {
     session: Arc<Session>,
-    _admitted: Admitted,
+    _permit: RequestPermit,
 }
 
-impl Drop for Busy {
+impl Drop for ActivityGuard {
     fn drop(&mut self) {
-        let mut standing = lock(&self.session.standing);
-        standing.busy -= 1;
-        standing.idle_since = Instant::now();
+        let mut usage = lock(&self.session.usage);
+        usage.active -= 1;
+        usage.idle_since = Instant::now();
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The id is a secret: whoever has it can speak for the session.
+        // The id is a secret: a client that knows it can use the session.
         f.debug_struct("Session").field("connection", &self.connection).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Server-sent events: one message per event, its JSON on one line.
+//! Encoding of server-sent events: one message per event, its JSON on one line.
 
 use std::fmt;
 use std::io::Write as _;
@@ -11,10 +11,10 @@ use crate::session::StreamId;
 
 const START: &[u8] = b"event: message\r\ndata: ";
 const END: &[u8] = b"\r\n\r\n";
-/// What keeps a silent stream alive.
+/// Comment that keeps a silent stream alive.
 pub(super) const PING: &[u8] = b": ping\r\n\r\n";
 
-/// Where in which stream an event is: what a client sends back to be told the rest.
+/// Id of an event: its stream and its sequence number. A client sends it back to resume the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EventId {
     pub(super) stream: StreamId,
@@ -27,7 +27,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// Not an id of ours.
+/// Error of a text that is not an event id of this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotAnEventId;
 
@@ -45,13 +45,13 @@ impl FromStr for EventId {
     }
 }
 
-/// What 32 hexadecimal digits stand for.
+/// Parses 32 hexadecimal digits.
 pub(super) fn bits(text: &str) -> Option<u128> {
     let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// Appends a message. Line breaks in JSON text are white space, and would end the data in a stream.
+/// Appends a message. Line breaks in its JSON are replaced by spaces, because they would end the data line.
 pub(super) fn write(out: &mut Vec<u8>, id: Option<EventId>, json: &[u8]) {
     out.reserve(START.len() + json.len() + END.len() + id.map_or(0, |_| 64));
     write_id(out, id);
@@ -66,14 +66,14 @@ pub(super) fn write(out: &mut Vec<u8>, id: Option<EventId>, json: &[u8]) {
     out.extend_from_slice(END);
 }
 
-/// Appends an event without a message: where to come back to, and after what time.
-pub(super) fn write_opening(out: &mut Vec<u8>, id: EventId, retry: Duration) {
+/// Appends a priming event: an id to resume from, and the time to wait before that.
+pub(super) fn write_priming(out: &mut Vec<u8>, id: EventId, retry: Duration) {
     write_id(out, Some(id));
     // Writing into memory cannot fail.
     let _ = write!(out, "retry: {}\r\ndata: \r\n\r\n", retry.as_millis());
 }
 
-/// The event that tells an old client where to post to.
+/// Returns the `endpoint` event of the HTTP+SSE transport.
 pub(super) fn endpoint(uri: &str) -> Bytes {
     format!("event: endpoint\r\ndata: {uri}\r\n\r\n").into()
 }
@@ -102,9 +102,9 @@ mod tests {
 
     /// HTTPL-19: an id, the time to wait, and no data.
     #[test]
-    fn an_opening_event_says_where_to_come_back_to() {
+    fn a_priming_event_has_an_id_and_a_retry_time() {
         let mut out = Vec::new();
-        write_opening(&mut out, ID, Duration::from_millis(1500));
+        write_priming(&mut out, ID, Duration::from_millis(1500));
         write(&mut out, Some(ID), b"{}");
         let text = "id: 000000000000000000000000000000ab-7\r\nretry: 1500\r\ndata: \r\n\r\n\
                     id: 000000000000000000000000000000ab-7\r\nevent: message\r\ndata: {}\r\n\r\n";

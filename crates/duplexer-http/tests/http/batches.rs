@@ -1,4 +1,4 @@
-//! Arrays of messages, in the one revision that has them.
+//! Batches, in the one revision that has them.
 
 use duplexer_http::Handshake;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn texts(answers: &Value) -> Vec<(Value, Value)> {
     answers.map(|it| (it["id"].clone(), it["result"]["content"][0]["text"].clone())).collect()
 }
 
-/// Design item 7: an array of requests is answered with an array, in the same order, with one answer each.
+/// Design item 7: a batch of requests is answered with an array, in the same order, with one response each.
 #[tokio::test]
 async fn a_batch_is_answered_with_a_batch() {
     let site = Site::new().await;
@@ -35,7 +35,7 @@ async fn a_batch_is_answered_with_a_batch() {
     assert_eq!(texts.len(), 3);
 }
 
-/// What asks for nothing is acknowledged.
+/// A batch without requests is acknowledged.
 #[tokio::test]
 async fn a_batch_without_requests_is_acknowledged() {
     let site = Site::new().await;
@@ -48,7 +48,7 @@ async fn a_batch_without_requests_is_acknowledged() {
     assert_eq!((reply.status, reply.text().as_str()), (202, ""));
 }
 
-/// What is wrong in an array is refused in its place, and the rest is served.
+/// An invalid message gets an error at its position, and the rest of the batch is served.
 #[tokio::test]
 async fn every_fault_in_a_batch_has_its_own_answer() {
     let site = Site::new().await;
@@ -81,7 +81,7 @@ async fn other_revisions_have_no_batches() {
     assert_eq!(reply.status, 400, "without a session there is no revision");
 }
 
-/// MGR-09: without sessions the header says which revision it is, and its absence that it is 2025-03-26.
+/// MGR-09: without sessions the header names the revision; without the header it is 2025-03-26.
 #[tokio::test]
 async fn a_batch_needs_no_session_where_there_are_none() {
     let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;
@@ -92,7 +92,7 @@ async fn a_batch_needs_no_session_where_there_are_none() {
     assert_eq!((reply.status, reply.code()), (400, -32600));
 }
 
-/// HTTPL-10: leaving does not cancel what an array has asked for.
+/// HTTPL-10: a client that disconnects does not cancel the requests of its batch.
 #[tokio::test]
 async fn leaving_does_not_cancel_a_batch() {
     let site = Site::new().await;

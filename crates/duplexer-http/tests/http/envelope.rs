@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{Post, Site, meta};
 
-/// HTTPM-11, HTTPM-13, P-HTTP-1, P-HTTP-4, P-HTTP-12: a handler that tells nothing is answered with one JSON body.
+/// HTTPM-11, HTTPM-13, P-HTTP-1, P-HTTP-4, P-HTTP-12: the response of a handler without notifications is one JSON body.
 #[tokio::test]
 async fn a_plain_call_is_answered_with_one_json_body() {
     let site = Site::new().await;
@@ -52,7 +52,7 @@ async fn the_path_is_served_with_and_without_a_slash_and_never_redirected() {
     }
 }
 
-/// HTTPM-02, P-HTTP-22, P-HTTP-23: what the client can read.
+/// HTTPM-02, P-HTTP-22, P-HTTP-23: the formats that the client accepts.
 #[tokio::test]
 async fn accept_must_cover_the_answer() {
     let site = Site::new().await;
@@ -115,7 +115,7 @@ async fn a_body_is_one_request_or_notification() {
     assert_eq!(wire.reply().await.code(), -32700);
 }
 
-/// HTTPM-05, P-HTTP-6: notifications are taken and dropped, whatever they say.
+/// HTTPM-05, P-HTTP-6: notifications are accepted and dropped, whatever their content.
 #[tokio::test]
 async fn a_notification_is_taken_and_dropped() {
     let site = Site::new().await;
@@ -131,8 +131,8 @@ async fn a_notification_is_taken_and_dropped() {
     assert_eq!(reply.json().get("id"), None);
 }
 
-/// ENV-01..ENV-07, ENV-09, HTTPM-09, HTTPM-14, P-HTTP-7, P-HTTP-8, P-HTTP-10, P-HDR-4, P-HDR-5, P-HDR-6, P-HDR-7, P-HDR-9:
-/// the ladder and its statuses.
+/// ENV-01..ENV-07, ENV-09, HTTPM-09, HTTPM-14, P-HTTP-7, P-HTTP-8, P-HTTP-10, P-HDR-4, P-HDR-5, P-HDR-6, P-HDR-7,
+/// P-HDR-9: the envelope checks and their statuses.
 #[tokio::test]
 async fn the_ladder_answers_with_its_statuses() {
     let site = Site::new().await;
@@ -224,7 +224,7 @@ async fn the_ladder_answers_with_its_statuses() {
     }
 }
 
-/// HTTPM-08, P-HDR-25: a header that routes stands once; this is looked at before the envelope.
+/// HTTPM-08, P-HDR-25: a routing header appears once; this is checked before the envelope.
 #[tokio::test]
 async fn routing_headers_stand_once() {
     let site = Site::new().await;
@@ -243,7 +243,7 @@ async fn routing_headers_stand_once() {
     assert_eq!(site.post(&bare).await.code(), -32020);
 }
 
-/// P-HDR-8, P-HDR-10, P-HDR-11: names without case, values trimmed and decoded.
+/// P-HDR-8, P-HDR-10, P-HDR-11: names are case-insensitive, values are trimmed and decoded.
 #[tokio::test]
 async fn headers_are_compared_as_they_are_meant() {
     let site = Site::new().await;
@@ -302,10 +302,10 @@ async fn mirrored_arguments_agree_with_their_headers() {
     }
 }
 
-/// Protocol 4.2: a server of this era alone says which revisions it serves.
+/// Protocol 4.2: a server of only this era names the revisions that it serves.
 #[tokio::test]
 async fn the_other_era_can_be_refused() {
-    let site = Site::with(|builder| builder.handshake(Handshake::Refused)).await;
+    let site = Site::with(|builder| builder.handshake(Handshake::Disabled)).await;
     let reply = site.post(&Post::body(r#"{"jsonrpc":"2.0","id":4,"method":"initialize","params":{}}"#)).await;
     assert_eq!((reply.status, reply.code()), (400, -32020));
     assert_eq!(reply.json()["id"], 4);
@@ -313,7 +313,7 @@ async fn the_other_era_can_be_refused() {
     assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
 }
 
-/// A handler sees the headers of its request and cannot ask the client anything (P-HTTP-14).
+/// A handler sees the headers of its request and cannot send requests to the client (P-HTTP-14).
 #[tokio::test]
 async fn a_handler_sees_headers_and_has_no_way_to_ask() {
     let site = Site::new().await;

@@ -21,7 +21,7 @@ async fn requests_are_served_one_by_one() {
     assert_eq!((reply.status, reply.json()["result"].clone()), (200, json!({})));
 }
 
-/// MGR-09: `initialize` works all the same.
+/// MGR-09: `initialize` is served too.
 #[tokio::test]
 async fn a_handshake_is_answered() {
     let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;
@@ -33,7 +33,7 @@ async fn a_handshake_is_answered() {
     assert_eq!((reply.status, reply.text().as_str()), (202, ""));
 }
 
-/// In this era an error is an answer like any other.
+/// In this era an error response has status 200.
 #[tokio::test]
 async fn errors_have_status_200_and_malformed_bodies_400() {
     let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;
@@ -51,7 +51,7 @@ async fn errors_have_status_200_and_malformed_bodies_400() {
     assert!(reply.text().contains("Client must accept both application/json and text/event-stream"));
 }
 
-/// HTTPL-09: what is told on the way comes before the answer.
+/// HTTPL-09: notifications of a handler come before its response.
 #[tokio::test]
 async fn notifications_make_a_stream() {
     let site = Site::with(|builder| builder.handshake(Handshake::Stateless)).await;

@@ -1,4 +1,4 @@
-//! Peers that do not keep to the rules, byte by byte.
+//! Peers that violate HTTP.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::{Post, Site, many_descriptors};
 
-/// Robustness H40: where a body ends is no matter of opinion; a request hidden behind it is never answered.
+/// Robustness H40: the end of a body is unambiguous; a smuggled request is never answered.
 #[tokio::test]
 async fn a_request_cannot_be_hidden_in_another() {
     let site = Site::new().await;
@@ -20,7 +20,7 @@ async fn a_request_cannot_be_hidden_in_another() {
         "content-length: +5",
         "content-length: 5, 6",
     ] {
-        // Nobody's path and somebody else's host are no way around it.
+        // An unknown path and a foreign host do not bypass it.
         for (path, host) in [("/mcp", "localhost"), ("/nowhere", "localhost"), ("/mcp", "evil.example")] {
             let mut wire = site.connect().await;
             let head = format!(
@@ -37,7 +37,7 @@ async fn a_request_cannot_be_hidden_in_another() {
     }
 }
 
-/// Robustness H49, H51 and others: what is not HTTP as it should be is refused and the connection ended.
+/// Robustness H49, H51 and others: malformed HTTP is rejected and the connection closed.
 #[tokio::test]
 async fn malformed_heads_are_refused() {
     let site = Site::new().await;
@@ -54,7 +54,7 @@ async fn malformed_heads_are_refused() {
         ("nonsense", "\x16\x03\x01\x02\x00\x01\x00\x01\u{fc}\x03\x03 aaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n\r\n".to_owned()),
     ] {
         let mut wire = site.connect().await;
-        // The server may refuse before it has read all of it.
+        // The server can reject before it has read everything.
         let _ = tokio::io::AsyncWriteExt::write_all(&mut wire.stream, head.as_bytes()).await;
         if let Some(reply) = wire.maybe_reply().await {
             assert!((400..500).contains(&reply.status) || reply.status == 505, "{what}: {}", reply.status);
@@ -63,9 +63,9 @@ async fn malformed_heads_are_refused() {
     assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
 }
 
-/// Robustness 3.1, H62: half-open heads and bodies delay nobody.
+/// Robustness 3.1, H62: half-open heads and bodies do not delay other clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_open_peers_delay_nobody() {
+async fn half_open_peers_do_not_delay_other_clients() {
     many_descriptors();
     let site = Site::new().await;
     let mut half = Vec::new();
@@ -87,7 +87,7 @@ async fn half_open_peers_delay_nobody() {
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
 }
 
-/// R-H62: whoever opens a connection and does not go on is cut after 30 s.
+/// R-H62: a connection without a complete head is closed after 30 s.
 #[tokio::test(start_paused = true)]
 async fn half_open_peers_are_cut() {
     let site = Site::new().await;
@@ -108,7 +108,7 @@ async fn half_open_peers_are_cut() {
     }
 }
 
-/// A connection without requests is kept for two minutes, one with half a head for half a minute, however slowly it drips.
+/// An idle connection is kept for two minutes, one with a partial head for 30 s, even if bytes keep arriving.
 #[tokio::test(start_paused = true)]
 async fn idle_connections_are_kept_and_dripping_ones_are_not() {
     let site = Site::new().await;
@@ -140,7 +140,7 @@ async fn idle_connections_are_kept_and_dripping_ones_are_not() {
     assert!((119..125).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
 
-/// A call that takes long is not an idle connection.
+/// A connection with a long call is not idle.
 #[tokio::test(start_paused = true)]
 async fn a_long_call_outlives_every_timeout_of_the_connection() {
     let site = Site::new().await;

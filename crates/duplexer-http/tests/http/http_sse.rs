@@ -1,4 +1,4 @@
-//! The transport of 2024-11-05: a stream of events, and a path to post to.
+//! The HTTP+SSE transport of 2024-11-05.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use duplexer_core::dispatch::Invocation;
-use duplexer_http::{Builder, ResponseBody, StreamCut, StreamableHttp};
+use duplexer_http::{ResponseBody, StreamTimedOut, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::middleware::Next;
 use duplexer_server::{Context, Principal, Server};
 use http::{Request, Response};
@@ -20,7 +20,7 @@ use tower_service::Service;
 
 use crate::support::{Client, Post, Reply, Site, Stage, Text, Wire, meta, server};
 
-fn old(builder: Builder) -> Builder {
+fn old(builder: StreamableHttpBuilder) -> StreamableHttpBuilder {
     builder.http_sse("/sse", "/messages/")
 }
 
@@ -50,7 +50,7 @@ fn is_session(id: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// An old client: its stream, and where it posts to.
+/// An HTTP+SSE client: its stream, and its endpoint for messages.
 struct Old<'a> {
     site: &'a Site,
     stream: Wire,
@@ -105,7 +105,7 @@ impl<'a> Old<'a> {
     }
 }
 
-/// SSE-02, SSE-03, P-LEG-23: the first event says where to post to; the messages follow.
+/// SSE-02, SSE-03, P-LEG-23: the first event names the endpoint; the messages follow.
 #[tokio::test]
 async fn an_old_client_shakes_hands_and_calls_a_tool() {
     let site = Site::with(old).await;
@@ -115,9 +115,9 @@ async fn an_old_client_shakes_hands_and_calls_a_tool() {
     assert_ne!(one.session(), two.session());
     one.say(&tool(1, "tell")).await;
     for step in 1..=3 {
-        let told = one.next().await;
+        let sent = one.next().await;
         assert_eq!(
-            (&told["method"], &told["params"]["progress"]),
+            (&sent["method"], &sent["params"]["progress"]),
             (&json!("notifications/progress"), &json!(step))
         );
     }
@@ -129,7 +129,7 @@ async fn an_old_client_shakes_hands_and_calls_a_tool() {
     assert_eq!(streamable.call(1, "echo").await.status, 200, "the other transport is there as well");
 }
 
-/// P-LEG-23: what the server asks goes down the stream, and the answer is posted.
+/// P-LEG-23: requests of the server are sent on the stream, and the client POSTs its response.
 #[tokio::test]
 async fn the_server_asks_an_old_client() {
     let site = Site::with(old).await;
@@ -157,9 +157,9 @@ async fn either_era_is_spoken_on_the_stream() {
     assert_eq!(client.next().await["error"]["code"], -32600);
 }
 
-/// SSE-03: what is wrong with a post is said in this order, and in these words.
+/// SSE-03: the errors of a POST, in their precedence and with their exact texts.
 #[tokio::test]
-async fn a_post_that_is_not_accepted_is_told_why() {
+async fn a_post_that_is_not_accepted_gets_the_reason() {
     let site = Site::with(|builder| old(builder).max_body(200)).await;
     let client = Old::connect(&site).await;
     let ping = request(1, "ping", &json!({})).to_string();
@@ -222,9 +222,9 @@ async fn foreign_pages_reach_neither_path() {
     }
 }
 
-/// SSE-03: what cannot be read is refused, the stream hears of it, and goes on.
+/// SSE-03: malformed input is rejected and reported on the stream, which goes on.
 #[tokio::test]
-async fn a_message_that_cannot_be_parsed_is_refused_and_told_on_the_stream() {
+async fn a_message_that_cannot_be_parsed_is_refused_and_reported_on_the_stream() {
     let site = Site::with(old).await;
     let mut client = Old::open(&site).await;
     let mut binary = Post::body("").path(&client.endpoint).header("content-length", "2").bytes(site.address);
@@ -233,8 +233,8 @@ async fn a_message_that_cannot_be_parsed_is_refused_and_told_on_the_stream() {
     wire.send(&binary).await;
     let reply = wire.reply().await;
     assert_eq!((reply.status, reply.text().as_str()), (400, "Could not parse message"));
-    let told = client.next().await;
-    assert_eq!((&told["error"]["code"], told.get("id")), (&json!(-32700), None));
+    let sent = client.next().await;
+    assert_eq!((&sent["error"]["code"], sent.get("id")), (&json!(-32700), None));
     for (body, id, code) in [
         ("{", None, -32700),
         ("", None, -32700),
@@ -243,14 +243,14 @@ async fn a_message_that_cannot_be_parsed_is_refused_and_told_on_the_stream() {
     ] {
         let reply = client.post(body).await;
         assert_eq!((reply.status, reply.text().as_str()), (400, "Could not parse message"), "{body}");
-        let told = client.next().await;
-        assert_eq!((&told["error"]["code"], told.get("id")), (&json!(code), id), "{body}");
+        let sent = client.next().await;
+        assert_eq!((&sent["error"]["code"], sent.get("id")), (&json!(code), id), "{body}");
     }
     client.say(&tool(5, "echo")).await;
     assert_eq!(client.next().await["id"], 5);
 }
 
-/// SSE-04: whoever leaves takes everything along: handlers, hooks, and the name of the stream.
+/// SSE-04: a client that leaves ends everything: handlers are dropped, hooks run, and the stream's name is removed.
 #[tokio::test]
 async fn a_client_that_leaves_takes_its_handlers_along() {
     let site = Site::with(old).await;
@@ -272,7 +272,7 @@ async fn a_client_that_leaves_takes_its_handlers_along() {
     timeout(Duration::from_secs(20), gone).await.expect("the stream is forgotten");
 }
 
-/// While a client does not read, its handlers do not go on; others do not notice.
+/// While a client does not read, its handlers do not advance; other clients are not affected.
 #[tokio::test]
 async fn a_slow_reader_delays_only_its_own_handlers() {
     let site = Site::with(old).await;
@@ -280,41 +280,41 @@ async fn a_slow_reader_delays_only_its_own_handlers() {
     let mut slow = Old::open_at(&site, "2025-11-25").await;
     let mut other = Old::open(&site).await;
     slow.say(&tool(1, "flood")).await;
-    // The socket's buffers fill up, then nothing moves: seen when two looks agree across other calls.
-    let mut told = usize::MAX;
+    // The socket's buffers fill up, then the counter stops: detected when two samples around other calls agree.
+    let mut sent = usize::MAX;
     loop {
         for id in 0..200 {
             other.say(&tool(id, "echo")).await;
             assert_eq!(other.next().await["id"], id);
         }
-        let now = site.stage.told.load(Ordering::SeqCst);
-        if now == told {
+        let now = site.stage.sent.load(Ordering::SeqCst);
+        if now == sent {
             break;
         }
-        told = now;
+        sent = now;
     }
-    assert!(told < 100_000, "the handler went on without a reader: {told}");
-    while site.stage.told.load(Ordering::SeqCst) == told {
+    assert!(sent < 100_000, "the handler went on without a reader: {sent}");
+    while site.stage.sent.load(Ordering::SeqCst) == sent {
         slow.next().await;
     }
 }
 
-/// A stream that stays unread is cut, and its handlers with it.
+/// An unread stream is closed, and its handlers are dropped.
 #[tokio::test]
 async fn an_unread_stream_is_cut() {
-    let times = |builder: Builder| {
-        old(builder).keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
+    let times = |builder: StreamableHttpBuilder| {
+        old(builder).sse_keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
     };
     let site = Site::with(times).await;
     // A revision whose progress has messages, so that there is much to read.
     let mut slow = Old::open_at(&site, "2025-11-25").await;
     slow.say(&tool(1, "flood")).await;
     site.stage.until(&site.stage.ended, 1).await;
-    assert!(site.stage.told.load(Ordering::SeqCst) < 100_000, "the handler did not talk on to nobody");
+    assert!(site.stage.sent.load(Ordering::SeqCst) < 100_000, "the handler stopped without a reader");
     while slow.stream.fill().await {}
 }
 
-/// Streams count as sessions, and a message as a request under way until its handler has ended.
+/// Streams count as sessions, and a message as a request in flight until its handler has ended.
 #[tokio::test]
 async fn streams_and_their_messages_are_limited() {
     let site = Site::with(|builder| old(builder).max_sessions(1).max_requests(2)).await;
@@ -344,7 +344,7 @@ async fn streams_and_their_messages_are_limited() {
     timeout(Duration::from_secs(20), room).await.expect("room again");
 }
 
-/// The end of the service is the end of the stream, after everything accepted is answered.
+/// The shutdown of the service ends the stream, after all accepted messages are answered.
 #[tokio::test]
 async fn the_end_of_the_service_answers_what_was_accepted() {
     let mut site = Site::with(old).await;
@@ -368,10 +368,10 @@ async fn the_end_of_the_service_answers_what_was_accepted() {
     assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
 }
 
-/// What does not end in time is answered -32000.
+/// A request that does not finish in time is answered with -32000.
 #[tokio::test]
 async fn the_end_of_the_service_does_not_wait_for_ever() {
-    let mut site = Site::with(|builder| old(builder).drain(Duration::from_millis(300))).await;
+    let mut site = Site::with(|builder| old(builder).shutdown_grace(Duration::from_millis(300))).await;
     let Old { mut stream, endpoint, .. } = Old::open(&site).await;
     let call = Post::body(tool(1, "wait").to_string()).path(&endpoint);
     assert_eq!(site.post(&call).await.status, 202);
@@ -442,7 +442,7 @@ async fn message(body: &mut ResponseBody) -> Value {
     serde_json::from_str(&data(body).await.unwrap()).unwrap()
 }
 
-/// SSE-03: a stream is its principal's, and to anybody else it does not exist. Every message brings its own credentials.
+/// SSE-03: a session belongs to its principal; other principals do not find it. Every message has its own credentials.
 #[tokio::test]
 async fn a_stream_belongs_to_its_principal() {
     let stage = Arc::new(Stage::default());
@@ -489,7 +489,7 @@ async fn a_stream_belongs_to_its_principal() {
     }
 }
 
-/// The client's way in is bounded: who posts too much waits, then is told to come back; what was accepted is answered,
+/// The inbound queue is bounded: a client that posts too much waits, then gets 503; accepted messages are answered,
 /// even if the service ends meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_message_waits_for_those_before_it_and_is_not_lost_at_the_end() {
@@ -514,7 +514,7 @@ async fn a_message_waits_for_those_before_it_and_is_not_lost_at_the_end() {
     assert_eq!(ask(&service, &post(&handshake()), None).await.status(), 202);
     tokio::task::yield_now().await;
     let ping = |id: i64| request(id, "ping", &json!({}));
-    // The handshake is under way and one message waits for it.
+    // The handshake is in flight and one message waits for it.
     let mut accepted = 0;
     let start = Instant::now();
     let refused = loop {
@@ -529,7 +529,7 @@ async fn a_message_waits_for_those_before_it_and_is_not_lost_at_the_end() {
     let read = async {
         gate.notify_one();
         let mut ids = Vec::new();
-        // Answers that are there together are sent together.
+        // Responses that are ready together are sent in one chunk.
         while let Some(events) = events(&mut stream).await {
             for text in events {
                 let answer: Value = serde_json::from_str(&text).unwrap();
@@ -545,7 +545,7 @@ async fn a_message_waits_for_those_before_it_and_is_not_lost_at_the_end() {
     assert_eq!(ids, [0, 1]);
 }
 
-/// Wherever the service is mounted, an unread stream is cut after a minute; one that is read and silent is not.
+/// Wherever the service is mounted, an unread stream is closed after a minute; a silent one that is read is not.
 #[tokio::test(start_paused = true)]
 async fn an_unread_stream_is_cut_after_a_minute() {
     let stage = Arc::new(Stage::default());
@@ -564,14 +564,14 @@ async fn an_unread_stream_is_cut_after_a_minute() {
     let start = Instant::now();
     stage.until_paused(&stage.ended, 1).await;
     assert!((60..=75).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
-    let told = stage.told.load(Ordering::SeqCst);
-    assert!(told < 100, "while nobody reads the handler does not go on: {told}");
+    let sent = stage.sent.load(Ordering::SeqCst);
+    assert!(sent < 100, "without a reader the handler does not advance: {sent}");
     let frame = poll_fn(|cx| Pin::new(&mut stream).poll_frame(cx)).await;
-    assert!(matches!(frame, Some(Err(StreamCut { .. }))));
+    assert!(matches!(frame, Some(Err(StreamTimedOut { .. }))));
     assert_eq!(ask(&service, &post(&tool(2, "echo")), None).await.status(), 404);
 }
 
-/// SSE-02: under a router that takes its prefix away, clients are told the whole path.
+/// SSE-02: under a router that strips its prefix, clients receive the whole path.
 #[tokio::test]
 async fn a_router_mounts_both_paths() {
     let stage = Arc::new(Stage::default());
@@ -593,7 +593,7 @@ async fn a_router_mounts_both_paths() {
     assert_eq!(response.status(), 200, "any other path is the streamable one");
 }
 
-/// SSE-01: paths are checked when the service is built, and nothing is served unless it was asked for.
+/// SSE-01: paths are checked when the service is built, and the transport is off by default.
 #[tokio::test]
 async fn paths_are_checked_and_the_transport_is_off_by_default() {
     let stage = Arc::new(Stage::default());

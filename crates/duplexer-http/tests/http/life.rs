@@ -1,4 +1,4 @@
-//! The beginning and the end of a service.
+//! Start and shutdown of a service.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,16 +14,16 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use crate::support::{Post, Site, Stage, Text, Wire, events, many_descriptors, server};
 
-/// Robustness H121: calls that end within the drain are answered; the teardown runs after them.
+/// Robustness H121: calls that finish within the grace are answered; the teardown runs after them.
 #[tokio::test]
-async fn calls_under_way_are_answered_before_the_end() {
+async fn calls_in_flight_are_answered_before_the_end() {
     let mut site = Site::new().await;
     let mut wire = site.connect().await;
     wire.send(&Post::tool("go").bytes(site.address)).await;
     site.stage.until(&site.stage.started, 1).await;
     let (stage, address) = (Arc::clone(&site.stage), site.address);
     let release = async {
-        // Nobody listens any more: the end has begun.
+        // The listener is closed: the shutdown has begun.
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -36,11 +36,11 @@ async fn calls_under_way_are_answered_before_the_end() {
     assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
 }
 
-/// Robustness H120: what does not end is answered -32000, subscriptions end with their result, idle connections are
-/// closed; all within five seconds.
+/// Robustness H120: unfinished requests are answered with -32000, subscriptions end with their result, idle connections
+/// are closed; all within five seconds.
 #[tokio::test]
 async fn the_end_comes_in_time() {
-    let mut site = Site::with(|builder| builder.drain(Duration::from_millis(300))).await;
+    let mut site = Site::with(|builder| builder.shutdown_grace(Duration::from_millis(300))).await;
     let mut idle = site.connect().await;
     idle.send(&Post::tool("echo").bytes(site.address)).await;
     idle.reply().await;
@@ -133,7 +133,7 @@ async fn http_2_is_spoken_too() {
     }
 }
 
-/// A connection serves many requests; over the limit of requests there is a 503 and a hint.
+/// A connection serves many requests; beyond the request limit there is a 503 with `Retry-After`.
 #[tokio::test]
 async fn connections_are_kept_and_requests_are_limited() {
     let site = Site::with(|builder| builder.max_requests(1)).await;
@@ -151,7 +151,7 @@ async fn connections_are_kept_and_requests_are_limited() {
     assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
 }
 
-/// Robustness 3.1: all are answered, and none waits for another: they are under way together.
+/// Robustness 3.1: all are answered, and none waits for another: they are in flight together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_calls_at_once_are_answered() {
     many_descriptors();

@@ -1,4 +1,4 @@
-//! The service as others mount it: no socket, no runtime of its own, and a clock that stands still.
+//! The service as a mounted tower service, with a paused clock.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use duplexer_http::{ResponseBody, StreamCut, StreamableHttp};
+use duplexer_http::{ResponseBody, StreamTimedOut, StreamableHttp};
 use duplexer_server::Server;
 use http::{Request, Response};
 use http_body::Body;
@@ -30,7 +30,7 @@ async fn call(service: &StreamableHttp, post: &Post) -> Response<ResponseBody> {
     response
 }
 
-async fn frame(body: &mut ResponseBody) -> Option<Result<Bytes, StreamCut>> {
+async fn frame(body: &mut ResponseBody) -> Option<Result<Bytes, StreamTimedOut>> {
     let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
     Some(frame.map(|frame| frame.into_data().unwrap()))
 }
@@ -62,23 +62,37 @@ async fn a_silent_handler_is_given_fifteen_seconds_then_a_stream_with_comments()
     assert_eq!(answer[0]["result"]["content"][0]["text"], "done");
 }
 
-/// A stream that nobody reads is cut after a minute, wherever the service is mounted.
+/// An unread stream is closed after a minute, wherever the service is mounted.
 #[tokio::test(start_paused = true)]
-async fn an_unread_stream_is_cut_after_a_minute() {
+async fn an_unread_stream_is_closed_after_a_minute() {
     let stage = Arc::new(Stage::default());
     let service = StreamableHttp::new(server(&stage));
     let mut body = call(&service, &Post::tool("flood")).await.into_body();
     assert!(frame(&mut body).await.unwrap().is_ok());
-    let told = stage.told.load(Ordering::SeqCst);
+    let sent = stage.sent.load(Ordering::SeqCst);
     let start = Instant::now();
     stage.until_paused(&stage.ended, 1).await;
     let waited = start.elapsed().as_secs();
     assert!((60..=75).contains(&waited), "{waited}");
-    assert_eq!(stage.told.load(Ordering::SeqCst), told, "while nobody reads the handler does not go on");
-    assert!(matches!(frame(&mut body).await, Some(Err(StreamCut { .. }))));
+    assert_eq!(stage.sent.load(Ordering::SeqCst), sent, "without a reader the handler does not advance");
+    assert!(matches!(frame(&mut body).await, Some(Err(StreamTimedOut { .. }))));
 }
 
-/// A subscription that is read lives on, however silent it is.
+/// The handler stays pending: only the notification can wake the stream.
+#[tokio::test(start_paused = true)]
+async fn a_notification_from_another_task_is_streamed_at_once() {
+    let stage = Arc::new(Stage::default());
+    let service = StreamableHttp::new(server(&stage));
+    let mut body = call(&service, &Post::tool("tell from a task")).await.into_body();
+    assert!(frame(&mut body).await.unwrap().is_ok());
+    let start = Instant::now();
+    stage.go.notify_one();
+    let second = frame(&mut body).await.unwrap().unwrap();
+    assert_eq!(events(std::str::from_utf8(&second).unwrap())[0]["params"]["progress"], 2.0);
+    assert_eq!(start.elapsed().as_secs(), 0);
+}
+
+/// A subscription that is read stays open, however silent it is.
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_that_is_read_is_not_cut() {
     let stage = Arc::new(Stage::default());
@@ -97,7 +111,7 @@ async fn a_silent_stream_that_is_read_is_not_cut() {
     assert_eq!(events(&rest)[0]["result"]["resultType"], "complete");
 }
 
-/// MGR-11, peers 14: the first request starts the server, once, and leaving does not stop that.
+/// MGR-11, peers 14: the first request starts the server, once, and a client that leaves does not stop the start.
 #[tokio::test(start_paused = true)]
 async fn the_first_request_starts_the_server_and_cannot_take_it_down() {
     let (started, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -135,7 +149,7 @@ async fn the_first_request_starts_the_server_and_cannot_take_it_down() {
     assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].as_bytes()), (503, &b"1"[..]));
 }
 
-/// A server that could not start says nothing about why, and is tried again.
+/// A failed start is not explained to the client, and is tried again.
 #[tokio::test]
 async fn a_failed_start_is_tried_again() {
     let tries = Arc::new(AtomicUsize::new(0));
@@ -155,7 +169,7 @@ async fn a_failed_start_is_tried_again() {
     assert_eq!(call(&service, &discover).await.status(), 200);
 }
 
-/// Configuration is checked when the service is built, with what to change in the text.
+/// Configuration is checked when the service is built, with the remedy in the error text.
 #[test]
 fn settings_are_checked_when_the_service_is_built() {
     let stage = Arc::new(Stage::default());
@@ -165,7 +179,7 @@ fn settings_are_checked_when_the_service_is_built() {
         (build().path("mcp"), "'mcp' is not a path"),
         (build().allow_host("http://x"), "'http://x' is not a host"),
         (build().public_url("mcp.example.com"), "'mcp.example.com' is not an origin"),
-        (build().patience(Duration::ZERO), "the patience must be longer than zero"),
+        (build().sse_after(Duration::ZERO), "`sse_after` must be longer than zero"),
         (build().unread_timeout(Duration::from_secs(15)), "must be longer than the keep-alive"),
     ] {
         let error = builder.build().unwrap_err().to_string();

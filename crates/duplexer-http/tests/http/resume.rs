@@ -1,4 +1,4 @@
-//! Streams that clients come back for.
+//! Resumed streams.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_http::{EventStore, MemoryEvents, StoredEvent, StreamKey};
+use duplexer_http::{EventStore, MemoryEventStore, StoredEvent, StreamKey};
 use serde_json::json;
 
 use crate::support::{Client, SentEvent, Site, Wire};
 
 async fn site() -> Site {
-    Site::with(|builder| builder.event_store(MemoryEvents::new())).await
+    Site::with(|builder| builder.event_store(MemoryEventStore::new())).await
 }
 
 async fn resume(client: &Client<'_>, last: &str) -> Wire {
@@ -31,7 +31,7 @@ async fn rest(wire: &mut Wire) -> Vec<SentEvent> {
     events
 }
 
-/// HTTPL-19, P-LEG-17: the first event says where to come back to, and when; every other has an id of its own.
+/// HTTPL-19, P-LEG-17: the first event has an id and a retry time; every other event has an id of its own.
 #[tokio::test]
 async fn a_stream_begins_with_where_to_come_back_to() {
     let site = site().await;
@@ -53,7 +53,7 @@ async fn a_stream_begins_with_where_to_come_back_to() {
     assert_eq!(listening.event().await.unwrap().retry.as_deref(), Some("1000"));
 }
 
-/// HTTPL-19, protocol.md 2.4: clients of older revisions might take an event without data for a message.
+/// HTTPL-19, protocol.md 2.4: clients of older revisions could misread an event without data as a message.
 #[tokio::test]
 async fn older_revisions_have_no_opening_event() {
     let site = site().await;
@@ -67,7 +67,8 @@ async fn older_revisions_have_no_opening_event() {
     }
 }
 
-/// HTTPL-10, HTTPL-20, P-LEG-16, P-CAN-6: who lost the connection gets the rest, once, and then the answer.
+/// HTTPL-10, HTTPL-20, P-LEG-16, P-CAN-6: a client that lost the connection gets the remaining events, once, and then
+/// the response.
 #[tokio::test]
 async fn a_lost_stream_is_taken_up_where_it_broke() {
     let site = site().await;
@@ -87,7 +88,7 @@ async fn a_lost_stream_is_taken_up_where_it_broke() {
     assert_eq!(events[1].json()["result"]["content"][0]["text"], "done");
 }
 
-/// HTTPL-20: what ended while nobody read is still there, as often as it is asked for.
+/// HTTPL-20: a stream that ended without a reader can be replayed any number of times.
 #[tokio::test]
 async fn an_answer_waits_for_its_client() {
     let site = site().await;
@@ -108,7 +109,7 @@ async fn an_answer_waits_for_its_client() {
     }
 }
 
-/// HTTPL-21, P-LEG-17: a handler lets its client go, and answers when it comes back.
+/// HTTPL-21, P-LEG-17: a handler closes the stream, and the client gets the response when it resumes.
 #[tokio::test]
 async fn a_handler_lets_its_client_go() {
     let site = site().await;
@@ -116,28 +117,28 @@ async fn a_handler_lets_its_client_go() {
     let mut stream = client.stream(1, "let go").await;
     let mut events = rest(&mut stream).await;
     let last = events.pop().unwrap();
-    site.stage.until(&site.stage.told, 1).await;
+    site.stage.until(&site.stage.sent, 1).await;
     let mut again = resume(&client, last.id.as_deref().unwrap()).await;
     site.stage.go.notify_one();
     let events: Vec<_> = rest(&mut again).await.into_iter().filter(|event| !event.data.is_empty()).collect();
     assert_eq!(events.last().unwrap().json()["result"]["content"][0]["text"], "Closing");
 }
 
-/// HTTPL-21: only where the client can come back.
+/// HTTPL-21: only where the client can resume.
 #[tokio::test]
 async fn a_client_that_cannot_come_back_is_not_let_go() {
     let (plain, kept) = (Site::new().await, site().await);
     for (site, version) in [(&plain, "2025-11-25"), (&kept, "2025-06-18")] {
         let client = Client::open_at(site, version).await;
         let mut stream = client.stream(1, "let go").await;
-        site.stage.until(&site.stage.told, 1).await;
+        site.stage.until(&site.stage.sent, 1).await;
         site.stage.go.notify_one();
         let events = rest(&mut stream).await;
         assert_eq!(events.last().unwrap().json()["result"]["content"][0]["text"], "NotSupported");
     }
 }
 
-/// HTTPL-17: what is told beside the requests while nobody reads is kept for whoever comes back, and nobody else.
+/// HTTPL-17: messages outside a request are stored while there is no reader, for the client that resumes the stream only.
 #[tokio::test]
 async fn the_standalone_stream_is_taken_up_too() {
     let site = site().await;
@@ -152,14 +153,14 @@ async fn the_standalone_stream_is_taken_up_too() {
     assert_eq!(event.json()["method"], "notifications/tools/list_changed");
     client.call(2, "announce").await;
     assert_eq!(again.event().await.unwrap().json()["method"], "notifications/tools/list_changed");
-    // Whoever comes back while another still seems to read takes its place.
+    // A client that resumes replaces a reader that still seems attached.
     let mut third = resume(&client, event.id.as_deref().unwrap()).await;
     third.event().await.unwrap();
     assert!(third.event().await.is_some());
     assert_eq!(again.event().await, None);
 }
 
-/// P-LEG-16, peers 23, GHSA-84j6-jc92-77jm: the events of another session, or of another stream, are not there.
+/// P-LEG-16, peers 23, GHSA-84j6-jc92-77jm: the events of another session, or of another stream, are not replayed.
 #[tokio::test]
 async fn foreign_event_ids_replay_nothing() {
     let site = site().await;
@@ -175,7 +176,8 @@ async fn foreign_event_ids_replay_nothing() {
     assert_eq!(reply.status, 400);
 }
 
-/// Design item 10, robustness H97: without a store nothing can be taken up, and the answer says so. A dead session is 404.
+/// Design item 10, robustness H97: without a store no stream can be resumed, and the error says so. A dead session is
+/// 404.
 #[tokio::test]
 async fn without_a_store_nothing_is_taken_up() {
     let plain = Site::new().await;
@@ -194,7 +196,7 @@ struct Bad {
     how: How,
     after: usize,
     seen: AtomicUsize,
-    inner: MemoryEvents,
+    inner: MemoryEventStore,
 }
 
 #[derive(Clone, Copy)]
@@ -237,11 +239,11 @@ impl EventStore for Bad {
 }
 
 async fn with_bad_store(how: How, after: usize) -> Site {
-    let store = Bad { how, after, seen: AtomicUsize::new(0), inner: MemoryEvents::new() };
+    let store = Bad { how, after, seen: AtomicUsize::new(0), inner: MemoryEventStore::new() };
     Site::with(|builder| builder.event_store(store)).await
 }
 
-/// HTTPL-19: a store that fails when a stream begins costs this request; nothing of it is left.
+/// HTTPL-19: a store that fails when a stream starts fails the request; nothing of it is left.
 #[tokio::test]
 async fn a_store_that_fails_costs_one_request() {
     for how in [How::Fails, How::Panics] {
@@ -257,7 +259,7 @@ async fn a_store_that_fails_costs_one_request() {
     }
 }
 
-/// A store that fails later costs the possibility to come back, and no event.
+/// After a later failure of the store the stream cannot be resumed, but no event is lost.
 #[tokio::test]
 async fn a_store_that_fails_later_loses_nothing_that_is_read() {
     for how in [How::Fails, How::Panics] {
@@ -273,14 +275,14 @@ async fn a_store_that_fails_later_loses_nothing_that_is_read() {
     }
 }
 
-/// A store that hangs costs its time once per stream.
+/// A store that hangs delays a stream by one timeout.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_hangs_is_not_waited_for() {
     use duplexer_http::StreamableHttp;
     use tower_service::Service;
 
     let stage = Arc::default();
-    let store = Bad { how: How::Hangs, after: 1, seen: AtomicUsize::new(0), inner: MemoryEvents::new() };
+    let store = Bad { how: How::Hangs, after: 1, seen: AtomicUsize::new(0), inner: MemoryEventStore::new() };
     let service = StreamableHttp::builder(crate::support::server(&stage)).event_store(store).build().unwrap();
     let ask = async |post: &crate::support::Post| {
         let mut request =

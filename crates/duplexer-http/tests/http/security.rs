@@ -1,6 +1,6 @@
-//! Who is let in, over a real socket.
+//! Which requests are accepted, over a real socket.
 
-use duplexer_http::{Cors, Probes};
+use duplexer_http::Cors;
 use serde_json::Value;
 
 use crate::support::{Post, Site};
@@ -73,9 +73,9 @@ async fn the_media_type_must_be_json() {
     assert_eq!(site.post(&Post::tool("echo").header("content-encoding", "gzip")).await.status, 415);
 }
 
-/// P-HTTP-25: off unless asked for; then allowed origins may send and read.
+/// P-HTTP-25: off by default; with CORS allowed origins can send and read.
 #[tokio::test]
-async fn scripts_elsewhere_are_let_in_only_when_asked_for() {
+async fn scripts_of_other_origins_are_allowed_only_with_cors() {
     let preflight = |origin: &str| {
         Post::body("")
             .method("OPTIONS")
@@ -112,7 +112,7 @@ async fn scripts_elsewhere_are_let_in_only_when_asked_for() {
     assert_eq!(site.post(&Post::tool("echo")).await.header("access-control-allow-origin"), None);
 }
 
-/// SEC-05; robustness H30: from the announced length alone, or while it comes.
+/// SEC-05; robustness H30: by the declared length, or while the body arrives.
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
     let site = Site::with(|builder| builder.max_body(1000)).await;
@@ -134,20 +134,20 @@ async fn a_body_beyond_the_limit_is_refused() {
     assert_eq!(site.post(&fits).await.status, 200);
 }
 
-/// Probes are outside of every check.
+/// Health routes are exempt from every check.
 #[tokio::test]
 async fn probes_answer_when_asked_for() {
     let probe = |path: &str| Post::body("").method("GET").path(path).header("host", "10.0.0.7");
     let site = Site::new().await;
     assert_eq!(site.post(&probe("/livez")).await.status, 404);
-    let site = Site::bound(|builder| builder, |bound| bound.probes(Probes::On)).await;
+    let site = Site::bound(|builder| builder, duplexer_http::HttpServer::health_routes).await;
     for path in ["/livez", "/readyz"] {
         assert_eq!(site.post(&probe(path)).await.status, 200, "{path}");
     }
     assert_eq!(site.post(&probe("/mcp")).await.status, 403);
 }
 
-/// Internals stay inside.
+/// Internal errors are not sent to the client.
 #[tokio::test]
 async fn a_panic_is_answered_without_its_text() {
     let site = Site::new().await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use duplexer_http::{Builder, Handshake, MemorySessions, Responses, StreamableHttp};
+use duplexer_http::{Handshake, MemorySessionStore, Responses, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::Principal;
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn response(id: i64, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-/// MGR-03, HTTPL-22, P-LEG-7: the handshake makes a session, whose id is 128 random bits in visible ASCII.
+/// MGR-03, HTTPL-22, P-LEG-7: the handshake opens a session, whose id is 128 random bits in visible ASCII.
 #[tokio::test]
 async fn a_handshake_opens_a_session() {
     let site = Site::new().await;
@@ -31,8 +31,8 @@ async fn a_handshake_opens_a_session() {
     }
 }
 
-/// HTTPL-07, MGR-06, P-LEG-9, P-LEG-10, robustness H90: without a session 400, with an unknown one 404, and no refusal
-/// hands out an id.
+/// HTTPL-07, MGR-06, P-LEG-9, P-LEG-10, robustness H90: without a session 400, with an unknown one 404, and no error
+/// response contains an id.
 #[tokio::test]
 async fn a_session_must_be_named_and_known() {
     let site = Site::new().await;
@@ -59,7 +59,7 @@ async fn a_session_must_be_named_and_known() {
     }
 }
 
-/// MGR-05, robustness klai #1198: what refuses the handshake leaves nothing behind, and a stale id does not matter.
+/// MGR-05, robustness klai #1198: a rejected handshake leaves nothing behind, and a stale id is ignored.
 #[tokio::test]
 async fn a_refused_opening_leaves_nothing() {
     let site = Site::with(|builder| builder.max_sessions(1)).await;
@@ -74,7 +74,7 @@ async fn a_refused_opening_leaves_nothing() {
     assert!(reply.header("mcp-session-id").is_some_and(|id| id != "stale"));
 }
 
-/// MGR-04: at the cap new sessions are refused, and the open ones go on; an ended one makes room.
+/// MGR-04: at the limit new sessions are rejected and the open ones go on; an ended one returns its permit.
 #[tokio::test]
 async fn there_are_only_so_many_sessions() {
     let site = Site::with(|builder| builder.max_sessions(2)).await;
@@ -88,7 +88,7 @@ async fn there_are_only_so_many_sessions() {
     Client::open(&site).await;
 }
 
-/// HTTPL-02: a session takes three methods; HTTPL-04 and HTTPL-15: and each wants to be understood.
+/// HTTPL-02: a session serves three methods; HTTPL-04 and HTTPL-15: each requires its formats to be accepted.
 #[tokio::test]
 async fn methods_and_media_types_are_checked() {
     let site = Site::new().await;
@@ -116,7 +116,7 @@ async fn methods_and_media_types_are_checked() {
     assert_eq!((reply.status, reply.json()["error"]["message"].as_str()), (406, Some(text)));
 }
 
-/// HTTPL-16, HTTPL-01, MGR-08, P-LEG-12, robustness H21: the client ends its session, and it is gone for everybody; its
+/// HTTPL-16, HTTPL-01, MGR-08, P-LEG-12, robustness H21: the client ends its session, and no request finds it; its
 /// hooks have run. Without sessions there is nothing to end.
 #[tokio::test]
 async fn a_session_can_be_ended_by_its_client() {
@@ -140,7 +140,7 @@ async fn a_session_can_be_ended_by_its_client() {
     }
 }
 
-/// HTTPL-11: what is in flight when its session ends is answered, as a body or as the last event.
+/// HTTPL-11: a request in flight at the end of its session is answered, as a body or as the last event.
 #[tokio::test]
 async fn the_end_of_a_session_answers_what_is_in_flight() {
     let site = Site::new().await;
@@ -160,8 +160,8 @@ async fn the_end_of_a_session_answers_what_is_in_flight() {
     site.stage.until(&site.stage.ended, 2).await;
 }
 
-/// HTTPL-09, HTTPL-17, P-LEG-13, P-LEG-14, P-LEG-15: what a request has to say comes on its own stream, before its answer;
-/// everything else on the one beside them, and nothing on both.
+/// HTTPL-09, HTTPL-17, P-LEG-13, P-LEG-14, P-LEG-15: the notifications of a request come on its own stream, before its
+/// response; all others on the standalone stream, and none on both.
 #[tokio::test]
 async fn notifications_of_a_request_come_on_its_stream() {
     let site = Site::new().await;
@@ -185,8 +185,8 @@ async fn notifications_of_a_request_come_on_its_stream() {
     assert_eq!(heard, ["notifications/tools/list_changed"]);
 }
 
-/// HTTPL-08, P-LEG-22: a request to the client travels on the stream of the request it is for, or beside all of them, and
-/// its answer finds the way back.
+/// HTTPL-08, P-LEG-22: a request to the client is sent on the stream of its request, or on the standalone stream, and
+/// its response is routed back.
 #[tokio::test]
 async fn the_client_is_asked_and_its_answer_is_correlated() {
     let site = Site::new().await;
@@ -207,15 +207,15 @@ async fn the_client_is_asked_and_its_answer_is_correlated() {
     };
     let (reply, ()) = tokio::join!(aside, answering);
     assert_eq!(reply.json()["result"]["content"][0]["text"], "0 roots");
-    // An answer nobody waits for, and an error that names nothing, do no harm.
+    // A response to no request, and an error without an id, are ignored.
     for odd in [response(99, &json!({})), json!({"jsonrpc": "2.0", "error": {"code": 1, "message": "x"}})] {
         assert_eq!(site.post(&client.body(&odd)).await.status, 202);
     }
 }
 
-/// HTTPL-11, HTTPL-17: where nobody can hear a question it is refused at once.
+/// HTTPL-11, HTTPL-17: a request to a client that cannot receive it fails at once.
 #[tokio::test]
-async fn a_question_that_nobody_hears_fails_at_once() {
+async fn a_request_that_cannot_reach_the_client_fails_at_once() {
     let site = Site::new().await;
     let client = Client::open(&site).await;
     let reply = client.call(1, "question aside").await;
@@ -230,7 +230,7 @@ async fn a_question_that_nobody_hears_fails_at_once() {
     assert_eq!(reply.json()["result"]["content"][0]["text"], "done");
 }
 
-/// HTTPL-15: one reader beside the requests at a time.
+/// HTTPL-15: the standalone stream has one reader at a time.
 #[tokio::test]
 async fn a_second_standalone_stream_is_refused() {
     let site = Site::new().await;
@@ -251,8 +251,8 @@ async fn a_second_standalone_stream_is_refused() {
     }
 }
 
-/// HTTPL-14 as design item 2 has it, robustness H86: an id in flight is refused, and the first keeps its answer. An id of
-/// another type is another one.
+/// HTTPL-14 as in design item 2, robustness H86: an id in flight is rejected, and the first request keeps its response.
+/// An id of another type is another id.
 #[tokio::test]
 async fn an_id_in_flight_is_refused_and_the_first_keeps_its_answer() {
     let site = Site::new().await;
@@ -316,7 +316,7 @@ async fn leaving_does_not_cancel() {
         wire.send(&client.tool(count, name).bytes(site.address)).await;
         site.stage.until(&site.stage.started, usize::try_from(count).unwrap()).await;
         drop(wire);
-        // Its handler is still there, and its id is taken.
+        // Its handler still runs, and its id is in flight.
         let reply = client.call(count, "echo").await;
         assert_eq!(reply.status, 409);
         site.stage.go.notify_one();
@@ -324,20 +324,20 @@ async fn leaving_does_not_cancel() {
     }
 }
 
-/// A handler that only tells, to a client that has gone, can still be cancelled.
+/// A handler that only sends notifications, to a client that has gone, can still be cancelled.
 #[tokio::test]
-async fn a_handler_that_tells_nobody_can_be_cancelled() {
+async fn a_handler_that_sends_without_a_reader_can_be_cancelled() {
     let site = Site::new().await;
     let client = Client::open(&site).await;
     drop(client.stream(1, "tell for ever").await);
-    site.stage.until(&site.stage.told, 1000).await;
+    site.stage.until(&site.stage.sent, 1000).await;
     client.tell("notifications/cancelled", &json!({"requestId": 1})).await;
     site.stage.until(&site.stage.ended, 1).await;
 }
 
-/// HTTPL-24: one stream that is not read holds up nobody else.
+/// HTTPL-24: an unread stream does not delay other requests.
 #[tokio::test]
-async fn a_slow_reader_blocks_nobody() {
+async fn a_slow_reader_does_not_block_other_requests() {
     let site = Site::new().await;
     let client = Client::open(&site).await;
     let unread = client.stream(1, "flood").await;
@@ -350,7 +350,7 @@ async fn a_slow_reader_blocks_nobody() {
     drop(unread);
 }
 
-/// P-HTTP-24: any number of streams side by side.
+/// P-HTTP-24: any number of concurrent streams.
 #[tokio::test]
 async fn streams_of_one_session_are_independent() {
     let site = Site::new().await;
@@ -384,7 +384,9 @@ async fn ask(
     service.clone().call(request).await.unwrap()
 }
 
-fn mounted(configure: impl FnOnce(Builder) -> Builder) -> (StreamableHttp, Arc<Stage>) {
+fn mounted(
+    configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder,
+) -> (StreamableHttp, Arc<Stage>) {
     let stage = Arc::new(Stage::default());
     (configure(StreamableHttp::builder(server(&stage))).build().unwrap(), stage)
 }
@@ -399,7 +401,7 @@ fn echo(session: &str) -> Post {
     Post::body(body.to_string()).header("mcp-session-id", session)
 }
 
-/// MGR-07, P-AUS-13, P-LEG-25: a session is its principal's. To anybody else it does not exist.
+/// MGR-07, P-AUS-13, P-LEG-25: a session belongs to its principal. Other principals do not find it.
 #[tokio::test]
 async fn a_session_belongs_to_its_principal() {
     let (service, _) = mounted(|builder| builder);
@@ -427,12 +429,12 @@ async fn a_session_belongs_to_its_principal() {
     assert_eq!(ask(&service, &echo(&anonymous), None).await.status(), StatusCode::OK);
 }
 
-/// MGR-07 at another node: who is not the session's principal does not take it over either.
+/// MGR-07 at another node: another principal cannot claim the session either.
 #[tokio::test]
 async fn a_session_is_taken_over_for_its_principal_only() {
-    let store = Arc::new(MemorySessions::new(Duration::from_secs(60)));
+    let store = Arc::new(MemorySessionStore::new(Duration::from_secs(60)));
     let node = |name: &'static str| {
-        let store: Arc<MemorySessions> = Arc::clone(&store);
+        let store: Arc<MemorySessionStore> = Arc::clone(&store);
         mounted(|builder| builder.session_store(store, name)).0
     };
     let (a, b) = (node("a"), node("b"));
@@ -444,7 +446,7 @@ async fn a_session_is_taken_over_for_its_principal_only() {
     assert_eq!(ask(&b, &echo(&session), Some(&own)).await.status(), StatusCode::OK);
 }
 
-/// P-AUS-15: the stream beside the requests ends with the token it was opened with; the session does not.
+/// P-AUS-15: the standalone stream ends with the token it was opened with; the session does not.
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_with_its_token() {
     let (service, _) = mounted(|builder| builder);
@@ -465,12 +467,12 @@ async fn a_stream_ends_with_its_token() {
     assert_eq!(ask(&service, &echo(&session), renewed.as_ref()).await.status(), StatusCode::OK);
 }
 
-/// HTTPL-23: the time counts from the end of the last exchange; a running call and an open stream are exchanges.
+/// HTTPL-23: the idle time counts from the end of the last exchange; a running call and an open stream are exchanges.
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_ends() {
     let minute = Duration::from_secs(60);
     let almost = Duration::from_secs(59);
-    let (service, stage) = mounted(|builder| builder.session_idle(minute));
+    let (service, stage) = mounted(|builder| builder.session_idle_timeout(minute));
     let session = open(&service, None).await;
     let status = async |session: &str| ask(&service, &echo(session), None).await.status();
     tokio::time::sleep(almost).await;
@@ -486,7 +488,7 @@ async fn an_idle_session_ends() {
     assert_eq!(status(&session).await, StatusCode::OK, "an open stream is no idleness");
     let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "go"}});
     let call = Post::body(body.to_string()).header("mcp-session-id", &session);
-    // Its answer becomes a stream, from which the client goes away.
+    // Its response becomes a stream, from which the client disconnects.
     drop(ask(&service, &call, None).await);
     tokio::time::sleep(minute * 10).await;
     assert_eq!(status(&session).await, StatusCode::OK, "a running call is no idleness");
@@ -496,11 +498,11 @@ async fn an_idle_session_ends() {
     assert_eq!(ask(&service, &Client::handshake("2025-11-25"), None).await.status(), StatusCode::OK);
 }
 
-/// HTTPL-23, MGR-08: what is abandoned is taken away without being asked for: it takes no place, and its hooks run.
+/// HTTPL-23, MGR-08: an abandoned session is removed without a request: its permit is returned, and its hooks run.
 #[tokio::test(start_paused = true)]
 async fn abandoned_sessions_make_room() {
     let minute = Duration::from_secs(60);
-    let (service, stage) = mounted(|builder| builder.session_idle(minute).max_sessions(1));
+    let (service, stage) = mounted(|builder| builder.session_idle_timeout(minute).max_sessions(1));
     let session = open(&service, None).await;
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hook"}});
     ask(&service, &Post::body(body.to_string()).header("mcp-session-id", &session), None).await;
@@ -511,10 +513,10 @@ async fn abandoned_sessions_make_room() {
     open(&service, None).await;
 }
 
-/// A session without an idle time lives as long as its process.
+/// A session without an idle timeout lives as long as its process.
 #[tokio::test(start_paused = true)]
 async fn a_session_may_live_for_ever() {
-    let (service, _) = mounted(|builder| builder.session_idle(None));
+    let (service, _) = mounted(|builder| builder.session_idle_timeout(None));
     let session = open(&service, None).await;
     tokio::time::sleep(Duration::from_secs(1_000_000)).await;
     assert_eq!(ask(&service, &echo(&session), None).await.status(), StatusCode::OK);
@@ -523,22 +525,22 @@ async fn a_session_may_live_for_ever() {
 /// MGR-10: settings are checked when the service is built.
 #[test]
 fn settings_are_checked() {
-    let check = |configure: fn(Builder) -> Builder, text: &str| {
+    let check = |configure: fn(StreamableHttpBuilder) -> StreamableHttpBuilder, text: &str| {
         let built = configure(StreamableHttp::builder(server(&Arc::default()))).build();
         assert_eq!(built.unwrap_err().to_string(), text);
     };
     check(|builder| builder.max_sessions(0), "the number of sessions must be at least 1");
     check(
-        |builder| builder.session_idle(Duration::ZERO),
+        |builder| builder.session_idle_timeout(Duration::ZERO),
         "the idle time of sessions must be longer than zero",
     );
     check(|builder| builder.max_body(0), "the largest body must be at least 1");
 }
 
-/// Robustness H120 with sessions: the end answers what is under way, ends streams, and runs the hooks before the teardown.
+/// Robustness H120 with sessions: the shutdown answers requests in flight, ends streams, and runs the hooks before the teardown.
 #[tokio::test]
 async fn the_end_of_the_service_ends_its_sessions() {
-    let mut site = Site::with(|builder| builder.drain(Duration::from_millis(300))).await;
+    let mut site = Site::with(|builder| builder.shutdown_grace(Duration::from_millis(300))).await;
     let stage = Arc::clone(&site.stage);
     let (mut listening, mut stuck) = {
         let client = Client::open(&site).await;
@@ -554,7 +556,7 @@ async fn the_end_of_the_service_ends_its_sessions() {
     assert_eq!((stage.closed.load(Ordering::SeqCst), stage.torn_down.load(Ordering::SeqCst)), (1, 1));
 }
 
-/// MGR-02 (deviation), MGR-11: one service, one lifespan, whatever it is asked and by how many.
+/// MGR-02 (deviation), MGR-11: one service, one lifespan, whatever the requests.
 #[tokio::test]
 async fn sessions_share_one_lifespan() {
     let mut site = Site::new().await;
@@ -566,7 +568,7 @@ async fn sessions_share_one_lifespan() {
     assert_eq!(stage.torn_down.load(Ordering::SeqCst), 1);
 }
 
-/// HTTPL-12: a handler that panics is an answer, and the session goes on.
+/// HTTPL-12: a handler that panics is answered with an error, and the session goes on.
 #[tokio::test]
 async fn a_panic_is_an_answer() {
     let site = Site::new().await;
@@ -594,18 +596,18 @@ async fn both_eras_share_an_endpoint() {
     assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
 }
 
-/// MGR-08, robustness 3.1: whichever way sessions end, nothing of them is left: not with the client, nor with its streams.
+/// MGR-08, robustness 3.1: however sessions end, nothing of them is left, with or without open streams.
 #[tokio::test]
 async fn ended_sessions_leave_no_state_behind() {
     const SESSIONS: usize = 2000;
-    let (service, stage) = mounted(|builder| builder.event_store(duplexer_http::MemoryEvents::new()));
+    let (service, stage) = mounted(|builder| builder.event_store(duplexer_http::MemoryEventStore::new()));
     for number in 0..SESSIONS {
         let session = open(&service, None).await;
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "keep"}});
         let keep = Post::body(body.to_string()).header("mcp-session-id", &session);
         let answer = ask(&service, &keep, None).await;
         assert_eq!(answer.status(), StatusCode::OK);
-        // Some clients read what they are sent, some leave while something is under way.
+        // Some clients read what they are sent, some leave while a request is in flight.
         let mut left = None;
         if number % 2 == 0 {
             drop(answer);

@@ -1,4 +1,4 @@
-//! Answers that are streams.
+//! Responses that are streams.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Post, Site, events};
 
-/// HTTPM-11, HTTPM-15, P-HTTP-13, P-HTTP-16, P-HTTP-18: notifications, then the answer, then the end.
+/// HTTPM-11, HTTPM-15, P-HTTP-13, P-HTTP-16, P-HTTP-18: notifications, then the response, then the end.
 #[tokio::test]
 async fn the_first_notification_makes_a_stream() {
     let site = Site::new().await;
@@ -31,7 +31,7 @@ async fn the_first_notification_makes_a_stream() {
     assert_eq!((&events[3]["id"], events.len()), (&json!(1), 4));
 }
 
-/// HTTPM-11: once the head is out, an error is an event like any answer.
+/// HTTPM-11: once the head is sent, an error is an event like any response.
 #[tokio::test]
 async fn an_error_after_a_notification_is_the_last_event() {
     let site = Site::new().await;
@@ -40,7 +40,7 @@ async fn an_error_after_a_notification_is_the_last_event() {
     assert_eq!(reply.events().last().unwrap()["error"]["code"], -32602);
 }
 
-/// HTTPM-10: in JSON mode there is one body, and what is told on the way is dropped.
+/// HTTPM-10: in JSON mode there is one body, and notifications are dropped.
 #[tokio::test]
 async fn json_mode_has_one_body() {
     let site = Site::with(|builder| builder.responses(Responses::JsonOnly)).await;
@@ -51,7 +51,7 @@ async fn json_mode_has_one_body() {
     assert_eq!((reply.status, reply.code()), (400, -32602));
 }
 
-/// HTTPM-11: events reach the client as they happen, not with the answer.
+/// HTTPM-11: events reach the client as they happen, not with the response.
 #[tokio::test]
 async fn an_event_does_not_wait_for_the_answer() {
     let site = Site::new().await;
@@ -69,11 +69,11 @@ async fn an_event_does_not_wait_for_the_answer() {
     assert_eq!(events(&rest)[1]["result"]["content"][0]["text"], "done");
 }
 
-/// HTTPM-11, P-SUB-16: a silent handler's answer becomes a stream after a while, and stays alive with comments.
+/// HTTPM-11, P-SUB-16: a pending response becomes a stream after `sse_after`, and comments keep it alive.
 #[tokio::test]
 async fn silence_is_filled_with_comments() {
     let quick = Duration::from_millis(50);
-    let site = Site::with(|builder| builder.patience(quick).keep_alive(quick)).await;
+    let site = Site::with(|builder| builder.sse_after(quick).sse_keep_alive(quick)).await;
     let mut wire = site.connect().await;
     wire.send(&Post::tool("go").bytes(site.address)).await;
     assert_eq!(wire.head().await.unwrap().header("content-type"), Some("text/event-stream"));
@@ -91,7 +91,7 @@ async fn silence_is_filled_with_comments() {
     assert_eq!(wire.chunk().await, None);
 }
 
-/// HTTPM-12, P-HTTP-17: who leaves takes the handler along, before the head and after it.
+/// HTTPM-12, P-HTTP-17: a client that disconnects drops the handler, before the head and after it.
 #[tokio::test]
 async fn a_disconnect_drops_the_handler() {
     let site = Site::new().await;
@@ -108,36 +108,36 @@ async fn a_disconnect_drops_the_handler() {
     }
 }
 
-/// While the client does not read, the handler does not go on; others do not notice.
+/// While the client does not read, the handler does not advance; other clients are not affected.
 #[tokio::test]
 async fn a_slow_reader_delays_only_its_own_handler() {
     let site = Site::new().await;
     let mut slow = site.connect().await;
     slow.send(&Post::tool("flood").bytes(site.address)).await;
     slow.head().await.unwrap();
-    // The socket's buffers fill up, then nothing moves: seen when two looks agree across other calls.
-    let mut told = usize::MAX;
+    // The socket's buffers fill up, then the counter stops: detected when two samples around other calls agree.
+    let mut sent = usize::MAX;
     loop {
         for _ in 0..200 {
             assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
         }
-        let now = site.stage.told.load(Ordering::SeqCst);
-        if now == told {
+        let now = site.stage.sent.load(Ordering::SeqCst);
+        if now == sent {
             break;
         }
-        told = now;
+        sent = now;
     }
-    assert!(told < 100_000, "the handler went on without a reader: {told}");
-    while site.stage.told.load(Ordering::SeqCst) == told {
+    assert!(sent < 100_000, "the handler went on without a reader: {sent}");
+    while site.stage.sent.load(Ordering::SeqCst) == sent {
         assert!(slow.chunk().await.is_some());
     }
 }
 
-/// A stream that stays unread is cut and its handler dropped.
+/// An unread stream is closed and its handler dropped.
 #[tokio::test]
 async fn an_unread_stream_is_cut() {
     let site = Site::with(|builder| {
-        builder.keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
+        builder.sse_keep_alive(Duration::from_millis(100)).unread_timeout(Duration::from_millis(400))
     })
     .await;
     let mut slow = site.connect().await;
@@ -146,7 +146,7 @@ async fn an_unread_stream_is_cut() {
     while slow.fill().await {}
 }
 
-/// HTTPM-06, P-HTTP-24, P-SUB-16: a subscription is always a stream, in JSON mode too, and many run side by side.
+/// HTTPM-06, P-HTTP-24, P-SUB-16: a subscription is always a stream, in JSON mode too, and many run concurrently.
 #[tokio::test]
 async fn a_subscription_is_always_a_stream() {
     let site = Site::with(|builder| builder.responses(Responses::JsonOnly).max_subscriptions(3)).await;

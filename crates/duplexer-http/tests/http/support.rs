@@ -1,4 +1,4 @@
-//! A server to be asked, and a client that sends exactly the bytes it is given.
+//! A test server, and a client that sends exact bytes.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use duplexer_core::dispatch::{CallOptions, OutboundRequest};
 use duplexer_core::error::{CallError, McpError};
-use duplexer_http::{Builder, StreamableHttp};
+use duplexer_http::{HttpServer, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::{Context, Server};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
@@ -28,25 +28,25 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool
 use http_body::{Body, Frame};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-/// What tests and handlers share.
+/// State that tests and handlers share.
 #[derive(Default)]
 pub(crate) struct Stage {
-    /// How many handlers have been dropped or have ended.
+    /// Number of handlers that have been dropped or have finished.
     pub(crate) ended: AtomicUsize,
     pub(crate) changed: Notify,
     /// Handlers wait for this.
     pub(crate) go: Notify,
     pub(crate) started: AtomicUsize,
-    /// How many notifications a handler has got rid of.
-    pub(crate) told: AtomicUsize,
+    /// Number of notifications that handlers have sent.
+    pub(crate) sent: AtomicUsize,
     pub(crate) torn_down: AtomicUsize,
-    /// How many connections have run their hooks.
+    /// Number of connections that have run their hooks.
     pub(crate) closed: AtomicUsize,
-    /// How many connections have been given something to keep, and how many have let go of it.
+    /// Number of connections with a stored value, and number of those that have dropped it.
     pub(crate) kept: AtomicUsize,
     pub(crate) forgotten: AtomicUsize,
 }
@@ -65,7 +65,7 @@ impl Stage {
         tokio::time::timeout(Duration::from_secs(20), enough).await.expect("in time");
     }
 
-    /// As [`Self::until`], under a paused clock: time passes while this waits.
+    /// Waits like [`Self::until`], under a paused clock: time advances meanwhile.
     pub(crate) async fn until_paused(&self, counter: &AtomicUsize, least: usize) {
         while counter.load(Ordering::SeqCst) < least {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -86,7 +86,7 @@ impl Drop for Guard {
     }
 }
 
-/// What a connection keeps until it is forgotten.
+/// A value that a connection holds until it is dropped.
 struct Kept(Arc<Stage>);
 
 impl Drop for Kept {
@@ -116,11 +116,21 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
             stage.go.notified().await;
             cx.progress(2.0, None, None).await;
         }
+        "tell from a task" => {
+            cx.progress(1.0, None, None).await;
+            let (other, stage) = (cx.clone(), Arc::clone(&stage));
+            let mut tasks = tokio::task::JoinSet::new();
+            tasks.spawn(async move {
+                stage.go.notified().await;
+                other.progress(2.0, None, None).await;
+            });
+            cx.closing().raised().await;
+        }
         "flood" => {
             let big = "x".repeat(16 * 1024);
             for step in 0..100_000 {
                 cx.progress(f64::from(step), None, Some(&big)).await;
-                stage.count(&stage.told);
+                stage.count(&stage.sent);
             }
         }
         "tell for ever" => {
@@ -128,7 +138,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
             loop {
                 step += 1.0;
                 cx.progress(step, None, None).await;
-                stage.count(&stage.told);
+                stage.count(&stage.sent);
             }
         }
         "panic" => panic!("a tool that fails badly"),
@@ -170,7 +180,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
         "let go" => {
             cx.progress(1.0, None, None).await;
             let closing = cx.close_stream();
-            stage.count(&stage.told);
+            stage.count(&stage.sent);
             stage.go.notified().await;
             cx.progress(2.0, None, None).await;
             return Ok(CallToolResult::text(format!("{closing:?}")));
@@ -222,7 +232,7 @@ pub(crate) fn server(stage: &Arc<Stage>) -> Server {
         .unwrap()
 }
 
-/// As many descriptors as the system gives: the tests with many connections need both ends of each.
+/// Raises the limit of descriptors: tests with many connections need both ends of each.
 pub(crate) fn many_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -242,15 +252,13 @@ impl Site {
         Self::with(|builder| builder).await
     }
 
-    pub(crate) async fn with(configure: impl FnOnce(Builder) -> Builder) -> Self {
+    pub(crate) async fn with(configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder) -> Self {
         Self::bound(configure, |bound| bound).await
     }
 
-    pub(crate) async fn bound(
-        configure: impl FnOnce(Builder) -> Builder,
-        more: impl FnOnce(
-            duplexer_http::Bound<tokio::net::TcpListener>,
-        ) -> duplexer_http::Bound<tokio::net::TcpListener>,
+    pub(crate) async fn bound<S: Send + 'static>(
+        configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder,
+        more: impl FnOnce(HttpServer<TcpListener>) -> HttpServer<TcpListener, S>,
     ) -> Self {
         let stage = Arc::new(Stage::default());
         let service = configure(StreamableHttp::builder(server(&stage))).build().unwrap();
@@ -258,13 +266,13 @@ impl Site {
         let address = bound.local_addr().unwrap();
         let (end, ended) = oneshot::channel::<()>();
         #[expect(clippy::disallowed_methods, reason = "the site owns it")]
-        let run = tokio::spawn(bound.run(async move {
+        let run = tokio::spawn(bound.serve_until(async move {
             let _ = ended.await;
         }));
         Self { address, stage, end: Some(end), run: Some(run) }
     }
 
-    /// Ends the site and says how long that took.
+    /// Shuts the site down and returns how long that took.
     pub(crate) async fn finish(&mut self) -> Duration {
         let start = tokio::time::Instant::now();
         let _ = self.end.take().unwrap().send(());
@@ -439,7 +447,7 @@ impl<'a> Client<'a> {
         delete
     }
 
-    /// The stream beside all requests; its head has been read.
+    /// Opens the standalone stream and reads its head.
     pub(crate) async fn listen(&self) -> Wire {
         let mut wire = self.site.connect().await;
         wire.send(&self.get().bytes(self.site.address)).await;
@@ -448,7 +456,7 @@ impl<'a> Client<'a> {
         wire
     }
 
-    /// A call whose answer is a stream; its head has been read.
+    /// Sends a call whose response is a stream, and reads its head.
     pub(crate) async fn stream(&self, id: impl Into<Value>, name: &str) -> Wire {
         let mut wire = self.site.connect().await;
         wire.send(&self.tool(id, name).bytes(self.site.address)).await;
@@ -499,7 +507,7 @@ impl Body for Text {
 pub(crate) struct Wire {
     pub(crate) stream: TcpStream,
     rest: Vec<u8>,
-    /// Events that came along with the last one.
+    /// Events that arrived with the last one.
     pending: String,
     /// The length of a body that is about to be read, if it has one.
     length: Option<usize>,
@@ -550,7 +558,7 @@ impl Wire {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// More bytes; `false` at the end.
+    /// Reads more bytes. `false` at the end.
     pub(crate) async fn fill(&mut self) -> bool {
         let mut buffer = vec![0; 16 * 1024];
         let read = tokio::time::timeout(Duration::from_secs(100), self.stream.read(&mut buffer));
@@ -579,7 +587,7 @@ impl Wire {
         std::mem::replace(&mut self.rest, after)
     }
 
-    /// The head of a response; `None` if the connection ends first.
+    /// Reads the head of a response. `None` if the connection ends first.
     pub(crate) async fn head(&mut self) -> Option<Reply> {
         let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
         let mut lines = head.split("\r\n");
@@ -592,7 +600,7 @@ impl Wire {
         Some(Reply { status, headers, body: Vec::new() })
     }
 
-    /// The next piece of a body; `None` at its end.
+    /// Reads the next chunk of a body. `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
         if let Some(length) = self.length {
             self.length = Some(0);
@@ -621,7 +629,7 @@ impl Wire {
         self.maybe_reply().await.expect("a response")
     }
 
-    /// The next event of a stream, beside comments; `None` at its end.
+    /// Reads the next event of a stream and skips comments. `None` at its end.
     pub(crate) async fn event(&mut self) -> Option<SentEvent> {
         loop {
             let chunk = if self.pending.is_empty() {
@@ -649,7 +657,7 @@ impl Wire {
         }
     }
 
-    /// Whether the server has ended the connection, once all it sent is read.
+    /// Reads everything. Returns once the server has closed the connection.
     pub(crate) async fn is_closed(&mut self) -> bool {
         while self.fill().await {}
         true

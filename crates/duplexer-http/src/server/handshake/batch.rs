@@ -1,4 +1,4 @@
-//! Arrays of messages, in the one revision that has them: answered with an array, in the order of the requests.
+//! Batches, in the one revision that has them. The response is an array in the order of the requests.
 
 use std::sync::Arc;
 
@@ -11,81 +11,100 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::stateless;
-use crate::server::door::{self, Message, Visit};
-use crate::server::exchange::Answer;
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Rejection, Reply};
+use crate::server::request::RequestContext;
+use crate::server::route;
+use crate::server::rpc_response::RpcResponse;
 use crate::server::session::{self, Session};
+use duplexer_core::dispatch::Frame;
 
-/// How many messages an array may hold.
-const MAX: usize = 1024;
+/// Maximum number of messages in a batch.
+const MAX_MESSAGES: usize = 1024;
 
-/// Whose messages they are.
+/// Owner of the messages.
 pub(super) enum Host {
-    /// The client may leave: what it has asked for goes on.
+    /// Requests go on when the client disconnects.
     Session(Arc<Session>),
-    /// The client that leaves takes its requests along.
-    Nobody,
+    /// Requests are dropped when the client disconnects.
+    Stateless,
 }
 
 enum Work {
     Done(Vec<u8>),
-    Running(BoxFuture<'static, Answer>),
+    Running(BoxFuture<'static, RpcResponse>),
 }
 
-pub(super) async fn serve(host: Host, visit: Visit, text: &ByteString) -> Result<Reply, Refusal> {
-    let items = jsonrpc::batch(text).map_err(|_| Refusal::new(door::not_a_message(None)))?;
-    if items.len() > MAX {
-        let text = format!("a batch holds at most {MAX} messages");
-        return Err(reply::refused(StatusCode::BAD_REQUEST, text).into());
+pub(super) async fn serve(
+    host: Host,
+    context: RequestContext,
+    text: &ByteString,
+) -> Result<Reply, Rejection> {
+    let items = jsonrpc::batch(text).map_err(|_| Rejection::new(route::not_a_message(None)))?;
+    if items.len() > MAX_MESSAGES {
+        let text = format!("a batch holds at most {MAX_MESSAGES} messages");
+        return Err(reply::invalid_request(StatusCode::BAD_REQUEST, text).into());
     }
     let mut work = Vec::new();
     for item in items {
-        work.extend(host.take(&visit, &text.slice_ref(item)).await);
+        work.extend(host.take(&context, &text.slice_ref(item)).await);
     }
     let all = run(work);
     match host {
-        Host::Nobody => Ok(respond(&all.await)),
+        Host::Stateless => Ok(respond(&all.await)),
         Host::Session(session) => {
-            let (told, answers) = oneshot::channel();
-            let Visit { admitted, .. } = visit;
-            let hub = Arc::clone(admitted.hub());
-            hub.see_to(async move {
-                // The client may have gone.
-                let _ = told.send(all.await);
-                drop(admitted);
+            let (sender, answers) = oneshot::channel();
+            let permit = context.request.permit;
+            let service = Arc::clone(permit.service());
+            service.spawn_tracked(async move {
+                // The client can have disconnected.
+                let _ = sender.send(all.await);
+                drop(permit);
             });
-            Ok(session.stamp(answers.await.map_or_else(|_| reply::broken(), |answers| respond(&answers))))
+            Ok(session.stamp(
+                answers
+                    .await
+                    .map_or_else(|_| reply::internal_error_without_id(), |answers| respond(&answers)),
+            ))
         }
     }
 }
 
 impl Host {
-    /// Takes one message in; what is to be done for it, if it is to be answered.
-    async fn take(&self, visit: &Visit, item: &ByteString) -> Option<Work> {
-        match door::understand(item) {
-            Ok(Message::Request(id, call)) if Method::parse(call.method()) == Some(Method::Initialize) => {
+    /// Accepts one message. Returns the work for its response, if it has one.
+    async fn take(&self, context: &RequestContext, item: &ByteString) -> Option<Work> {
+        match Frame::parse(item) {
+            Ok(Frame::Request(id, call)) if call.known() == Some(Method::Initialize) => {
                 refuse(&Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" })
             }
-            Ok(Message::Request(id, call)) => Some(Work::Running(match self {
-                Self::Session(session) => {
-                    Box::pin(session::answer(Arc::clone(session), visit.another(), id, call))
-                }
-                Self::Nobody => Box::pin(stateless::answer(visit.another(), id, call)),
+            Ok(Frame::Request(id, call)) => Some(Work::Running(match self {
+                Self::Session(session) => Box::pin(session::request_in_batch(
+                    Arc::clone(session),
+                    context.for_batch_item(),
+                    id,
+                    call,
+                )),
+                Self::Stateless => Box::pin(stateless::request_in_batch(context.for_batch_item(), id, call)),
             })),
-            Ok(Message::Notification(call)) => {
+            Ok(Frame::Notification(call)) => {
                 match self {
-                    Self::Session(session) => session::notification(session, visit.another(), call).await,
-                    Self::Nobody => stateless::notification(visit.another(), call).await,
+                    Self::Session(session) => {
+                        session::notification(session, context.for_batch_item(), call).await;
+                    }
+                    Self::Stateless => stateless::notification(context.for_batch_item(), call).await,
                 }
                 None
             }
-            Ok(Message::Response(response)) => {
+            Ok(Frame::Response(id, result)) => {
                 if let Self::Session(session) = self {
-                    session.settle(response);
+                    session.settle(&id, result);
                 }
                 None
             }
-            Ok(Message::Batch(_)) => {
+            Ok(Frame::ErrorWithoutId) => {
+                Session::log_error_without_id();
+                None
+            }
+            Ok(Frame::Batch(_)) => {
                 refuse(&Malformed::Invalid { id: None, reason: "a batch does not hold batches" })
             }
             Err(malformed) => refuse(&malformed),
@@ -100,7 +119,7 @@ fn refuse(malformed: &Malformed) -> Option<Work> {
     Some(Work::Done(text))
 }
 
-/// Runs everything side by side.
+/// Runs all requests concurrently.
 async fn run(work: Vec<Work>) -> Vec<Vec<u8>> {
     let mut answers = Vec::new();
     let mut running = JoinSet::new();

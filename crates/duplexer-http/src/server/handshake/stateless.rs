@@ -1,4 +1,4 @@
-//! The handshake era without sessions: every POST is served on a connection of its own, in the revision it names.
+//! The handshake era without sessions: every POST is served on a connection of its own, in the revision of its header.
 
 use std::sync::Arc;
 
@@ -11,38 +11,40 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use http::StatusCode;
 
 use super::batch;
-use crate::server::config::Responses;
-use crate::server::door::{self, Message, Served, Visit};
-use crate::server::exchange::{Answer, Exchange, Failing, Form};
-use crate::server::header_bag::HeaderBag;
-use crate::server::outlet::{Outlet, State};
-use crate::server::reply::{self, Refusal};
+use crate::server::event_queue::QueueState;
+use crate::server::exchange::{Exchange, ExchangeChannel};
+use crate::server::reply::{self, Rejection};
+use crate::server::request::{AdmittedRequest, RequestContext};
+use crate::server::request_headers::RequestHeaders;
+use crate::server::response::{ResponseMode, complete};
+use crate::server::route::{self, PostStep};
+use crate::server::rpc_response::{ErrorResponder, RpcResponse};
+use duplexer_core::dispatch::Frame;
 
-pub(super) fn serve(visit: Visit, message: Message) -> Result<Served, Refusal> {
+pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
     let accepted = || reply::empty(StatusCode::ACCEPTED);
-    match message {
-        Message::Request(id, call) => {
-            let form = match visit.admitted.hub().config.responses {
-                Responses::Streaming => Form::Either,
-                Responses::JsonOnly => Form::Json,
-            };
-            Ok(Served::Exchange(request(visit, id, call, form), form))
+    match frame {
+        Frame::Request(id, call) => {
+            let mode = context.service().config.responses.into();
+            Ok(PostStep::Exchange(exchange(context, id, call, mode), mode))
         }
-        Message::Notification(call) => Ok(Served::Later(Box::pin(async move {
-            notification(visit, call).await;
+        Frame::Notification(call) => Ok(PostStep::Boxed(Box::pin(async move {
+            notification(context, call).await;
             Ok(accepted())
         }))),
-        // Nothing was asked, so nobody waits for it.
-        Message::Response(_) => Ok(Served::Now(accepted())),
-        Message::Batch(text) if version(&visit.headers).has(feature::BATCHES) => {
-            Ok(Served::Later(Box::pin(async move { batch::serve(batch::Host::Nobody, visit, &text).await })))
+        // The server sends no requests here, so no call waits for the response.
+        Frame::Response(..) | Frame::ErrorWithoutId => Ok(PostStep::Reply(accepted())),
+        Frame::Batch(text) if version(&context.request.headers).has(feature::BATCHES) => {
+            Ok(PostStep::Boxed(Box::pin(async move {
+                batch::serve(batch::Host::Stateless, context, &text).await
+            })))
         }
-        Message::Batch(_) => Err(door::not_a_message(None).into()),
+        Frame::Batch(_) => Err(route::not_a_message(None).into()),
     }
 }
 
-/// The door has seen that the header, if there is one, names a revision of this era.
-fn version(headers: &HeaderBag) -> ProtocolVersion {
+/// Returns the revision of the request. The router has checked that the header, if present, names one of this era.
+fn version(headers: &RequestHeaders) -> ProtocolVersion {
     let named = match headers.look_up(headers::PROTOCOL_VERSION.lower) {
         Values::One(version) => {
             std::str::from_utf8(version).ok().and_then(|version| version.trim().parse().ok())
@@ -52,38 +54,41 @@ fn version(headers: &HeaderBag) -> ProtocolVersion {
     named.unwrap_or(ProtocolVersion::ASSUMED)
 }
 
-fn connection(visit: &Visit) -> Arc<Connection> {
-    let ready = Connection::ready(version(&visit.headers), ClientFacts::UNKNOWN);
-    Arc::new(ready.with_caller(visit.caller.clone()))
+fn connection(context: &RequestContext) -> Arc<Connection> {
+    let ready = Connection::ready(version(&context.request.headers), ClientFacts::UNKNOWN);
+    Arc::new(ready.with_caller(context.request.caller.clone()))
 }
 
-fn request(visit: Visit, id: RequestId, call: Invocation, form: Form) -> Exchange {
-    let (connection, transport) = (connection(&visit), visit.transport());
-    let Visit { admitted, running, .. } = visit;
-    let state = if form == Form::Json { State::Closed } else { State::Open };
-    let outlet = Outlet::new(Arc::clone(admitted.hub()), state);
-    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&outlet) as _);
+fn exchange(context: RequestContext, id: RequestId, call: Invocation, mode: ResponseMode) -> Exchange {
+    let (connection, transport) = (connection(&context), Arc::new(context.transport()));
+    let RequestContext { running, request: AdmittedRequest { permit, .. } } = context;
+    let channel = ExchangeChannel::new(Arc::clone(permit.service()), mode.queue_state());
+    let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
-    let failing = Failing { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
-    let serve = |rendering: Failing| -> BoxFuture<'static, Answer> {
-        Box::pin(async move { rendering.render(serve_one(&running, connection, cx, call).await) })
+    let errors = ErrorResponder { id, message: Arc::clone(&call), status_of: |_| StatusCode::OK };
+    let serve = |errors: ErrorResponder| -> BoxFuture<'static, RpcResponse> {
+        Box::pin(async move { errors.render(serve_one(&running, connection, cx, call).await) })
     };
-    Exchange::new(admitted, outlet, failing, serve)
+    Exchange::new(permit, channel, errors, serve)
 }
 
-/// The answer to a request that is one of many.
-pub(super) async fn answer(visit: Visit, id: RequestId, call: Invocation) -> Answer {
-    request(visit, id, call, Form::Json).answer().await
+/// Serves a request that is part of a batch.
+pub(super) async fn request_in_batch(
+    context: RequestContext,
+    id: RequestId,
+    call: Invocation,
+) -> RpcResponse {
+    complete(exchange(context, id.clone(), call, ResponseMode::Json), &id).await
 }
 
-/// Handled before it is acknowledged: there is nothing else that could own its handler.
-pub(super) async fn notification(visit: Visit, call: Invocation) {
-    let (connection, transport) = (connection(&visit), visit.transport());
-    let outlet = Outlet::new(Arc::clone(visit.admitted.hub()), State::Closed);
-    let cx = CallContext::new(None, transport, outlet);
-    let running = visit.running.clone();
+/// Handles a notification before it is acknowledged, because nothing else could own its handler.
+pub(super) async fn notification(context: RequestContext, call: Invocation) {
+    let (connection, transport) = (connection(&context), Arc::new(context.transport()));
+    let channel = ExchangeChannel::new(Arc::clone(context.service()), QueueState::Closed);
+    let cx = CallContext::new(None, transport, channel);
+    let running = context.running.clone();
     let handled = async move {
-        let principal = visit.caller.principal;
+        let principal = context.request.caller.principal;
         serve_on(&running, &connection, principal, cx, call).await;
         connection.close().await;
     };

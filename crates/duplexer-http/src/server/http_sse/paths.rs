@@ -1,32 +1,32 @@
-//! Where the two ends of the transport are.
+//! Paths of the HTTP+SSE transport.
 
 use std::fmt::Write as _;
 
-/// The paths that are served, and where clients find them.
+/// The two paths, and the prefix under which clients reach them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::server) struct Paths {
-    /// What a router takes away before the service sees a path.
+    /// Prefix that a router strips before it calls the service.
     root: String,
     ends: Option<Ends>,
 }
 
-/// As they are on the wire: percent-encoded.
+/// The two paths, percent-encoded.
 #[derive(Clone, Debug)]
 struct Ends {
     stream: String,
     messages: String,
 }
 
-/// What a request asks for by its path.
+/// One of the two endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum End {
-    /// The events.
+    /// The SSE stream.
     Stream,
-    /// What the client says.
+    /// The endpoint for messages of the client.
     Messages,
 }
 
-/// Not a relative path.
+/// Error of a text that is not a relative path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::server) struct InvalidPath(pub(in crate::server) String);
 
@@ -41,7 +41,7 @@ impl Paths {
         Ok(())
     }
 
-    /// Whether the transport is served at all, and this is one of its paths. Trailing slashes do not matter.
+    /// Returns the endpoint at a path, if the transport is served. Trailing slashes are ignored.
     pub(in crate::server) fn end(&self, path: &str) -> Option<End> {
         let ends = self.ends.as_ref()?;
         match trimmed(path) {
@@ -51,7 +51,7 @@ impl Paths {
         }
     }
 
-    /// A path that would be two things at once; `other` is the one of the streamable service.
+    /// Returns a path that two endpoints share. `other` is the path of the streamable service.
     pub(in crate::server) fn clash(&self, other: &str) -> Option<&str> {
         let Ends { stream, messages } = self.ends.as_ref()?;
         let taken = |path: &str| trimmed(path) == trimmed(other);
@@ -62,7 +62,7 @@ impl Paths {
             .map(String::as_str)
     }
 
-    /// Where the client of a stream posts to.
+    /// Returns the URI to which the client of a session POSTs.
     pub(super) fn endpoint(&self, session: &str) -> String {
         let messages = self.ends.as_ref().map_or("", |ends| ends.messages.as_str());
         format!("{}{messages}?session_id={session}", self.root)
@@ -73,7 +73,7 @@ fn trimmed(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
 }
 
-/// Checks that a text is a path and nothing more, and writes it as it is on the wire.
+/// Checks that a text is a relative path, and percent-encodes it.
 fn encoded(path: &str) -> Result<String, InvalidPath> {
     let first = path.split('/').next().unwrap_or_default();
     if first.contains(':') || path.contains("//") || path.contains(['?', '#']) {
@@ -102,7 +102,7 @@ mod tests {
         paths
     }
 
-    /// SSE-01: a slash is added; whatever else is not a path is refused.
+    /// SSE-01: a slash is added; any other text that is not a path is rejected.
     #[test]
     fn an_endpoint_is_a_relative_path() {
         for wrong in [
@@ -121,9 +121,9 @@ mod tests {
         assert_eq!(paths("sse", "messages/").endpoint("0"), "/messages/?session_id=0");
     }
 
-    /// SSE-02: the root comes first, and what a URI cannot hold is encoded.
+    /// SSE-02: the root comes first, and characters that a URI cannot hold are encoded.
     #[test]
-    fn clients_are_told_the_whole_path_as_a_uri() {
+    fn clients_receive_the_whole_path_as_a_uri() {
         let mut paths = paths("/sse", "/our messages/ä%");
         paths.set_root("/api/v1/").unwrap();
         assert_eq!(paths.endpoint("0a"), "/api/v1/our%20messages/%C3%A4%25?session_id=0a");

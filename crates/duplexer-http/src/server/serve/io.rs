@@ -1,7 +1,7 @@
-//! A connection that does not wait for ever: not for the head of a request, and not for a peer that does not read.
+//! I/O with timeouts: for the head of a request, for an idle connection, and for a peer that does not read.
 //!
-//! The HTTP library has a timer for heads too, a new one per request and none before the version of HTTP is known. This
-//! one is made once per connection, and moved only when it fires.
+//! The HTTP library has a timer for heads too, but a new one per request, and none before the HTTP version is known.
+//! This timer is created once per connection and reset only when it fires.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -13,39 +13,39 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// What is written as one piece although it comes in several: the head of a response with a short body. To copy so little
-/// takes less than the system takes for a list of pieces.
-const SHORT: usize = 1024;
+/// Maximum size of a vectored write that is copied into one buffer: the head of a response with a short body. Copying
+/// so few bytes is cheaper than a vectored system call.
+const MAX_COALESCED: usize = 1024;
 
-/// How long things may take on one connection.
+/// Timeouts of one connection.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
-    /// The head of a request, from its first byte; the first one from the beginning of the connection.
+pub(super) struct Timeouts {
+    /// For the head of a request, from its first byte. For the first request, from the start of the connection.
     pub(super) head: Duration,
-    /// From the end of one exchange to the first byte of the next.
+    /// From the end of one response to the first byte of the next request.
     pub(super) idle: Duration,
-    /// Until something more can be written.
+    /// Until a pending write makes progress.
     pub(super) write: Duration,
 }
 
-/// What the service tells the connection it is called on.
+/// Counters of the requests of one connection.
 #[derive(Default)]
-pub(super) struct Traffic {
+pub(super) struct InFlight {
     begun: AtomicUsize,
     ended: AtomicUsize,
 }
 
-/// An exchange under way, to its response's last byte.
-pub(in crate::server) struct UnderWay(Arc<Traffic>);
+/// A request in flight, until the last byte of its response.
+pub(in crate::server) struct InFlightGuard(Arc<InFlight>);
 
-impl UnderWay {
-    pub(super) fn begin(traffic: &Arc<Traffic>) -> Self {
-        traffic.begun.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(traffic))
+impl InFlightGuard {
+    pub(super) fn begin(in_flight: &Arc<InFlight>) -> Self {
+        in_flight.begun.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(in_flight))
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
@@ -53,23 +53,23 @@ impl Drop for UnderWay {
 
 pub(super) struct TimedIo<I> {
     io: I,
-    patience: Patience,
-    traffic: Arc<Traffic>,
-    /// What is waited for while nothing is under way.
+    timeouts: Timeouts,
+    in_flight: Arc<InFlight>,
+    /// What the connection waits for while no request is in flight.
     waiting: Waiting,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Runs while nothing can be written.
+    /// Runs while a write is pending.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 struct Waiting {
     since: Instant,
     head: Head,
-    /// How many exchanges had ended then.
+    /// Number of finished requests at that time.
     after: usize,
 }
 
-/// How much of the next head is there.
+/// How much of the next head has arrived.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     Nothing,
@@ -77,12 +77,12 @@ enum Head {
 }
 
 impl<I> TimedIo<I> {
-    pub(super) fn new(io: I, patience: Patience, traffic: Arc<Traffic>) -> Self {
+    pub(super) fn new(io: I, timeouts: Timeouts, in_flight: Arc<InFlight>) -> Self {
         let waiting = Waiting { since: Instant::now(), head: Head::Something, after: 0 };
-        Self { io, patience, traffic, waiting, timer: None, stalled: None }
+        Self { io, timeouts, in_flight, waiting, timer: None, stalled: None }
     }
 
-    /// Something has come; whether it begins a head is known if nothing is under way.
+    /// Records that bytes have arrived. While no request is in flight, they begin a head.
     fn received(&mut self) {
         if self.waiting.head == Head::Nothing {
             self.waiting.since = Instant::now();
@@ -90,10 +90,10 @@ impl<I> TimedIo<I> {
         }
     }
 
-    /// Nothing has come. Ready if that has lasted too long.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let ended = self.traffic.ended.load(Ordering::Relaxed);
-        if self.traffic.begun.load(Ordering::Relaxed) != ended {
+    /// Ready if no bytes have arrived for too long.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ended = self.in_flight.ended.load(Ordering::Relaxed);
+        if self.in_flight.begun.load(Ordering::Relaxed) != ended {
             return Poll::Pending;
         }
         if self.waiting.after != ended {
@@ -101,8 +101,8 @@ impl<I> TimedIo<I> {
         }
         let due = self.waiting.since
             + match self.waiting.head {
-                Head::Nothing => self.patience.idle,
-                Head::Something => self.patience.head,
+                Head::Nothing => self.timeouts.idle,
+                Head::Something => self.timeouts.head,
             };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if timer.deadline() > due {
@@ -117,13 +117,17 @@ impl<I> TimedIo<I> {
         Poll::Pending
     }
 
-    /// Passes the outcome of a write on; a pending one may not be pending for too long.
-    fn watched<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Returns the outcome of a write. Fails if it has been pending for too long.
+    fn with_write_timeout<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
         }
-        let limit = self.patience.write;
+        let limit = self.timeouts.write;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         match stalled.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -141,7 +145,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimedIo<I> {
         let read = Pin::new(&mut self.io).poll_read(cx, buffer);
         if read.is_ready() {
             self.received();
-        } else if self.poll_patience(cx).is_ready() {
+        } else if self.poll_timeout(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         read
@@ -151,7 +155,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimedIo<I> {
 impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.watched(cx, written)
+        self.with_write_timeout(cx, written)
     }
 
     fn poll_write_vectored(
@@ -160,7 +164,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let length = bytes.iter().map(|piece| piece.len()).sum();
-        let mut short = [0; SHORT];
+        let mut short = [0; MAX_COALESCED];
         if let Some(whole) = short.get_mut(..length) {
             let mut room = &mut *whole;
             for piece in bytes {
@@ -169,7 +173,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
             return self.poll_write(cx, whole);
         }
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, bytes);
-        self.watched(cx, written)
+        self.with_write_timeout(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -178,12 +182,12 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
-        self.watched(cx, flushed)
+        self.with_write_timeout(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.io).poll_shutdown(cx);
-        self.watched(cx, shut)
+        self.with_write_timeout(cx, shut)
     }
 }
 
@@ -193,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// What was written, in the pieces it was handed on in.
+    /// The sizes of the writes.
     #[derive(Default)]
     struct Written(Vec<usize>);
 
@@ -229,15 +233,15 @@ mod tests {
     #[tokio::test]
     async fn a_short_response_is_written_as_one_piece_and_a_long_one_is_not_copied() {
         let check = async |body: usize, expected: &[usize]| {
-            let patience = Patience { head: Duration::MAX, idle: Duration::MAX, write: Duration::MAX };
-            let mut io = TimedIo::new(Written::default(), patience, Arc::default());
+            let timeouts = Timeouts { head: Duration::MAX, idle: Duration::MAX, write: Duration::MAX };
+            let mut io = TimedIo::new(Written::default(), timeouts, Arc::default());
             let body = vec![b'b'; body];
             let pieces = [io::IoSlice::new(b"head and "), io::IoSlice::new(&body)];
             let written = poll_fn(|cx| Pin::new(&mut io).poll_write_vectored(cx, &pieces)).await.unwrap();
             assert_eq!((written, &*io.io.0), (9 + body.len(), expected));
         };
         check(4, &[13]).await;
-        check(SHORT - 9, &[SHORT]).await;
-        check(SHORT - 8, &[9, SHORT - 8]).await;
+        check(MAX_COALESCED - 9, &[MAX_COALESCED]).await;
+        check(MAX_COALESCED - 8, &[9, MAX_COALESCED - 8]).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Where connections come from.
+//! Sources of connections.
 
 use std::io;
 use std::time::Duration;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long to wait when no connection can be accepted, which is when descriptors have run out.
-const BREATH: Duration = Duration::from_millis(50);
+/// Wait after a failed accept, which happens when descriptors have run out.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// A source of connections: TCP, or something on top of it such as TLS, of which `tests/tls.rs` is an example.
+/// A source of connections: TCP, or a protocol on top of it such as TLS (example: `tests/tls.rs`).
 pub trait Listener: Send + 'static {
     /// A connection.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The next connection. What fails is the listener's to log and to wait out. Must be cancel-safe.
+    /// Accepts the next connection. The listener logs failures and waits before it retries. Must be cancel-safe.
     fn accept(&mut self) -> impl Future<Output = Self::Io> + Send;
 }
 
-/// What a connection must be able to do.
+/// Bounds of a connection.
 pub(super) trait Io: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Io for T {}
 
@@ -37,14 +37,14 @@ impl Listener for TcpListener {
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be accepted");
-                    tokio::time::sleep(BREATH).await;
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             }
         }
     }
 }
 
-/// The peer was gone before it was accepted; the next one may be there already.
+/// Returns whether the peer left before it was accepted. The next connection can be waiting already.
 fn is_of_the_peer(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,72 +1,74 @@
-//! One request of a session. It is polled by whoever waits for its answer; when nobody does any more, or when the answer
-//! has become a stream, it runs on as a task: a client that leaves has not cancelled anything.
+//! Requests and notifications of a session.
+//!
+//! A handler is polled by the task that waits for its response. When the client leaves, or when the response has become a
+//! stream, the handler continues as a tracked task: a client that disconnects has not cancelled anything.
 
 use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use duplexer_core::dispatch::{Accepted, BoxFuture, CallContext, Contained, Invocation, NotAccepted, Owed};
+use duplexer_core::dispatch::{
+    Accepted, BoxFuture, CallContext, Cancellation, Contained, Invocation, NotAccepted, Owed,
+};
 use duplexer_core::transport::{BackChannel, TransportContext};
-use duplexer_server::driver::ServerRunner;
+use duplexer_server::driver::{ServerRunner, serve_on};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::feature;
 use http::StatusCode;
-use tokio::time::sleep;
 
-use super::channel::{RequestChannel, Speaking};
-use super::stream::{Stream, Turn};
-use super::tail::{Reading, Tail};
-use super::{Busy, NOT_FOUND, Session, hand_over};
+use super::channel::{NotificationChannel, RequestChannel, StreamUse};
+use super::sse_body::{ReaderHandle, SseBody};
+use super::stream::Stream;
+use super::{ActivityGuard, NOT_FOUND, Session, ownership};
 use crate::server::body::ResponseBody;
 use crate::server::config::Responses;
-use crate::server::door::Visit;
-use crate::server::exchange::{Answer, Failing};
-use crate::server::hub::Hub;
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Rejection, Reply};
+use crate::server::request::{AdmittedRequest, RequestContext};
+use crate::server::response::{ResponseMode, ResponseSource, ResponseStart, complete, respond};
+use crate::server::rpc_response::{ErrorResponder, RpcResponse};
+use crate::server::service_state::ServiceState;
 use crate::server::sse::{self, EventId};
 
-/// Serves a request that came by itself.
+/// Serves a request that is the body of its POST.
 pub(in crate::server) async fn request(
     session: Arc<Session>,
-    visit: Visit,
+    context: RequestContext,
     id: RequestId,
     message: Invocation,
-) -> Result<Reply, Refusal> {
-    let hub = Arc::clone(visit.admitted.hub());
+) -> Result<Reply, Rejection> {
+    let service = Arc::clone(context.service());
     let in_flight = InFlight::take(&session, &id).map_err(|reason| not_accepted(&id, reason).into_reply())?;
-    if hub.config.responses == Responses::JsonOnly {
-        let (work, reading) = prepare(&hub, in_flight, Stream::passing(), Speaking::No, visit, message);
-        return Ok(session.stamp(respond(hub, work, reading, Form::Json).await));
-    }
-    let stream = session.new_stream(&hub);
-    if stream.open().await.is_err() {
-        return Err(reply::failed(&id).into());
-    }
-    session.list(&stream);
-    let form = if stream.id().is_some() { Form::Stream } else { Form::Either };
-    let (work, reading) = prepare(&hub, in_flight, stream, Speaking::Allowed, visit, message);
-    Ok(session.stamp(respond(hub, work, reading, form).await))
+    let (call, mode) = if service.config.responses == Responses::JsonOnly {
+        let call =
+            SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
+        (call, ResponseMode::Json)
+    } else {
+        let stream = session.new_stream(&service);
+        if stream.open().await.is_err() {
+            return Err(reply::internal_error(&id).into());
+        }
+        session.register_stream(&stream);
+        let mode = if stream.id().is_some() { ResponseMode::Stream } else { ResponseMode::Either };
+        (SessionCall::new(in_flight, stream, StreamUse::Events, context, message), mode)
+    };
+    Ok(session.stamp(respond(call, mode).await))
 }
 
-/// Serves a request whose answer goes elsewhere, such as into an array of them.
-pub(in crate::server) async fn answer(
+/// Serves a request that is part of a batch.
+pub(in crate::server) async fn request_in_batch(
     session: Arc<Session>,
-    visit: Visit,
+    context: RequestContext,
     id: RequestId,
     message: Invocation,
-) -> Answer {
-    let hub = Arc::clone(visit.admitted.hub());
-    let in_flight = match InFlight::take(&session, &id) {
-        Ok(in_flight) => in_flight,
-        Err(reason) => return not_accepted(&id, reason),
-    };
-    let (work, reading) = prepare(&hub, in_flight, Stream::passing(), Speaking::No, visit, message);
-    work.future.await;
-    match reading.stream().turn() {
-        Some(Turn::Answer(answer)) => answer,
-        _ => Answer::failure(&id, &ErrorObject::internal(), StatusCode::OK),
+) -> RpcResponse {
+    match InFlight::take(&session, &id) {
+        Ok(in_flight) => {
+            let call =
+                SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
+            complete(call, &id).await
+        }
+        Err(reason) => not_accepted(&id, reason),
     }
 }
 
@@ -83,114 +85,168 @@ impl InFlight {
     }
 }
 
-/// How a request is told that it was not taken in.
-fn not_accepted(id: &RequestId, reason: NotAccepted) -> Answer {
-    match reason {
-        NotAccepted::InFlight => Answer::failure(id, &ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
-        // The session ended while the request was on its way to it.
-        NotAccepted::Closed => {
-            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND);
-            Answer::failure(id, &error, StatusCode::NOT_FOUND)
-        }
-    }
-}
-
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.session.correlation.finish(&self.accepted);
     }
 }
 
-/// What there is to do for a request. Dropped half-way it goes on as a task.
-struct Work {
-    future: BoxFuture<'static, ()>,
-    busy: Arc<Busy>,
-}
-
-/// Makes the future that serves a request into its stream, and its first reader.
-fn prepare(
-    hub: &Arc<Hub>,
-    in_flight: InFlight,
-    stream: Arc<Stream>,
-    speaking: Speaking,
-    visit: Visit,
-    message: Invocation,
-) -> (Work, Reading) {
-    let mut transport = visit.transport_context();
-    if speaking == Speaking::Allowed {
-        transport.back_channel = BackChannel::Open;
+/// Returns the response to a request that was not accepted.
+fn not_accepted(id: &RequestId, reason: NotAccepted) -> RpcResponse {
+    match reason {
+        NotAccepted::InFlight => {
+            RpcResponse::failure(id, &ErrorObject::id_in_flight(id), StatusCode::CONFLICT)
+        }
+        // The session ended while the request was on its way to it.
+        NotAccepted::Closed => {
+            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND);
+            RpcResponse::failure(id, &error, StatusCode::NOT_FOUND)
+        }
     }
-    let Visit { admitted, running, caller, .. } = visit;
-    let session = Arc::clone(&in_flight.session);
-    let busy = session.busy(admitted);
-    let (number, _) = stream.attach();
-    let reading = Reading::new(Arc::clone(&stream), number);
-    let runner = ServerRunner::new(running, Arc::clone(&session.connection)).on_behalf_of(caller.principal);
-    let serving = Serving { hub: Arc::clone(hub), in_flight, stream, speaking };
-    let held = Arc::clone(&busy);
-    let future = Box::pin(async move {
-        serving.run(runner, transport, message).await;
-        drop(held);
-    });
-    (Work { future, busy }, reading)
 }
 
+/// A request of a session and the first reader of its stream.
+struct SessionCall {
+    work: DetachOnDrop,
+    reader: ReaderHandle,
+    activity: Arc<ActivityGuard>,
+}
+
+impl SessionCall {
+    fn new(
+        in_flight: InFlight,
+        stream: Arc<Stream>,
+        stream_use: StreamUse,
+        context: RequestContext,
+        message: Invocation,
+    ) -> Self {
+        let mut transport = context.transport();
+        if stream_use == StreamUse::Events {
+            transport.back_channel = BackChannel::Open;
+        }
+        let RequestContext { running, request: AdmittedRequest { permit, caller, .. } } = context;
+        let service = Arc::clone(permit.service());
+        let session = Arc::clone(&in_flight.session);
+        let activity = session.begin_activity(permit);
+        let reader = ReaderHandle::new(Arc::clone(&stream), stream.attach().number);
+        let runner =
+            ServerRunner::new(running, Arc::clone(&session.connection)).on_behalf_of(caller.principal);
+        let serving = Serving { service: Arc::clone(&service), in_flight, stream, stream_use };
+        let guard = Arc::clone(&activity);
+        let future = Box::pin(async move {
+            serving.run(runner, transport, message).await;
+            drop(guard);
+        });
+        Self { work: DetachOnDrop { service, future: Some(future) }, reader, activity }
+    }
+}
+
+impl ResponseSource for SessionCall {
+    fn service(&self) -> &Arc<ServiceState> {
+        &self.work.service
+    }
+
+    /// The mode has no effect: it follows from the kind of the stream.
+    fn poll_start(&mut self, cx: &mut Context<'_>, _: ResponseMode) -> Poll<ResponseStart> {
+        self.work.poll(cx);
+        self.reader.stream().poll_start(cx)
+    }
+
+    /// The call itself watches for the abort, because it can outlive the wait for its response.
+    fn abort(&mut self) -> Option<RpcResponse> {
+        None
+    }
+
+    fn into_body(self) -> ResponseBody {
+        let Self { work, reader, activity } = self;
+        let service = Arc::clone(&work.service);
+        drop(work);
+        let prefix = priming_event(&service, &activity.session, reader.stream());
+        ResponseBody::session(SseBody::new(&service, reader, prefix, activity))
+    }
+}
+
+/// Work that continues as a tracked task when it is dropped.
+struct DetachOnDrop {
+    service: Arc<ServiceState>,
+    future: Option<BoxFuture<'static, ()>>,
+}
+
+impl DetachOnDrop {
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        if let Some(future) = &mut self.future
+            && future.as_mut().poll(cx).is_ready()
+        {
+            self.future = None;
+        }
+    }
+}
+
+impl Drop for DetachOnDrop {
+    fn drop(&mut self) {
+        if let Some(future) = self.future.take() {
+            self.service.spawn_tracked(future);
+        }
+    }
+}
+
+/// The server side of a request: runs the handler and ends the stream with the response.
 struct Serving {
-    hub: Arc<Hub>,
+    service: Arc<ServiceState>,
     in_flight: InFlight,
     stream: Arc<Stream>,
-    speaking: Speaking,
+    stream_use: StreamUse,
 }
 
-/// How a handler's run ended.
+/// How a handler ended.
 enum Run {
-    Ended(Answer),
-    /// Called off, by the client or by the end of the session.
-    CalledOff,
-    /// The time of the service is over.
-    Cut,
+    Finished(RpcResponse),
+    /// By the client, or by the end of the session.
+    Cancelled,
+    /// The shutdown grace has ended.
+    Aborted,
 }
 
 impl Serving {
     async fn run(self, runner: ServerRunner, transport: TransportContext, message: Invocation) {
         let InFlight { session, accepted } = &self.in_flight;
         let channel = RequestChannel {
-            hub: Arc::clone(&self.hub),
+            service: Arc::clone(&self.service),
             session: Arc::clone(session),
             stream: Arc::clone(&self.stream),
             cancellation: Arc::clone(accepted.cancellation()),
-            speaking: self.speaking,
+            stream_use: self.stream_use,
         };
         let id = accepted.id().clone();
         let cx = CallContext::new(Some(id.clone()), Arc::new(transport), Arc::new(channel));
         let message = Arc::new(message);
-        let failing = Failing { id, message: Arc::clone(&message), status_of: |_| StatusCode::OK };
-        let rendering = failing.clone();
+        let errors = ErrorResponder { id, message: Arc::clone(&message), status_of: |_| StatusCode::OK };
+        let rendering = errors.clone();
         let request = runner.request(cx, message);
         let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
         let run = tokio::select! {
             biased;
-            ended = work => Run::Ended(ended.unwrap_or_else(|panicked| failing.answer(&panicked))),
-            () = accepted.cancellation().raised() => Run::CalledOff,
-            () = self.hub.cut.raised() => Run::Cut,
+            finished = work => Run::Finished(finished.unwrap_or_else(|panicked| errors.response(&panicked))),
+            () = accepted.cancellation().raised() => Run::Cancelled,
+            () = self.service.abort.raised() => Run::Aborted,
         };
-        // Who was challenged has changed nothing, and must not wait to be told.
-        if !matches!(&run, Run::Ended(answer) if answer.is_challenge()) {
-            hand_over::remember(&self.hub, session).await;
+        // A challenged caller has changed nothing, and must not wait for the store.
+        if !matches!(&run, Run::Finished(response) if response.is_challenge()) {
+            ownership::persist(&self.service, session).await;
         }
         let owed = session.correlation.finish(accepted);
         self.stream.finish(match (run, owed) {
-            (_, Owed::Nothing) => failing.failure(&cancelled(), StatusCode::OK),
-            (Run::Ended(answer), Owed::Answer) => answer,
-            (Run::CalledOff, Owed::Answer) => {
-                failing.failure(&terminated(), StatusCode::INTERNAL_SERVER_ERROR)
+            (_, Owed::Nothing) => errors.failure(&cancelled(), StatusCode::OK),
+            (Run::Finished(response), Owed::Answer) => response,
+            (Run::Cancelled, Owed::Answer) => {
+                errors.failure(&terminated(), StatusCode::INTERNAL_SERVER_ERROR)
             }
-            (Run::Cut, Owed::Answer) => failing.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+            (Run::Aborted, Owed::Answer) => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
         });
     }
 }
 
-/// This wire ends with a response only, so that even what was cancelled has one.
+/// Over HTTP only a response ends a stream, so even a cancelled request has one.
 fn cancelled() -> ErrorObject {
     ErrorObject::new(ErrorCode::REQUEST_CANCELLED, "Request cancelled")
 }
@@ -199,84 +255,56 @@ fn terminated() -> ErrorObject {
     ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Session terminated before the request completed")
 }
 
-/// What the answer becomes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Json,
-    /// A JSON body, unless there is something to tell before.
-    Either,
-    /// A stream from the start.
-    Stream,
-}
-
-/// Polls the request here as long as somebody waits for its one answer.
-struct Driven {
-    hub: Arc<Hub>,
-    work: Option<BoxFuture<'static, ()>>,
-}
-
-impl Driven {
-    fn poll(&mut self, cx: &mut Context<'_>) {
-        if let Some(work) = &mut self.work
-            && work.as_mut().poll(cx).is_ready()
-        {
-            self.work = None;
-        }
-    }
-}
-
-impl Drop for Driven {
-    fn drop(&mut self) {
-        if let Some(work) = self.work.take() {
-            self.hub.see_to(work);
-        }
-    }
-}
-
-async fn respond(hub: Arc<Hub>, work: Work, reading: Reading, form: Form) -> Reply {
-    let Work { future, busy } = work;
-    let mut driven = Driven { hub: Arc::clone(&hub), work: Some(future) };
-    let first = poll_fn(|cx| {
-        driven.poll(cx);
-        Poll::Ready(reading.stream().turn())
-    });
-    let turn = match (first.await, form) {
-        (Some(turn), _) => turn,
-        // Even what is kept as a stream does not begin before rights have been looked at.
-        (None, Form::Stream) => Turn::Stream,
-        (None, Form::Json | Form::Either) => Box::pin(wait(&hub, &mut driven, &reading, form)).await,
-    };
-    if let Turn::Answer(answer) = turn {
-        return answer.into_reply();
-    }
-    drop(driven);
-    let before = opening(&hub, &busy.session, reading.stream());
-    reply::events(ResponseBody::tail(Tail::new(&hub, reading, before, busy)))
-}
-
-/// The handler takes its time.
-async fn wait(hub: &Hub, driven: &mut Driven, reading: &Reading, form: Form) -> Turn {
-    let mut patience = pin!(sleep(hub.config.timing.patience));
-    poll_fn(|cx| {
-        // Before it is looked at, so that nothing told from elsewhere in between is missed.
-        reading.stream().register(cx.waker());
-        driven.poll(cx);
-        if let Some(turn) = reading.stream().turn() {
-            return Poll::Ready(turn);
-        }
-        if form == Form::Either && patience.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Turn::Stream);
-        }
-        Poll::Pending
-    })
-    .await
-}
-
-/// Where to come back to, for clients that know what to do with that.
-pub(super) fn opening(hub: &Hub, session: &Session, stream: &Stream) -> Vec<u8> {
-    let mut before = Vec::new();
+/// Returns the priming event, which tells the client where to resume. Empty for clients that do not support it.
+pub(super) fn priming_event(service: &ServiceState, session: &Session, stream: &Stream) -> Vec<u8> {
+    let mut prefix = Vec::new();
     if let (Some(stream), true) = (stream.id(), session.connection.version().has(feature::SSE_POLLING)) {
-        sse::write_opening(&mut before, EventId { stream, sequence: 0 }, hub.config.sessions.retry);
+        sse::write_priming(&mut prefix, EventId { stream, sequence: 0 }, service.config.sessions.retry);
     }
-    before
+    prefix
+}
+
+/// Handles a notification: observes it in the order of arrival, then runs its handler. A handler that is pending after its
+/// first poll continues as a tracked task, because no response waits for it.
+pub(in crate::server) async fn notification(
+    session: &Arc<Session>,
+    context: RequestContext,
+    message: Invocation,
+) {
+    session.correlation.observe(&message);
+    let mut transport = context.transport();
+    transport.back_channel = BackChannel::Open;
+    let RequestContext { running, request: AdmittedRequest { permit, caller, .. } } = context;
+    let service = Arc::clone(permit.service());
+    let activity = session.begin_activity(permit);
+    let channel = NotificationChannel {
+        service: Arc::clone(&service),
+        session: Arc::clone(session),
+        never: Cancellation::new(),
+    };
+    let cx = CallContext::new(None, Arc::new(transport), Arc::new(channel));
+    let (session, state) = (Arc::clone(session), Arc::clone(&service));
+    let handled = async move {
+        let served = async {
+            serve_on(&running, &session.connection, caller.principal, cx, message).await;
+            ownership::persist(&state, &session).await;
+        };
+        tokio::select! {
+            biased;
+            () = served => {}
+            () = state.abort.raised() => {}
+        }
+        drop(activity);
+    };
+    let future: BoxFuture<'static, ()> = Box::pin(async move {
+        if let Err(error) = Contained::of(Box::pin(handled)).await {
+            tracing::error!(%error, "a notification's handler failed");
+        }
+    });
+    let mut work = DetachOnDrop { service, future: Some(future) };
+    poll_fn(|cx| {
+        work.poll(cx);
+        Poll::Ready(())
+    })
+    .await;
 }

@@ -1,4 +1,4 @@
-//! The ways to the client of a session: on behalf of a request, or beside all of them.
+//! Channels from handlers to the client of a session: within a request, or outside all requests.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -7,41 +7,46 @@ use duplexer_core::dispatch::{
     BoxFuture, Cancellation, Channel, FrameLine, Outbound, OutboundRequest, Sending, StreamClosing,
 };
 use duplexer_core::error::CallError;
-use duplexer_types::jsonrpc::{self, Body};
+use duplexer_types::jsonrpc::Body;
 use duplexer_types::version::feature;
 
 use super::Session;
 use super::stream::Stream;
-use crate::server::hub::Hub;
+use crate::server::event_queue::{EventSink, WhenFull, encode_notification, enqueue};
+use crate::server::service_state::ServiceState;
 
-/// Whether a request can be spoken for while it is handled.
+/// What the handler of a request can send before its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaking {
-    /// On its stream.
-    Allowed,
-    /// Its answer is one JSON body.
-    No,
+pub(super) enum StreamUse {
+    /// Requests and notifications, on the stream of the request.
+    Events,
+    /// Nothing: the response is one JSON body.
+    ResponseOnly,
 }
 
-/// The way to the client on behalf of one request.
+/// Channel of one request.
 pub(super) struct RequestChannel {
-    pub(super) hub: Arc<Hub>,
+    pub(super) service: Arc<ServiceState>,
     pub(super) session: Arc<Session>,
     pub(super) stream: Arc<Stream>,
     pub(super) cancellation: Arc<Cancellation>,
-    pub(super) speaking: Speaking,
+    pub(super) stream_use: StreamUse,
 }
 
 impl Outbound for RequestChannel {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
-        if self.speaking == Speaking::No {
-            return refuse(request);
+        if self.stream_use == StreamUse::ResponseOnly {
+            return no_back_channel(request);
         }
-        ask(Arc::clone(&self.session), Arc::clone(&self.stream), request)
+        call_client(Arc::clone(&self.session), Arc::clone(&self.stream), request)
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
-        if self.speaking == Speaking::No { Sending::done() } else { tell(&self.stream, method, params) }
+        if self.stream_use == StreamUse::ResponseOnly {
+            Sending::done()
+        } else {
+            notify(&self.stream, method, params)
+        }
     }
 
     fn close_stream(&self) -> StreamClosing {
@@ -55,17 +60,17 @@ impl Channel for RequestChannel {
     }
 
     fn closing(&self) -> &Cancellation {
-        &self.hub.closing
+        &self.service.closing
     }
 }
 
-/// The way to the client beside any request. The connection it belongs to is a part of the session.
+/// Channel for messages outside a request. Its connection is part of the session.
 #[derive(Default)]
 pub(super) struct ConnectionChannel(OnceLock<Weak<Session>>);
 
 impl ConnectionChannel {
-    /// Says once, when both are made, whose channel it is.
-    pub(super) fn belongs_to(&self, session: &Arc<Session>) {
+    /// Links the channel to its session, once both exist.
+    pub(super) fn set_session(&self, session: &Arc<Session>) {
         let _ = self.0.set(Arc::downgrade(session));
     }
 
@@ -79,14 +84,14 @@ impl ConnectionChannel {
 impl Outbound for ConnectionChannel {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
         match self.open() {
-            Some((session, stream)) => ask(session, stream, request),
-            None => refuse(request),
+            Some((session, stream)) => call_client(session, stream, request),
+            None => no_back_channel(request),
         }
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
         match self.open() {
-            Some((_, stream)) => tell(&stream, method, params),
+            Some((_, stream)) => notify(&stream, method, params),
             None => Sending::done(),
         }
     }
@@ -96,9 +101,9 @@ impl Outbound for ConnectionChannel {
     }
 }
 
-/// What the handler of a notification has: it speaks beside any request.
+/// Channel of a notification's handler, which sends outside a request.
 pub(super) struct NotificationChannel {
-    pub(super) hub: Arc<Hub>,
+    pub(super) service: Arc<ServiceState>,
     pub(super) session: Arc<Session>,
     pub(super) never: Cancellation,
 }
@@ -119,40 +124,35 @@ impl Channel for NotificationChannel {
     }
 
     fn closing(&self) -> &Cancellation {
-        &self.hub.closing
+        &self.service.closing
     }
 }
 
-fn refuse(request: OutboundRequest) -> BoxFuture<'static, Result<ByteString, CallError>> {
+fn no_back_channel(request: OutboundRequest) -> BoxFuture<'static, Result<ByteString, CallError>> {
     Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
 }
 
-/// A question that nobody can hear is refused at once, rather than waited for.
-fn ask(
+/// Sends a request to the client. Fails at once if the client cannot receive it.
+fn call_client(
     session: Arc<Session>,
     stream: Arc<Stream>,
     request: OutboundRequest,
 ) -> BoxFuture<'static, Result<ByteString, CallError>> {
-    if !stream.is_of_use() {
-        return refuse(request);
+    if !stream.has_receiver() {
+        return no_back_channel(request);
     }
-    Box::pin(async move { session.correlation.call(request, &OnStream(&stream)).await })
+    Box::pin(async move { session.correlation.call(request, &StreamSink(&stream)).await })
 }
 
-fn tell(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
-    if !stream.is_of_use() {
-        // A handler that does nothing but tell must come to a place where it can be cancelled.
+fn notify(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
+    if !stream.has_receiver() {
+        // A handler that only sends notifications must reach an await at which it can be cancelled.
         return Sending::waiting(tokio::task::yield_now());
     }
-    let mut json = Vec::with_capacity(256);
-    if let Err(error) = jsonrpc::write_notification(&mut json, method, params) {
-        tracing::warn!(method, %error, "a notification could not be written and is dropped");
-        return Sending::done();
-    }
-    stream.tell(json)
+    encode_notification(method, params).map_or_else(Sending::done, |json| enqueue(stream, json))
 }
 
-/// Only clients that were told where to come back to are let go.
+/// Ends the response of a stream, if the client supports resuming it.
 fn release(session: &Session, stream: &Stream) -> StreamClosing {
     if session.connection.version().has(feature::SSE_POLLING) {
         stream.release()
@@ -161,15 +161,15 @@ fn release(session: &Session, stream: &Stream) -> StreamClosing {
     }
 }
 
-/// Our own requests travel like everything else.
-struct OnStream<'a>(&'a Arc<Stream>);
+/// Sends the server's own requests as events of a stream.
+struct StreamSink<'a>(&'a Arc<Stream>);
 
-impl FrameLine for OnStream<'_> {
+impl FrameLine for StreamSink<'_> {
     fn send(&self, frame: &[u8]) -> Result<Sending, CallError> {
-        if self.0.is_of_use() { Ok(self.0.tell(frame.to_vec())) } else { Err(CallError::Closed) }
+        if self.0.has_receiver() { Ok(enqueue(self.0, frame.to_vec())) } else { Err(CallError::Closed) }
     }
 
     fn send_now(&self, frame: &[u8]) {
-        self.0.tell_now(frame);
+        let _ = self.0.offer(frame, WhenFull::Exceed);
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a session's streams: the one beside all requests, or one that a client comes back for.
+//! GET requests: opens the session's stream for messages outside a request, or resumes a stream.
 
 use std::sync::Arc;
 
@@ -6,92 +6,95 @@ use duplexer_server::Principal;
 use duplexer_types::version::feature;
 use http::StatusCode;
 
-use super::call::opening;
-use super::store::patient;
-use super::tail::{Reading, Tail};
-use super::{Busy, Session};
+use super::call::priming_event;
+use super::sse_body::{ReaderHandle, SseBody};
+use super::store::with_timeout;
+use super::stream::Attached;
+use super::{ActivityGuard, Session};
 use crate::server::body::ResponseBody;
-use crate::server::hub::{Hub, lock};
-use crate::server::reply::{self, Refusal, Reply};
+use crate::server::reply::{self, Rejection, Reply};
+use crate::server::service_state::{ServiceState, lock};
 use crate::server::sse::{self, EventId};
 use crate::session::{EventKind, StoredEvent, StreamKey};
 
-/// What is told beside any request, from now on, to one reader.
-pub(in crate::server) async fn read(
-    hub: &Hub,
+/// Opens the stream for messages outside a request. It has one reader.
+pub(in crate::server) async fn open_stream(
+    service: &ServiceState,
     session: &Arc<Session>,
-    busy: Arc<Busy>,
+    activity: Arc<ActivityGuard>,
     principal: Option<&Principal>,
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, Rejection> {
     let text = "Conflict: Only one SSE stream is allowed per session";
-    let conflict = || Refusal::new(reply::refused(StatusCode::CONFLICT, text));
+    let conflict = || Rejection::new(reply::invalid_request(StatusCode::CONFLICT, text));
     if session.standalone().is_some_and(|stream| stream.is_read()) {
         return Err(conflict());
     }
-    let stream = session.new_stream(hub);
+    let stream = session.new_stream(service);
     if stream.open().await.is_err() {
-        return Err(reply::broken().into());
+        return Err(reply::internal_error_without_id().into());
     }
-    let reading = {
+    let reader = {
         let mut streams = lock(&session.streams);
-        // Somebody else may have come meanwhile.
+        // Another reader can have attached during the await.
         if streams.standalone.as_ref().is_some_and(|stream| stream.is_read()) {
             return Err(conflict());
         }
-        let (number, _) = stream.attach();
+        let number = stream.attach().number;
         streams.standalone = Some(Arc::clone(&stream));
-        Reading::new(stream, number)
+        ReaderHandle::new(stream, number)
     };
-    if hub.closing.is_raised() {
+    if service.closing.is_raised() {
         session.close_standalone();
     }
-    let before = opening(hub, session, reading.stream());
-    let tail = Tail::new(hub, reading, before, busy).until_expiry(principal);
-    Ok(session.stamp(reply::events(ResponseBody::tail(tail))))
+    let prefix = priming_event(service, session, reader.stream());
+    let body = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::session(body))))
 }
 
-/// What a client has missed on a stream since an event, and what follows.
-pub(in crate::server) async fn take_up(
-    hub: &Hub,
+/// Replays the events after `last`, then follows the stream.
+pub(in crate::server) async fn resume(
+    service: &ServiceState,
     session: &Arc<Session>,
-    busy: Arc<Busy>,
+    activity: Arc<ActivityGuard>,
     principal: Option<&Principal>,
     last: &[u8],
-) -> Result<Reply, Refusal> {
-    let Some(store) = &hub.config.sessions.events else {
-        let text = "Bad Request: this server keeps no events, so that a stream cannot be taken up again";
-        return Err(reply::refused(StatusCode::BAD_REQUEST, text).into());
+) -> Result<Reply, Rejection> {
+    let Some(store) = &service.config.sessions.events else {
+        let text = "Bad Request: this server keeps no events, so a stream cannot be resumed";
+        return Err(reply::invalid_request(StatusCode::BAD_REQUEST, text).into());
     };
-    // An id that is not ours is one of nobody's streams.
+    // An id that this service has not issued belongs to no stream.
     let Some(last) = std::str::from_utf8(last).ok().and_then(|text| text.trim().parse::<EventId>().ok())
     else {
         return Ok(session.stamp(reply::events(ResponseBody::empty())));
     };
     let key = StreamKey::new(Arc::clone(&session.id), last.stream);
-    let reading = session.find_stream(last.stream).map(|stream| {
-        let (number, passed_on) = stream.attach();
-        (Reading::new(stream, number), passed_on)
+    let reader = session.find_stream(last.stream).map(|stream| {
+        let Attached { number, delivered } = stream.attach();
+        (ReaderHandle::new(stream, number), delivered)
     });
-    let kept = patient(|| store.replay(&key, last.sequence)).await.map_err(|_| reply::broken())?;
-    let missed = kept.unwrap_or_default();
-    let Some((reading, passed_on)) = reading else {
-        let body = ResponseBody::full(write(last, &missed).into());
+    let stored = with_timeout(|| store.replay(&key, last.sequence))
+        .await
+        .map_err(|_| reply::internal_error_without_id())?;
+    let events = stored.unwrap_or_default();
+    let Some((reader, delivered)) = reader else {
+        let body = ResponseBody::full(encode(last, &events).into());
         return Ok(session.stamp(reply::events(body)));
     };
-    // What the store has beyond that comes on the stream itself.
-    let missed: Vec<_> = missed.into_iter().filter(|event| event.sequence <= passed_on).collect();
-    let mut before = Vec::new();
+    // Later events of the store are delivered on the stream itself.
+    let events: Vec<_> = events.into_iter().filter(|event| event.sequence <= delivered).collect();
+    let mut prefix = Vec::new();
     if session.connection.version().has(feature::SSE_POLLING) {
-        sse::write_opening(&mut before, last, hub.config.sessions.retry);
+        sse::write_priming(&mut prefix, last, service.config.sessions.retry);
     }
-    before.extend(write(last, &missed));
-    let tail = Tail::new(hub, reading, before, busy).until_expiry(principal);
-    Ok(session.stamp(reply::events(ResponseBody::tail(tail))))
+    prefix.extend(encode(last, &events));
+    let body = SseBody::new(service, reader, prefix, activity).until_expiry(principal);
+    Ok(session.stamp(reply::events(ResponseBody::session(body))))
 }
 
-fn write(last: EventId, events: &[StoredEvent]) -> Vec<u8> {
+fn encode(last: EventId, events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
-    for event in events.iter().filter(|event| event.kind != EventKind::Opening) {
+    for event in events.iter().filter(|event| event.kind != EventKind::Priming) {
         let id = EventId { stream: last.stream, sequence: event.sequence };
         sse::write(&mut out, Some(id), &event.data);
     }

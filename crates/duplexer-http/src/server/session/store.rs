@@ -1,4 +1,4 @@
-//! Stores are somebody else's: they get a limited time, and their failures stay where they happen.
+//! Calls user-provided stores with a timeout and panic isolation.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,15 +9,15 @@ use std::time::Duration;
 use duplexer_core::error::BoxError;
 use tokio::time::timeout;
 
-/// What a store gets for one operation. One that takes longer counts as broken.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for one operation of a store. An operation that takes longer counts as failed.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The store has failed or takes too long; the log says which.
+/// Error of a store that has failed or timed out. The cause is in the log.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct StoreFailed;
 
-/// What a store has to say, if it does so in time.
-pub(super) async fn patient<T, F>(operation: impl FnOnce() -> F) -> Result<T, StoreFailed>
+/// Runs an operation of a store.
+pub(super) async fn with_timeout<T, F>(operation: impl FnOnce() -> F) -> Result<T, StoreFailed>
 where
     F: Future<Output = Result<T, BoxError>>,
 {
@@ -30,7 +30,7 @@ where
         })
         .await
     };
-    match timeout(PATIENCE, contained).await {
+    match timeout(STORE_TIMEOUT, contained).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => {
             tracing::error!(%error, "a store has failed");

@@ -1,295 +1,276 @@
-//! One stream of a session: what is told on it waits here for whoever reads it.
+//! One SSE stream of a session: an event queue with a reader that can leave and be replaced.
 //!
-//! A reader may leave and another may come. Where events are kept, they pass through the store first and nobody has to
-//! read them at once; elsewhere what nobody reads is lost, and its sender is told so.
+//! A persistent stream stores its events before it delivers them (`persistence`), so a client can resume it. An ephemeral
+//! stream loses events that no reader receives.
 
-mod keeping;
-mod state;
+mod persistence;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use duplexer_core::dispatch::{Sending, StreamClosing};
+use duplexer_core::dispatch::StreamClosing;
 use tokio_util::task::TaskTracker;
 
-use self::keeping::Start;
-use self::state::{Ended, Reader, State, Store};
-use super::store::{StoreFailed, patient};
-use crate::server::exchange::Answer;
-use crate::server::hub::{enlist, lock};
+use self::persistence::{Delivery, Persistence, StoreStage};
+use super::store::StoreFailed;
+use crate::server::event_queue::{EventQueue, EventSink, Wakers, WhenFull};
+use crate::server::response::ResponseStart;
+use crate::server::rpc_response::RpcResponse;
+use crate::server::service_state::lock;
 use crate::server::sse;
-use crate::session::{EventKind, EventStore, StoredEvent, StreamId, StreamKey};
+use crate::session::{EventKind, EventStore, StreamId, StreamKey};
 
+/// One SSE stream of a session.
 pub(in crate::server) struct Stream {
-    kept: Option<Kept>,
-    state: Mutex<State>,
+    persistence: Option<Persistence>,
+    state: Mutex<StreamState>,
 }
 
-/// Where the events of a stream are kept.
-struct Kept {
-    key: StreamKey,
-    store: Arc<dyn EventStore>,
-    tasks: TaskTracker,
+#[derive(Default)]
+struct StreamState {
+    reader: ReaderSlot,
+    /// Events for the reader. Closed once the response is known, or the stream has ended without one.
+    queue: EventQueue,
+    /// Events on their way to the store. Unused by an ephemeral stream.
+    stage: StoreStage,
+    /// The response, while it can still become a body of its own. An ephemeral stream sends it after the queued events.
+    response: Option<RpcResponse>,
 }
 
-/// What a reader gets.
-pub(in crate::server) enum Read {
-    Events(Vec<u8>),
-    End,
+/// The one reader of a stream. Readers are numbered, so that a replaced one is recognised.
+#[derive(Default)]
+struct ReaderSlot {
+    current: Reader,
+    /// Number of the newest reader.
+    newest: u64,
 }
 
-/// How far an answer has come, as long as nothing has been read.
-pub(in crate::server) enum Turn {
-    /// It is there, and nothing was told before.
-    Answer(Answer),
-    /// Something was told: it is a stream.
-    Stream,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reader {
+    #[default]
+    None,
+    Attached(u64),
+    /// Leaves once it has received the queued events.
+    Leaving(u64),
+}
+
+impl ReaderSlot {
+    fn attach(&mut self) -> u64 {
+        self.newest += 1;
+        self.current = Reader::Attached(self.newest);
+        self.newest
+    }
+
+    fn is_held_by(&self, number: u64) -> bool {
+        matches!(self.current, Reader::Attached(own) | Reader::Leaving(own) if own == number)
+    }
+
+    fn is_attached(&self) -> bool {
+        matches!(self.current, Reader::Attached(_))
+    }
+
+    fn is_vacant(&self) -> bool {
+        self.current == Reader::None
+    }
+}
+
+impl StreamState {
+    /// Returns whether everything has been delivered and nothing follows.
+    fn is_over(&self) -> bool {
+        !self.queue.is_open() && !self.stage.holds_final_event()
+    }
+}
+
+/// A reader that has been attached.
+pub(super) struct Attached {
+    pub(super) number: u64,
+    /// Sequence number of the last event that was delivered to earlier readers. Later ones come on the stream.
+    pub(super) delivered: u64,
 }
 
 impl Stream {
-    /// A stream whose events are lost unless somebody reads them.
-    pub(super) fn passing() -> Arc<Self> {
-        Arc::new(Self { kept: None, state: Mutex::default() })
+    /// Creates a stream whose events are lost if no reader receives them.
+    pub(super) fn ephemeral() -> Arc<Self> {
+        Arc::new(Self { persistence: None, state: Mutex::default() })
     }
 
-    /// A stream whose events are kept.
-    pub(super) fn keeping(key: StreamKey, store: Arc<dyn EventStore>, tasks: TaskTracker) -> Arc<Self> {
-        Arc::new(Self { kept: Some(Kept { key, store, tasks }), state: Mutex::default() })
+    /// Creates a stream whose events are stored.
+    pub(super) fn persistent(key: StreamKey, store: Arc<dyn EventStore>, tasks: TaskTracker) -> Arc<Self> {
+        let persistence = Some(Persistence { key, store, tasks });
+        Arc::new(Self { persistence, state: Mutex::default() })
     }
 
+    /// Returns the id of a persistent stream.
     pub(super) fn id(&self) -> Option<StreamId> {
-        self.kept.as_ref().map(|kept| kept.key.stream)
+        self.persistence.as_ref().map(|persistence| persistence.key.stream)
     }
 
-    /// Writes the opening event down, so that any node knows the stream.
+    /// Stores the priming event, so that every node knows the stream.
     pub(super) async fn open(&self) -> Result<(), StoreFailed> {
-        let Some(kept) = &self.kept else { return Ok(()) };
-        let opening = StoredEvent::new(0, Bytes::new(), EventKind::Opening);
-        patient(|| kept.store.append(&kept.key, opening)).await
-    }
-
-    /// Becomes the reader, in the place of any other. What was passed on before is not read again; its last number is
-    /// given back.
-    pub(super) fn attach(&self) -> (u64, u64) {
-        let mut state = lock(&self.state);
-        state.readers += 1;
-        let number = state.readers;
-        state.reader = Reader::Attached(number);
-        if self.kept.is_some() {
-            state.live.clear();
-            state.live_events = 0;
+        match &self.persistence {
+            Some(persistence) => persistence.store_priming_event().await,
+            None => Ok(()),
         }
-        let passed_on = state.passed_on;
-        let woken = state.waker.take();
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
-        (number, passed_on)
     }
 
-    /// The reader has gone, if it still was the reader. What waited for it alone is lost.
+    /// Attaches a reader, which replaces the current one. It does not receive events that were delivered before.
+    pub(super) fn attach(&self) -> Attached {
+        let mut state = lock(&self.state);
+        let number = state.reader.attach();
+        if self.persistence.is_some() {
+            state.queue.clear();
+        }
+        let delivered = state.stage.last_delivered();
+        let wakers = state.queue.wake_reader();
+        drop(state);
+        wakers.wake();
+        Attached { number, delivered }
+    }
+
+    /// Detaches a reader, unless it has been replaced. Queued events are lost to it.
     pub(super) fn detach(&self, number: u64) {
-        let writers = {
+        let wakers = {
             let mut state = lock(&self.state);
-            if !matches!(state.reader, Reader::Attached(own) | Reader::Leaving(own) if own == number) {
+            if !state.reader.is_held_by(number) {
                 return;
             }
-            state.leave()
+            state.reader.current = Reader::None;
+            state.queue.reset()
         };
-        writers.into_iter().for_each(Waker::wake);
+        wakers.wake();
     }
 
     pub(super) fn is_read(&self) -> bool {
-        lock(&self.state).reader != Reader::Nobody
+        !lock(&self.state).reader.is_vacant()
     }
 
     pub(super) fn is_over(&self) -> bool {
-        lock(&self.state).ended == Ended::Yes
+        lock(&self.state).is_over()
     }
 
-    /// Whether what is told can reach anybody, now or later.
-    pub(super) fn is_of_use(&self) -> bool {
-        self.reaches_somebody(&lock(&self.state))
+    /// Returns whether an event can reach the client, now or later.
+    pub(super) fn has_receiver(&self) -> bool {
+        self.reaches_client(&lock(&self.state))
     }
 
-    fn reaches_somebody(&self, state: &State) -> bool {
-        state.ended == Ended::No && (self.kept.is_some() || state.reader != Reader::Nobody)
+    fn reaches_client(&self, state: &StreamState) -> bool {
+        state.queue.is_open() && (self.persistence.is_some() || !state.reader.is_vacant())
     }
 
-    /// Queues a message, or drops it where there is nobody to tell.
-    fn offer(self: &Arc<Self>, json: &[u8], room: Room) -> Offer {
-        let (woken, start) = {
+    /// Ends the stream with its response.
+    pub(super) fn finish(self: &Arc<Self>, response: RpcResponse) {
+        let (wakers, delivery) = {
             let mut state = lock(&self.state);
-            if !self.reaches_somebody(&state) {
-                return Offer::Dropped;
-            }
-            if room == Room::Needed && state.is_full() {
-                return Offer::Full;
-            }
-            match &self.kept {
-                None => {
-                    sse::write(&mut state.live, None, json);
-                    state.live_events += 1;
-                    (state.waker.take(), Start::No)
-                }
-                Some(_) => (None, state.keep(Bytes::copy_from_slice(json), EventKind::Message)),
-            }
-        };
-        if let Some(reader) = woken {
-            reader.wake();
-        }
-        self.start(start);
-        Offer::Taken
-    }
-
-    fn poll_room(self: &Arc<Self>, cx: &mut Context<'_>, json: &[u8]) -> Poll<()> {
-        if self.offer(json, Room::Needed) != Offer::Full {
-            return Poll::Ready(());
-        }
-        enlist(&mut lock(&self.state).writers, cx.waker());
-        // Room may have come between the two locks.
-        if self.offer(json, Room::Needed) == Offer::Full { Poll::Pending } else { Poll::Ready(()) }
-    }
-
-    /// Tells something; there may be something to wait for.
-    pub(super) fn tell(self: &Arc<Self>, json: Vec<u8>) -> Sending {
-        if self.offer(&json, Room::Needed) != Offer::Full {
-            return Sending::done();
-        }
-        let stream = Arc::clone(self);
-        Sending::waiting(std::future::poll_fn(move |cx| stream.poll_room(cx, &json)))
-    }
-
-    /// Tells something that cannot wait, beyond any limit.
-    pub(super) fn tell_now(self: &Arc<Self>, json: &[u8]) {
-        self.offer(json, Room::Beyond);
-    }
-
-    /// The answer: the last that is told.
-    pub(super) fn finish(self: &Arc<Self>, answer: Answer) {
-        let (woken, start) = {
-            let mut state = lock(&self.state);
-            if state.ended != Ended::No {
+            if !state.queue.is_open() {
                 return;
             }
-            if self.kept.is_some() {
-                state.ended = Ended::Told;
-                let text = if answer.is_challenge() && state.told == 0 {
-                    let text = Bytes::copy_from_slice(answer.text());
-                    state.challenge = Some(answer);
-                    text
-                } else {
-                    answer.into_text()
-                };
-                (None, state.keep(text, EventKind::Last))
+            let wakers = state.queue.close();
+            if self.persistence.is_none() {
+                state.response = Some(response);
+                (wakers, Delivery::InFlight)
+            } else if response.is_challenge() && state.stage.is_unused() {
+                let text = Bytes::copy_from_slice(response.text());
+                state.response = Some(response);
+                (wakers, state.stage.push(text, EventKind::Final))
             } else {
-                state.ended = Ended::Yes;
-                state.answer = Some(answer);
-                (state.waker.take(), Start::No)
+                (wakers, state.stage.push(response.into_text(), EventKind::Final))
             }
         };
-        if let Some(reader) = woken {
-            reader.wake();
-        }
-        self.start(start);
+        wakers.wake();
+        self.start(delivery);
     }
 
-    /// Nothing more will be told, and there is no answer.
+    /// Ends the stream without a response.
     pub(super) fn close(&self) {
-        let (reader, writers) = {
-            let mut state = lock(&self.state);
-            if state.ended == Ended::No {
-                state.ended = Ended::Yes;
-            }
-            (state.waker.take(), std::mem::take(&mut state.writers))
-        };
-        reader.into_iter().chain(writers).for_each(Waker::wake);
+        let wakers = lock(&self.state).queue.close();
+        wakers.wake();
     }
 
-    /// Lets the reader go, once it has got what waits; it comes back for the rest.
+    /// Detaches the reader once it has received the queued events. The client resumes the stream later.
     pub(super) fn release(&self) -> StreamClosing {
         let mut state = lock(&self.state);
-        if self.kept.is_none() || state.store == Store::Broken {
+        if self.persistence.is_none() || state.stage.has_failed() {
             return StreamClosing::NotSupported;
         }
-        if let Reader::Attached(number) = state.reader {
-            state.reader = Reader::Leaving(number);
+        if let Reader::Attached(number) = state.reader.current {
+            state.reader.current = Reader::Leaving(number);
         }
-        let woken = state.waker.take();
+        let wakers = state.queue.wake_reader();
         drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        wakers.wake();
         StreamClosing::Closing
     }
 
-    /// What has become of the answer, for a response that has not begun.
-    pub(super) fn turn(&self) -> Option<Turn> {
+    /// Returns how the response starts. While that is unknown, the next event or the response wakes the task.
+    pub(super) fn poll_start(&self, cx: &mut Context<'_>) -> Poll<ResponseStart> {
         let mut state = lock(&self.state);
-        if let Some(challenge) = state.challenge.take() {
-            return Some(Turn::Answer(challenge));
+        // A persistent stream starts with its priming event, unless its only event is an authorization challenge.
+        let is_stream =
+            if self.persistence.is_some() { state.response.is_none() } else { !state.queue.is_empty() };
+        if is_stream {
+            return Poll::Ready(ResponseStart::Stream);
         }
-        if state.live_events > 0 {
-            return Some(Turn::Stream);
+        if let Some(response) = state.response.take() {
+            return Poll::Ready(ResponseStart::Response(response));
         }
-        state.answer.take().map(Turn::Answer)
+        state.queue.register_reader(cx.waker());
+        Poll::Pending
     }
 
-    /// Who is to be woken when there is something to read.
-    pub(super) fn register(&self, reader: &Waker) {
+    /// Returns the next events for the reader with this number; `None` at the end, or if the reader has been replaced.
+    pub(super) fn poll_read(&self, number: u64, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         let mut state = lock(&self.state);
-        if !state.waker.as_ref().is_some_and(|known| known.will_wake(reader)) {
-            state.waker = Some(reader.clone());
+        if !state.reader.is_held_by(number) {
+            return Poll::Ready(None);
         }
-    }
-
-    /// The next events for the reader with this number.
-    pub(super) fn poll_read(&self, number: u64, cx: &mut Context<'_>) -> Poll<Read> {
-        let mut state = lock(&self.state);
-        let leaving = match state.reader {
-            Reader::Attached(own) if own == number => false,
-            Reader::Leaving(own) if own == number => true,
-            // Somebody else reads, or this one was given up.
-            _ => return Poll::Ready(Read::End),
-        };
-        let mut events = std::mem::take(&mut state.live);
-        state.live_events = 0;
-        if let Some(answer) = state.answer.take() {
-            sse::write(&mut events, None, answer.text());
+        let (mut events, wakers) = state.queue.drain();
+        if self.persistence.is_none()
+            && let Some(response) = state.response.take()
+        {
+            sse::write(&mut events, None, response.text());
         }
-        let writers = std::mem::take(&mut state.writers);
         let read = if !events.is_empty() {
-            Poll::Ready(Read::Events(events))
-        } else if leaving || state.ended == Ended::Yes {
-            state.reader = Reader::Nobody;
-            Poll::Ready(Read::End)
+            Poll::Ready(Some(events))
+        } else if !state.reader.is_attached() || state.is_over() {
+            state.reader.current = Reader::None;
+            Poll::Ready(None)
         } else {
-            if !state.waker.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
-                state.waker = Some(cx.waker().clone());
-            }
+            state.queue.register_reader(cx.waker());
             Poll::Pending
         };
         drop(state);
-        writers.into_iter().for_each(Waker::wake);
+        wakers.wake();
         read
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Needed,
-    /// It cannot wait.
-    Beyond,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Offer {
-    Taken,
-    Dropped,
-    Full,
+impl EventSink for Stream {
+    fn offer(self: &Arc<Self>, json: &[u8], when_full: WhenFull<'_>) -> Poll<()> {
+        let (wakers, delivery) = {
+            let mut state = lock(&self.state);
+            if !self.reaches_client(&state) {
+                return Poll::Ready(());
+            }
+            let is_full = state.queue.is_full() || state.stage.is_full();
+            if state.queue.must_wait(is_full, when_full) {
+                return Poll::Pending;
+            }
+            if self.persistence.is_none() {
+                (state.queue.push(None, json), Delivery::InFlight)
+            } else {
+                (Wakers::default(), state.stage.push(Bytes::copy_from_slice(json), EventKind::Message))
+            }
+        };
+        wakers.wake();
+        self.start(delivery);
+        Poll::Ready(())
+    }
 }
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream").field("kept", &self.kept.is_some()).finish_non_exhaustive()
+        f.debug_struct("Stream").field("persistent", &self.persistence.is_some()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! All sessions of a service, and the one place where a session ends.
+//! All sessions of a service, and the only place that ends one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -9,12 +9,12 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::Session;
-use super::store::patient;
-use crate::server::hub::{Hub, lock, shrink};
+use super::store::with_timeout;
+use crate::server::service_state::{ServiceState, lock, shrink};
 
-/// Looks per idle time: what is abandoned is gone at most an eighth of the time late. Whoever asks earlier is told so at
-/// once.
-const LOOKS: u32 = 8;
+/// Sweeps per idle timeout: an abandoned session is removed at most an eighth of the timeout late. A request finds it
+/// expired at once.
+const SWEEPS_PER_TIMEOUT: u32 = 8;
 
 #[derive(Default)]
 pub(in crate::server) struct Sessions {
@@ -25,7 +25,7 @@ pub(in crate::server) struct Sessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<Arc<str>, Arc<Session>>,
-    /// Places of those that are not in the table: their handshake is under way, or they are no sessions of this kind.
+    /// Number of permits for sessions outside the table: their handshake is running, or they use HTTP+SSE.
     reserved: usize,
     sweeping: Sweeping,
 }
@@ -37,65 +37,65 @@ enum Sweeping {
     On,
 }
 
-/// Why a session ends here.
+/// Reason for the end of a session on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Ending {
-    /// It is over: nothing of it is kept.
-    Over,
-    /// It may go on elsewhere.
-    HandedOver,
+    /// The session is over. Its stored state is removed.
+    Terminated,
+    /// The session can continue on another node.
+    Transferred,
 }
 
-/// A place among the sessions for one that is not in the table.
-pub(in crate::server) struct Place(Arc<Hub>);
+/// Permit of one session outside the table.
+pub(in crate::server) struct SessionPermit(Arc<ServiceState>);
 
-impl Drop for Place {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         lock(&self.0.sessions.table).reserved -= 1;
     }
 }
 
 impl Sessions {
-    /// A place for one more, if there is one.
-    pub(in crate::server) fn reserve(hub: &Arc<Hub>) -> Option<Place> {
-        let mut table = lock(&hub.sessions.table);
-        if table.open.len() + table.reserved >= hub.config.sessions.max {
+    /// Returns a permit for one more session, unless the limit is reached.
+    pub(in crate::server) fn reserve(service: &Arc<ServiceState>) -> Option<SessionPermit> {
+        let mut table = lock(&service.sessions.table);
+        if table.open.len() + table.reserved >= service.config.sessions.max {
             return None;
         }
         table.reserved += 1;
-        Some(Place(Arc::clone(hub)))
+        Some(SessionPermit(Arc::clone(service)))
     }
 
-    /// Opens the session for everybody who knows its id. Whoever comes second with the same one gets the first.
-    pub(super) fn insert(hub: &Arc<Hub>, session: Arc<Session>) -> Arc<Session> {
-        let mut table = lock(&hub.sessions.table);
+    /// Adds a session. If one with the same id exists, returns that one.
+    pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
+        let mut table = lock(&service.sessions.table);
         let session = Arc::clone(table.open.entry(Arc::clone(&session.id)).or_insert(session));
-        if let (Some(idle), Sweeping::Off) = (hub.config.sessions.idle, &table.sweeping) {
+        if let (Some(idle), Sweeping::Off) = (service.config.sessions.idle, &table.sweeping) {
             table.sweeping = Sweeping::On;
-            hub.sessions.sweeper.spawn(sweep(Arc::downgrade(hub), idle));
+            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), idle));
         }
         session
     }
 
-    /// The session with this id, unless it has been idle for too long.
-    pub(super) fn find(hub: &Arc<Hub>, id: &str) -> Option<Arc<Session>> {
-        let session = lock(&hub.sessions.table).open.get(id).cloned()?;
-        if session.is_abandoned(hub.config.sessions.idle) {
-            Self::end(hub, &session, Ending::Over);
+    /// Returns the session with this id, unless it has been idle for too long.
+    pub(super) fn find(service: &Arc<ServiceState>, id: &str) -> Option<Arc<Session>> {
+        let session = lock(&service.sessions.table).open.get(id).cloned()?;
+        if session.is_abandoned(service.config.sessions.idle) {
+            Self::end(service, &session, Ending::Terminated);
             return None;
         }
         Some(session)
     }
 
-    /// Ends a session: what is under way is answered, what waits is told, and its hooks run.
-    pub(in crate::server) fn end(hub: &Arc<Hub>, session: &Arc<Session>, ending: Ending) {
-        if lock(&hub.sessions.table).take(session) {
+    /// Ends a session: requests in flight are answered, pending calls to the client fail, and its close hooks run.
+    pub(in crate::server) fn end(service: &Arc<ServiceState>, session: &Arc<Session>, ending: Ending) {
+        if lock(&service.sessions.table).take(session) {
             let connection = session.end();
-            hub.see_to(conclude(Arc::clone(hub), Arc::clone(session), connection, ending));
+            service.spawn_tracked(conclude(Arc::clone(service), Arc::clone(session), connection, ending));
         }
     }
 
-    /// Ends everything that is told beside requests: the service is about to end.
+    /// Ends the streams for messages outside a request, because the shutdown begins.
     pub(in crate::server) fn close_standalone(&self) {
         let all: Vec<_> = lock(&self.table).open.values().cloned().collect();
         for session in all {
@@ -103,21 +103,21 @@ impl Sessions {
         }
     }
 
-    /// The service ends. Its sessions may go on elsewhere.
-    pub(in crate::server) async fn end_all(hub: &Arc<Hub>, budget: Duration) {
-        let all: Vec<_> = lock(&hub.sessions.table).open.values().cloned().collect();
+    /// Ends all sessions with the service. They can continue on another node.
+    pub(in crate::server) async fn end_all(service: &Arc<ServiceState>, budget: Duration) {
+        let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
         for session in &all {
-            Self::end(hub, session, Ending::HandedOver);
+            Self::end(service, session, Ending::Transferred);
         }
-        hub.tasks.close();
-        if timeout(budget, hub.tasks.wait()).await.is_err() {
+        service.tasks.close();
+        if timeout(budget, service.tasks.wait()).await.is_err() {
             tracing::warn!("what sessions had left to do took too long and was left behind");
         }
     }
 }
 
 impl Table {
-    /// Takes this very session out; another one of the same id stays.
+    /// Removes exactly this session. Another one with the same id stays.
     fn take(&mut self, session: &Arc<Session>) -> bool {
         let is_this = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session));
         if is_this {
@@ -130,11 +130,11 @@ impl Table {
 
 impl Session {
     fn is_abandoned(&self, idle: Option<Duration>) -> bool {
-        let standing = lock(&self.standing);
-        idle.is_some_and(|idle| standing.busy == 0 && standing.idle_since.elapsed() >= idle)
+        let usage = lock(&self.usage);
+        idle.is_some_and(|idle| usage.active == 0 && usage.idle_since.elapsed() >= idle)
     }
 
-    /// Ends what is under way; the connection's hooks are left to run.
+    /// Ends the requests in flight. The close hooks of the returned connection have not run.
     pub(super) fn end(&self) -> Arc<Connection> {
         self.correlation.close();
         self.close_standalone();
@@ -142,31 +142,36 @@ impl Session {
     }
 }
 
-async fn conclude(hub: Arc<Hub>, session: Arc<Session>, connection: Arc<Connection>, ending: Ending) {
+async fn conclude(
+    service: Arc<ServiceState>,
+    session: Arc<Session>,
+    connection: Arc<Connection>,
+    ending: Ending,
+) {
     connection.close().await;
-    if ending == Ending::HandedOver {
+    if ending == Ending::Transferred {
         return;
     }
-    // A store that fails here leaves something behind that it forgets in its own time.
-    if let Some(store) = &hub.config.sessions.events {
-        let _ = patient(|| store.forget(&session.id)).await;
+    // A store that fails here must expire the state itself.
+    if let Some(store) = &service.config.sessions.events {
+        let _ = with_timeout(|| store.forget(&session.id)).await;
     }
-    let epoch = lock(&session.standing).record.as_ref().map(|record| record.epoch);
-    if let (Some(shared), Some(epoch)) = (&hub.config.sessions.shared, epoch) {
-        let _ = patient(|| shared.store.remove(&session.id, epoch)).await;
+    let epoch = lock(&session.usage).record.as_ref().map(|record| record.epoch);
+    if let (Some(shared), Some(epoch)) = (&service.config.sessions.shared, epoch) {
+        let _ = with_timeout(|| shared.store.remove(&session.id, epoch)).await;
     }
 }
 
-/// Ends what is abandoned, as long as there are sessions. It keeps nothing alive.
-async fn sweep(hub: Weak<Hub>, idle: Duration) {
+/// Ends abandoned sessions, while there are sessions. The task does not keep the service alive.
+async fn sweep(service: Weak<ServiceState>, idle: Duration) {
     loop {
-        sleep(idle / LOOKS).await;
-        let Some(hub) = hub.upgrade() else { return };
-        let all: Vec<_> = lock(&hub.sessions.table).open.values().cloned().collect();
+        sleep(idle / SWEEPS_PER_TIMEOUT).await;
+        let Some(service) = service.upgrade() else { return };
+        let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
         for session in all.iter().filter(|session| session.is_abandoned(Some(idle))) {
-            Sessions::end(&hub, session, Ending::Over);
+            Sessions::end(&service, session, Ending::Terminated);
         }
-        let mut table = lock(&hub.sessions.table);
+        let mut table = lock(&service.sessions.table);
         if table.open.is_empty() {
             table.sweeping = Sweeping::Off;
             return;

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_http::{MemorySessions, Saved, SessionRecord, SessionStore};
+use duplexer_http::{MemorySessionStore, SaveOutcome, SessionRecord, SessionStore};
 use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::support::{Client, Site};
 
-fn store() -> Arc<MemorySessions> {
-    Arc::new(MemorySessions::new(Duration::from_secs(60)))
+fn store() -> Arc<MemorySessionStore> {
+    Arc::new(MemorySessionStore::new(Duration::from_secs(60)))
 }
 
-async fn node(store: &Arc<MemorySessions>, name: &'static str) -> Site {
+async fn node(store: &Arc<MemorySessionStore>, name: &'static str) -> Site {
     let store = Arc::clone(store);
     Site::with(|builder| builder.session_store(store, name)).await
 }
@@ -25,7 +25,7 @@ fn at<'a>(client: &Client<'_>, site: &'a Site) -> Client<'a> {
     Client { site, id: client.id.clone(), version: client.version }
 }
 
-/// Peers 15: a session goes on at another node as it stood, and the first node notices.
+/// Peers 15: a session continues on another node with its state, and the first node notices.
 #[tokio::test]
 async fn a_session_goes_on_at_another_node() {
     let store = store();
@@ -37,11 +37,11 @@ async fn a_session_goes_on_at_another_node() {
     let mut listening = two.listen().await;
     two.call(2, "announce").await;
     assert!(listening.event().await.is_some());
-    // Back at the first: its own idea of the session is out of date, and it takes it over again.
+    // Back at the first node: its state is stale, and it claims the session again.
     assert_eq!(one.call(3, "echo").await.status, 200);
     assert_eq!(a.post(&one.delete()).await.status, 200);
     loop {
-        // The store is told in the background.
+        // The store is updated in the background.
         if two.call(4, "echo").await.status == 404 {
             break;
         }
@@ -49,7 +49,7 @@ async fn a_session_goes_on_at_another_node() {
     }
 }
 
-/// What a client has set up travels along.
+/// The state that a client has set is transferred.
 #[tokio::test]
 async fn what_was_agreed_travels_along() {
     let store = store();
@@ -68,7 +68,7 @@ async fn what_was_agreed_travels_along() {
     assert_eq!(store.claim(&one.id, "b").await.unwrap().unwrap().epoch, 2);
 }
 
-/// A service that ends leaves its sessions to the others.
+/// A service that shuts down leaves its sessions to other nodes.
 #[tokio::test]
 async fn sessions_outlive_their_service() {
     let store = store();
@@ -82,14 +82,14 @@ async fn sessions_outlive_their_service() {
     assert_eq!(two.call(1, "echo").await.status, 200);
 }
 
-/// Has two claims end at the same moment.
+/// Makes two claims finish at the same moment.
 struct Together {
-    store: Arc<MemorySessions>,
+    store: Arc<MemorySessionStore>,
     both: Barrier,
 }
 
 impl SessionStore for Together {
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
         self.store.save(id, record)
     }
 
@@ -106,7 +106,7 @@ impl SessionStore for Together {
     }
 }
 
-/// Two requests that come to a new node at once find one session: what the one says is heard by the other.
+/// Two concurrent requests to a new node find one session: the state that one sets is visible to the other.
 #[tokio::test]
 async fn requests_at_once_take_a_session_over_once() {
     let store = store();
@@ -129,7 +129,7 @@ async fn cancel(client: &Client<'_>, id: i64) {
     assert_eq!(client.tell("notifications/cancelled", &json!({"requestId": id})).await.status, 202);
 }
 
-/// MGR-04: what is taken over takes a place too, and whoever finds none comes again.
+/// MGR-04: a claimed session takes a permit too; without one the client gets 503.
 #[tokio::test]
 async fn a_full_node_takes_nothing_over() {
     let store = store();
@@ -146,7 +146,7 @@ async fn a_full_node_takes_nothing_over() {
 struct Broken;
 
 impl SessionStore for Broken {
-    fn save(&self, _: &str, _: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+    fn save(&self, _: &str, _: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
         Box::pin(ready(Err("no".into())))
     }
 
@@ -159,7 +159,7 @@ impl SessionStore for Broken {
     }
 }
 
-/// Without its store a session cannot be opened or found, and the client is told to come again.
+/// Without its store a session cannot be opened or found, and the client gets 503.
 #[tokio::test]
 async fn a_broken_store_is_no_dead_session() {
     let site = Site::with(|builder| builder.session_store(Arc::new(Broken), "a")).await;

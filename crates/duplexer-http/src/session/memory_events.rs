@@ -1,4 +1,5 @@
-//! Events in memory, within bounds: the oldest go first, of the session that has too many or else of all.
+//! Bounded event store in memory. It evicts the oldest events: of the session that exceeds its limit, or else of all
+//! sessions.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -11,11 +12,11 @@ use duplexer_core::error::BoxError;
 use super::{EventStore, StoredEvent, StreamId, StreamKey};
 use crate::server::lock;
 
-/// What an event costs beside its message.
-const OVERHEAD: usize = 128;
+/// Estimated memory of an event besides its message.
+const EVENT_OVERHEAD: usize = 128;
 
-/// Keeps events in this process. A client that stays away for long finds only the latest of them.
-pub struct MemoryEvents {
+/// Event store in memory. A client that resumes late receives only the newest events.
+pub struct MemoryEventStore {
     kept: Mutex<Kept>,
     limits: Limits,
 }
@@ -29,7 +30,7 @@ struct Limits {
 #[derive(Default)]
 struct Kept {
     sessions: HashMap<Arc<str>, Session>,
-    /// One entry per event, oldest first; events of forgotten sessions are still named here until their turn comes.
+    /// Session of every event, oldest first. Entries of forgotten sessions remain until they are evicted.
     order: VecDeque<Arc<str>>,
     events: usize,
     bytes: usize,
@@ -38,13 +39,13 @@ struct Kept {
 #[derive(Default)]
 struct Session {
     streams: HashMap<StreamId, VecDeque<StoredEvent>>,
-    /// The stream of every event, oldest first.
+    /// Stream of every event, oldest first.
     order: VecDeque<StreamId>,
     bytes: usize,
 }
 
 impl Session {
-    /// Drops its oldest event; how many bytes that frees.
+    /// Evicts the oldest event. Returns the number of freed bytes.
     fn evict(&mut self) -> usize {
         let Some(stream) = self.order.pop_front() else { return 0 };
         let Some(events) = self.streams.get_mut(&stream) else { return 0 };
@@ -58,16 +59,16 @@ impl Session {
 }
 
 fn size(event: &StoredEvent) -> usize {
-    event.data.len() + OVERHEAD
+    event.data.len() + EVENT_OVERHEAD
 }
 
-impl MemoryEvents {
-    /// Up to 1 MiB for each session and 256 MiB for all of them.
+impl MemoryEventStore {
+    /// Creates a store with 1 MiB per session and 256 MiB in total.
     pub fn new() -> Self {
         Self::with_limits(1024 * 1024, 256 * 1024 * 1024)
     }
 
-    /// Up to so many bytes for each session and for all of them. One event is always kept.
+    /// Creates a store with these limits in bytes, per session and in total. One event is always kept.
     pub fn with_limits(session: usize, all: usize) -> Self {
         Self { kept: Mutex::default(), limits: Limits { session, all } }
     }
@@ -91,7 +92,7 @@ impl MemoryEvents {
             let Some(oldest) = kept.order.pop_front() else { break };
             kept.evict_from(&oldest);
         }
-        // Entries of events that went with their session, or for its sake, would gather otherwise.
+        // Without this, entries of events that were evicted or forgotten with their session would accumulate.
         if kept.order.len() > 2 * kept.events + 64 {
             kept.compact();
         }
@@ -108,7 +109,7 @@ impl Kept {
         }
     }
 
-    /// Names every session as often as it has events, from the front on.
+    /// Rebuilds `order` with one entry per event that exists.
     fn compact(&mut self) {
         let mut left: HashMap<&Arc<str>, usize> =
             self.sessions.iter().map(|(id, session)| (id, session.order.len())).collect();
@@ -125,19 +126,19 @@ impl Kept {
     }
 }
 
-impl Default for MemoryEvents {
+impl Default for MemoryEventStore {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for MemoryEvents {
+impl fmt::Debug for MemoryEventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryEvents").finish_non_exhaustive()
+        f.debug_struct("MemoryEventStore").finish_non_exhaustive()
     }
 }
 
-impl EventStore for MemoryEvents {
+impl EventStore for MemoryEventStore {
     fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
         self.keep(stream, event);
         Box::pin(ready(Ok(())))
@@ -182,7 +183,7 @@ mod tests {
         StoredEvent::new(sequence, Bytes::from(vec![b'x'; size]), EventKind::Message)
     }
 
-    async fn numbers(store: &MemoryEvents, key: &StreamKey, after: u64) -> Option<Vec<u64>> {
+    async fn numbers(store: &MemoryEventStore, key: &StreamKey, after: u64) -> Option<Vec<u64>> {
         let events = store.replay(key, after).await.unwrap();
         events.map(|events| events.iter().map(|event| event.sequence).collect())
     }
@@ -190,7 +191,7 @@ mod tests {
     /// HTTPL-18, P-LEG-16: only later events, only of this stream, only in this session.
     #[tokio::test]
     async fn events_are_kept_by_session_and_stream() {
-        let store = MemoryEvents::new();
+        let store = MemoryEventStore::new();
         for sequence in 0..4 {
             store.append(&key("a", 1), event(sequence, 1)).await.unwrap();
         }
@@ -204,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_go_first_and_a_loud_session_only_harms_itself() {
-        let store = MemoryEvents::with_limits(3 * (1000 + OVERHEAD), 5 * (1000 + OVERHEAD));
+        let store = MemoryEventStore::with_limits(3 * (1000 + EVENT_OVERHEAD), 5 * (1000 + EVENT_OVERHEAD));
         store.append(&key("quiet", 1), event(0, 1000)).await.unwrap();
         store.append(&key("quiet", 1), event(1, 1000)).await.unwrap();
         for sequence in 0..100 {
@@ -217,6 +218,6 @@ mod tests {
             store.append(&key(&session.to_string(), 1), event(0, 1000)).await.unwrap();
         }
         assert_eq!(numbers(&store, &key("quiet", 1), 0).await, None);
-        assert_eq!(store.kept.lock().unwrap().bytes, 5 * (1000 + OVERHEAD));
+        assert_eq!(store.kept.lock().unwrap().bytes, 5 * (1000 + EVENT_OVERHEAD));
     }
 }

@@ -1,4 +1,4 @@
-//! The service at its path, where no router stands before it.
+//! The service at its path, for use without a router.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -11,24 +11,24 @@ use tower_service::Service;
 use crate::server::body::ResponseBody;
 use crate::server::{ResponseFuture, StreamableHttp, reply};
 
-/// The path of a service that has none of its own.
+/// Default path of a service.
 pub(in crate::server) const PATH: &str = "/mcp";
 
-/// A [`StreamableHttp`] that is found at its path and nowhere else: at `/mcp` unless it was told another one.
+/// A [`StreamableHttp`] that serves only its path: `/mcp` unless another one is set.
 #[derive(Clone, Debug)]
-pub struct Placed(StreamableHttp);
+pub struct PathService(StreamableHttp);
 
-impl Placed {
+impl PathService {
     pub(super) fn new(service: StreamableHttp) -> Self {
         Self(service)
     }
 
-    /// Whether the service is about to end.
+    /// Returns whether the shutdown has begun.
     pub(super) fn is_closing(&self) -> bool {
         self.0.0.closing.is_raised()
     }
 
-    /// The service, if this is where it is.
+    /// Returns the service if `path` is its path.
     pub(super) fn at(&self, path: &str) -> Option<&StreamableHttp> {
         let config = &self.0.0.config;
         let is_here = config.path.is_some()
@@ -38,7 +38,7 @@ impl Placed {
     }
 }
 
-impl<B> Service<Request<B>> for Placed
+impl<B> Service<Request<B>> for PathService
 where
     B: Body + Send + 'static,
     B::Data: Send,

@@ -1,4 +1,4 @@
-//! The body of a request, within bounds.
+//! Reads the body of a request, within its limits of size and time.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -12,47 +12,48 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::config::Config;
-use super::reply::{self, Refusal};
+use super::reply::{self, Rejection};
 
 /// Reads the whole body as text.
-pub(super) async fn read<B>(body: B, config: &Config) -> Result<ByteString, Refusal>
+pub(super) async fn read<B>(body: B, config: &Config) -> Result<ByteString, Rejection>
 where
     B: Body,
     B::Error: Into<BoxError>,
 {
     let bytes = read_bytes(body, config).await?;
-    ByteString::try_from(bytes).map_err(|_| super::door::parse_error().into())
+    ByteString::try_from(bytes).map_err(|_| super::route::parse_error().into())
 }
 
 /// Reads the whole body.
-pub(super) async fn read_bytes<B>(body: B, config: &Config) -> Result<Bytes, Refusal>
+pub(super) async fn read_bytes<B>(body: B, config: &Config) -> Result<Bytes, Rejection>
 where
     B: Body,
     B::Error: Into<BoxError>,
 {
     let limit = config.limits.body;
-    // From the announced length alone, before anything is read.
+    // By the declared length, before anything is read.
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
     let mut collecting = pin!(collect(body, limit));
-    // A small body has come with its head: there is nothing to wait for, and so no need of a timer.
+    // A small body arrives with its head, so the first poll needs no timer.
     if let Poll::Ready(bytes) = poll_fn(|cx| Poll::Ready(collecting.as_mut().poll(cx))).await {
         return bytes;
     }
     let Ok(bytes) = Box::pin(timeout(config.timing.body, collecting)).await else {
         let text = "the body of the request took too long";
-        return Err(reply::closing(reply::refused(StatusCode::REQUEST_TIMEOUT, text)).into());
+        return Err(reply::close_connection(reply::invalid_request(StatusCode::REQUEST_TIMEOUT, text)).into());
     };
     bytes
 }
 
-fn too_large() -> Refusal {
-    reply::closing(reply::refused(StatusCode::PAYLOAD_TOO_LARGE, "Request body too large")).into()
+fn too_large() -> Rejection {
+    reply::close_connection(reply::invalid_request(StatusCode::PAYLOAD_TOO_LARGE, "Request body too large"))
+        .into()
 }
 
-/// A body that comes in one piece is not copied.
-async fn collect<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+/// Collects the frames of a body. A single frame is not copied.
+async fn collect<B>(body: B, limit: usize) -> Result<Bytes, Rejection>
 where
     B: Body,
     B::Error: Into<BoxError>,
@@ -64,7 +65,7 @@ where
         let frame = frame.map_err(|error| {
             let error: BoxError = error.into();
             tracing::debug!(%error, "the body of a request broke off");
-            Refusal::new(reply::closing(reply::refused(
+            Rejection::new(reply::close_connection(reply::invalid_request(
                 StatusCode::BAD_REQUEST,
                 "the body of the request is broken",
             )))
@@ -86,7 +87,7 @@ where
                 all.extend_from_slice(&data);
             }
         }
-        // Most bodies know their length, and need not be asked whether there is more.
+        // Most bodies know their length, which saves the last poll.
         if body.is_end_stream() {
             break;
         }

@@ -1,4 +1,4 @@
-//! Sessions in memory, for several services of one process.
+//! Session store in memory, for several services of one process.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,38 +10,38 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use tokio::time::Instant;
 
-use super::{Saved, SessionRecord, SessionStore};
+use super::{SaveOutcome, SessionRecord, SessionStore};
 use crate::server::lock;
 
-/// Keeps sessions in this process, so that one service can take over from another: for tests, and as a pattern for
-/// stores that reach further.
-pub struct MemorySessions {
+/// Session store in memory, so that one service can claim the sessions of another: for tests, and as a model for
+/// distributed stores.
+pub struct MemorySessionStore {
     sessions: Mutex<Sessions>,
     idle: Duration,
 }
 
 struct Sessions {
     kept: HashMap<String, Kept>,
-    /// When those that are over were last looked for.
+    /// Time of the last sweep of expired sessions.
     swept: Instant,
 }
 
 struct Kept {
     record: SessionRecord,
-    touched: Instant,
+    last_read: Instant,
 }
 
-impl MemorySessions {
-    /// Forgets a session that nobody has claimed or saved for `idle`.
+impl MemorySessionStore {
+    /// Creates a store that removes sessions which have not been claimed or saved for `idle`.
     pub fn new(idle: Duration) -> Self {
         let sessions = Sessions { kept: HashMap::new(), swept: Instant::now() };
         Self { sessions: Mutex::new(sessions), idle }
     }
 
-    /// The sessions, without this one if it is over; the others are looked at now and then.
+    /// Returns the sessions, without this one if it has expired. The others are swept at intervals.
     fn living(&self, id: &str) -> MutexGuard<'_, Sessions> {
         let mut sessions = lock(&self.sessions);
-        let is_over = |kept: &Kept| kept.touched.elapsed() >= self.idle;
+        let is_over = |kept: &Kept| kept.last_read.elapsed() >= self.idle;
         if sessions.swept.elapsed() >= self.idle / 8 {
             sessions.swept = Instant::now();
             sessions.kept.retain(|_, kept| !is_over(kept));
@@ -52,20 +52,20 @@ impl MemorySessions {
     }
 }
 
-impl fmt::Debug for MemorySessions {
+impl fmt::Debug for MemorySessionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemorySessions").field("idle", &self.idle).finish_non_exhaustive()
+        f.debug_struct("MemorySessionStore").field("idle", &self.idle).finish_non_exhaustive()
     }
 }
 
-impl SessionStore for MemorySessions {
-    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<Saved, BoxError>> {
+impl SessionStore for MemorySessionStore {
+    fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
         let mut sessions = self.living(id);
         let saved = match sessions.kept.get(id) {
-            Some(kept) if kept.record.epoch > record.epoch => Saved::Superseded,
+            Some(kept) if kept.record.epoch > record.epoch => SaveOutcome::StaleEpoch,
             _ => {
-                sessions.kept.insert(id.to_owned(), Kept { record, touched: Instant::now() });
-                Saved::Yes
+                sessions.kept.insert(id.to_owned(), Kept { record, last_read: Instant::now() });
+                SaveOutcome::Saved
             }
         };
         Box::pin(ready(Ok(saved)))
@@ -74,7 +74,7 @@ impl SessionStore for MemorySessions {
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
         let mut sessions = self.living(id);
         let claimed = sessions.kept.get_mut(id).map(|kept| {
-            kept.touched = Instant::now();
+            kept.last_read = Instant::now();
             if kept.record.owner != node {
                 node.clone_into(&mut kept.record.owner);
                 kept.record.epoch += 1;
@@ -106,15 +106,15 @@ mod tests {
         SessionRecord::new(serde_json::from_str(text).unwrap(), None, owner.into(), epoch)
     }
 
-    /// One owner at a time: what an earlier one still writes is refused.
+    /// One owner at a time: writes of an earlier owner are rejected.
     #[tokio::test(start_paused = true)]
     async fn a_session_has_one_owner() {
-        let store = MemorySessions::new(Duration::from_secs(60));
-        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), Saved::Yes);
+        let store = MemorySessionStore::new(Duration::from_secs(60));
+        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::Saved);
         assert_eq!(store.claim("s", "a").await.unwrap().unwrap().epoch, 1);
         let claimed = store.claim("s", "b").await.unwrap().unwrap();
         assert_eq!((claimed.owner.as_str(), claimed.epoch), ("b", 2));
-        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), Saved::Superseded);
+        assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::StaleEpoch);
         store.remove("s", 1).await.unwrap();
         assert!(store.claim("s", "b").await.unwrap().is_some());
         store.remove("s", 2).await.unwrap();
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_session_is_forgotten() {
-        let store = MemorySessions::new(Duration::from_secs(60));
+        let store = MemorySessionStore::new(Duration::from_secs(60));
         store.save("s", record("a", 1)).await.unwrap();
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(store.claim("s", "a").await.unwrap().is_some());

@@ -1,4 +1,4 @@
-//! The lifespan of a mounted server: begun by the first request, in a task that no caller can take down with it.
+//! Lifespan of a mounted server. The first request starts it in a task that survives the request.
 
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -10,21 +10,21 @@ use tokio_util::task::TaskTracker;
 
 use super::lock;
 
-/// The server could not start. The log says why; the next request tries again.
+/// Error of a server that could not start. The cause is in the log, and the next request tries again.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct StartFailed;
 
 pub(super) struct Lifespan {
     server: Server,
     running: std::sync::Arc<OnceLock<Running>>,
-    /// Where those wait who came while the server starts.
+    /// Requests that arrive during the start wait here.
     starting: Mutex<Option<watch::Receiver<Start>>>,
     tasks: TaskTracker,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    UnderWay,
+    InFlightGuard,
     Done,
     Failed,
 }
@@ -46,15 +46,15 @@ impl Lifespan {
         Box::pin(self.started()).await
     }
 
-    /// Not a part of the future of every request: only the first ones have to wait.
+    /// Waits for the start. Separate and boxed, because only the first requests wait.
     async fn started(&self) -> Result<&Running, StartFailed> {
         let mut start = self.start();
-        // The sender is dropped without a word only if the runtime ends.
-        let _ = start.wait_for(|start| *start != Start::UnderWay).await;
+        // The sender is dropped without a value only if the runtime ends.
+        let _ = start.wait_for(|start| *start != Start::InFlightGuard).await;
         self.running.get().ok_or(StartFailed)
     }
 
-    /// Begins to start unless somebody has.
+    /// Starts the server, unless a start is pending.
     fn start(&self) -> watch::Receiver<Start> {
         let mut starting = lock(&self.starting);
         if let Some(start) = &*starting
@@ -62,7 +62,7 @@ impl Lifespan {
         {
             return start.clone();
         }
-        let (told, start) = watch::channel(Start::UnderWay);
+        let (sender, start) = watch::channel(Start::InFlightGuard);
         *starting = Some(start.clone());
         let (server, running) = (self.server.clone(), std::sync::Arc::clone(&self.running));
         self.tasks.spawn(async move {
@@ -76,12 +76,12 @@ impl Lifespan {
                     Start::Failed
                 }
             };
-            told.send_replace(outcome);
+            sender.send_replace(outcome);
         });
         start
     }
 
-    /// Waits for a start under way, then runs the teardown.
+    /// Waits for a pending start, then runs the teardown.
     pub(super) async fn end(&self, budget: Duration) {
         self.tasks.close();
         let begun = tokio::time::Instant::now();

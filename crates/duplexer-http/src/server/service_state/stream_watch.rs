@@ -1,7 +1,7 @@
-//! The streams that are open, so that those nobody reads can be cut.
+//! Ends open streams that the client does not read.
 //!
-//! A stream is polled by its connection, and a connection whose peer does not read polls nothing: the stream cannot
-//! see for itself. One task per service, only while streams are open, looks after all of them.
+//! A stream is polled by its connection, and a connection whose peer does not read polls nothing, so the stream cannot
+//! detect it. One task per service, which runs only while streams are open, watches all of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,30 +13,30 @@ use tokio_util::task::TaskTracker;
 
 use super::lock;
 
-/// Looks per limit: a stream is cut at most a quarter of the limit late.
-const LOOKS: u32 = 4;
+/// Checks per timeout: a stream ends at most a quarter of the timeout late.
+const SWEEPS_PER_TIMEOUT: u32 = 4;
 
-/// Something that is read, and can be cut from elsewhere.
-pub(in crate::server) trait Watched: Send + Sync {
-    /// When it was last asked for more.
-    fn touched(&self) -> &Touched;
+/// A stream that another task can end.
+pub(in crate::server) trait WatchedStream: Send + Sync {
+    /// Returns when the connection last polled the stream.
+    fn last_read(&self) -> &LastRead;
 
-    /// Nobody reads it: ends it, unless it is being read at this moment.
-    fn cut(&self);
+    /// Ends the stream, unless it is being read at this moment.
+    fn time_out(&self);
 }
 
-/// When something was last asked for more, in milliseconds since it began.
-pub(in crate::server) struct Touched {
+/// Time of the last poll of a stream, in milliseconds since it was created.
+pub(in crate::server) struct LastRead {
     seen: AtomicU64,
     born: Instant,
 }
 
-impl Touched {
+impl LastRead {
     pub(in crate::server) fn now() -> Self {
         Self { seen: AtomicU64::new(0), born: Instant::now() }
     }
 
-    /// The connection has asked for more.
+    /// Records a poll by the connection.
     pub(in crate::server) fn touch(&self, now: Instant) {
         let since = now.saturating_duration_since(self.born).as_millis();
         self.seen.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Touched {
     }
 }
 
-pub(in crate::server) struct Streams {
+pub(in crate::server) struct StreamWatch {
     open: Arc<Mutex<Open>>,
     limit: Duration,
     tasks: TaskTracker,
@@ -56,7 +56,7 @@ pub(in crate::server) struct Streams {
 
 #[derive(Default)]
 struct Open {
-    streams: HashMap<u64, Weak<dyn Watched>>,
+    streams: HashMap<u64, Weak<dyn WatchedStream>>,
     next: u64,
     watch: Watch,
 }
@@ -68,25 +68,25 @@ enum Watch {
     On,
 }
 
-/// A place in the list; dropped, the stream leaves the list.
-pub(in crate::server) struct Listed {
+/// Registration of a stream. Dropping it ends the watch.
+pub(in crate::server) struct WatchGuard {
     open: Arc<Mutex<Open>>,
     key: u64,
 }
 
-impl Drop for Listed {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         lock(&self.open).streams.remove(&self.key);
     }
 }
 
-impl Streams {
+impl StreamWatch {
     pub(super) fn new(limit: Duration) -> Self {
         Self { open: Arc::default(), limit, tasks: TaskTracker::new() }
     }
 
-    /// Looks after a stream from now on.
-    pub(in crate::server) fn watch(&self, stream: Weak<dyn Watched>) -> Listed {
+    /// Watches a stream until the returned guard is dropped.
+    pub(in crate::server) fn watch(&self, stream: Weak<dyn WatchedStream>) -> WatchGuard {
         let mut open = lock(&self.open);
         let key = open.next;
         open.next += 1;
@@ -95,29 +95,29 @@ impl Streams {
             open.watch = Watch::On;
             self.tasks.spawn(watch(Arc::downgrade(&self.open), self.limit));
         }
-        Listed { open: Arc::clone(&self.open), key }
+        WatchGuard { open: Arc::clone(&self.open), key }
     }
 
-    /// Cuts whatever is left when the service has ended.
-    pub(super) fn cut_all(&self) {
+    /// Ends all streams that are open at the end of the shutdown.
+    pub(super) fn time_out_all(&self) {
         for stream in listed(&self.open) {
-            stream.cut();
+            stream.time_out();
         }
     }
 }
 
-fn listed(open: &Mutex<Open>) -> Vec<Arc<dyn Watched>> {
+fn listed(open: &Mutex<Open>) -> Vec<Arc<dyn WatchedStream>> {
     lock(open).streams.values().filter_map(Weak::upgrade).collect()
 }
 
 async fn watch(open: Weak<Mutex<Open>>, limit: Duration) {
     loop {
-        sleep(limit / LOOKS).await;
+        sleep(limit / SWEEPS_PER_TIMEOUT).await;
         let Some(open) = open.upgrade() else { return };
         let now = Instant::now();
-        for stream in listed(&open).into_iter().filter(|stream| stream.touched().unread_for(now) >= limit) {
-            tracing::warn!("a stream that nobody reads is cut");
-            stream.cut();
+        for stream in listed(&open).into_iter().filter(|stream| stream.last_read().unread_for(now) >= limit) {
+            tracing::warn!("a stream that the client does not read is closed");
+            stream.time_out();
         }
         let mut open = lock(&open);
         if open.streams.is_empty() {

@@ -1,0 +1,245 @@
+//! Builder of a service: one setter per setting, checked in `build`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use duplexer_core::dispatch::OutboundHook;
+use duplexer_server::Server;
+
+use super::{Config, ConfigError, Cors, Handshake, Responses, SharedSessions};
+use crate::server::StreamableHttp;
+use crate::server::http_sse::InvalidPath;
+use crate::server::security::InvalidName;
+use crate::server::serve::path_service::PATH;
+use crate::server::service_state::ServiceState;
+use crate::session::{EventStore, SessionStore};
+
+/// Builder of a [`StreamableHttp`] service.
+#[must_use = "a service exists once it is built"]
+#[derive(Debug)]
+pub struct StreamableHttpBuilder {
+    server: Server,
+    config: Config,
+    fault: Option<ConfigError>,
+}
+
+impl StreamableHttpBuilder {
+    pub(in crate::server) fn new(server: Server) -> Self {
+        Self { server, config: Config::default(), fault: None }
+    }
+
+    /// Sets the only path that is served, with and without a trailing slash. For a service without a router.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        let path = path.into();
+        if path.starts_with('/') && !path.contains(['?', '#', ' ']) {
+            self.config.path = Some(path.trim_end_matches('/').to_owned());
+        } else {
+            self.fault(ConfigError::Path(path));
+        }
+        self
+    }
+
+    /// Also serves the HTTP+SSE transport of 2024-11-05: the SSE stream at `stream`, and the client's messages at
+    /// `messages`. A router must route both paths to this service. Its streams count as sessions and as requests in
+    /// flight.
+    pub fn http_sse(mut self, stream: &str, messages: &str) -> Self {
+        let set = self.config.http_sse.set(stream, messages);
+        self.note_path(set)
+    }
+
+    /// Sets the prefix that a router strips from paths before it calls the service. The HTTP+SSE transport sends it to
+    /// clients as part of the address for messages.
+    pub fn root_path(mut self, root: &str) -> Self {
+        let set = self.config.http_sse.set_root(root);
+        self.note_path(set)
+    }
+
+    /// Sets the form of responses.
+    pub fn responses(mut self, responses: Responses) -> Self {
+        self.config.responses = responses;
+        self
+    }
+
+    /// How requests of the handshake era are served.
+    pub fn handshake(mut self, handshake: Handshake) -> Self {
+        self.config.handshake = handshake;
+        self
+    }
+
+    /// Sets the public URL of this server. Its host and its origin are allowed.
+    pub fn public_url(self, url: &str) -> Self {
+        let (origin, authority) = match url.split_once("://") {
+            Some((scheme, rest)) => {
+                let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+                (format!("{scheme}://{authority}"), authority)
+            }
+            None => (url.to_owned(), url),
+        };
+        self.allow_origin(&origin).allow_host(authority)
+    }
+
+    /// Allows requests to this host (`mcp.example.com`, or `mcp.example.com:8443` for one port only).
+    pub fn allow_host(mut self, host: &str) -> Self {
+        let added = self.config.allowed.add_host(host);
+        self.note(added)
+    }
+
+    /// Allows requests to any host. Only for a service that no browser can reach, or behind a proxy that checks hosts.
+    pub fn allow_any_host(mut self) -> Self {
+        self.config.allowed.any_host();
+        self
+    }
+
+    /// Allows requests by scripts of this origin (`https://app.example.com`).
+    pub fn allow_origin(mut self, origin: &str) -> Self {
+        let added = self.config.allowed.add_origin(origin);
+        self.note(added)
+    }
+
+    /// Sets whether scripts of allowed origins can read the responses.
+    pub fn cors(mut self, cors: Cors) -> Self {
+        self.config.cors = cors;
+        self
+    }
+
+    /// Sets the maximum body size of a request, in bytes. Default: 4 MiB.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.config.limits.body = bytes;
+        self
+    }
+
+    /// Sets the maximum number of requests in flight, including streams. Further ones get 503. Default: 8192.
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.config.limits.requests = requests;
+        self
+    }
+
+    /// Sets the maximum number of open subscriptions. Further ones get 503. Default: 1024.
+    pub fn max_subscriptions(mut self, subscriptions: usize) -> Self {
+        self.config.limits.subscriptions = subscriptions;
+        self
+    }
+
+    /// Sets the time within which the body of a request must arrive. Default: 30 s.
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.config.timing.body = timeout;
+        self
+    }
+
+    /// Sets the time after which a pending response becomes an SSE stream. Default: 15 s.
+    pub fn sse_after(mut self, sse_after: Duration) -> Self {
+        self.config.timing.sse_after = sse_after;
+        self
+    }
+
+    /// Sets the interval of keep-alive comments on a silent SSE stream. Default: 15 s.
+    pub fn sse_keep_alive(mut self, interval: Duration) -> Self {
+        self.config.timing.keep_alive = interval;
+        self
+    }
+
+    /// Sets the time after which an unread stream ends and its handler is dropped. Default: 60 s.
+    pub fn unread_timeout(mut self, timeout: Duration) -> Self {
+        self.config.timing.unread = timeout;
+        self
+    }
+
+    /// Sets the time for requests in flight to finish after the shutdown begins. Default: 3 s.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.config.timing.shutdown_grace = grace;
+        self
+    }
+
+    /// Sets the maximum number of open sessions. Further handshakes get 503. Default: 10 000.
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.config.sessions.max = sessions;
+        self
+    }
+
+    /// Sets the time after which an idle session ends; `None` for no limit. Default: 30 minutes. A session with an open
+    /// stream or a request in flight is not idle.
+    pub fn session_idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
+        self.config.sessions.idle = idle.into();
+        self
+    }
+
+    /// Sets the store for events of streams, so that clients can resume them.
+    pub fn event_store(mut self, store: impl EventStore) -> Self {
+        self.config.sessions.events = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the time that a client waits before it resumes a stream. Default: 1 s.
+    pub fn sse_retry(mut self, retry: Duration) -> Self {
+        self.config.sessions.retry = retry;
+        self
+    }
+
+    /// Sets the store for sessions, so that another node can claim them. `node` is the name of this node.
+    pub fn session_store(mut self, store: impl SessionStore, node: impl Into<String>) -> Self {
+        self.config.sessions.shared = Some(SharedSessions { store: Arc::new(store), node: node.into() });
+        self
+    }
+
+    /// Sets a hook for every request to the client of a session, for example for tracing.
+    pub fn outbound_hook(mut self, hook: Arc<dyn OutboundHook>) -> Self {
+        self.config.sessions.hook = Some(hook);
+        self
+    }
+
+    fn note(mut self, added: Result<(), InvalidName>) -> Self {
+        if let Err(error) = added {
+            self.fault(error.into());
+        }
+        self
+    }
+
+    fn note_path(mut self, set: Result<(), InvalidPath>) -> Self {
+        if let Err(InvalidPath(path)) = set {
+            self.fault(ConfigError::Endpoint(path));
+        }
+        self
+    }
+
+    fn fault(&mut self, fault: ConfigError) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// Checks all settings and builds the service.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first invalid setting.
+    pub fn build(self) -> Result<StreamableHttp, ConfigError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let Config { limits, timing, sessions, path, http_sse, .. } = &self.config;
+        if let Some(path) = http_sse.clash(path.as_deref().unwrap_or(PATH)) {
+            return Err(ConfigError::SamePath(path.to_owned()));
+        }
+        let limits = [
+            ("the largest body", limits.body),
+            ("the number of requests", limits.requests),
+            ("the number of subscriptions", limits.subscriptions),
+            ("the number of sessions", sessions.max),
+        ];
+        if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
+            return Err(ConfigError::Zero(name));
+        }
+        let times = [
+            ("the body's timeout", timing.body),
+            ("`sse_after`", timing.sse_after),
+            ("the keep-alive", timing.keep_alive),
+            ("`shutdown_grace`", timing.shutdown_grace),
+            ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
+        ];
+        if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
+            return Err(ConfigError::Instant(name));
+        }
+        if timing.unread <= timing.keep_alive {
+            return Err(ConfigError::Unread { unread: timing.unread, ping: timing.keep_alive });
+        }
+        Ok(StreamableHttp(Arc::new(ServiceState::new(self.server, self.config))))
+    }
+}

@@ -1,0 +1,73 @@
+//! A request that has been admitted, apart from its message.
+
+use std::sync::Arc;
+
+use duplexer_core::transport::{Headers, TransportContext};
+use duplexer_server::{Caller, Principal, Running};
+use http::request::Parts;
+
+use super::head::Accepts;
+use super::reply::{self, Rejection};
+use super::request_headers::{RequestHeaders, RoutingHeaders};
+use super::service_state::{RequestPermit, ServiceState, StartFailed};
+
+/// A request that holds a permit. Its server may still have to start.
+pub(super) struct AdmittedRequest {
+    pub(super) permit: RequestPermit,
+    pub(super) headers: Arc<RequestHeaders>,
+    pub(super) accepts: Accepts,
+    pub(super) caller: Caller,
+}
+
+impl AdmittedRequest {
+    /// Takes a permit. Rejects the request if there is none.
+    pub(super) fn new(
+        service: Arc<ServiceState>,
+        mut parts: Parts,
+        routing: RoutingHeaders,
+        accepts: Accepts,
+    ) -> Result<Self, Rejection> {
+        let permit = service.admit().ok_or_else(reply::overloaded)?;
+        let mut caller = Caller::default();
+        caller.principal = parts.extensions.remove::<Arc<Principal>>();
+        Ok(Self { permit, headers: Arc::new(RequestHeaders::new(parts.headers, routing)), accepts, caller })
+    }
+
+    /// Waits until the server has started.
+    pub(super) async fn start(self) -> Result<RequestContext, Rejection> {
+        let running = match self.permit.service().running().await {
+            Ok(running) => running.clone(),
+            Err(StartFailed) => return Err(reply::unavailable(None, "Internal server error").into()),
+        };
+        Ok(RequestContext { running, request: self })
+    }
+}
+
+/// A request and the running server that handles it.
+pub(super) struct RequestContext {
+    pub(super) running: Running,
+    pub(super) request: AdmittedRequest,
+}
+
+impl RequestContext {
+    pub(super) fn service(&self) -> &Arc<ServiceState> {
+        self.request.permit.service()
+    }
+
+    /// Returns what handlers see of the transport.
+    pub(super) fn transport(&self) -> TransportContext {
+        TransportContext::exchange("http", Headers::of(Arc::clone(&self.request.headers) as _))
+    }
+
+    /// Returns the context of another message in the same batch. It takes a permit beyond the limit.
+    pub(super) fn for_batch_item(&self) -> Self {
+        let AdmittedRequest { permit, headers, accepts, caller } = &self.request;
+        let request = AdmittedRequest {
+            permit: permit.additional(),
+            headers: Arc::clone(headers),
+            accepts: *accepts,
+            caller: caller.clone(),
+        };
+        Self { running: self.running.clone(), request }
+    }
+}

@@ -1,0 +1,100 @@
+//! One JSON-RPC response message with the HTTP status it has as a body of its own.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use duplexer_core::dispatch::Invocation;
+use duplexer_core::error::McpError;
+use duplexer_server::driver::Shaped;
+use duplexer_types::error::ErrorObject;
+use duplexer_types::jsonrpc::{self, RequestId};
+use http::StatusCode;
+
+use super::reply::{self, Reply};
+
+/// Maps an error to its HTTP status. The eras differ.
+pub(super) type StatusOf = fn(&ErrorObject) -> StatusCode;
+
+/// A response message and the status it has as a body of its own.
+pub(super) struct RpcResponse {
+    text: Vec<u8>,
+    status: StatusCode,
+    failed: bool,
+    /// `WWW-Authenticate` header for a caller without the required scopes.
+    challenge: Option<String>,
+}
+
+impl RpcResponse {
+    pub(super) fn failure(id: &RequestId, error: &ErrorObject, status: StatusCode) -> Self {
+        let mut text = Vec::with_capacity(128);
+        jsonrpc::write_failure(&mut text, Some(id), error);
+        Self { text, status, failed: true, challenge: None }
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    pub(super) fn into_text(self) -> Bytes {
+        self.text.into()
+    }
+
+    /// Converts the response into a body of its own.
+    pub(super) fn into_reply(self) -> Reply {
+        match self.challenge {
+            None => reply::json(self.status, self.text),
+            Some(challenge) => reply::challenged(self.text, &challenge),
+        }
+    }
+
+    /// Returns whether this is an authorization challenge, which requires a response head that has not been sent.
+    pub(super) fn is_challenge(&self) -> bool {
+        self.challenge.is_some()
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
+/// Encodes the outcome of one request.
+#[derive(Clone)]
+pub(super) struct ErrorResponder {
+    pub(super) id: RequestId,
+    pub(super) message: Arc<Invocation>,
+    pub(super) status_of: StatusOf,
+}
+
+impl ErrorResponder {
+    /// Returns the response to a request that has failed.
+    pub(super) fn response(&self, error: &McpError) -> RpcResponse {
+        let object = error.to_wire(self.message.method());
+        let mut response = self.failure(&object, (self.status_of)(&object));
+        if let McpError::Forbidden(challenge) = error {
+            response.challenge = Some(challenge.header.clone());
+        }
+        response
+    }
+
+    pub(super) fn failure(&self, error: &ErrorObject, status: StatusCode) -> RpcResponse {
+        RpcResponse::failure(&self.id, error, status)
+    }
+
+    /// Encodes an outcome. Runs within the panic isolation of the handler, because results serialize themselves with
+    /// user code.
+    pub(super) fn render(&self, outcome: Result<Shaped, McpError>) -> RpcResponse {
+        let error = match outcome {
+            Ok(shaped) => {
+                let mut text = Vec::with_capacity(512);
+                match jsonrpc::write_success(&mut text, &self.id, &shaped) {
+                    Ok(()) => {
+                        return RpcResponse { text, status: StatusCode::OK, failed: false, challenge: None };
+                    }
+                    Err(error) => McpError::internal(error),
+                }
+            }
+            Err(error) => error,
+        };
+        self.response(&error)
+    }
+}

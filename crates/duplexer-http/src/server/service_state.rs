@@ -1,0 +1,213 @@
+//! State that all clones of a service share: the server's lifespan, the request permits, and the shutdown.
+
+mod lifespan;
+pub(super) mod stream_watch;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use duplexer_core::dispatch::Cancellation;
+use duplexer_server::{Running, Server};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+use tokio_util::task::TaskTracker;
+
+use self::lifespan::Lifespan;
+use super::config::Config;
+use super::http_sse::SseSessions;
+use super::session::Sessions;
+
+pub(super) use lifespan::StartFailed;
+use stream_watch::StreamWatch;
+
+/// Time for the whole shutdown: grace, last responses, lifespans.
+const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
+/// Time for the error responses of requests that the end of the grace aborted.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(super) struct ServiceState {
+    pub(super) config: Config,
+    pub(super) streams: StreamWatch,
+    pub(super) sessions: Sessions,
+    pub(super) sse_sessions: SseSessions,
+    /// Tasks that no request awaits: requests of sessions whose client has left, and the teardown of sessions.
+    pub(super) tasks: TaskTracker,
+    /// Raised when the shutdown begins. Long-lived requests then finish.
+    pub(super) closing: Cancellation,
+    /// Raised when the shutdown grace has ended. Requests in flight are then aborted.
+    pub(super) abort: Cancellation,
+    lifespan: Lifespan,
+    load: Load,
+    ended: Mutex<Ended>,
+}
+
+/// Whether the shutdown has run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    No,
+    Yes,
+}
+
+/// Counters that every request writes, on a cache line of their own: the rest of the state is only read.
+#[derive(Default)]
+#[repr(align(128))]
+struct Load {
+    requests: AtomicUsize,
+    subscriptions: AtomicUsize,
+    idle: Notify,
+}
+
+impl ServiceState {
+    pub(super) fn new(server: Server, config: Config) -> Self {
+        Self {
+            streams: StreamWatch::new(config.timing.unread),
+            sessions: Sessions::default(),
+            sse_sessions: SseSessions::default(),
+            tasks: TaskTracker::new(),
+            config,
+            closing: Cancellation::new(),
+            abort: Cancellation::new(),
+            lifespan: Lifespan::new(server),
+            load: Load::default(),
+            ended: Mutex::new(Ended::No),
+        }
+    }
+
+    /// Returns the started server. The first caller starts it. A caller that leaves does not stop the start.
+    pub(super) async fn running(&self) -> Result<&Running, StartFailed> {
+        self.lifespan.running().await
+    }
+
+    /// Spawns a task that the shutdown waits for.
+    pub(super) fn spawn_tracked(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // Work that is dropped with its runtime has no other to run on.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.tasks.spawn_on(work, &runtime);
+        } else {
+            tracing::warn!("a task is dropped because no runtime is left");
+        }
+    }
+
+    /// Returns a permit, unless the limit is reached or the shutdown has begun.
+    pub(super) fn admit(self: Arc<Self>) -> Option<RequestPermit> {
+        let before = self.load.requests.fetch_add(1, Ordering::Relaxed);
+        let is_admitted = before < self.config.limits.requests && !self.closing.is_raised();
+        let permit = RequestPermit { service: self, subscription: Subscription::No };
+        is_admitted.then_some(permit)
+    }
+
+    /// Resolves when no request is in flight.
+    async fn idle(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.load.idle.notified());
+            changed.as_mut().enable();
+            if self.load.requests.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Shuts the service down. The teardown runs once.
+    pub(super) async fn shutdown(self: &Arc<Self>) {
+        let start = Instant::now();
+        self.closing.raise();
+        self.sessions.close_standalone();
+        if timeout(self.config.timing.shutdown_grace, self.idle()).await.is_err() {
+            tracing::warn!("requests were still in flight at the end of the shutdown grace");
+            self.abort.raise();
+            let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
+        }
+        self.streams.time_out_all();
+        let first = std::mem::replace(&mut *lock(&self.ended), Ended::Yes) == Ended::No;
+        if first {
+            Sessions::end_all(self, SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
+            self.lifespan.end(SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
+        }
+    }
+}
+
+/// Permit of one request in flight. Dropping it returns the permit.
+pub(super) struct RequestPermit {
+    service: Arc<ServiceState>,
+    subscription: Subscription,
+}
+
+/// Whether a request also counts as a subscription.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subscription {
+    No,
+    Yes,
+}
+
+impl RequestPermit {
+    pub(super) fn service(&self) -> &Arc<ServiceState> {
+        &self.service
+    }
+
+    /// Returns one more permit, beyond the limit, for another message of the same batch.
+    pub(super) fn additional(&self) -> Self {
+        self.service.load.requests.fetch_add(1, Ordering::Relaxed);
+        Self { service: Arc::clone(&self.service), subscription: Subscription::No }
+    }
+
+    /// Converts the permit into one of a subscription, unless their limit is reached.
+    pub(super) fn subscribe(mut self) -> Option<Self> {
+        let before = self.service.load.subscriptions.fetch_add(1, Ordering::Relaxed);
+        self.subscription = Subscription::Yes;
+        (before < self.service.config.limits.subscriptions).then_some(self)
+    }
+}
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        let load = &self.service.load;
+        if self.subscription == Subscription::Yes {
+            load.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        }
+        if load.requests.fetch_sub(1, Ordering::Release) == 1 {
+            load.idle.notify_waiters();
+        }
+    }
+}
+
+/// Shuts a service down. Clones shut down the same service.
+#[derive(Clone, Debug)]
+pub struct ShutdownHandle(Arc<ServiceState>);
+
+impl ShutdownHandle {
+    pub(super) fn new(service: Arc<ServiceState>) -> Self {
+        Self(service)
+    }
+
+    /// Rejects new requests, lets those in flight finish within the shutdown grace, answers the rest with an error,
+    /// ends streams, and runs the teardown of the server's lifespan. Takes at most five seconds with the default grace.
+    pub async fn shutdown(&self) {
+        self.0.shutdown().await;
+    }
+}
+
+impl fmt::Debug for ServiceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceState")
+            .field("requests", &self.load.requests.load(Ordering::Relaxed))
+            .field("closing", &self.closing.is_raised())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Releases memory of a table that was much larger once.
+pub(super) fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+    if table.capacity() > 64 && table.len() < table.capacity() / 4 {
+        table.shrink_to(table.len() * 2);
+    }
+}
+
+/// Locks a mutex. A poisoned lock is safe to use, because every change under a lock is one step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
