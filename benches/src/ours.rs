@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use duplexer_types::json::Json;
-use duplexer_types::jsonrpc::{self, Body, Frame};
+use duplexer_types::jsonrpc::{self, Body, RawFrame};
 use duplexer_types::meta::RequestMeta;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use duplexer_types::version::ProtocolVersion;

@@ -280,7 +280,7 @@ async fn a_hand_written_schema_is_listed_verbatim() {
         .input_schema(Json::parse(schema).unwrap())
         .output_schema(json!({"type": "object", "required": ["n"]}))
         .handler(|args: Json| async move {
-            CallToolResult::structured(json!({"n": args.decode::<Value>().unwrap()["z"]}).into())
+            CallToolResult::structured(json!({"n": args.decode::<Value>().unwrap()["z"]}))
         });
     let server = Server::builder("test").tool(tool).build().unwrap();
     both(&server, async |client, _| {
