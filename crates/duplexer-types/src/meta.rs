@@ -127,15 +127,15 @@ impl<'a> RequestMeta<'a> {
     pub fn read(text: &'a str) -> Result<Self, InvalidMeta> {
         let [version, info, capabilities, level, token, traceparent, tracestate, baggage] = collect(text)?;
         Ok(Self {
-            protocol_version: version,
-            client_info: info,
-            client_capabilities: capabilities,
-            log_level: level,
-            progress_token: token.and_then(RequestId::read),
+            protocol_version: version.one(),
+            client_info: info.one(),
+            client_capabilities: capabilities.one(),
+            log_level: level.one(),
+            progress_token: token.one().and_then(RequestId::read),
             trace: TraceContext {
-                traceparent: traceparent.and_then(scan::string),
-                tracestate: tracestate.and_then(scan::string),
-                baggage: baggage.and_then(scan::string),
+                traceparent: traceparent.one().and_then(scan::string),
+                tracestate: tracestate.one().and_then(scan::string),
+                baggage: baggage.one().and_then(scan::string),
             },
         })
     }
@@ -158,14 +158,14 @@ const KNOWN: [&str; 8] = [
     key::BAGGAGE,
 ];
 
-/// Returns the texts of the [`KNOWN`] keys.
-fn collect(text: &str) -> Result<[Option<&str>; KNOWN.len()], InvalidMeta> {
+/// Returns the texts of the [`KNOWN`] keys. None of them is repeated.
+fn collect(text: &str) -> Result<[Occurrence<&str>; KNOWN.len()], InvalidMeta> {
     let mut scanner = Scanner::new(text);
-    let found = scanner.find(&KNOWN).and_then(|found| scanner.end().map(|()| found));
-    let found = found.map_err(|NotJson| InvalidMeta::NotAnObject)?;
+    let found = scanner.find(&KNOWN).map_err(|NotJson| InvalidMeta::NotAnObject)?;
+    scanner.end().map_err(|NotJson| InvalidMeta::NotAnObject)?;
     match KNOWN.iter().zip(&found).find(|(_, value)| value.is_repeated()) {
         Some((key, _)) => Err(InvalidMeta::Repeated(key)),
-        None => Ok(found.map(Occurrence::one)),
+        None => Ok(found),
     }
 }
 

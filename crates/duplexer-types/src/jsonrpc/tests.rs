@@ -193,7 +193,7 @@ fn a_body_that_fails_leaves_nothing_behind() {
 }
 
 proptest! {
-    /// What is written reads back the same, whatever the strings, and stands on one line.
+    /// A written frame reads back the same for any strings, and is one line.
     #[test]
     fn frames_round_trip(number in any::<i64>(), text in ".*", method in ".*") {
         let params = serde_json::json!({ "text": text, "_meta": { "k": text } }).to_string();
