@@ -21,7 +21,7 @@ impl<'a> Arbitrary<'a> for Json {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
         let mut text = String::new();
         json(u, 3, &mut text)?;
-        Ok(Self::parse(&text).expect("what was written is JSON"))
+        Ok(Self::parse(&text).expect("valid JSON"))
     }
 }
 
@@ -40,7 +40,7 @@ impl<'a> Arbitrary<'a> for ErrorObject {
     }
 }
 
-/// Text with what a detour over a tree would lose: order, nulls, large numerals, spaces.
+/// Text with properties that a detour over a tree would lose: order, nulls, large numerals, spaces.
 fn json(u: &mut Unstructured<'_>, depth: usize, out: &mut String) -> Result<()> {
     match u.int_in_range(0..=if depth == 0 { 6 } else { 8 })? {
         0 => out.push_str("null"),
@@ -83,21 +83,21 @@ fn string(u: &mut Unstructured<'_>) -> Result<String> {
 pub(crate) fn object(u: &mut Unstructured<'_>) -> Result<Json> {
     let mut text = String::new();
     members(u, 2, &mut text)?;
-    Ok(Json::parse(&text).expect("what was written is JSON"))
+    Ok(Json::parse(&text).expect("valid JSON"))
 }
 
-/// An object, or nothing.
+/// An object, or `None`.
 pub(crate) fn maybe_object(u: &mut Unstructured<'_>) -> Result<Option<Json>> {
     if u.arbitrary()? { object(u).map(Some) } else { Ok(None) }
 }
 
-/// Settings: objects under names.
+/// Settings: objects by name.
 pub(crate) fn settings(u: &mut Unstructured<'_>) -> Result<Option<JsonObject>> {
     let names: Option<Vec<String>> = u.arbitrary()?;
     names.map(|names| names.into_iter().map(|name| Ok((name, object(u)?))).collect()).transpose()
 }
 
-/// An empty object, or nothing.
+/// An empty object, or `None`.
 pub(crate) fn no_members(u: &mut Unstructured<'_>) -> Result<Option<JsonObject>> {
     Ok(u.arbitrary::<bool>()?.then(JsonObject::new))
 }
@@ -107,18 +107,18 @@ pub(crate) fn number(u: &mut Unstructured<'_>) -> Result<f64> {
     Ok(f64::from(u.arbitrary::<i32>()?) / 4.0)
 }
 
-/// A number, or nothing.
+/// A number, or `None`.
 pub(crate) fn maybe_number(u: &mut Unstructured<'_>) -> Result<Option<f64>> {
     if u.arbitrary()? { number(u).map(Some) } else { Ok(None) }
 }
 
-/// A number from 0 to 1, or nothing.
+/// A number from 0 to 1, or `None`.
 pub(crate) fn fraction(u: &mut Unstructured<'_>) -> Result<Option<f64>> {
     let sixteenths: Option<u8> = u.arbitrary()?;
     Ok(sixteenths.map(|sixteenths| f64::from(sixteenths % 17) / 16.0))
 }
 
-/// At most a hundred.
+/// At most a hundred values.
 pub(crate) fn suggestions(u: &mut Unstructured<'_>) -> Result<Vec<String>> {
     let mut values: Vec<String> = u.arbitrary()?;
     values.truncate(100);
@@ -135,7 +135,7 @@ pub(crate) fn object_schema(u: &mut Unstructured<'_>) -> Result<Json> {
     Ok(Json::parse(text).expect("JSON"))
 }
 
-/// A schema of anything, or nothing.
+/// A schema of any type, or `None`.
 pub(crate) fn schema(u: &mut Unstructured<'_>) -> Result<Option<Json>> {
     Ok(match u.int_in_range(0..=4)? {
         0 => None,
@@ -145,7 +145,7 @@ pub(crate) fn schema(u: &mut Unstructured<'_>) -> Result<Option<Json>> {
     })
 }
 
-/// What a form is filled with, or nothing.
+/// Data of a form, or `None`.
 pub(crate) fn answers(u: &mut Unstructured<'_>) -> Result<Option<JsonObject>> {
     fn answer(u: &mut Unstructured<'_>) -> Result<Json> {
         Ok(match u.int_in_range(0..=3)? {
@@ -160,7 +160,7 @@ pub(crate) fn answers(u: &mut Unstructured<'_>) -> Result<Option<JsonObject>> {
     names.map(|names| names.into_iter().map(|name| Ok((name, answer(u)?))).collect()).transpose()
 }
 
-/// Choices of which all have titles or none: the wire has no other.
+/// Options of which all have titles or none: the protocol has no mixture.
 pub(crate) fn choices(u: &mut Unstructured<'_>) -> Result<Vec<Choice>> {
     let values: Vec<String> = u.arbitrary()?;
     if u.arbitrary()? {

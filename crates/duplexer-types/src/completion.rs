@@ -36,7 +36,7 @@ impl Wire for CompletionReference {
 
 model! {
     /// [Reference](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types) to a prompt, by name.
-    pub struct PromptReference says "type" = "ref/prompt" {
+    pub struct PromptReference const "type" = "ref/prompt" {
         /// Name of the prompt.
         name: String = "name",
     } optional {
@@ -47,7 +47,7 @@ model! {
 
 model! {
     /// [Reference](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types) to a resource or resource template, by URI.
-    pub struct ResourceTemplateReference says "type" = "ref/resource" {
+    pub struct ResourceTemplateReference const "type" = "ref/resource" {
         /// URI, or URI template.
         uri: String = "uri",
     }

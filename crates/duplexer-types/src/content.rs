@@ -83,7 +83,7 @@ impl From<String> for Content {
 
 model! {
     /// [Text content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#text-content).
-    pub struct TextContent says "type" = "text" {
+    pub struct TextContent const "type" = "text" {
         /// The text.
         text: String = "text",
     } optional {
@@ -96,7 +96,7 @@ model! {
 
 model! {
     /// [Image content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#image-content).
-    pub struct ImageContent says "type" = "image" {
+    pub struct ImageContent const "type" = "image" {
         /// The bytes, base64-encoded.
         data: String = "data",
         /// Media type of the image.
@@ -111,7 +111,7 @@ model! {
 
 model! {
     /// [Audio content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#audio-content).
-    pub struct AudioContent says "type" = "audio" {
+    pub struct AudioContent const "type" = "audio" {
         /// The bytes, base64-encoded.
         data: String = "data",
         /// Media type of the audio.
@@ -126,7 +126,7 @@ model! {
 
 model! {
     /// [Link to a resource](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#resource-links), which need not be listed.
-    pub struct ResourceLink says "type" = "resource_link" {
+    pub struct ResourceLink const "type" = "resource_link" {
         /// URI of the resource.
         uri: String = "uri",
         /// Name of the resource.
@@ -151,7 +151,7 @@ model! {
 
 model! {
     /// [Embedded resource](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#embedded-resources).
-    pub struct EmbeddedResource says "type" = "resource" {
+    pub struct EmbeddedResource const "type" = "resource" {
         /// Contents of the resource.
         resource: ResourceContents = "resource",
     } optional {

@@ -34,7 +34,7 @@ pub enum ElicitParams {
 
 model! {
     /// Parameters of an `elicitation/create` request in [form mode](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#form-mode-elicitation-requests).
-    pub struct ElicitFormParams says "mode" = "form" since V2025_11_25 {
+    pub struct ElicitFormParams const "mode" = "form" since V2025_11_25 {
         /// Message that explains the request to the user.
         message: String = "message",
         /// Schema of the form.
@@ -44,7 +44,7 @@ model! {
 
 model! {
     /// Parameters of an `elicitation/create` request in [URL mode](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#url-mode-elicitation-requests).
-    pub struct ElicitUrlParams says "mode" = "url" {
+    pub struct ElicitUrlParams const "mode" = "url" {
         /// Message that explains the request to the user.
         message: String = "message",
         /// URL that the user opens.

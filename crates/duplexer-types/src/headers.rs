@@ -1,7 +1,7 @@
-//! `Mcp-*` headers: their names, how a value is written in one, and which arguments are mirrored.
+//! `Mcp-*` headers: names, encoding of values, and mirrored arguments.
 //!
-//! Pure strings, shared by both ends. Nothing here knows an HTTP library: a server hands in a look-up from
-//! header name to [`Values`], a client takes out names and values.
+//! Client and server share this module, which is independent of any HTTP library: a server passes a look-up from header
+//! name to [`Values`], a client gets names and values as strings.
 
 mod annotation;
 mod number;
@@ -14,12 +14,12 @@ pub use value::{decode, encode};
 
 use crate::json::Occurrence;
 
-/// A header name in its two spellings. Names are compared without case.
+/// Header name in its two spellings. Names are compared case-insensitively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// As the specification writes it.
+    /// Spelling of the specification.
     pub canonical: &'static str,
-    /// As HTTP libraries and error texts write it.
+    /// Spelling of HTTP libraries and error texts.
     pub lower: &'static str,
 }
 
@@ -34,20 +34,20 @@ impl Name {
     }
 }
 
-/// The revision a request is written in.
+/// Revision of a request ([specification](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
 pub const PROTOCOL_VERSION: Name = Name::new("MCP-Protocol-Version", "mcp-protocol-version");
-/// The method of the body (envelope era).
+/// Method of the body (envelope era).
 pub const METHOD: Name = Name::new("Mcp-Method", "mcp-method");
-/// The name, URI or task the body is about (envelope era).
+/// Name, URI or task id from the params of the body (envelope era).
 pub const NAME: Name = Name::new("Mcp-Name", "mcp-name");
-/// What the names of mirrored arguments begin with (envelope era).
+/// Prefix of the headers that mirror arguments (envelope era).
 pub const PARAM_PREFIX: Name = Name::new("Mcp-Param-", "mcp-param-");
-/// The session a request belongs to (handshake era).
+/// Session of a request (handshake era).
 pub const SESSION_ID: Name = Name::new("Mcp-Session-Id", "mcp-session-id");
-/// The last event a client has seen of a stream (handshake era).
+/// Last event that a client has received on a stream (handshake era).
 pub const LAST_EVENT_ID: Name = Name::new("Last-Event-ID", "last-event-id");
 
-/// Whether a header mirrors an argument, annotated or not.
+/// Whether a header has the prefix of mirrored arguments.
 pub fn is_param(name: &str) -> bool {
     name.get(..PARAM_PREFIX.lower.len()).is_some_and(|prefix| PARAM_PREFIX.is(prefix))
 }
@@ -59,7 +59,7 @@ pub type Values<'a> = Occurrence<&'a [u8]>;
 mod tests {
     use super::*;
 
-    /// P-HDR-8: names are compared without case.
+    /// P-HDR-8: names are compared case-insensitively.
     #[test]
     fn names_are_compared_without_case() {
         for name in [PROTOCOL_VERSION, METHOD, NAME, PARAM_PREFIX, SESSION_ID, LAST_EVENT_ID] {

@@ -1,6 +1,6 @@
-//! Free-form JSON kept as text, and objects that keep the order of their members.
+//! Free-form JSON as text, and objects that keep the order of their members.
 //!
-//! Nothing is lost and nothing is reordered: nulls, key order and numerals of any size survive.
+//! Nulls, key order and numerals of any size survive.
 
 mod find;
 pub(crate) mod plain;
@@ -20,39 +20,48 @@ pub use find::{Occurrence, find_member, find_members};
 pub use scan::{NotJson, Scanner};
 pub use text::JsonText;
 
-/// A JSON value as text.
+/// JSON value as text.
 ///
-/// The text is valid JSON without line breaks, so that it can stand in a line-framed message as it is.
+/// The text is valid JSON without line breaks, so that it fits into a line-delimited message verbatim.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// Takes JSON text. Line breaks between tokens are removed, everything else stays as it is.
+    /// Parses JSON text. Line breaks between tokens are removed, everything else stays verbatim.
+    ///
+    /// # Errors
+    /// Fails if `text` is not JSON.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
-    /// Renders any value as JSON.
+    /// Encodes a value as JSON.
+    ///
+    /// # Errors
+    /// Fails if the value cannot be serialized.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self::from)
     }
 
-    /// The empty object.
+    /// Returns the empty object.
     pub fn object() -> Self {
         Self::literal("{}")
     }
 
-    /// `null`.
+    /// Returns `null`.
     pub fn null() -> Self {
         Self(RawValue::NULL.to_owned())
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// Reads the text as a `T`.
+    /// Decodes the value.
+    ///
+    /// # Errors
+    /// Fails if the value is not a `T`.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_str())
     }
@@ -67,12 +76,12 @@ impl Json {
         self.as_str() == "null"
     }
 
-    /// The JSON text of the member `name`, if the value is an object that has it.
+    /// Returns the JSON text of the member `name`, if the value is an object that has it once.
     pub fn member(&self, name: &str) -> Option<&str> {
         find_member(self.as_str(), name)
     }
 
-    /// Reads an object and nothing else.
+    /// Deserializes an object; fails for other values.
     pub(crate) fn object_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Self::deserialize(deserializer)?;
         if json.is_object() { Ok(json) } else { Err(D::Error::custom("expected an object")) }
@@ -105,15 +114,15 @@ impl From<JsonObject> for Json {
 }
 
 impl From<&str> for Json {
-    /// The JSON *string* with this text; use [`Json::parse`] for JSON text.
+    /// Creates the JSON *string* with this text; use [`Json::parse`] for JSON text.
     fn from(text: &str) -> Self {
         serde_json::Value::from(text).into()
     }
 }
 
-/// JSON text cannot hold a line break inside a string, so every one stands between tokens.
+/// Replaces line breaks by spaces. Inside a JSON string they are escaped, so all of them are between tokens.
 fn without_line_breaks(text: &str) -> Cow<'_, str> {
-    // Counting to the end, instead of stopping early, lets the compiler look at many bytes at once.
+    // Counting to the end, instead of stopping early, lets the compiler compare many bytes at once.
     if text.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count() > 0 {
         Cow::Owned(text.replace(['\n', '\r'], " "))
     } else {
@@ -153,12 +162,12 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// For an optional member whose value may itself be `null`: a present `null` is `Some`.
+/// Deserializes an optional member whose value can be `null`: a present `null` is `Some`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }
 
-/// For an optional member that is an object, kept as text.
+/// Deserializes an optional member that is an object.
 pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     let json = Json::deserialize(deserializer)?;
     match json.as_str().as_bytes().first() {
@@ -168,24 +177,24 @@ pub(crate) fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     }
 }
 
-/// The members of a JSON object, in the order they were written, each name once.
+/// JSON object that keeps the order of its members. Each name occurs once.
 ///
-/// `JsonObject` alone is an object that nobody has described, such as `_meta`.
+/// Without a type parameter its values are free-form JSON, as in `_meta`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonObject<T = Json>(Vec<(String, T)>);
 
 impl<T> JsonObject<T> {
-    /// No members.
+    /// Creates an empty object.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// The value under `name`.
+    /// Returns the value of the member `name`.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Puts `value` under `name`, in the place of an earlier one if there is one.
+    /// Sets the member `name`. An earlier value is replaced in place and returned.
     pub fn insert(&mut self, name: impl Into<String>, value: T) -> Option<T> {
         let name = name.into();
         if let Some((_, slot)) = self.0.iter_mut().find(|(key, _)| *key == name) {
@@ -195,30 +204,30 @@ impl<T> JsonObject<T> {
         None
     }
 
-    /// Takes the member `name` out.
+    /// Removes the member `name` and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<T> {
         let at = self.0.iter().position(|(key, _)| key == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// The same with one member more, for building.
+    /// Sets the member `name` and returns the object, for chaining.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<T>) -> Self {
         self.insert(name, value.into());
         self
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the object has no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Names and values in order.
+    /// Returns names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -282,14 +291,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     }
 }
 
-/// Sorting keeps this quick however many members a peer sends.
+/// Returns a repeated name. Sorting keeps this fast for any number of members that a peer sends.
 fn repeated_name<T>(members: &[(String, T)]) -> Option<&str> {
     let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// A deserializer that gives structs objects and nothing else.
+/// Deserializer that reads structs from objects only.
 pub(crate) struct ObjectsOnly<D>(pub(crate) D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectsOnly<D> {
@@ -327,7 +336,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&members).unwrap(), text);
     }
 
-    /// P-STDIO-1: what goes into a line holds no line break.
+    /// P-STDIO-1: JSON in a line-delimited message holds no line break.
     #[test]
     fn line_breaks_between_tokens_are_removed_and_those_in_strings_stay_escaped() {
         let json = Json::parse("{\n  \"a\": \"x\\ny\",\r\n \"b\":\t1}").unwrap();
@@ -354,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_once() {
+    fn a_name_occurs_once() {
         assert!(serde_json::from_str::<JsonObject>(r#"{"a":1,"a":2}"#).is_err());
         let mut members: JsonObject = JsonObject::new();
         members.insert("a", Json::from("x"));

@@ -1,7 +1,7 @@
-//! JSON-RPC frames: one pass over the text finds kind, id, method and the raw rest; one pass writes.
+//! JSON-RPC frames: one pass over the text finds kind, id, method and raw params; one pass writes.
 //!
-//! Knows nothing of MCP except that `params` may hold a `_meta`, whose place is noted on the way.
-//! Member names are compared exactly, duplicate members are refused, nesting is bounded.
+//! The only knowledge of MCP is that `params` can hold a `_meta`, whose position is recorded. Member names are compared
+//! exactly, duplicate members are rejected, nesting is bounded.
 
 mod decode;
 mod id;
@@ -21,33 +21,33 @@ pub use decode::{decode, first_text};
 pub use id::RequestId;
 pub use write::{Body, write_failure, write_notification, write_request, write_success};
 
-/// A frame that borrows from the text it was read from.
+/// Frame that borrows from the text it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawFrame<'a> {
-    /// Wants an answer under its id.
+    /// Request: expects a response with its id.
     Request {
-        /// Correlates the answer.
+        /// Id of the request.
         id: RequestId,
-        /// What to do.
+        /// Method and params.
         call: RawCall<'a>,
     },
-    /// Wants no answer.
+    /// Notification: expects no response.
     Notification(RawCall<'a>),
-    /// The answer to one of our requests.
+    /// Success response to an own request.
     Success {
-        /// The id we sent.
+        /// Id of the request.
         id: RequestId,
-        /// JSON text.
+        /// JSON text of the result.
         result: &'a str,
     },
-    /// The refusal of one of our requests; without id, of something the peer could not read.
+    /// Error response to an own request; without id, to a message that the peer could not read.
     Failure {
-        /// The id we sent.
+        /// Id of the request.
         id: Option<RequestId>,
         /// JSON text of the error object.
         error: &'a str,
     },
-    /// A JSON array; [`batch`] takes it apart.
+    /// JSON array of messages; [`batch`] splits it.
     Batch(&'a str),
 }
 
@@ -58,9 +58,9 @@ pub struct RawCall<'a> {
     pub method: Cow<'a, str>,
     /// JSON text of an object; `None` if absent or null.
     pub params: Option<&'a str>,
-    /// JSON text of `params._meta`, whatever it is.
+    /// JSON text of `params._meta`, of any type.
     pub meta: Option<&'a str>,
-    /// JSON text of the longest other member of the params: who decodes them need not walk over it again.
+    /// JSON text of the longest other member of the params. Decoding skips it without a second scan.
     pub longest: Option<&'a str>,
 }
 
@@ -69,22 +69,22 @@ pub struct RawCall<'a> {
 pub enum Malformed {
     /// Not JSON.
     NotJson,
-    /// JSON, but not a frame. To be answered, under the id if one could be read.
+    /// JSON, but not a frame. It gets an error response, with the id if that is readable.
     Invalid {
-        /// The id of the request, if it is readable.
+        /// Id of the request, if it is readable.
         id: Option<RequestId>,
-        /// What is wrong.
+        /// What is invalid.
         reason: &'static str,
     },
-    /// Meant as a response or a notification: never to be answered.
+    /// An invalid response or notification, which gets no response.
     Unanswerable {
-        /// What is wrong.
+        /// What is invalid.
         reason: &'static str,
     },
 }
 
 impl Malformed {
-    /// What to answer, if anything, and under which id.
+    /// Returns the error response, if there is one, with its id.
     pub fn answer(&self) -> Option<(Option<&RequestId>, ErrorObject)> {
         match self {
             Self::NotJson => Some((None, ErrorObject::new(ErrorCode::PARSE_ERROR, "Parse error"))),
@@ -109,6 +109,9 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 /// Reads one frame.
+///
+/// # Errors
+/// Fails if `text` is not JSON or not a frame.
 pub fn read(text: &str) -> Result<RawFrame<'_>, Malformed> {
     let mut scanner = Scanner::new(text);
     match scanner.peek() {
@@ -126,7 +129,10 @@ pub fn read(text: &str) -> Result<RawFrame<'_>, Malformed> {
     }
 }
 
-/// The messages of a batch, each as its own text.
+/// Splits a batch into the texts of its messages.
+///
+/// # Errors
+/// Fails if `text` is not a JSON array, or if it is empty.
 pub fn batch(text: &str) -> Result<Vec<&str>, Malformed> {
     let mut scanner = Scanner::new(text);
     let mut items = Vec::new();
@@ -145,14 +151,14 @@ pub fn batch(text: &str) -> Result<Vec<&str>, Malformed> {
 
 /// Finds `_meta` in the text of a params object without decoding the rest.
 ///
-/// For params that did not come through [`read`], such as those a middleware has rewritten.
+/// For params that were not read by [`read`], such as those that a middleware has rewritten.
 pub fn find_meta(params: &str) -> Option<&str> {
     let mut landmarks = Landmarks::default();
     params_object(&mut Scanner::new(params), 1, &mut landmarks).ok()?;
     landmarks.meta.one()
 }
 
-/// What is noted of a params object on the way over it.
+/// Positions in a params object, recorded during the scan.
 #[derive(Clone, Copy, Default)]
 struct Landmarks<'a> {
     meta: Occurrence<&'a str>,
@@ -200,7 +206,7 @@ fn meta_value<'a>(scanner: &mut Scanner<'a>, depth: usize) -> Result<&'a str, No
     Ok(value)
 }
 
-/// What has been seen of a frame.
+/// Members of a frame, recorded during the scan.
 #[derive(Default)]
 struct FrameMembers<'a> {
     version: Occurrence<&'a str>,
@@ -244,7 +250,7 @@ impl<'a> FrameMembers<'a> {
 
     fn frame(self, too_deep: bool) -> Result<RawFrame<'a>, Malformed> {
         if self.method.is_present() {
-            self.invocation(too_deep)
+            self.call(too_deep)
         } else if self.result.is_present() || self.error.is_present() {
             self.response(too_deep).map_err(|reason| Malformed::Unanswerable { reason })
         } else {
@@ -253,10 +259,10 @@ impl<'a> FrameMembers<'a> {
         }
     }
 
-    /// A request or notification. Whatever else is wrong, the id is recovered if it is readable.
-    fn invocation(self, too_deep: bool) -> Result<RawFrame<'a>, Malformed> {
+    /// Returns a request or notification. An error holds the id if it is readable.
+    fn call(self, too_deep: bool) -> Result<RawFrame<'a>, Malformed> {
         let id = self.id.one().and_then(RequestId::read);
-        match self.readable_invocation(too_deep) {
+        match self.readable_call(too_deep) {
             Ok(call) => match id {
                 Some(id) => Ok(RawFrame::Request { id, call }),
                 None if self.id.is_present() => {
@@ -269,7 +275,7 @@ impl<'a> FrameMembers<'a> {
         }
     }
 
-    fn readable_invocation(&self, too_deep: bool) -> Result<RawCall<'a>, &'static str> {
+    fn readable_call(&self, too_deep: bool) -> Result<RawCall<'a>, &'static str> {
         self.check_envelope(too_deep)?;
         let method = self.method.one().and_then(scan::string).ok_or("the method is not a string")?;
         let params = match self.params.one() {

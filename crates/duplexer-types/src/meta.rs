@@ -1,8 +1,8 @@
-//! `_meta`: its reserved keys, and the one borrowed reading of what a request says about itself.
+//! `_meta`: its reserved keys, and borrowed decoding of the `_meta` of a request.
 //!
-//! Reading is lenient about values (a malformed one counts as not supplied, see each member) and strict
-//! about form: `_meta` is an object, and a key this module knows stands in it once, because two readers
-//! that disagree about which of two values counts are a way past a gate.
+//! Decoding is lenient about values (a malformed one counts as absent, see each member) and strict about form: `_meta`
+//! is an object, and a known key occurs once. Two readers that use different values of a repeated key would allow a
+//! bypass of checks.
 
 mod cache;
 
@@ -15,33 +15,33 @@ use crate::jsonrpc::RequestId;
 
 pub use cache::MetaCache;
 
-/// Reserved `_meta` keys.
+/// Reserved [`_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta) keys.
 pub mod key {
-    /// The revision a request is written in.
+    /// Revision of a request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// The client's identity, on requests.
+    /// Identity of the client, on requests.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// What the client can do, on requests.
+    /// Capabilities of the client, on requests.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// From which level on the request wants log messages.
+    /// Minimum level of the log messages for a request.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// The server's identity, on results.
+    /// Identity of the server, on results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// The id of the `subscriptions/listen` request a notification belongs to.
+    /// Id of the `subscriptions/listen` request that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// Opts a request in to progress notifications.
+    /// Token that opts a request in to progress notifications.
     pub const PROGRESS_TOKEN: &str = "progressToken";
-    /// W3C Trace Context: the caller's span.
+    /// W3C Trace Context: span of the caller.
     pub const TRACEPARENT: &str = "traceparent";
-    /// W3C Trace Context: vendors' additions.
+    /// W3C Trace Context: vendor-specific data.
     pub const TRACESTATE: &str = "tracestate";
     /// W3C Baggage.
     pub const BAGGAGE: &str = "baggage";
-    /// The task a message belongs to (2025-11-25).
+    /// Task that a message belongs to (2025-11-25).
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 }
 
-/// Whether `key` follows the grammar: an optional prefix of dotted labels with a slash, then a name.
+/// Whether `key` follows the [grammar](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta): an optional prefix of dotted labels with a slash, then a name.
 pub fn valid_key(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => prefix.split('.').all(valid_label) && valid_name(name),
@@ -49,7 +49,7 @@ pub fn valid_key(key: &str) -> bool {
     }
 }
 
-/// Whether the prefix of `key` belongs to the protocol: its second label is `modelcontextprotocol` or `mcp`.
+/// Whether the prefix of `key` is reserved: its second label is `modelcontextprotocol` or `mcp`.
 pub fn reserved(key: &str) -> bool {
     let second = key.split_once('/').and_then(|(prefix, _)| prefix.split('.').nth(1));
     matches!(second, Some("modelcontextprotocol" | "mcp"))
@@ -68,43 +68,43 @@ fn valid_name(name: &str) -> bool {
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// What a request says about itself, borrowed from its text.
+/// [`_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta) of a request, borrowed from its text.
 ///
-/// Members given as JSON text are there whenever the key is, whatever the value: who reads them decides
-/// what a malformed one means.
+/// Members with JSON text are present whenever the key is, whatever the value. The caller decides what a malformed
+/// value means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestMeta<'a> {
     /// JSON text of the revision; see [`Self::version`].
     pub protocol_version: Option<&'a str>,
-    /// JSON text of the client's identity.
+    /// JSON text of the identity of the client.
     pub client_info: Option<&'a str>,
-    /// JSON text of the client's capabilities.
+    /// JSON text of the capabilities of the client.
     pub client_capabilities: Option<&'a str>,
     /// JSON text of the log level.
     pub log_level: Option<&'a str>,
-    /// Where progress is to be reported; `None` also if it is neither a string nor an integer.
+    /// Token for progress notifications; `None` also if it is neither a string nor an integer.
     pub progress_token: Option<RequestId>,
-    /// Where the request belongs in a distributed trace.
+    /// Distributed trace that the request belongs to.
     pub trace: TraceContext<'a>,
 }
 
 /// W3C trace context and baggage; a value that is not a string counts as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceContext<'a> {
-    /// The caller's span.
+    /// Span of the caller.
     pub traceparent: Option<Cow<'a, str>>,
-    /// Vendors' additions.
+    /// Vendor-specific data.
     pub tracestate: Option<Cow<'a, str>>,
-    /// Name-value pairs that travel along.
+    /// Name-value pairs that are propagated.
     pub baggage: Option<Cow<'a, str>>,
 }
 
-/// Why a `_meta` cannot be read at all.
+/// Why a `_meta` is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidMeta {
-    /// It is not an object.
+    /// The `_meta` is not an object.
     NotAnObject,
-    /// A key that means something stands twice.
+    /// This known key is repeated.
     Repeated(&'static str),
 }
 
@@ -120,30 +120,33 @@ impl fmt::Display for InvalidMeta {
 impl std::error::Error for InvalidMeta {}
 
 impl<'a> RequestMeta<'a> {
-    /// Reads the text of a `_meta`, in one pass and without decoding what nobody asked for.
+    /// Reads the text of a `_meta` in one pass, without decoding unknown keys.
+    ///
+    /// # Errors
+    /// Fails if the text is not an object, or if a known key is repeated.
     pub fn read(text: &'a str) -> Result<Self, InvalidMeta> {
         let [version, info, capabilities, level, token, traceparent, tracestate, baggage] = collect(text)?;
         Ok(Self {
-            protocol_version: version,
-            client_info: info,
-            client_capabilities: capabilities,
-            log_level: level,
-            progress_token: token.and_then(RequestId::read),
+            protocol_version: version.one(),
+            client_info: info.one(),
+            client_capabilities: capabilities.one(),
+            log_level: level.one(),
+            progress_token: token.one().and_then(RequestId::read),
             trace: TraceContext {
-                traceparent: traceparent.and_then(scan::string),
-                tracestate: tracestate.and_then(scan::string),
-                baggage: baggage.and_then(scan::string),
+                traceparent: traceparent.one().and_then(scan::string),
+                tracestate: tracestate.one().and_then(scan::string),
+                baggage: baggage.one().and_then(scan::string),
             },
         })
     }
 
-    /// The revision, if it is a string.
+    /// Returns the revision, if it is a string.
     pub fn version(&self) -> Option<Cow<'a, str>> {
         self.protocol_version.and_then(scan::string)
     }
 }
 
-/// What [`RequestMeta`] reads, in the order of its members.
+/// Keys of [`RequestMeta`], in the order of its members.
 const KNOWN: [&str; 8] = [
     key::PROTOCOL_VERSION,
     key::CLIENT_INFO,
@@ -155,18 +158,18 @@ const KNOWN: [&str; 8] = [
     key::BAGGAGE,
 ];
 
-/// Returns the texts of the [`KNOWN`] keys.
-fn collect(text: &str) -> Result<[Option<&str>; KNOWN.len()], InvalidMeta> {
+/// Returns the texts of the [`KNOWN`] keys. None of them is repeated.
+fn collect(text: &str) -> Result<[Occurrence<&str>; KNOWN.len()], InvalidMeta> {
     let mut scanner = Scanner::new(text);
-    let found = scanner.find(&KNOWN).and_then(|found| scanner.end().map(|()| found));
-    let found = found.map_err(|NotJson| InvalidMeta::NotAnObject)?;
+    let found = scanner.find(&KNOWN).map_err(|NotJson| InvalidMeta::NotAnObject)?;
+    scanner.end().map_err(|NotJson| InvalidMeta::NotAnObject)?;
     match KNOWN.iter().zip(&found).find(|(_, value)| value.is_repeated()) {
         Some((key, _)) => Err(InvalidMeta::Repeated(key)),
-        None => Ok(found.map(Occurrence::one)),
+        None => Ok(found),
     }
 }
 
-/// Whether a `_meta` is an envelope: it names a revision, whatever that is.
+/// Whether a `_meta` is an envelope: it has a revision, of any value.
 pub fn is_envelope(meta: &str) -> bool {
     match RequestMeta::read(meta) {
         Ok(meta) => meta.protocol_version.is_some(),
@@ -175,7 +178,7 @@ pub fn is_envelope(meta: &str) -> bool {
     }
 }
 
-/// The `_meta` that every request of the envelope era carries.
+/// Returns the `_meta` that every request of the envelope era carries.
 pub fn envelope(version: &str, client_info: &Json, capabilities: &Json) -> JsonObject {
     [
         (key::PROTOCOL_VERSION, Json::from(version)),
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_known_key_is_found_as_it_was_written() {
+    fn every_known_key_is_found_verbatim() {
         let text = r#" { "other": {"progressToken": 1},
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
@@ -242,9 +245,9 @@ mod tests {
         assert_eq!(meta.trace.baggage.as_deref(), Some("k=v"));
     }
 
-    /// CONN-03, RUN-01: malformed pieces are not supplied; ENV-02, ENV-06: but the key is seen.
+    /// CONN-03, RUN-01: malformed values are not supplied; ENV-02, ENV-06: but the key is present.
     #[test]
-    fn a_malformed_piece_is_seen_but_not_supplied() {
+    fn a_malformed_value_is_present_but_not_supplied() {
         let text = r#"{"io.modelcontextprotocol/protocolVersion":7,"io.modelcontextprotocol/clientInfo":null,
             "progressToken":1.5,"traceparent":[],"tracestate":null,"baggage":1}"#;
         let meta = RequestMeta::read(text).unwrap();
@@ -259,15 +262,15 @@ mod tests {
 
     /// ENV-01.
     #[test]
-    fn what_is_not_an_object_is_refused() {
+    fn a_meta_that_is_not_an_object_is_refused() {
         for text in ["", "null", "[]", "\"{}\"", "{", "{} {}", "{\"a\":}", "{\"a\":1,}"] {
             assert_eq!(RequestMeta::read(text), Err(InvalidMeta::NotAnObject), "{text}");
         }
     }
 
-    /// Two readers must not be able to pick different values (robustness 1.1, CVE-2026-27896).
+    /// Two readers must not be able to use different values (robustness 1.1, CVE-2026-27896).
     #[test]
-    fn a_known_key_stands_once_and_is_compared_exactly() {
+    fn a_known_key_occurs_once_and_is_compared_exactly() {
         assert_eq!(
             RequestMeta::read(r#"{"progressToken":1,"progress\u0054oken":2}"#),
             Err(InvalidMeta::Repeated("progressToken")),

@@ -25,7 +25,7 @@
 ///
 /// - `pub result` adds `_meta` (`meta until` where it was removed), `pub cacheable result` also the freshness
 ///   members of the envelope era; `impl { .. }` overrides methods of `ResultBody`.
-/// - `says "type" = "text"` writes a constant member, which decoding ignores.
+/// - `const "type" = "text"` writes a constant member, which decoding ignores.
 /// - `if f` writes an optional member only where `f(&value, shape)`; `through F` writes `F(&value, shape)`
 ///   in place of the value; `unless f` fails to write the object where `f(&object, shape)` returns a reason.
 macro_rules! model {
@@ -40,7 +40,7 @@ macro_rules! model {
     };
 
     (@read $kind:ident [$($doc:tt)*] $name:ident
-        $(says $tag:literal = $value:literal $(since $tsince:ident)?)?
+        $(const $tag:literal = $value:literal $(since $tsince:ident)?)?
         $(meta until $muntil:ident)?
         {
             $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal
@@ -279,11 +279,11 @@ macro_rules! kinds {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let json = $crate::json::Json::object_of(deserializer)?;
                 let [kind] = $crate::json::find_members(json.as_str(), [$tag]).map_err(serde::de::Error::custom)?;
-                let kind = kind.one().and_then(|text| serde_json::from_str::<String>(text).ok());
-                Ok(match kind.as_deref() {
-                    $(Some($text) => Self::$variant(json.decode().map_err(serde::de::Error::custom)?),)*
-                    _ => Self::Other(json),
-                })
+                let known = match kind.one().and_then($crate::json::scan::string).as_deref() {
+                    $(Some($text) => Some(json.decode().map(Self::$variant).map_err(serde::de::Error::custom)?),)*
+                    _ => None,
+                };
+                Ok(known.unwrap_or(Self::Other(json)))
             }
         }
     };

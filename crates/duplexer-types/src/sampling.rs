@@ -154,7 +154,7 @@ impl SamplingContent {
 
 model! {
     /// [Request](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools) of the model to call a tool.
-    pub struct ToolUseContent says "type" = "tool_use" {
+    pub struct ToolUseContent const "type" = "tool_use" {
         /// Identifier of the tool use.
         id: String = "id",
         /// Name of the tool.
@@ -170,7 +170,7 @@ model! {
 
 model! {
     /// [Result](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools) of a tool call of the model.
-    pub struct ToolResultContent says "type" = "tool_result" {
+    pub struct ToolResultContent const "type" = "tool_result" {
         /// Identifier of the tool use that this is the result of.
         tool_use_id: String = "toolUseId",
         /// Content of the result.

@@ -1,7 +1,7 @@
-//! What the fuzz targets check: each function takes any bytes and panics where the code is wrong.
+//! Checks of the fuzz targets: each function takes any bytes and panics if the code is wrong.
 //!
-//! The readers of `duplexer-types` are compared with a second, plain route over a tree of values. Where
-//! the two may differ by design (repeated members, nesting) the check says so. Request states go through a server.
+//! The readers of `duplexer-types` are compared with a reference implementation over a tree of values. Where the two
+//! differ by design (repeated members, nesting) the check says so. Request states go through a server.
 
 mod frame;
 mod header;
@@ -14,10 +14,10 @@ pub use header::{header_value, param_headers};
 pub use meta::meta;
 pub use request_state::request_state;
 
-/// A check.
+/// Check of one fuzz target.
 pub type Check = fn(&[u8]);
 
-/// Every check under the name of its fuzz target and of its folder in the corpus.
+/// All checks, by the name of the fuzz target and of the corpus folder.
 pub const TARGETS: [(&str, Check); 5] = [
     ("frame", frame),
     ("meta", meta),

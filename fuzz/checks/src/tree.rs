@@ -1,4 +1,4 @@
-//! The second route: JSON as a tree that keeps repeated members.
+//! The reference implementation: JSON as a tree that keeps repeated members.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ pub(crate) enum Tree {
     Object(Vec<(String, Tree)>),
 }
 
-/// What the plain route makes of a text.
+/// Verdict of the reference implementation.
 pub(crate) enum Reading {
     Tree(Tree),
     NotJson,
-    /// The plain route gives up on nesting before ours does.
+    /// The reference implementation has a lower limit of nesting.
     TooDeep,
 }
 
-/// How often a member stands in an object.
+/// How often a member occurs in an object.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Found<'t> {
     Absent,
@@ -50,7 +50,7 @@ impl Tree {
         }
     }
 
-    /// The same, where the text has already been accepted by ours.
+    /// Reads a text that the implementation under test has accepted.
     pub(crate) fn of(text: &str) -> Option<Self> {
         match Self::read(text) {
             Reading::Tree(tree) => Some(tree),
@@ -87,7 +87,7 @@ impl Tree {
         matches!(self, Self::Scalar(Value::Null))
     }
 
-    /// Whether any object inside has a member twice.
+    /// Whether any object inside has a repeated member.
     pub(crate) fn repeats(&self) -> bool {
         match self {
             Self::Scalar(_) => false,

@@ -9,7 +9,7 @@ use crate::wire::{Shape, Wire};
 
 model! {
     /// [Schema](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema) of a form: a flat JSON object.
-    pub struct FormSchema says "type" = "object" {
+    pub struct FormSchema const "type" = "object" {
         /// Schemas of the fields, in order.
         properties: JsonObject<PrimitiveSchema> = "properties",
     } optional {
@@ -42,7 +42,7 @@ pub enum PrimitiveSchema {
 
 model! {
     /// [String field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
-    pub struct StringSchema says "type" = "string" {} optional {
+    pub struct StringSchema const "type" = "string" {} optional {
         /// Display name.
         title: String = "title",
         /// Description of the field.
@@ -106,7 +106,7 @@ open_enum! {
 
 model! {
     /// [Boolean field](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema).
-    pub struct BooleanSchema says "type" = "boolean" {} optional {
+    pub struct BooleanSchema const "type" = "boolean" {} optional {
         /// Display name.
         title: String = "title",
         /// Description of the field.

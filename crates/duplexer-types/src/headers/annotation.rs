@@ -1,7 +1,7 @@
-//! `x-mcp-header` annotations of an input schema: found wherever they stand, valid only on properties.
+//! `x-mcp-header` annotations of an input schema, which are valid on properties only.
 //!
-//! The walk enters everything that holds a schema, in order to refuse annotations in the wrong place. It
-//! never follows a `$ref` and never looks into values (`default`, `const`, `enum`, `examples`).
+//! The walk enters every subschema in order to reject misplaced annotations. It follows no `$ref` and ignores values
+//! (`default`, `const`, `enum`, `examples`).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -35,30 +35,30 @@ const SCHEMAS: [&str; 16] = [
 const NAMED_SCHEMAS: [&str; 5] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
 
-/// An annotation that makes a schema unfit for mirroring.
+/// Invalid annotation. It excludes the schema from mirroring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidAnnotation {
     /// JSON pointer to the schema that carries the annotation.
     pub at: String,
-    /// What is wrong with it.
+    /// What is invalid about it.
     pub reason: Reason,
 }
 
-/// What is wrong with an annotation.
+/// Reason why an annotation is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It stands where no argument can be found by name alone.
+    /// The annotation is not on a property that is reached by names alone.
     Misplaced,
-    /// Its value is not a string.
+    /// The value is not a string.
     NotAString,
-    /// Its value cannot be part of a header name.
+    /// The value cannot be part of a header name.
     NotAToken,
-    /// The property may hold something a header cannot mirror.
+    /// The type of the property cannot be mirrored in a header.
     WrongType,
-    /// Another annotation has the same value, apart from case.
+    /// Another annotation has the same value, compared case-insensitively.
     Repeated,
-    /// The schema itself cannot be read: it nests too deeply.
+    /// The schema is nested too deeply to be read.
     Unreadable,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for InvalidAnnotation {
 
 impl std::error::Error for InvalidAnnotation {}
 
-/// An annotated property.
+/// Annotated property.
 #[derive(Debug)]
 pub(super) struct Annotated {
     pub(super) token: String,
@@ -98,44 +98,44 @@ pub(super) struct Annotated {
     pub(super) kind: Kind,
 }
 
-/// What an annotated property may hold.
+/// Kind of value of an annotated property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
     Integer,
 }
 
-/// All annotations of a schema, in the order of their property paths.
+/// Returns all annotations of a schema, in the order of their property paths.
 pub(super) fn collect(schema: &Json) -> Result<Vec<Annotated>, InvalidAnnotation> {
-    // Most schemas have none, and need not be read.
+    // Most schemas have no annotation and need not be parsed.
     if !mentions_annotation(schema.as_str()) {
         return Ok(Vec::new());
     }
-    // Reading refuses more than 127 levels, which bounds the recursion of the walk.
+    // The parser rejects more than 127 levels, which bounds the recursion of the walk.
     let schema: Value =
         schema.decode().map_err(|_| InvalidAnnotation { at: String::new(), reason: Reason::Unreadable })?;
     let mut walk = Walk::default();
-    walk.schema(&schema, Place::Root)?;
+    walk.schema(&schema, Position::Root)?;
     Ok(walk.found)
 }
 
-/// A key that is written with escapes could hide the annotation from a plain search.
+/// Whether the schema can contain an annotation. A key with escapes would hide it from a plain search.
 fn mentions_annotation(schema: &str) -> bool {
     schema.contains(ANNOTATION) || schema.contains('\\')
 }
 
-/// How the walk got to a schema.
+/// Position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Root,
-    /// Through `properties` alone.
+    /// Reached through `properties` alone.
     Property,
     Elsewhere,
 }
 
 #[derive(Default)]
 struct Walk<'s> {
-    /// The steps from the root; those of a [`Place::Property`] are `properties` and a name, alternately.
+    /// Steps from the root; those of a [`Position::Property`] are `properties` and a name, alternately.
     pointer: Vec<Step<'s>>,
     tokens: HashSet<String>,
     found: Vec<Annotated>,
@@ -148,33 +148,42 @@ enum Step<'s> {
 }
 
 impl<'s> Walk<'s> {
-    fn schema(&mut self, schema: &'s Value, place: Place) -> Result<(), InvalidAnnotation> {
+    fn schema(&mut self, schema: &'s Value, position: Position) -> Result<(), InvalidAnnotation> {
         let Value::Object(members) = schema else {
             return Ok(());
         };
         if let Some(annotation) = members.get(ANNOTATION) {
-            self.annotation(annotation, members.get("type"), place).map_err(|reason| self.refusal(reason))?;
+            self.annotation(annotation, members.get("type"), position)
+                .map_err(|reason| self.invalid(reason))?;
         }
         for (keyword, value) in members {
             self.pointer.push(Step::Member(keyword));
-            self.keyword(keyword, value, place)?;
+            self.keyword(keyword, value, position)?;
             self.pointer.pop();
         }
         Ok(())
     }
 
-    fn keyword(&mut self, keyword: &str, value: &'s Value, place: Place) -> Result<(), InvalidAnnotation> {
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        value: &'s Value,
+        position: Position,
+    ) -> Result<(), InvalidAnnotation> {
         match value {
             Value::Object(named) if keyword == "properties" => {
-                let below = if place == Place::Elsewhere { Place::Elsewhere } else { Place::Property };
+                let below =
+                    if position == Position::Elsewhere { Position::Elsewhere } else { Position::Property };
                 self.named(named, below)
             }
-            Value::Object(named) if NAMED_SCHEMAS.contains(&keyword) => self.named(named, Place::Elsewhere),
-            Value::Object(_) if SCHEMAS.contains(&keyword) => self.schema(value, Place::Elsewhere),
+            Value::Object(named) if NAMED_SCHEMAS.contains(&keyword) => {
+                self.named(named, Position::Elsewhere)
+            }
+            Value::Object(_) if SCHEMAS.contains(&keyword) => self.schema(value, Position::Elsewhere),
             Value::Array(items) if SCHEMAS.contains(&keyword) => {
                 for (index, item) in items.iter().enumerate() {
                     self.pointer.push(Step::Item(index));
-                    self.schema(item, Place::Elsewhere)?;
+                    self.schema(item, Position::Elsewhere)?;
                     self.pointer.pop();
                 }
                 Ok(())
@@ -183,17 +192,21 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn named(&mut self, schemas: &'s Map<String, Value>, place: Place) -> Result<(), InvalidAnnotation> {
+    fn named(
+        &mut self,
+        schemas: &'s Map<String, Value>,
+        position: Position,
+    ) -> Result<(), InvalidAnnotation> {
         for (name, schema) in schemas {
             self.pointer.push(Step::Member(name));
-            self.schema(schema, place)?;
+            self.schema(schema, position)?;
             self.pointer.pop();
         }
         Ok(())
     }
 
-    fn annotation(&mut self, value: &Value, kind: Option<&Value>, place: Place) -> Result<(), Reason> {
-        if place != Place::Property {
+    fn annotation(&mut self, value: &Value, kind: Option<&Value>, position: Position) -> Result<(), Reason> {
+        if position != Position::Property {
             return Err(Reason::Misplaced);
         }
         let token = value.as_str().ok_or(Reason::NotAString)?;
@@ -214,7 +227,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    fn refusal(&self, reason: Reason) -> InvalidAnnotation {
+    fn invalid(&self, reason: Reason) -> InvalidAnnotation {
         let escaped =
             |step: &Step<'_>| format!("/{}", step.to_string().replace('~', "~0").replace('/', "~1"));
         InvalidAnnotation { at: self.pointer.iter().map(escaped).collect(), reason }
@@ -267,7 +280,7 @@ mod tests {
         }
     }
 
-    /// HDR-03: each fault of an annotation has a reason of its own.
+    /// HDR-03: each fault of an annotation has its own reason.
     #[test]
     fn each_fault_has_its_reason() {
         let check = |property: Value, reason: Reason| {
@@ -293,7 +306,7 @@ mod tests {
         assert_eq!(verdict(twice), Err(("/properties/b/properties/c".to_owned(), Reason::Repeated)));
     }
 
-    /// HDR-03: the walk enters whatever holds a schema, to find what is misplaced.
+    /// HDR-03: the walk enters every subschema to find misplaced annotations.
     #[test]
     fn an_annotation_anywhere_else_is_misplaced() {
         let annotated = || json!({ "type": "string", "x-mcp-header": "A" });
@@ -323,9 +336,9 @@ mod tests {
         assert_eq!(collect(&schema).unwrap().len(), 1);
     }
 
-    /// Robustness C15: large and deep schemas end in time and in order.
+    /// Robustness C15: large and deeply nested schemas are handled in bounded time and depth.
     #[test]
-    fn the_size_of_a_schema_is_no_danger() {
+    fn large_and_deep_schemas_are_handled() {
         let levels = 100_000;
         let deep = format!(r#"{}{{"x-mcp-header":"A"}}{}"#, r#"{"not":"#.repeat(levels), "}".repeat(levels));
         assert_eq!(collect(&Json::parse(&deep).unwrap()).unwrap_err().reason, Reason::Unreadable);
@@ -337,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_says_where_and_what() {
+    fn the_text_names_position_and_reason() {
         let invalid = collect(&Json::from(json!({ "x-mcp-header": "A" }))).unwrap_err();
         assert_eq!(
             invalid.to_string(),

@@ -1,21 +1,21 @@
-//! Numerals compared by value, exactly, however many digits they have.
+//! Exact comparison of numerals by value, for any number of digits.
 
 use crate::json::scan::Scanner;
 
-/// Beyond this a numeral is sent as it was written, so that `1e999999999` stays ten characters.
+/// Maximum exponent that is written out. Beyond it a numeral is sent verbatim, so that `1e999999999` stays short.
 const MAX_EXPANSION: i64 = 400;
 
-/// The value of a JSON numeral: `digits` times ten to the power of `exponent`.
+/// Value of a JSON numeral: `digits` times ten to the power of `exponent`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     negative: bool,
-    /// Neither begins nor ends with a zero; empty for zero itself.
+    /// Without leading and trailing zeros; empty for zero.
     digits: String,
     exponent: i64,
 }
 
 impl Decimal {
-    /// Reads a JSON numeral; `None` for other text and for exponents beyond all reason.
+    /// Reads a JSON numeral. `None` for other text and for exponents beyond 64 bits.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut scanner = Scanner::new(text);
         let is_numeral = text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
@@ -40,7 +40,7 @@ impl Decimal {
         Some(Self { negative, digits: significant.to_owned(), exponent: exponent.checked_add(shift)? })
     }
 
-    /// The value of a numeral without exponent, as it stands in a header.
+    /// Reads a numeral without exponent, the form of a header.
     pub(super) fn read_plain(text: &str) -> Option<Self> {
         if text.contains(['e', 'E']) { None } else { Self::read(text) }
     }
@@ -49,7 +49,7 @@ impl Decimal {
         self.exponent >= 0
     }
 
-    /// The integer in plain digits; `None` if it is none, or too long to write out.
+    /// Returns the integer in plain digits. `None` if it is not an integer, or too long to write out.
     pub(super) fn integer(&self) -> Option<String> {
         if self.digits.is_empty() {
             return Some("0".to_owned());

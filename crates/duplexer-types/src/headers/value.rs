@@ -1,4 +1,4 @@
-//! How a text is written in a header: as it is, or as `=?base64?...?=` where a header could not hold it.
+//! Encoding of text in a header: verbatim, or as `=?base64?...?=` if a header cannot hold it.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 
-/// The header value for `text`.
+/// Encodes `text` as a header value.
 pub fn encode(text: &str) -> Cow<'_, str> {
     if is_plain(text) && sentinel(text).is_none() {
         Cow::Borrowed(text)
@@ -17,10 +17,10 @@ pub fn encode(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text of a header value; `None` if it is malformed, which never matches anything.
+/// Decodes a header value. `None` if it is malformed; it then matches no text.
 ///
-/// White space around the value is no part of it. In the base64 form the encoding must be canonical and
-/// hold UTF-8; otherwise the value must be ASCII without control characters (a tab inside is let pass).
+/// Surrounding white space is ignored. The base64 form must be canonical and contain UTF-8. Any other value must be
+/// ASCII without control characters, except tabs.
 pub fn decode(value: &[u8]) -> Option<Cow<'_, str>> {
     let value = std::str::from_utf8(value).ok()?.trim_matches([' ', '\t']);
     match sentinel(value) {
@@ -38,7 +38,7 @@ pub(super) fn is_sentinel(value: &[u8]) -> bool {
     std::str::from_utf8(value).is_ok_and(|value| sentinel(value.trim_matches([' ', '\t'])).is_some())
 }
 
-/// What stands between the markers, which are exact and lower-case.
+/// Returns the text between the markers, which are case-sensitive.
 fn sentinel(value: &str) -> Option<&str> {
     value.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
 }
@@ -73,7 +73,7 @@ mod tests {
 
     /// HDR-02, P-HDR-10, P-HDR-13, P-HDR-14, P-HDR-23.
     #[test]
-    fn decoding_is_strict_about_the_base64_form_and_leaves_the_rest_alone() {
+    fn decoding_is_strict_about_the_base64_form_only() {
         let check =
             |value: &[u8], text: Option<&str>| assert_eq!(decode(value).as_deref(), text, "{value:?}");
         check(b"=?base64?SGVsbG8=?=", Some("Hello"));

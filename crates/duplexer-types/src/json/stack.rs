@@ -1,4 +1,4 @@
-//! Which containers are open while JSON is walked: one bit each, so that no depth needs recursion.
+//! Stack of the open containers during a scan, one bit each, so that nesting needs no recursion.
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Container {
@@ -6,7 +6,7 @@ pub(super) enum Container {
     Object,
 }
 
-/// A stack of containers, one bit each: the first 128 without allocation.
+/// Stack of containers, one bit each. The first 128 need no allocation.
 #[derive(Default)]
 pub(super) struct OpenContainers {
     len: usize,

@@ -1,4 +1,4 @@
-//! JSON text that is borrowed from the message it stands in.
+//! JSON text that is borrowed from its message.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A JSON value as it stands in a text, borrowed.
+/// Borrowed text of a JSON value.
 ///
-/// Where the params of a call are decoded the value has been walked over already, and this is where it was.
+/// [`jsonrpc::decode`](crate::jsonrpc::decode) yields it without a second scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonText<'a>(&'a str);
 
-/// Asks a deserializer that knows the text of a value for just that.
+/// Name by which [`JsonText`] requests the text of a value from a deserializer that supports it.
 pub(crate) const TEXT: &str = "$duplexer::JsonText";
 
 impl<'a> JsonText<'a> {
-    /// The JSON text.
+    /// Returns the JSON text.
     pub const fn as_str(self) -> &'a str {
         self.0
     }
@@ -41,7 +41,7 @@ impl<'de> Visitor<'de> for Text {
         Ok(JsonText(text))
     }
 
-    /// A deserializer that does not know what it was asked.
+    /// For deserializers without support for [`TEXT`].
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         <&RawValue>::deserialize(deserializer).map(|raw| JsonText(raw.get()))
     }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_the_same_whoever_reads_it() {
+    fn the_text_is_the_same_for_both_deserializers() {
         for (params, expected) in [
             (r#"{"arguments": { "a" : "b" } }"#, Some(r#"{ "a" : "b" }"#)),
             (r#"{"arguments":"text"}"#, Some(r#""text""#)),

@@ -1,6 +1,6 @@
-//! Writes JSON into memory: byte for byte what `serde_json` writes, but with strings taken eight bytes at a time.
+//! Writes JSON into memory: byte for byte like `serde_json`, but with strings processed eight bytes at a time.
 //!
-//! Most of a result is text, and that is where `serde_json` spends its time. Numbers are still left to it.
+//! Most of a result is text, where `serde_json` spends its time. Numbers are delegated to it.
 
 use serde::ser::{Error as _, SerializeMap};
 use serde::{Serialize, Serializer};
@@ -9,72 +9,72 @@ use super::plain::plain_prefix;
 
 type Error = serde_json::Error;
 
-/// By this name `serde_json` announces JSON that is text already, as a struct with one member.
+/// Name by which `serde_json` announces raw JSON text, as a struct with one member.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// Appends one value to a buffer. On failure the buffer may hold a part of it.
+/// Appends one value to a buffer. After a failure the buffer can hold a part of it.
 pub(crate) struct Writer<'w> {
     out: &'w mut Vec<u8>,
-    place: Place,
+    role: Role,
 }
 
-/// What the value is there for.
+/// Role of the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Role {
     Value,
     /// The name of a member: a string, or a scalar that becomes one.
     Name,
-    /// JSON that is text already.
+    /// Raw JSON text.
     Raw,
 }
 
 impl<'w> Writer<'w> {
     pub(crate) fn new(out: &'w mut Vec<u8>) -> Self {
-        Self { out, place: Place::Value }
+        Self { out, role: Role::Value }
     }
 
     fn scalar<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
-        if self.place == Place::Name {
+        if self.role == Role::Name {
             self.out.push(b'"');
         }
         serde_json::to_writer(&mut *self.out, value)?;
-        if self.place == Place::Name {
+        if self.role == Role::Name {
             self.out.push(b'"');
         }
         Ok(())
     }
 
-    /// What `serde_json` makes of infinity and of what is not a number.
-    fn no_number(self) -> Result<(), Error> {
-        match self.place {
-            Place::Name => Err(Error::custom("float key must be finite (got NaN or +/-inf)")),
-            Place::Value | Place::Raw => self.literal("null"),
+    /// Writes infinity and NaN like `serde_json`.
+    fn non_finite(self) -> Result<(), Error> {
+        match self.role {
+            Role::Name => Err(Error::custom("float key must be finite (got NaN or +/-inf)")),
+            Role::Value | Role::Raw => self.literal("null"),
         }
     }
 
     fn literal(self, text: &str) -> Result<(), Error> {
-        self.no_name()?;
+        self.reject_name()?;
         self.out.extend_from_slice(text.as_bytes());
         Ok(())
     }
 
-    fn no_name(&self) -> Result<(), Error> {
-        if self.place == Place::Name { Err(Error::custom("key must be a string")) } else { Ok(()) }
+    fn reject_name(&self) -> Result<(), Error> {
+        if self.role == Role::Name { Err(Error::custom("key must be a string")) } else { Ok(()) }
     }
 
     fn open(self, begin: &str, end: &'static str) -> Result<Compound<'w>, Error> {
-        self.no_name()?;
+        self.reject_name()?;
         self.out.extend_from_slice(begin.as_bytes());
-        Ok(Compound { out: self.out, first: true, end, members: Place::Value })
+        Ok(Compound { out: self.out, first: true, end, members: Role::Value })
     }
 
-    /// `{"variant":`, and what comes inside.
+    /// Writes `{"variant":` and opens the contents.
     fn variant(self, variant: &str, begin: &str, end: &'static str) -> Result<Compound<'w>, Error> {
-        self.no_name()?;
+        self.reject_name()?;
         self.out.push(b'{');
         string(self.out, variant);
         self.out.push(b':');
-        Writer { out: self.out, place: Place::Value }.open(begin, end)
+        Writer { out: self.out, role: Role::Value }.open(begin, end)
     }
 }
 
@@ -111,7 +111,7 @@ fn escape(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// Scalars that `serde_json` writes.
+/// Delegates scalars to `serde_json`.
 macro_rules! scalars {
     ($($method:ident($type:ty))*) => {$(
         fn $method(self, value: $type) -> Result<(), Error> {
@@ -138,17 +138,17 @@ impl<'w> Serializer for Writer<'w> {
     }
 
     fn serialize_f32(self, value: f32) -> Result<(), Error> {
-        if value.is_finite() { self.scalar(&value) } else { self.no_number() }
+        if value.is_finite() { self.scalar(&value) } else { self.non_finite() }
     }
 
     fn serialize_f64(self, value: f64) -> Result<(), Error> {
-        if value.is_finite() { self.scalar(&value) } else { self.no_number() }
+        if value.is_finite() { self.scalar(&value) } else { self.non_finite() }
     }
 
     fn serialize_str(self, text: &str) -> Result<(), Error> {
-        match self.place {
-            Place::Value | Place::Name => string(self.out, text),
-            Place::Raw => self.out.extend_from_slice(text.as_bytes()),
+        match self.role {
+            Role::Value | Role::Name => string(self.out, text),
+            Role::Raw => self.out.extend_from_slice(text.as_bytes()),
         }
         Ok(())
     }
@@ -230,7 +230,7 @@ impl<'w> Serializer for Writer<'w> {
 
     fn serialize_struct(self, name: &'static str, _: usize) -> Result<Compound<'w>, Error> {
         if name == RAW {
-            return Ok(Compound { members: Place::Raw, ..self.open("", "")? });
+            return Ok(Compound { members: Role::Raw, ..self.open("", "")? });
         }
         self.open("{", "}")
     }
@@ -246,12 +246,12 @@ impl<'w> Serializer for Writer<'w> {
     }
 }
 
-/// An array or object that is being written.
+/// Array or object that is being written.
 pub(crate) struct Compound<'w> {
     out: &'w mut Vec<u8>,
     first: bool,
     end: &'static str,
-    members: Place,
+    members: Role,
 }
 
 impl Compound<'_> {
@@ -267,12 +267,12 @@ impl Compound<'_> {
     }
 
     fn member<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        if self.members == Place::Value {
+        if self.members == Role::Value {
             self.separate();
             string(self.out, name);
             self.out.push(b':');
         }
-        value.serialize(Writer { out: &mut *self.out, place: self.members })
+        value.serialize(Writer { out: &mut *self.out, role: self.members })
     }
 
     fn close(self) {
@@ -286,7 +286,7 @@ impl SerializeMap for Compound<'_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
         self.separate();
-        key.serialize(Writer { out: &mut *self.out, place: Place::Name })
+        key.serialize(Writer { out: &mut *self.out, role: Role::Name })
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
@@ -300,7 +300,7 @@ impl SerializeMap for Compound<'_> {
     }
 }
 
-/// The other kinds of arrays and objects differ in name only.
+/// Implements the other kinds of arrays, which differ only in name.
 macro_rules! arrays {
     ($($kind:ident::$method:ident)*) => {$(
         impl serde::ser::$kind for Compound<'_> {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_members_are_strings_or_become_some() {
+    fn names_of_members_are_strings_or_become_strings() {
         same(&BTreeMap::from([(1_u8, "a"), (2, "b")]));
         same(&BTreeMap::from([(true, 1)]));
         same(&BTreeMap::from([('"', 1)]));

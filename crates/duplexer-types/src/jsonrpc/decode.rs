@@ -1,7 +1,7 @@
 //! Decodes the params of a call into a type, member by member.
 //!
-//! The text has been validated by [`super::read`], so what the type does not want (most of all `_meta`) is
-//! stepped over instead of being parsed again, and plain strings are taken as they stand.
+//! [`super::read`] has validated the text. Members that the type does not have (above all `_meta`) are skipped instead
+//! of parsed again, and strings without escapes are borrowed.
 
 use std::borrow::Cow;
 
@@ -17,15 +17,21 @@ use crate::json::text::TEXT;
 type Error = serde_json::Error;
 
 impl<'a> RawCall<'a> {
-    /// The params as a `T`. Absent params are read as an empty object.
+    /// Decodes the params. Absent params are an empty object.
+    ///
+    /// # Errors
+    /// Fails if the params are not a `T`.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, Error> {
         decode(self.params, [self.meta, self.longest])
     }
 }
 
-/// The params of a call as a `T`; `known` are members that [`super::read`] found in them, if they are still at hand.
+/// Decodes the params of a call. `known` are the texts of members that [`super::read`] found; they are not scanned again.
 ///
-/// Absent params are read as an empty object.
+/// Absent params are an empty object.
+///
+/// # Errors
+/// Fails if the params are not a `T`.
 pub fn decode<'a, T: Deserialize<'a>>(
     params: Option<&'a str>,
     known: [Option<&'a str>; 2],
@@ -33,9 +39,9 @@ pub fn decode<'a, T: Deserialize<'a>>(
     T::deserialize(Params { text: params.unwrap_or("{}"), known })
 }
 
-/// The first member `name` of the params of a call, if it is a string; `meta` as for [`decode`].
+/// Returns the first member `name` of the params of a call, if it is a string. `meta` is the known text of `_meta`.
 ///
-/// Nothing behind it is looked at: a second one of that name is refused where the params are decoded.
+/// The text after the member is not read: decoding the params rejects a repeated member.
 pub fn first_text<'a>(params: &'a str, meta: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
     Scanner::new(params).find_first(name, meta).ok().flatten().and_then(scan::string)
 }
@@ -50,7 +56,7 @@ impl<'de> Deserializer<'de> for Params<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let mut scanner = Scanner::new(self.text);
-        let object = scanner.open_object().map_err(broken)?;
+        let object = scanner.open_object().map_err(not_an_object)?;
         visitor.visit_map(ParamsAccess { scanner, object, known: self.known })
     }
 
@@ -63,7 +69,7 @@ impl<'de> Deserializer<'de> for Params<'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        // Raw JSON announces itself by this name; only `serde_json` knows what to do then.
+        // `RawValue` announces itself by this name, which only `serde_json` handles.
         serde_json::Deserializer::from_str(self.text).deserialize_newtype_struct(name, visitor)
     }
 
@@ -92,7 +98,7 @@ impl<'de> MapAccess<'de> for ParamsAccess<'de> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        let name = self.scanner.next_name(&mut self.object).map_err(broken)?;
+        let name = self.scanner.next_name(&mut self.object).map_err(not_an_object)?;
         match name {
             None => Ok(None),
             Some(Cow::Borrowed(name)) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
@@ -102,16 +108,16 @@ impl<'de> MapAccess<'de> for ParamsAccess<'de> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         let known = self.known.into_iter().flatten().find_map(|known| self.scanner.skip(known));
-        let text = known.map_or_else(|| self.scanner.value(1), Ok).map_err(broken)?;
+        let text = known.map_or_else(|| self.scanner.value(1), Ok).map_err(not_an_object)?;
         seed.deserialize(Member(text))
     }
 }
 
-/// The validated text of one member.
+/// Validated text of one member.
 struct Member<'de>(&'de str);
 
-/// Everything but strings and what nobody wants is left to `serde_json`.
-macro_rules! leave_to_serde_json {
+/// Delegates everything but strings and ignored values to `serde_json`.
+macro_rules! delegate_to_serde_json {
     ($($method:ident($($argument:ident: $type:ty),*))*) => {$(
         fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, Error> {
             serde_json::Deserializer::from_str(self.0).$method($($argument,)* visitor)
@@ -153,7 +159,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
         serde_json::Deserializer::from_str(self.0).deserialize_newtype_struct(name, visitor)
     }
 
-    leave_to_serde_json! {
+    delegate_to_serde_json! {
         deserialize_any() deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32()
         deserialize_i64() deserialize_i128() deserialize_u8() deserialize_u16() deserialize_u32()
         deserialize_u64() deserialize_u128() deserialize_f32() deserialize_f64() deserialize_char()
@@ -167,7 +173,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
     }
 }
 
-fn broken(NotJson: NotJson) -> Error {
+fn not_an_object(NotJson: NotJson) -> Error {
     Error::custom("params is not an object")
 }
 
@@ -244,7 +250,7 @@ mod tests {
 
     /// RUN-08.
     #[test]
-    fn a_text_is_found_without_a_look_at_what_follows() {
+    fn a_text_is_found_without_reading_what_follows() {
         let meta = r#"{"name":"inner"}"#;
         let check = |params: &str, expected: Option<&str>| {
             for meta in [None, find_meta(params)] {

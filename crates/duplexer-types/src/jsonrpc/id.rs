@@ -7,19 +7,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::json::scan;
 
-/// What correlates a response, a progress notification or a cancellation with its request.
+/// Request id. It correlates a response, a progress notification or a cancellation with its request.
 ///
 /// `7` and `"7"` are different ids. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
     /// An integer that fits 64 bits, signed or unsigned.
     Number(i128),
-    /// Any string, the empty one included.
+    /// Any string, including the empty one.
     String(Arc<str>),
 }
 
 impl RequestId {
-    /// Reads the JSON text of an id; `None` for everything that is not one (null, fractions, booleans, ...).
+    /// Reads the JSON text of an id. `None` if it is not an id (null, a fraction, a boolean, ...).
     pub fn read(json: &str) -> Option<Self> {
         if json.starts_with('"') {
             return scan::string(json).map(|text| Self::String(text.into()));
@@ -28,7 +28,7 @@ impl RequestId {
         if json == "-0" || digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Twenty digits hold every 64-bit integer, so this cannot be slow; eighteen fit the usual case.
+        // Every 64-bit integer fits into twenty digits, which bounds the work; eighteen digits fit an `i64`.
         match digits.len() {
             ..=18 => json.parse::<i64>().ok().map(Self::from),
             19 | 20 => json.parse().ok().and_then(Self::number),
@@ -36,14 +36,14 @@ impl RequestId {
         }
     }
 
-    /// The integer id, if it fits 64 bits.
+    /// Creates an integer id, if the integer fits 64 bits.
     pub fn number(number: i128) -> Option<Self> {
         (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number).then_some(Self::Number(number))
     }
 
-    /// The same id with the other JSON type: `7` for `"7"` and `"7"` for `7`.
+    /// Returns the same id with the other JSON type: `7` for `"7"` and `"7"` for `7`.
     ///
-    /// Some peers echo ids with another type than they were given; this finds the one that was meant.
+    /// Some peers echo ids with another JSON type than they received.
     pub fn twin(&self) -> Option<Self> {
         match self {
             Self::Number(number) => Some(Self::String(number.to_string().into())),
@@ -60,7 +60,7 @@ impl RequestId {
     /// Appends the id as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
         use std::io::Write as _;
-        // Writing into memory has no way to fail.
+        // Writing into memory cannot fail.
         let _ = match self {
             Self::Number(number) => match i64::try_from(*number) {
                 Ok(number) => serde_json::to_writer(out, &number).map_err(Into::into),
@@ -145,7 +145,7 @@ crate::wire::same_everywhere!(RequestId);
 mod tests {
     use super::*;
 
-    /// TYP-02, TYP-03, P-RPC-2, P-RPC-3: what is an id comes back as it was; what is not is refused.
+    /// TYP-02, TYP-03, P-RPC-2, P-RPC-3: an id round-trips unchanged; everything else is refused.
     #[test]
     fn ids_keep_their_exact_type_and_everything_else_is_refused() {
         for text in [

@@ -11,7 +11,7 @@ fn call<'a>(method: &'a str, params: Option<&'a str>, meta: Option<&'a str>) -> 
 }
 
 #[test]
-fn the_longest_member_of_the_params_is_noted_beside_meta() {
+fn the_longest_member_of_the_params_is_recorded_beside_meta() {
     let longest = |params: &str| {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{params}}}"#);
         match read(&text) {
@@ -26,14 +26,14 @@ fn the_longest_member_of_the_params_is_noted_beside_meta() {
     assert_eq!(longest(r#"{"_meta":{}}"#), None);
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "so that it compares with what `read` returns")]
+#[expect(clippy::unnecessary_wraps, reason = "the type that `read` returns")]
 fn request(id: impl Into<RequestId>, call: RawCall<'_>) -> Result<RawFrame<'_>, Malformed> {
     Ok(RawFrame::Request { id: id.into(), call })
 }
 
 /// TYP-01, TYP-04, TYP-05: the kind of a frame follows from its members; unknown ones are ignored.
 #[test]
-fn frames_are_told_apart_by_their_members() {
+fn the_kind_of_a_frame_follows_from_its_members() {
     let check =
         |text: &str, expected: Result<RawFrame<'_>, Malformed>| assert_eq!(read(text), expected, "{text}");
     check(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, request(1_i64, call("m", None, None)));
@@ -78,7 +78,7 @@ fn member_names_are_compared_exactly() {
     );
 }
 
-/// A malformed request is answered under its id when the id can be read; responses and notifications never are.
+/// A malformed request gets an error response with its id if that is readable; responses and notifications get none.
 #[test]
 fn a_malformed_frame_keeps_its_readable_id() {
     let check = |text: &str, code: Option<i64>, id: Option<&str>| {
@@ -123,7 +123,7 @@ fn a_malformed_frame_keeps_its_readable_id() {
     }
 }
 
-/// Too deep a request is refused under its id, even if the id stands behind the deep part.
+/// A request that is nested too deeply is refused with its id, even if the id follows the nested part.
 #[test]
 fn nesting_is_bounded_and_the_id_still_found() {
     let deep = |levels: usize| {
@@ -140,7 +140,7 @@ fn nesting_is_bounded_and_the_id_still_found() {
 }
 
 #[test]
-fn a_batch_is_taken_apart_into_its_messages() {
+fn a_batch_is_split_into_its_messages() {
     assert_eq!(batch(r#" [ {"a":[1,2]} , 3,"x" ] "#), Ok(vec![r#"{"a":[1,2]}"#, "3", "\"x\""]));
     assert!(matches!(batch("[]"), Err(Malformed::Invalid { .. })));
     for text in ["[1", "[1,]", "[1]]", "{}"] {
@@ -193,7 +193,7 @@ fn a_body_that_fails_leaves_nothing_behind() {
 }
 
 proptest! {
-    /// What is written reads back the same, whatever the strings, and stands on one line.
+    /// A written frame reads back the same for any strings, and is one line.
     #[test]
     fn frames_round_trip(number in any::<i64>(), text in ".*", method in ".*") {
         let params = serde_json::json!({ "text": text, "_meta": { "k": text } }).to_string();

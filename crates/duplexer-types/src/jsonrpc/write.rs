@@ -1,4 +1,4 @@
-//! Writing frames: one pass into the caller's buffer, all of a frame or nothing.
+//! Writes frames into the caller's buffer in one pass: a whole frame or nothing.
 
 use serde::{Serialize as _, Serializer as _};
 
@@ -6,13 +6,13 @@ use super::RequestId;
 use crate::error::ErrorObject;
 use crate::json::writer::Writer;
 
-/// Something that writes itself as JSON text.
+/// Value that writes itself as JSON text.
 pub trait Body {
-    /// Appends the text to `out`. On failure what was appended is cut off again by the caller.
+    /// Appends the text to `out`. On failure the caller truncates what was appended.
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
 }
 
-/// JSON text, as it is.
+/// JSON text, verbatim.
 impl Body for str {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         out.extend_from_slice(self.as_bytes());
@@ -32,40 +32,40 @@ impl Body for ErrorObject {
     }
 }
 
-/// Appends a request. If the params cannot be written, `out` is as before.
+/// Appends a request. If the params cannot be written, `out` is unchanged.
 pub fn write_request<B: Body + ?Sized>(
     out: &mut Vec<u8>,
     id: &RequestId,
     method: &str,
     params: Option<&B>,
 ) -> Result<(), serde_json::Error> {
-    whole(out, |out| {
+    atomically(out, |out| {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         id.write(out);
         out.push(b',');
-        write_invocation(out, method, params)
+        write_call(out, method, params)
     })
 }
 
-/// Appends a notification. If the params cannot be written, `out` is as before.
+/// Appends a notification. If the params cannot be written, `out` is unchanged.
 pub fn write_notification<B: Body + ?Sized>(
     out: &mut Vec<u8>,
     method: &str,
     params: Option<&B>,
 ) -> Result<(), serde_json::Error> {
-    whole(out, |out| {
+    atomically(out, |out| {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
-        write_invocation(out, method, params)
+        write_call(out, method, params)
     })
 }
 
-/// Appends a success response. If the result cannot be written, `out` is as before.
+/// Appends a success response. If the result cannot be written, `out` is unchanged.
 pub fn write_success<B: Body + ?Sized>(
     out: &mut Vec<u8>,
     id: &RequestId,
     result: &B,
 ) -> Result<(), serde_json::Error> {
-    whole(out, |out| {
+    atomically(out, |out| {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         id.write(out);
         out.extend_from_slice(br#","result":"#);
@@ -75,7 +75,7 @@ pub fn write_success<B: Body + ?Sized>(
     })
 }
 
-/// Appends an error response; without an id where none could be read.
+/// Appends an error response; without an id if that was unreadable.
 pub fn write_failure(out: &mut Vec<u8>, id: Option<&RequestId>, error: &ErrorObject) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
     if let Some(id) = id {
@@ -86,14 +86,14 @@ pub fn write_failure(out: &mut Vec<u8>, id: Option<&RequestId>, error: &ErrorObj
     out.extend_from_slice(br#""error":"#);
     let start = out.len();
     if error.write(out).is_err() {
-        // An error object is strings and JSON text; writing it into memory has no way to fail.
+        // An error object consists of strings and JSON text, so writing it into memory cannot fail.
         out.truncate(start);
         out.extend_from_slice(br#"{"code":-32603,"message":"Internal server error"}"#);
     }
     out.push(b'}');
 }
 
-fn write_invocation<B: Body + ?Sized>(
+fn write_call<B: Body + ?Sized>(
     out: &mut Vec<u8>,
     method: &str,
     params: Option<&B>,
@@ -108,8 +108,8 @@ fn write_invocation<B: Body + ?Sized>(
     Ok(())
 }
 
-/// Writes all of a frame or nothing.
-fn whole(
+/// Runs `write`, and truncates `out` to its former length on failure.
+fn atomically(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
 ) -> Result<(), serde_json::Error> {

@@ -1,4 +1,4 @@
-//! The table against the schemas, and against the lists of the revisions that have none.
+//! The table against the schemas, the lists of the revisions without a schema, and the documentation of the types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,8 +48,8 @@ fn the_table_agrees_with_the_schemas() {
             ("ServerNotification", S2C, Kind::Notification),
         ] {
             let ours = names(version, direction, kind, |method| {
-                let of_the_extension = method.row().marks.contains(&Extension);
-                version.has(Window::HANDSHAKE) || !of_the_extension
+                let is_extension = method.row().marks.contains(&Extension);
+                version.has(Window::HANDSHAKE) || !is_extension
             });
             let theirs = union(&schema, name);
             assert_eq!(ours, theirs.keys().map(String::as_str).collect(), "{version} {name}");
@@ -57,7 +57,7 @@ fn the_table_agrees_with_the_schemas() {
     }
 }
 
-/// What the schemas say of a message beyond its name: pages, freshness, answers to input requests.
+/// Further properties of a message in the schemas: pagination, freshness, input requests.
 #[test]
 fn the_marks_agree_with_the_schema_of_2026_07_28() {
     let schema = crate::wire::tests::official(V::V2026_07_28);
@@ -113,7 +113,7 @@ fn marks_are_where_they_belong() {
     assert_eq!(always.iter().map(|row| row.name).collect::<Vec<_>>(), ["ping"]);
 }
 
-/// TYP-11: the requests of a client; task methods are none of the core's.
+/// TYP-11: the requests of a client; task methods are not part of the core.
 #[test]
 fn clients_send_these_requests() {
     let check = |version: V, expected: &[&str]| {
@@ -157,7 +157,7 @@ fn clients_send_these_requests() {
     );
 }
 
-/// TYP-12, TYP-13, TYP-14: what else each side sends.
+/// TYP-12, TYP-13, TYP-14: the other messages of each side.
 #[test]
 fn the_other_lists_are_these() {
     let check = |version: V, direction, kind, expected: &[&str]| {
@@ -218,7 +218,7 @@ fn the_other_lists_are_these() {
     );
 }
 
-/// Tasks: experimental in 2025-11-25, both ways; an extension in 2026-07-28, for clients.
+/// Tasks: experimental in 2025-11-25, in both directions; an extension in 2026-07-28, sent by clients.
 #[test]
 fn tasks_are_known_but_not_core() {
     let check = |name: &str, expected: [(Direction, V); 2], extra: &[(Direction, V)]| {
@@ -248,7 +248,7 @@ fn tasks_are_known_but_not_core() {
 }
 
 #[test]
-fn rows_stand_in_the_order_of_the_methods_and_names_are_unique() {
+fn rows_are_in_the_order_of_the_methods_and_names_are_unique() {
     for row in METHODS {
         assert_eq!(row.method.row().name, row.name);
         assert_eq!(Method::parse(row.name), Some(row.method));
@@ -260,7 +260,7 @@ fn rows_stand_in_the_order_of_the_methods_and_names_are_unique() {
     }
 }
 
-/// RUN-05: bad params are refused whether or not somebody handles the method.
+/// RUN-05: invalid params are refused whether or not the method has a handler.
 #[test]
 fn params_are_checked_against_the_table() {
     let check = |method: Method, params: Option<&str>, good: bool| {
@@ -279,4 +279,66 @@ fn params_are_checked_against_the_table() {
     check(Method::LoggingSetLevel, Some(r#"{"level":"warning"}"#), true);
     check(Method::LoggingSetLevel, Some(r#"{"level":"verbose"}"#), false);
     check(Method::TasksResult, Some(r#"{"taskId":"t"}"#), true);
+}
+
+/// The types in the row of a method, from the source of the table.
+fn types_of(method: &str) -> Vec<&'static str> {
+    let table = include_str!("../methods.rs");
+    let quoted = format!("\"{method}\"");
+    let row = table.lines().find(|line| line.contains(&quoted)).expect(method);
+    row.split_whitespace()
+        .skip(1)
+        .map(|word| word.trim_end_matches(';'))
+        .filter(|word| is_type(word))
+        .collect()
+}
+
+/// Whether a word of a row is a params or result type.
+fn is_type(word: &str) -> bool {
+    ["Params", "Result", "DetailedTask"].iter().any(|suffix| word.ends_with(suffix))
+}
+
+/// Doc comments and attributes of the types of this crate, by name.
+fn documentation() -> BTreeMap<String, String> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(root).expect("the sources") {
+        let path = entry.expect("a file").path();
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let mut docs = String::new();
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("///") || line.starts_with("#[") {
+                docs.push_str(line);
+                docs.push('\n');
+            } else {
+                // `pub struct X {`, `pub enum X {`, `pub result X {`, `pub cacheable result X {`, `X(Task) = ..`.
+                let is_declaration =
+                    !docs.is_empty() && (line.starts_with("pub ") || line.contains("Task) = "));
+                let mut words = line.split(|c: char| !c.is_alphanumeric());
+                if let Some(name) = words.find(|word| is_declaration && is_type(word)) {
+                    found.insert(name.to_owned(), docs.clone());
+                }
+                docs.clear();
+            }
+        }
+    }
+    found
+}
+
+/// A search for a method in the documentation finds its params and its result.
+#[test]
+fn every_type_of_the_table_is_documented_with_its_methods() {
+    let documentation = documentation();
+    for row in METHODS {
+        let types = types_of(row.name);
+        let expected = if row.kind == Kind::Request && !row.marks.contains(&Unserved) { 2 } else { 1 };
+        assert_eq!(types.len(), expected, "{} {types:?}", row.name);
+        for name in types {
+            let docs = documentation.get(name).unwrap_or_else(|| panic!("{name} is not documented"));
+            let alias = format!("#[doc(alias = \"{}\")]", row.name);
+            assert!(docs.contains(&alias), "{name} lacks {alias}");
+            assert!(docs.contains(&format!("`{}`", row.name)), "the text of {name} lacks `{}`", row.name);
+            assert!(docs.contains("https://modelcontextprotocol.io/"), "{name} lacks a link");
+        }
+    }
 }

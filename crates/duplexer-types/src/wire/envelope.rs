@@ -7,12 +7,13 @@ use serde::ser::{SerializeMap, Serializer as _};
 use serde::{Deserialize, Deserializer};
 
 use super::{CacheScope, Freshness, ResultBody, Shape, result_type};
+use crate::json::scan;
 use crate::json::writer::Writer;
 use crate::json::{Json, JsonObject, Occurrence, find_members};
 use crate::meta::key;
 use crate::version::{Era, ProtocolVersion, feature};
 
-/// What a server adds to each of its results in the envelope era.
+/// Members that a server adds to each of its results in the envelope era.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResultMeta<'a> {
     /// Identity of the server, encoded once.
@@ -98,15 +99,14 @@ pub(crate) fn plain_result<R: ResultBody, S: serde::Serializer>(
 pub fn result_type_of(result: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     let [found] = find_members(result, ["resultType"])?;
     match found {
-        Occurrence::One(text) => serde_json::from_str::<Text<'_>>(text).map(|text| text.0),
+        Occurrence::One(text) => match scan::string(text) {
+            Some(kind) => Ok(kind),
+            None => Err(serde_json::Error::custom("`resultType` is not a string")),
+        },
         Occurrence::Absent => Ok(result_type::COMPLETE.into()),
         Occurrence::Several => Err(serde_json::Error::custom("duplicate member `resultType`")),
     }
 }
-
-/// Borrows where serde's `Cow` would copy.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// An invalid `ttlMs` means "stale"; it does not invalidate the result.
 pub(crate) fn ttl<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{ForRevision, Shape, Wire};
 use crate::input::InputRequest;
-use crate::json::{Json, Occurrence, find_members};
+use crate::json::{Json, Occurrence, find_members, scan};
 use crate::lifecycle::EmptyParams;
 use crate::methods::Method;
 
@@ -56,9 +56,9 @@ impl<'de> Deserialize<'de> for InputRequest {
         let json = Json::object_of(deserializer)?;
         let [name, params] =
             find_members(json.as_str(), ["method", "params"]).map_err(D::Error::custom)?.map(Occurrence::one);
-        let name = name.and_then(|name| serde_json::from_str::<String>(name).ok());
+        let method = name.and_then(scan::string).as_deref().and_then(Method::parse);
         let params = params.unwrap_or("{}");
-        let known = match name.as_deref().and_then(Method::parse) {
+        let known = match method {
             Some(Method::ElicitationCreate) => serde_json::from_str(params).map(Self::Elicit),
             Some(Method::SamplingCreateMessage) => serde_json::from_str(params).map(Self::CreateMessage),
             Some(Method::RootsList) => Ok(Self::ListRoots),

@@ -1,9 +1,9 @@
-//! What is written for a revision is what that revision has.
+//! Values are written in the exact form of each revision.
 
 mod matrix;
 mod messages;
+mod result_meta;
 mod samples;
 mod schema;
-mod stamp;
 
 pub(crate) use schema::official;

@@ -134,6 +134,7 @@ const KEPT: &[(&str, Files)] = &[
     ("kernel-is-blind", &[(KERNEL, "let m = Method::parse(name); for m in Method::ALL {} let https::x;")]),
     ("kernel-is-blind", &[(CORE, "if method == Method::CallTool {}")]),
     ("stray-method", &[("crates/duplexer-types/src/methods.rs", "\"tools/call\"")]),
+    ("stray-method", &[("crates/duplexer-types/src/tool.rs", "\n#[doc(alias = \"tools/call\")]")]),
     (
         "stray-method",
         &[(CORE, "/// Answers `tools/call`.\n#[cfg(test)]\nmod tests { const A: &str = \"tools/call\"; }")],

@@ -1,13 +1,13 @@
-//! What came when, for the revisions without a schema: the features of each, member by member.
+//! Members that each revision added, for the revisions without a schema.
 //!
-//! The schema of an older revision is that of 2025-11-25 without the rows that came later.
+//! The schema of an older revision is that of 2025-11-25 without the later rows.
 
 use crate::version::ProtocolVersion::{self, V2025_03_26, V2025_06_18, V2025_11_25};
 
 pub(super) struct Row {
-    /// The first revision that has it.
+    /// The first revision with the member or kind.
     pub(super) since: ProtocolVersion,
-    /// Where in the definitions, as a JSON pointer.
+    /// JSON pointer into the definitions.
     pub(super) place: &'static str,
     pub(super) gone: Gone,
 }
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Row] = &[
     member(V2025_06_18, "/CallToolResult", "structuredContent"),
     member(V2025_06_18, "/Annotations", "lastModified"),
     member(V2025_06_18, "/CompleteRequestParams", "context"),
-    // Icons, and what else an implementation says of itself.
+    // Icons, and further members of an implementation.
     member(V2025_11_25, "/Implementation", "icons"),
     member(V2025_11_25, "/Implementation", "description"),
     member(V2025_11_25, "/Implementation", "websiteUrl"),
@@ -101,6 +101,6 @@ pub(super) const ROWS: &[Row] = &[
     member(V2025_11_25, "/CallToolRequestParams", "task"),
     member(V2025_11_25, "/CreateMessageRequestParams", "task"),
     member(V2025_11_25, "/ElicitRequestFormParams", "task"),
-    // Goes last: the rows above look into it.
+    // Last, because the rows above use it.
     member(V2025_06_18, "/ClientCapabilities", "elicitation"),
 ];

@@ -28,7 +28,7 @@ use crate::wire::{
     write_result,
 };
 
-/// A model as a test needs it.
+/// Bounds of a model under test.
 trait Model: for<'a> Arbitrary<'a> + Serialize + DeserializeOwned + PartialEq + Debug {}
 impl<T: for<'a> Arbitrary<'a> + Serialize + DeserializeOwned + PartialEq + Debug> Model for T {}
 
@@ -45,20 +45,20 @@ fn for_all<T: Model>(test: impl Fn(T)) {
     }
 }
 
-/// How a value stands on the wire at a revision.
+/// Form of a value in a revision.
 struct Written<'a> {
     version: V,
-    /// The definition of the whole message.
+    /// Definition of the whole message.
     definition: &'static str,
-    /// Makes the message out of the value's text.
+    /// Builds the message from the text of the value.
     message: &'a dyn Fn(Value) -> Value,
     text: String,
-    /// All that the value says, with what the era adds.
+    /// All members of the value, with those that the era adds.
     full: Value,
 }
 
 impl Written<'_> {
-    /// Validates, reads back, and writes again. Says whether the revision had words for everything.
+    /// Validates, reads back, and writes again. Returns whether the revision can express all members.
     fn check<T: Model>(&self, value: &T, write: impl Fn(&T) -> String) -> bool {
         let Self { version, definition, message, text, full } = self;
         let written: Value = serde_json::from_str(text).expect("JSON");
@@ -66,7 +66,7 @@ impl Written<'_> {
         assert!(found.is_empty(), "{version} {definition}: {found:#?}\n{text}");
         let back: T = serde_json::from_str(text).unwrap_or_else(|fault| panic!("{version} {fault}: {text}"));
         assert_eq!(write(&back), *text, "{version} {definition}: shaping twice changes something");
-        // Whether something had to go is decided by the schema, where there is one, not by what was written.
+        // The schema, if there is one, decides whether members had to be omitted, not the written text.
         let says_all = match validator(*version, definition) {
             Some(validator) => validator.is_valid(&message(full.clone())),
             None => written == *full,
@@ -137,7 +137,7 @@ fn params<P: Model + WireObject>(
     assert!(said_all.get() > 0, "{method}: no revision ever had words for all of it");
 }
 
-/// In full, nothing is lost.
+/// The full shape loses nothing.
 fn round_trips<T: Model>(value: &T) {
     let text = serde_json::to_string(value).expect("everything can be written in full");
     let back: T = serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{fault}: {text}"));
@@ -169,7 +169,7 @@ fn result<R: Model + ResultBody>(
             if version.era() == Era::Envelope {
                 full["resultType"] = result.result_type().into();
             }
-            // What the hint fills in is read back as if it had been set: so it is no loss.
+            // Members from the hint are read back as if they had been set, so they are no loss.
             let mut members: JsonObject =
                 Json::encode(&result).and_then(|json| json.decode()).expect("an object");
             if hint.is_some() && version.era() == Era::Envelope {
@@ -210,7 +210,7 @@ where
     params::<N::Params>(N::METHOD, definition, never);
 }
 
-/// Definitions of no schema: the tasks extension has none, so only its round trip is tested here.
+/// No definition: the tasks extension has no schema, so only its round trip is tested.
 const NO_SCHEMA: &str = "";
 
 macro_rules! messages {
@@ -219,7 +219,7 @@ macro_rules! messages {
         $(#[test] fn $test() { request::<methods::$request>($params, $result); })*
         $(#[test] fn $ntest() { notification::<methods::$notification>($nparams); })*
 
-        /// The methods tested above, to see that none is missing.
+        /// The tested methods, for the check that none is missing.
         const TESTED: &[Method] = &[$(Method::$request,)* $(Method::$notification,)*];
     };
 }
@@ -260,7 +260,7 @@ messages! {
     }
 }
 
-/// ELI-03, P-ELI-10, P-ELI-11: a URL cannot be asked for before 2025-11-25, and needs its id just there.
+/// ELI-03, P-ELI-10, P-ELI-11: URL mode does not exist before 2025-11-25, and requires an id in that revision only.
 #[test]
 fn elicitation_create() {
     params::<ElicitParams>(Method::ElicitationCreate, "ElicitRequest", |params, version| {
@@ -273,7 +273,7 @@ fn elicitation_create() {
     });
 }
 
-/// TYP-26: a cancellation may leave out its request in the handshake era only.
+/// TYP-26: a cancellation can omit its request in the handshake era only.
 #[test]
 fn cancelled() {
     params::<CancelledParams>(Method::Cancelled, "CancelledNotification", |params, version| {
@@ -281,7 +281,7 @@ fn cancelled() {
     });
 }
 
-/// P-SUB: the result of a subscription names it.
+/// P-SUB: the result of a subscription holds its id.
 #[test]
 fn subscriptions_listen() {
     type Listen = methods::SubscriptionsListen;
@@ -292,13 +292,13 @@ fn subscriptions_listen() {
     });
 }
 
-/// TYP-21, MRTR-03: it asks for something, and only where a result can ask.
+/// TYP-21, MRTR-03: it requests something, and only in revisions where a result can.
 #[test]
 fn input_required() {
     let is_refused = |result: &InputRequiredResult, version: V| {
         version.era() == Era::Handshake || result.input_requests.is_none() && result.request_state.is_none()
     };
-    // In full it is refused as well when it asks for nothing; such a value is given something to ask.
+    // The full shape also rejects a value without requests, so such a value gets a request state.
     let prepare = |result: InputRequiredResult| {
         if result.input_requests.is_none() && result.request_state.is_none() {
             result.request_state("s")
@@ -322,7 +322,7 @@ fn task_results() {
     result::<GetTaskResult>(NO_SCHEMA, V::ALL, None, handshake, |result| result);
 }
 
-/// What stands in `_meta` and in error data is not part of any message above.
+/// Tests items of `_meta` and of error data, which are not part of any message above.
 fn item<T: Model + Wire>(definition: &'static str) {
     for_all(|item: T| {
         round_trips(&item);
@@ -342,7 +342,7 @@ fn items_outside_of_messages() {
     item::<Implementation>("Implementation");
 }
 
-/// P-LEG-27, P-RPC-1: each message there is fits the schema of every revision that has it.
+/// P-LEG-27, P-RPC-1: each message fits the schema of every revision that has it.
 #[test]
 fn every_method_is_tested() {
     let by_hand =
@@ -353,7 +353,7 @@ fn every_method_is_tested() {
     }
 }
 
-/// A request id of every kind stays what it is, in a progress token as well.
+/// Request ids of every kind round-trip, also as progress tokens.
 #[test]
 fn request_ids_round_trip() {
     for_all(|id: RequestId| round_trips(&id));

@@ -1,4 +1,4 @@
-//! Single messages, in words.
+//! Single messages, written out.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn optional_is_absent_and_free_form_nulls_stay() {
     );
 }
 
-/// P-TOOL: a structured `null` is something, no structured content is nothing.
+/// P-TOOL: a structured `null` differs from absent structured content.
 #[test]
 fn structured_null_is_not_absent() {
     let check = |text: &str, expected: Option<Json>| {
@@ -59,7 +59,7 @@ fn structured_null_is_not_absent() {
     check(r#"{"content":[],"structuredContent":null}"#, Some(Json::null()));
 }
 
-/// TYP-08: names are those of the specification, nothing else.
+/// TYP-08: only the names of the specification are accepted.
 #[test]
 fn snake_case_is_not_an_alias() {
     assert!(serde_json::from_str::<Tool>(r#"{"name":"t","input_schema":{"type":"object"}}"#).is_err());
@@ -67,7 +67,7 @@ fn snake_case_is_not_an_alias() {
     assert_eq!(result.is_error, None);
 }
 
-/// What is false is said, if it was set.
+/// `false` is written if it was set.
 #[test]
 fn false_is_written_when_set() {
     let capabilities = ServerCapabilities::new().tools(ToolsCapability::new().list_changed(false));
@@ -77,7 +77,7 @@ fn false_is_written_when_set() {
 
 /// TYP-15: extensions cannot be advertised in the handshake era, tasks not in the envelope era.
 #[test]
-fn capabilities_are_sieved() {
+fn capabilities_are_filtered_by_revision() {
     let extensions = JsonObject::new().with("io.example/x", json!({}));
     let server = ServerCapabilities::new().extensions(extensions.clone()).tasks(JsonObject::new());
     assert_eq!(at(V::V2025_11_25, &server), json!({"tasks": {}}));
@@ -106,9 +106,9 @@ fn an_empty_elicitation_capability_means_forms() {
     check(r#"{"form":{},"url":{}}"#, true, true);
 }
 
-/// TYP-16: before 2026-07-28 structured content is an object or is left out; the text stays.
+/// TYP-16: before 2026-07-28 structured content is an object or is omitted; the text stays.
 #[test]
-fn structured_content_that_is_no_object_is_left_out_of_older_revisions() {
+fn structured_content_that_is_no_object_is_omitted_in_older_revisions() {
     let list = CallToolResult::structured(Json::parse("[1, 2]").unwrap());
     let text = json!([{"type": "text", "text": "[1, 2]"}]);
     for version in V::HANDSHAKE {
@@ -120,9 +120,9 @@ fn structured_content_that_is_no_object_is_left_out_of_older_revisions() {
     assert_eq!(at(V::V2025_06_18, &object)["structuredContent"], json!({"a": 1}));
 }
 
-/// TYP-17: before 2026-07-28 an output schema describes an object or is left out.
+/// TYP-17: before 2026-07-28 an output schema describes an object or is omitted.
 #[test]
-fn output_schemas_of_other_things_are_left_out_of_older_revisions() {
+fn output_schemas_of_other_types_are_omitted_in_older_revisions() {
     let tool = |schema: &str| {
         Tool::new("t", Json::parse(r#"{"type":"object"}"#).unwrap())
             .output_schema(Json::parse(schema).unwrap())
@@ -136,7 +136,7 @@ fn output_schemas_of_other_things_are_left_out_of_older_revisions() {
     assert_eq!(at(V::V2025_06_18, &object)["outputSchema"], json!({"type": "object", "$defs": {}}));
 }
 
-/// P-LEG-27: revisions without a kind of content are told in text what it was.
+/// P-LEG-27: revisions without a kind of content get a text that describes it.
 #[test]
 fn unknown_kinds_become_text_in_older_revisions() {
     let hints = Annotations::new().priority(1.0);
@@ -149,13 +149,13 @@ fn unknown_kinds_become_text_in_older_revisions() {
         assert_eq!(at(version, &link), json!({"type": "text", "text": "A: file:///a"}), "{version}");
     }
     assert_eq!(at(V::V2025_06_18, &link)["type"], "resource_link");
-    // Also where content stands inside something else.
+    // Also where content is nested in another value.
     assert_eq!(at(V::V2024_11_05, &PromptMessage::user(audio))["content"], words);
 }
 
-/// An item nobody knows is kept as it came and spoils nothing around it.
+/// An unknown item is kept verbatim and does not invalidate the others.
 #[test]
-fn what_nobody_knows_is_kept_as_it_came() {
+fn unknown_items_are_kept_verbatim() {
     let text = r#"{"content":[{"type":"hologram","x":[1, null]},{"text":"t","type":"text"},{"kind":"?"}]}"#;
     let result: CallToolResult = read(text);
     assert!(matches!(&result.content[..], [Content::Other(_), Content::Text(_), Content::Other(_)]));
@@ -167,7 +167,7 @@ fn what_nobody_knows_is_kept_as_it_came() {
         r#"{"tools":[{"name":"t","inputSchema":{},"icons":[{"src":"s","theme":"sepia"}]}],"ttlMs":-1,"cacheScope":"family"}"#,
     );
     assert_eq!(at(V::V2025_11_25, &list)["tools"][0]["icons"][0]["theme"], "sepia");
-    // Freshness that makes no sense means "stale" and "for nobody else".
+    // Invalid freshness means "stale" and "private".
     assert_eq!((list.ttl_ms, list.cache_scope), (Some(0), Some(crate::wire::CacheScope::Private)));
 
     let contents: ReadResourceResult =
@@ -185,7 +185,7 @@ fn what_nobody_knows_is_kept_as_it_came() {
     assert!(matches!(form.properties.get("c"), Some(PrimitiveSchema::Boolean(_))));
 }
 
-/// What is known but malformed is refused; so is what is not even an object.
+/// A known but malformed item is refused, and so is one that is not an object.
 #[test]
 fn malformed_content_is_refused() {
     for item in [r#"{"type":"text"}"#, r#"{"type":"image","data":""}"#, "5", "null", "[]"] {
@@ -193,9 +193,9 @@ fn malformed_content_is_refused() {
     }
 }
 
-/// TYP-25: a single block stands alone, several in an array where there are arrays.
+/// TYP-25: a single block is an object, several are an array if the revision has arrays.
 #[test]
-fn sampling_blocks_stand_alone_or_in_an_array() {
+fn sampling_blocks_are_an_object_or_an_array() {
     let block = |text: &str| SamplingContent::text(text);
     let one = SamplingMessage::user("a");
     let two = SamplingMessage::assistant(vec![block("b"), block("c")]);
@@ -222,9 +222,9 @@ fn sampling_blocks_stand_alone_or_in_an_array() {
     assert_eq!(read::<Blocks>(r#"{"type":"text","text":"a"}"#), Blocks::from("a"));
 }
 
-/// The three spellings of choices, and what becomes of several choices where there is one.
+/// The three spellings of options, and multiple choice where only single choice exists.
 #[test]
-fn choices_are_spelled_as_the_revision_does() {
+fn options_are_spelled_for_the_revision() {
     let titled = || [Choice::titled("r", "Red"), Choice::titled("g", "Green")];
     let one = PrimitiveSchema::Enum(EnumSchema::new(titled()).default_value("r"));
     let one_of = json!([{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]);
@@ -239,9 +239,9 @@ fn choices_are_spelled_as_the_revision_does() {
     assert_eq!(at(V::V2025_06_18, &any), old);
 }
 
-/// ELI-03, P-ELI-7: without a mode it is a form; a mode nobody knows is kept.
+/// ELI-03, P-ELI-7: without a mode it is a form; an unknown mode is kept.
 #[test]
-fn the_mode_tells_what_is_asked() {
+fn the_mode_selects_the_kind_of_elicitation() {
     let schema = || FormSchema::new(JsonObject::new());
     let form = ElicitParams::form("m", schema());
     let written = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
@@ -254,9 +254,9 @@ fn the_mode_tells_what_is_asked() {
     assert!(serde_json::from_str::<ElicitParams>(r#"{"mode":"url","message":"m"}"#).is_err());
 }
 
-/// MRTR-01, MRTR-02: requests in a result and their answers, each told by what it is.
+/// MRTR-01, MRTR-02: input requests in a result and their responses, each recognized by its members.
 #[test]
-fn input_is_asked_for_and_given() {
+fn input_is_requested_and_provided() {
     let asked = InputRequiredResult::asking([
         ("confirm", InputRequest::from(ElicitParams::url("m", "https://a/"))),
         ("roots", InputRequest::ListRoots),
@@ -282,9 +282,9 @@ fn input_is_asked_for_and_given() {
     }
 }
 
-/// TYP-22: the kind of a result is told by its `resultType`; without one it is complete.
+/// TYP-22: `resultType` is the kind of a result; without one it is complete.
 #[test]
-fn the_kind_of_a_result_is_told_by_its_type() {
+fn the_kind_of_a_result_is_its_result_type() {
     assert_eq!(result_type_of(r#"{"a":1}"#).unwrap(), result_type::COMPLETE);
     assert_eq!(result_type_of(r#"{"resultType":"input_required"}"#).unwrap(), result_type::INPUT_REQUIRED);
     assert_eq!(result_type_of(r#"{"resultType":"ta\u0073k"}"#).unwrap(), result_type::TASK);
@@ -293,7 +293,7 @@ fn the_kind_of_a_result_is_told_by_its_type() {
     }
 }
 
-/// P-TASK-3, P-TASK-6: a task is flat, its `ttlMs` is there even as `null`, its detail fits its status.
+/// P-TASK-3, P-TASK-6: a task is flat, its `ttlMs` is present even as `null`, its detail fits its status.
 #[test]
 fn tasks_are_flat() {
     let task = || Task::new("t", TaskStatus::Working, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", None);
@@ -329,7 +329,7 @@ fn logging_levels_ascend_and_are_closed() {
     assert!(serde_json::from_str::<SetLevelParams>(r#"{"level":"trace"}"#).is_err());
 }
 
-/// TYP-28: singular and plural, and back.
+/// TYP-28: singular and plural message, and the round trip.
 #[test]
 fn url_elicitation_required_is_an_error_and_can_be_read_back() {
     let url = |id: &str| ElicitUrlParams::new("m", "https://a/").elicitation_id(id);
@@ -348,7 +348,7 @@ fn url_elicitation_required_is_an_error_and_can_be_read_back() {
     assert_eq!(UrlElicitationRequired::from_error(&ErrorObject::internal()), None);
 }
 
-/// The data of the envelope era's own errors.
+/// Data of the errors of the envelope era.
 #[test]
 fn errors_carry_typed_data() {
     let missing =
@@ -381,25 +381,25 @@ fn params_are_written_with_their_meta() {
     assert_eq!(out, b"{}");
 }
 
-/// What is no number has no JSON: it is an error and not a `null`.
+/// NaN and infinity have no JSON form: an error, not `null`.
 #[test]
-fn numbers_that_are_none_are_refused() {
+fn nan_and_infinity_are_refused() {
     for number in [f64::NAN, f64::INFINITY] {
         let params = ProgressParams::new("t", number);
         assert!(write_params(&mut Vec::new(), &params, V::V2026_07_28, None).is_err());
     }
 }
 
-/// P-CMP-2: at most a hundred suggestions, and how many there are.
+/// P-CMP-2: at most a hundred values, and the total.
 #[test]
-fn completions_are_cut_at_a_hundred() {
+fn completions_are_truncated_to_a_hundred() {
     let of = |count: usize| Completion::truncated(vec![String::new(); count]);
     assert_eq!(of(100), Completion::new(vec![String::new(); 100]));
     assert_eq!(of(101), Completion::new(vec![String::new(); 100]).total(101_u64).has_more(true));
 }
 
 #[test]
-fn implementations_say_what_the_revision_knows() {
+fn implementations_have_the_members_of_the_revision() {
     let implementation = Implementation::new("n", "1").title("T").description("D").website_url("https://a/");
     assert_eq!(at(V::V2025_03_26, &implementation), json!({"name": "n", "version": "1"}));
     assert_eq!(at(V::V2025_06_18, &implementation), json!({"name": "n", "version": "1", "title": "T"}));

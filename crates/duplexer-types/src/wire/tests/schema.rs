@@ -1,6 +1,6 @@
-//! The schema of each revision: the official one where there is one, derived by the matrix where not.
+//! The schema of each revision: the official one if there is one, else derived by the matrix.
 //!
-//! Objects are closed, so that a member which a revision does not know is a fault and not a surprise.
+//! Objects are closed, so that a member that a revision does not have is a fault.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::matrix::{self, Gone};
 use crate::version::ProtocolVersion as V;
 
-/// The official schema of a revision, as it was published.
+/// Returns the official schema of a revision, as published.
 pub(crate) fn official(version: V) -> Value {
     let text = match version {
         V::V2026_07_28 => include_str!("../../../tests/schema/2026-07-28.json"),
@@ -27,7 +27,7 @@ fn definitions(version: V) -> Value {
     let mut defs = official(version)["$defs"].take();
     correct(&mut defs, version);
     for (name, def) in defs.as_object_mut().expect("definitions") {
-        // `_meta` is open by its nature.
+        // `_meta` is an open object.
         if !name.ends_with("MetaObject") && !name.ends_with("Meta") {
             close(def);
         }
@@ -38,8 +38,8 @@ fn definitions(version: V) -> Value {
     defs
 }
 
-/// Faults of the generator that made the schemas from the specification's TypeScript, which counts:
-/// `number` became `integer` here and there, and `null` is missing from JSON. Also the tasks extension.
+/// Corrects faults of the generator that made the schemas from the specification's TypeScript, which is normative:
+/// `number` became `integer` in places, and `null` is missing from JSON. Also adds the tasks extension.
 fn correct(defs: &mut Value, version: V) {
     let answers =
         &mut defs["ElicitResult"]["properties"]["content"]["additionalProperties"]["anyOf"][1]["type"];
@@ -66,7 +66,7 @@ fn close(schema: &mut Value) {
             if is_object && !members.contains_key("additionalProperties") {
                 members.insert("additionalProperties".into(), false.into());
             }
-            // Schemas of tools are open, whatever they list; a part of a conjunction cannot be closed.
+            // Schemas of tools are open; a part of a conjunction cannot be closed.
             let is_closed = |name: &str| !name.ends_with("putSchema") && name != "allOf";
             members.iter_mut().filter(|(name, _)| is_closed(name)).for_each(|(_, value)| close(value));
         }
@@ -95,7 +95,7 @@ impl matrix::Row {
 
 type Compiled = HashMap<(V, &'static str), Option<Arc<Validator>>>;
 
-/// The validator of a definition, if the revision has it.
+/// Returns the validator of a definition, if the revision has it.
 pub(crate) fn validator(version: V, name: &'static str) -> Option<Arc<Validator>> {
     static COMPILED: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
     let compile = || {
@@ -107,14 +107,14 @@ pub(crate) fn validator(version: V, name: &'static str) -> Option<Arc<Validator>
     COMPILED.lock().expect("no panic").entry((version, name)).or_insert_with(compile).clone()
 }
 
-/// Why `value` is not what the revision has under `name`.
+/// Returns the faults of `value` against the definition `name` of the revision.
 pub(crate) fn faults(version: V, name: &'static str, value: &Value) -> Vec<String> {
     validator(version, name).map_or_else(Vec::new, |validator| {
         validator.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
     })
 }
 
-/// The schemas can refuse: otherwise the tests that use them could not fail.
+/// The schemas reject invalid values: otherwise the tests that use them could not fail.
 #[test]
 fn schemas_refuse_what_a_revision_does_not_have() {
     let check = |version, name, value: Value, good: bool| {

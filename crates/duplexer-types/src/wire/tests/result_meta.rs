@@ -1,4 +1,4 @@
-//! What the envelope era adds to a result, and that the handshake era adds nothing.
+//! Members that the envelope era adds to a result. The handshake era adds none.
 
 use serde_json::{Value, json};
 
@@ -12,9 +12,9 @@ use crate::tool::{CallToolResult, ListToolsResult};
 use crate::version::ProtocolVersion as V;
 use crate::wire::{CacheScope, Freshness, ResultBody, ResultMeta, write_result};
 
-fn written<R: ResultBody>(version: V, result: &R, stamp: ResultMeta<'_>) -> Value {
+fn written<R: ResultBody>(version: V, result: &R, added: ResultMeta<'_>) -> Value {
     let mut out = Vec::new();
-    write_result(&mut out, result, version, stamp).unwrap();
+    write_result(&mut out, result, version, added).unwrap();
     serde_json::from_slice(&out).unwrap()
 }
 
@@ -22,9 +22,9 @@ fn info() -> Json {
     json!({"name": "s", "version": "1"}).into()
 }
 
-/// RUN-15, TYP-19: every result says what kind it is.
+/// RUN-15, TYP-19: every result has a `resultType`.
 #[test]
-fn every_result_says_its_type() {
+fn every_result_has_its_type() {
     let check = |result: Value, expected: Value| assert_eq!(result, expected);
     check(
         written(V::V2026_07_28, &EmptyResult::new(), ResultMeta::default()),
@@ -39,15 +39,16 @@ fn every_result_says_its_type() {
     check(result["resultType"].clone(), "task".into());
 }
 
-/// RUN-16: the server's identity is added; a handler's own wins, its `null` does not, and the rest stays.
+/// RUN-16: the identity of the server is added; one that the handler set takes precedence, its `null` does not, and the
+/// rest stays.
 #[test]
-fn every_result_says_who_answered() {
+fn every_result_has_the_identity_of_the_server() {
     let info = info();
     let check = |meta: Option<Value>, expected: Value| {
         let mut result = EmptyResult::new();
         result.meta = meta.map(|meta| serde_json::from_value(meta).unwrap());
-        let stamp = ResultMeta { server_info: Some(&info), hint: None };
-        assert_eq!(written(V::V2026_07_28, &result, stamp)["_meta"], expected);
+        let added = ResultMeta { server_info: Some(&info), hint: None };
+        assert_eq!(written(V::V2026_07_28, &result, added)["_meta"], expected);
     };
     let ours = || json!({"name": "s", "version": "1"});
     check(None, json!({SERVER_INFO: ours()}));
@@ -59,7 +60,7 @@ fn every_result_says_who_answered() {
     );
 }
 
-/// CACHE-02: what the handler set wins member by member, even if it is the default.
+/// CACHE-02: each member that the handler set takes precedence, even if it is the default.
 #[test]
 fn freshness_is_filled_member_by_member() {
     let hint = Freshness { ttl_ms: Some(60_000), scope: Some(CacheScope::Public) };
@@ -75,9 +76,9 @@ fn freshness_is_filled_member_by_member() {
     check(empty().ttl_ms(1_u64).cache_scope(CacheScope::Private), hint, 1, "private");
 }
 
-/// CACHE-03: interim results get no hints, nor do results of methods that have none.
+/// CACHE-03: interim results get no hints, nor do results of methods without hints.
 #[test]
-fn interim_results_are_never_fresh() {
+fn interim_results_carry_no_freshness() {
     let hint = Some(Freshness { ttl_ms: Some(1), scope: Some(CacheScope::Public) });
     let interim =
         written(V::V2026_07_28, &InputRequiredResult::resuming("s"), ResultMeta { server_info: None, hint });
@@ -86,7 +87,7 @@ fn interim_results_are_never_fresh() {
     assert_eq!((call.get("ttlMs"), call.get("cacheScope")), (None, None));
 }
 
-/// CACHE-04, TYP-15, P-RES-4: in the handshake era nothing is added and freshness is left out.
+/// CACHE-04, TYP-15, P-RES-4: in the handshake era nothing is added and freshness is omitted.
 #[test]
 fn the_handshake_era_adds_nothing() {
     let info = info();
@@ -94,17 +95,17 @@ fn the_handshake_era_adds_nothing() {
     let result = ListToolsResult::new([]).ttl_ms(5_u64).cache_scope(CacheScope::Public);
     let with_meta = result.clone().meta(JsonObject::new().with("k", "v"));
     for version in V::HANDSHAKE {
-        let stamp = ResultMeta { server_info: Some(&info), hint };
-        assert_eq!(written(*version, &result, stamp), json!({"tools": []}), "{version}");
+        let added = ResultMeta { server_info: Some(&info), hint };
+        assert_eq!(written(*version, &result, added), json!({"tools": []}), "{version}");
         assert_eq!(
-            written(*version, &with_meta, stamp),
+            written(*version, &with_meta, added),
             json!({"tools": [], "_meta": {"k": "v"}}),
             "{version}"
         );
     }
 }
 
-/// MRTR-03: what the handshake era cannot say is an error there, not something else.
+/// MRTR-03: a result that the handshake era cannot express is an error there.
 #[test]
 fn interim_results_are_refused_in_the_handshake_era() {
     for version in V::HANDSHAKE {
@@ -116,9 +117,9 @@ fn interim_results_are_refused_in_the_handshake_era() {
     }
 }
 
-/// `isError` is what a tool says of itself; a request's failure is an error object.
+/// `isError` is part of a result; a failed request has an error object.
 #[test]
-fn a_tool_failure_is_told_in_band() {
+fn a_tool_failure_is_part_of_the_result() {
     assert!(ResultBody::is_error(&CallToolResult::error("no")));
     assert!(!ResultBody::is_error(&CallToolResult::text("yes").is_error(false)));
     assert!(!ResultBody::is_error(&EmptyResult::new()));
