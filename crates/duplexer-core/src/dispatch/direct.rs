@@ -1,7 +1,7 @@
-//! The in-process twin of the JSON-RPC dispatcher: a pair of peers without frames or a byte transport.
+//! In-process dispatcher: a pair of peers without frames or a byte transport.
 //!
-//! A request awaits the other side's handler in the caller's own task; dropping it drops the handler. Params
-//! and results pass as JSON text, because that is what handlers read and results are shaped into.
+//! A request awaits the other end's handler in the caller's own task; dropping it drops the handler. Params and results are
+//! passed as JSON text, because handlers read that and results are shaped into it.
 
 mod call;
 
@@ -27,18 +27,18 @@ pub struct DirectDispatcher {
     there: Arc<Side>,
 }
 
-/// The way from one end of an in-process connection to the other. Clones share the connection.
+/// Channel from one end of an in-process connection to the other. Clones share the connection.
 #[derive(Clone)]
 pub struct DirectPeer {
     here: Arc<Side>,
     there: Arc<Side>,
 }
 
-/// What an end says to the handlers of the other.
+/// Options of one end of an in-process connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DirectOptions {
-    /// The context its messages arrive with.
+    /// The transport context of messages that arrive at this end.
     pub context: TransportContext,
     /// Whether a failure that was not resolve for the peer shows its text.
     pub failures: FailureMode,
@@ -50,7 +50,7 @@ impl Default for DirectOptions {
     }
 }
 
-/// One end: who receives there, and which ids are in use for it.
+/// One end: its receiver, and the ids of the requests it is handling.
 struct Side {
     receiver: Mutex<Option<Arc<dyn Receive>>>,
     started: Cancellation,
@@ -95,12 +95,12 @@ impl<I: Inbound> Receive for Receiver<I> {
 }
 
 impl DirectDispatcher {
-    /// Two connected ends, each with the way to the other.
+    /// Creates two connected ends, each with the channel to the other.
     pub fn pair() -> ((Self, DirectPeer), (Self, DirectPeer)) {
         Self::pair_with(DirectOptions::default(), DirectOptions::default())
     }
 
-    /// The same; each end's options say how messages arrive there.
+    /// Creates two connected ends with options: those of an end apply to the messages that arrive there.
     pub fn pair_with(one: DirectOptions, two: DirectOptions) -> ((Self, DirectPeer), (Self, DirectPeer)) {
         let (one, two) = (Arc::new(Side::new(one)), Arc::new(Side::new(two)));
         let end = |here: &Arc<Side>, there: &Arc<Side>| {
@@ -124,7 +124,7 @@ impl Dispatch for DirectDispatcher {
     }
 }
 
-/// An end that no longer runs is a closed peer to the other.
+/// An end that no longer runs is a closed peer for the other.
 impl Drop for DirectDispatcher {
     fn drop(&mut self) {
         self.here.close();
@@ -147,12 +147,12 @@ impl Side {
     fn close(&self) {
         self.closing.raise();
         self.closed.raise();
-        // The handlers may hold this very connection: let go of them.
+        // The handlers may hold this connection: dropping them breaks the cycle.
         let receiver = lock(&self.receiver).take();
         drop(receiver);
     }
 
-    /// Who receives here, once somebody does; `None` when nobody ever will.
+    /// Waits for the receiver of this end; `None` if the end is closed.
     async fn receiver(&self) -> Option<Arc<dyn Receive>> {
         tokio::select! {
             biased;
@@ -164,7 +164,7 @@ impl Side {
 }
 
 impl DirectPeer {
-    /// Closes this end: the other sees a closed peer, and both runs end.
+    /// Closes this end: the other end has a closed peer, and both runs end.
     pub fn stop(&self) {
         self.here.close();
     }

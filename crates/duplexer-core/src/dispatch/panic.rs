@@ -1,4 +1,4 @@
-//! Code of others, kept from taking the connection down with it.
+//! Panic isolation for user code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -7,28 +7,28 @@ use std::task::{Context, Poll};
 use super::outbound::BoxFuture;
 use crate::error::McpError;
 
-/// Runs `code`; a panic is a failure like any other.
+/// Runs `code` and turns a panic into a failure.
 pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let failure = McpError::panicked(&*payload);
-        // What a panic carries may panic when it is dropped; there is nobody left to tell.
+        // The payload of a panic may panic when it is dropped; that panic has no receiver.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
         failure
     })
 }
 
-/// A future whose panics are failures: while it is polled and when it is dropped.
+/// A future whose panics are failures, while it is polled and when it is dropped.
 ///
-/// For drivers that poll handlers themselves: a panic is an answer, never the end of a connection.
+/// For drivers that poll handlers themselves: a panic becomes an error response and never ends the connection.
 pub struct Contained<T>(Option<BoxFuture<'static, T>>);
 
 impl<T> Contained<T> {
-    /// Contains the making of the future too.
+    /// Wraps the future that `make` returns. Catches a panic of `make` too.
     pub fn new(make: impl FnOnce() -> BoxFuture<'static, T>) -> Result<Self, McpError> {
         contain(make).map(|future| Self(Some(future)))
     }
 
-    /// Contains a future that is there already.
+    /// Wraps a future.
     pub fn of(future: BoxFuture<'static, T>) -> Self {
         Self(Some(future))
     }

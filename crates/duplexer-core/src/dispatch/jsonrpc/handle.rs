@@ -1,4 +1,4 @@
-//! One message of the peer from its start to its end, a request to its answer, isolated from all others.
+//! Runs the handler of one message to its end, isolated from all others, and answers a request.
 
 use std::cell::Cell;
 use std::pin::{Pin, pin};
@@ -9,15 +9,15 @@ use duplexer_types::jsonrpc::{self, Body};
 
 use super::CancelMode;
 use super::Connection;
-use super::shared::{Accepted, Call, Job, Shared};
-use super::workers::Ended;
+use super::admission::{Accepted, Finished, Job};
+use super::shared::{Call, Shared};
 use crate::dispatch::outbox::Enqueued;
 use crate::dispatch::panic::contain;
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
 use crate::transport::Unanswered;
 
-/// How a handler's run ended.
+/// How a handler ended.
 enum Run<T> {
     Returned(T),
     Panicked(McpError),
@@ -26,22 +26,22 @@ enum Run<T> {
 
 impl<I: Inbound> Connection<I> {
     /// Handles one message to its end.
-    pub(super) async fn handle(self: &Arc<Self>, job: Job) -> Ended {
+    pub(super) async fn handle(self: &Arc<Self>, job: Job) -> Finished {
         match job {
             Job::Request(accepted) => {
                 let lane = accepted.call.lane;
-                self.answer_request(accepted).await;
-                Ended::Request(lane)
+                self.run_request(accepted).await;
+                Finished::Request(lane)
             }
             Job::Notification(cx, call) => {
-                // They are rare beside requests, whose futures need not have room for them.
+                // Boxed, because notifications are rare and would enlarge the future of every request.
                 Box::pin(self.run_notification(cx, call)).await;
-                Ended::Notification
+                Finished::Notification
             }
         }
     }
 
-    async fn answer_request(self: &Arc<Self>, accepted: Accepted) {
+    async fn run_request(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, invocation, unanswered } = accepted;
         let outcome = if call.cancellation.is_raised() {
             None
@@ -54,7 +54,7 @@ impl<I: Inbound> Connection<I> {
             }
         };
         if let Some(frame) = self.shared.finish_request(&call, outcome, invocation.method(), unanswered) {
-            // The peer reads slowly: this task keeps its place until the answer has one in the queue.
+            // The peer reads slowly: the request counts as running until its response is queued.
             self.suspend();
             Box::pin(self.shared.outbox.send(&frame, None)).await;
             self.resume();
@@ -69,11 +69,11 @@ impl<I: Inbound> Connection<I> {
         }
     }
 
-    /// Polls a handler, contains its panics, and drops it when it is interrupted.
+    /// Polls a handler, catches its panics, and drops it when it is interrupted.
     async fn supervise<F: Future>(self: &Arc<Self>, call: Option<&Call>, handler: F) -> Run<F::Output> {
         let shared = &self.shared;
         let mut handler = pin!(Some(handler));
-        // Most handlers end when they are first polled and need none of it.
+        // Made only when needed: most handlers end at the first poll.
         let mut interrupted = None;
         let run = std::future::poll_fn(|cx| {
             if let Poll::Ready(run) =
@@ -103,7 +103,8 @@ impl<I: Inbound> Connection<I> {
 }
 
 impl Shared {
-    /// The handler has ended: answers, unless the peer has called the request off. Gives back an answer there is no room for.
+    /// Answers a request whose handler has ended, unless the peer has cancelled it. Returns a response that the outbox has no
+    /// capacity for.
     fn finish_request<B: Body>(
         &self,
         call: &Call,
@@ -112,11 +113,11 @@ impl Shared {
         unanswered: Option<Unanswered>,
     ) -> Option<Vec<u8>> {
         call.end();
-        let owed = lock(&self.table).incoming.finish(&call.id, call.generation).is_some();
+        let is_pending = lock(&self.table).calls.incoming.finish(&call.id, call.generation).is_some();
         match outcome {
-            Some(outcome) if owed => self.answer(call, outcome, method),
+            Some(outcome) if is_pending => self.respond(call, outcome, method),
             outcome => {
-                // What was to be the answer is the author's, and so is what happens when it is dropped.
+                // Dropping the outcome runs code of the handler's author.
                 let dropped = contain(|| drop(outcome));
                 let hook = unanswered.filter(|_| call.is_cancelled());
                 let hooked = contain(|| hook.map(Unanswered::call));
@@ -128,9 +129,9 @@ impl Shared {
         }
     }
 
-    fn answer<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
+    fn respond<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
         let (frame, failure) = with_scratch(|frame| {
-            let failure = write_answer(frame, call, outcome, method);
+            let failure = write_response(frame, call, outcome, method);
             match self.outbox.try_enqueue_buffer(frame, None) {
                 Enqueued::Full => (Some(std::mem::take(frame)), failure),
                 Enqueued::Queued(_) | Enqueued::Closed => (None, failure),
@@ -144,8 +145,8 @@ impl Shared {
     }
 }
 
-/// Writes the answer; a result that cannot be written becomes an error. Returns the failure, if any.
-fn write_answer<B: Body>(
+/// Writes the response; a result that cannot be serialized becomes an error. Returns the failure, if any.
+fn write_response<B: Body>(
     frame: &mut Vec<u8>,
     call: &Call,
     outcome: Result<B, McpError>,
@@ -153,7 +154,7 @@ fn write_answer<B: Body>(
 ) -> Option<McpError> {
     let failure = match outcome {
         Ok(reply) => {
-            // Dropped inside as well: what a reply runs when it is written or dropped is the author's code.
+            // Writing and dropping a reply both run code of the handler's author.
             let written = contain(|| jsonrpc::write_success(frame, &call.id, &reply));
             let dropped = contain(|| drop(reply));
             match (written, dropped) {
@@ -197,15 +198,15 @@ thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Buffers larger than this are not kept.
-const SCRATCH_KEPT: usize = 256 * 1024;
+/// Maximum capacity of a buffer that is kept.
+const MAX_SCRATCH: usize = 256 * 1024;
 
-/// Lends this thread's buffer, empty, so that writing a frame allocates nothing.
+/// Lends this thread's buffer, empty, so that writing a frame does not allocate.
 pub(super) fn with_scratch<R>(write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     let mut buffer = SCRATCH.take();
     buffer.clear();
     let result = write(&mut buffer);
-    if buffer.capacity() <= SCRATCH_KEPT {
+    if buffer.capacity() <= MAX_SCRATCH {
         SCRATCH.set(buffer);
     }
     result

@@ -17,8 +17,8 @@ fn minted_ids_step_over_those_that_callers_chose() {
     assert_eq!(outgoing.next_id(), number(1));
     outgoing.begin(number(1), ()).unwrap();
     assert_eq!(outgoing.next_id(), number(3));
-    assert_eq!(outgoing.begin(number(2), ()), Err(Taken));
-    assert_eq!(outgoing.begin("1".into(), ()), Err(Taken));
+    assert_eq!(outgoing.begin(number(2), ()), Err(Taken(number(2))));
+    assert_eq!(outgoing.begin("1".into(), ()), Err(Taken("1".into())));
 }
 
 /// DISP-03, DISP-12: an echo finds the exact id first, then its twin; late and unknown ones find nothing.
@@ -38,7 +38,7 @@ fn a_duplicate_is_refused_and_twins_run_together() {
     let mut incoming = InFlight::new();
     incoming.accept(number(1), |_| "number").unwrap();
     incoming.accept("1".into(), |_| "string").unwrap();
-    assert_eq!(incoming.accept(number(1), |_| "again"), Err(Taken));
+    assert_eq!(incoming.accept(number(1), |_| "again"), Err(Taken(number(1))));
     assert_eq!(incoming.cancel(&"1".into()), Some("string"));
     assert_eq!(incoming.cancel(&"1".into()), Some("number"));
     assert_eq!(incoming.cancel(&"1".into()), None);
