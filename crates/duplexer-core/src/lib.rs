@@ -1,4 +1,4 @@
-//! How MCP messages are carried and served: transports, the dispatcher, and the server built on them.
+//! Transports, the dispatcher, and the server and client that are built on them.
 
 pub mod client;
 pub mod dispatch;

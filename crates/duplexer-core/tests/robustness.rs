@@ -75,7 +75,7 @@ impl Inbound for Server {
     async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 }
 
-/// The peer's ends of the pipes and what it may know of the server.
+/// The peer's ends of the pipes and its handles on the server.
 struct Peer {
     writer: Option<PipeWriter>,
     reader: Lines<BufReader<PipeReader>>,
@@ -109,7 +109,7 @@ impl Peer {
         self.writer = None;
     }
 
-    /// All answers by id until the server closes its side; no id comes twice.
+    /// Returns all responses by id until the server closes its side; no id occurs twice.
     fn rest(&mut self) -> Vec<(usize, Value)> {
         let mut seen = HashSet::new();
         let mut answers = Vec::new();
@@ -155,13 +155,13 @@ fn with_peer(limits: impl FnOnce(&mut Limits), peer: impl FnOnce(Peer) + Send + 
         limits(&mut options.limits);
         let (dispatcher, _peer) = JsonRpcDispatcher::with_options(transport, options);
         dispatcher.run(server).await.unwrap();
-        // The peer may have ended first, which only says that it does not care.
+        // The peer may have ended first, which is allowed.
         let _ = done.send(());
     });
     peer.join().unwrap();
 }
 
-/// Writes from a thread of its own, so that the peer reads meanwhile.
+/// Writes on a thread of its own, so that the peer reads meanwhile.
 fn in_background(peer: &mut Peer, write: impl FnOnce(PipeWriter) + Send + 'static) -> thread::JoinHandle<()> {
     let writer = peer.writer.take().unwrap();
     thread::spawn(move || write(writer))
@@ -193,9 +193,9 @@ fn of_a_hundred_thousand_pipelined_echoes_none_is_lost_or_doubled() {
     );
 }
 
-/// 24 MB of answers and nobody reads: what is started is bounded, what is asked is answered.
+/// 24 MB of responses that are not read: the number of started handlers is bounded, and every request is answered.
 #[test]
-fn answers_that_are_not_read_wait_within_bounds_and_all_arrive() {
+fn responses_that_are_not_read_wait_within_bounds_and_all_arrive() {
     with_peer(
         |_| {},
         |mut peer| {
@@ -204,7 +204,7 @@ fn answers_that_are_not_read_wait_within_bounds_and_all_arrive() {
             let writing = in_background(&mut peer, |writer| flood(writer, "big", 3000));
             thread::sleep(Duration::from_secs(2));
             let started = peer.server.started.load(Ordering::SeqCst);
-            // Those that wait with their answer, two full queues of answers, and a full pipe.
+            // Handlers that wait with their response, two full queues of responses, and a full pipe.
             let most = 1024 + 2 * (256 * 1024 / 8000 + 1) + 64 * 1024 / 8000 + 2;
             assert!(started <= most, "{started} handlers were started");
             let mut answers: Vec<_> = (0..2999).map(|_| peer.answer()).collect();
@@ -268,7 +268,7 @@ fn twenty_panics_among_twenty_calls_are_forty_answers() {
     );
 }
 
-/// Threads must not grow with connections.
+/// The number of threads must not grow with the number of connections.
 #[cfg(target_os = "linux")]
 #[test]
 fn all_connections_share_one_watchdog_thread() {
@@ -324,7 +324,7 @@ fn a_handler_that_computes_alone_does_not_keep_the_others_from_being_read() {
     );
 }
 
-/// What is asked together with a computation is answered beside it.
+/// Requests that arrive together with a computation are answered during it.
 #[test]
 fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
     with_peer(
@@ -351,9 +351,9 @@ fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
     );
 }
 
-/// Everybody asks the peer something while nothing more can wait; the peer answers as it reads.
+/// Every handler sends the peer a request while the queue is full; the peer answers as it reads.
 #[test]
-fn handlers_that_call_the_peer_while_the_park_is_full_do_not_deadlock() {
+fn handlers_that_call_the_peer_while_the_queue_is_full_do_not_deadlock() {
     with_peer(
         |limits| (limits.running, limits.parked) = (2, 2),
         |mut peer| {
@@ -377,9 +377,9 @@ fn handlers_that_call_the_peer_while_the_park_is_full_do_not_deadlock() {
     );
 }
 
-/// Without a call of its own the server stops reading instead, and nobody is refused.
+/// Without a call of its own the server stops reading instead, and no request is refused.
 #[test]
-fn a_full_park_is_felt_by_the_peer_as_back_pressure() {
+fn a_full_queue_is_back_pressure_for_the_peer() {
     with_peer(
         |limits| (limits.running, limits.parked) = (1, 2),
         |mut peer| {

@@ -1,5 +1,6 @@
-//! The behaviour of the dispatchers: what every kind does, and what only frames on a wire can show.
+//! Behaviour of the dispatchers: what every kind does, and what shows only in frames.
 
+mod call_table;
 mod contract;
 mod desk;
 mod in_flight;

@@ -1,4 +1,4 @@
-//! A transport that shows what passes it.
+//! A transport that shows its frames to a function.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::{FrameReader, FrameWriter, Frames, Incoming, Transport, TransportError};
 
-/// Which way a frame goes.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passing {
     /// To the peer.
@@ -17,7 +17,7 @@ pub enum Passing {
 
 type Show = dyn Fn(Passing, &str) + Send + Sync;
 
-/// A transport whose frames are shown to a function as they pass: wire logs, transcripts.
+/// A transport whose frames are shown to a function. For wire logs and transcripts.
 #[derive(Clone)]
 pub struct Tap<T> {
     transport: T,
@@ -25,8 +25,8 @@ pub struct Tap<T> {
 }
 
 impl<T: Transport> Tap<T> {
-    /// Shows `show` what passes `transport`: a frame to the peer once it is written, one from the peer once it is
-    /// read. Called on the connection's own task: it must not block for long.
+    /// Wraps `transport`. `show` gets a frame to the peer once it is written, and one from the peer once it is read. It is
+    /// called on the connection's own task and must not block for long.
     pub fn new(transport: T, show: impl Fn(Passing, &str) + Send + Sync + 'static) -> Self {
         Self { transport, show: Arc::new(show) }
     }
@@ -68,7 +68,7 @@ impl FrameReader for TappedReader {
 struct TappedWriter {
     writer: Box<dyn FrameWriter>,
     show: Arc<Show>,
-    /// The written beginning of a frame whose end is still to come.
+    /// The written part of a frame that is not complete yet.
     partial: Vec<u8>,
 }
 

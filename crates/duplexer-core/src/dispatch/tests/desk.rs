@@ -1,4 +1,4 @@
-//! Somebody to talk to: an [`Inbound`] whose behaviour a test spells out method by method.
+//! An [`Inbound`] whose handlers a test defines method by method.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,15 @@ use duplexer_types::jsonrpc::Body;
 use crate::dispatch::{Batches, BoxFuture, CallContext, Inbound, Intercept, Invocation, Lane, lock};
 use crate::error::McpError;
 
-/// What a handler of a test answers.
+/// The result of a test handler.
 pub(crate) enum Reply {
     /// This JSON text.
     Text(String),
-    /// Something that cannot be written.
+    /// A value that cannot be serialized.
     Unwritable,
-    /// Something that panics half-way through being written.
+    /// A value that panics while it is serialized.
     Explosive,
-    /// Something that panics when it is dropped.
+    /// A value that panics when it is dropped.
     Booby(DropBomb),
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Answers `echo` with its params and knows nothing else.
+    /// Creates a handler set that answers `echo` with its params and no other method.
     pub(crate) fn new() -> Self {
         Self::default()
             .on("echo", |_, call| async move { Ok(Reply::Text(call.params().unwrap_or("{}").to_owned())) })

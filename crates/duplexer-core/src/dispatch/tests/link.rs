@@ -1,4 +1,4 @@
-//! Two ends that serve each other, over frames in memory, over real pipes, or without either.
+//! Two connected ends that serve each other: over frames in memory, over real pipes, or in process.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Direct,
 }
 
-/// Each end's desk, way to the other, and way to stop; and the runs of both.
+/// Two ends and their runs.
 pub(super) struct Link {
     pub(super) left: End,
     pub(super) right: End,
@@ -71,7 +71,7 @@ impl Kind {
         self.link_with(left, right, self.context()).await
     }
 
-    /// `context` is what the right end says about what it receives.
+    /// Connects two ends. `context` is the transport context of messages that the right end receives.
     pub(super) async fn link_with(self, left: Desk, right: Desk, context: TransportContext) -> Link {
         let mut runs = JoinSet::new();
         let (left, right) = match self {
@@ -104,7 +104,7 @@ impl Kind {
                 )
             }
         };
-        // Both runs are polled once before anybody asks for anything.
+        // Both runs are polled once before the first request.
         tokio::task::yield_now().await;
         Link { left, right, runs }
     }

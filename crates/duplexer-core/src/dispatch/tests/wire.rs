@@ -1,4 +1,4 @@
-//! What only frames on a wire can show: raw lines in, raw lines out.
+//! Behaviour that shows only in frames: raw lines in, raw lines out.
 
 mod cancelling;
 mod closing;
@@ -16,7 +16,7 @@ use super::Desk;
 use crate::dispatch::{Dispatch, DispatchOptions, JsonRpcDispatcher, Peer, RunError};
 use crate::transport::{TransportContext, lines};
 
-/// A dispatcher at work and the other end of its wire.
+/// A running dispatcher and the other end of its connection.
 pub(super) struct Wire {
     input: Option<DuplexStream>,
     output: Lines<BufReader<DuplexStream>>,
@@ -33,7 +33,7 @@ impl Wire {
         Self::holding(desk, options, 65_536).await
     }
 
-    /// A wire that holds so many bytes in each direction.
+    /// Creates a connection whose capacity is `bytes` in each direction.
     pub(super) async fn holding(desk: Desk, options: DispatchOptions, bytes: usize) -> Self {
         let ((input, reader), (writer, output)) = (tokio::io::duplex(bytes), tokio::io::duplex(bytes));
         let transport = lines::over(reader, writer, TransportContext::stream("memory"), 4096);
@@ -60,7 +60,7 @@ impl Wire {
         self.say(&note.to_string()).await;
     }
 
-    /// The next line, which must come.
+    /// Returns the next line, which must arrive.
     pub(super) async fn hear(&mut self) -> Value {
         let line = self.output.next_line().await.unwrap().expect("a line");
         let value: Value = serde_json::from_str(&line).unwrap();
@@ -68,18 +68,18 @@ impl Wire {
         value
     }
 
-    /// Nothing is said before the answer to a request that is made now.
+    /// Asserts that no frame arrives before the response to a request that is sent now.
     pub(super) async fn hear_nothing_else(&mut self) {
         self.ask(&json!("fence"), "echo").await;
         assert_eq!(self.hear().await, json!({"jsonrpc": "2.0", "id": "fence", "result": {}}));
     }
 
-    /// No more input.
+    /// Ends the input.
     pub(super) fn end_input(&mut self) {
         self.input = None;
     }
 
-    /// Everything that is said until the run ends, and how it ended.
+    /// Returns every frame until the run ends, and how it ended.
     pub(super) async fn rest(mut self) -> (Vec<Value>, Result<(), RunError>) {
         let mut heard = Vec::new();
         while let Some(line) = self.output.next_line().await.unwrap() {

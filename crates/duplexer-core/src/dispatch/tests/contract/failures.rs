@@ -1,4 +1,4 @@
-//! Handlers that fail, and what the peer sees of it: one failed call, and nothing of what went wrong.
+//! Handlers that fail. The peer sees one failed call and no detail.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::error::{CallError, McpError};
 
 over_every_kind!(
     every_failure_is_one_answer_and_the_connection_goes_on,
-    an_error_that_cannot_even_be_shown_is_an_answer,
-    a_handler_that_panics_while_it_is_dropped_harms_nobody,
+    an_error_that_cannot_be_formatted_is_an_answer,
+    a_handler_that_panics_while_it_is_dropped_does_no_harm,
 );
 
 fn failing() -> Desk {
     Desk::new()
         .on("refused", |_, _| async {
-            let error = ErrorObject::new(ErrorCode(-7), "told").with_data(json!({"why": 1}));
+            let error = ErrorObject::new(ErrorCode(-7), "refused text").with_data(json!({"why": 1}));
             Err(McpError::Refused(error))
         })
         .on("invalid", |_, _| async { Err(McpError::InvalidParams("secret".into())) })
@@ -53,7 +53,7 @@ fn failing() -> Desk {
         .on("unspeakable", |_, _| async { Err(McpError::internal(Unspeakable)) })
 }
 
-/// An error that panics when it is to be described, and when it is dropped.
+/// An error that panics when it is formatted, and when it is dropped.
 #[derive(Debug)]
 struct Unspeakable;
 
@@ -70,7 +70,7 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
     let link = kind.link(Desk::new(), failing()).await;
     let internal = json!({"code": -32603, "message": "Internal server error"});
     let cases = [
-        ("refused", json!({"code": -7, "message": "told", "data": {"why": 1}})),
+        ("refused", json!({"code": -7, "message": "refused text", "data": {"why": 1}})),
         ("invalid", json!({"code": -32602, "message": "Invalid request parameters", "data": ""})),
         ("nowhere", json!({"code": -32601, "message": "Method not found", "data": "nowhere"})),
         ("internal", internal.clone()),
@@ -94,8 +94,8 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
     assert_eq!(answer, json!({"lane": "ordinary"}));
 }
 
-/// Describing an error is its author's code too, and runs when somebody listens to the log.
-async fn an_error_that_cannot_even_be_shown_is_an_answer(kind: Kind) {
+/// The `Display` of an error is its author's code too, and runs when a subscriber formats the log.
+async fn an_error_that_cannot_be_formatted_is_an_answer(kind: Kind) {
     let _listening = tracing::subscriber::set_default(Listener);
     let link = kind.link(Desk::new(), failing()).await;
     let Err(CallError::Peer(error)) = link.left.call("unspeakable", json!({})).await else {
@@ -105,7 +105,7 @@ async fn an_error_that_cannot_even_be_shown_is_an_answer(kind: Kind) {
     link.left.call("echo", json!({})).await.unwrap();
 }
 
-async fn a_handler_that_panics_while_it_is_dropped_harms_nobody(kind: Kind) {
+async fn a_handler_that_panics_while_it_is_dropped_does_no_harm(kind: Kind) {
     let link = kind.link(Desk::new(), failing()).await;
     let options = CallOptions::new().timeout(Duration::from_millis(10));
     let outcome = link.left.call_with("bomb-waits", json!({}), options).await;

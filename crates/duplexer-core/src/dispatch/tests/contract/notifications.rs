@@ -13,9 +13,9 @@ use crate::dispatch::{Intercept, lock};
 
 over_every_kind!(
     a_notification_reaches_its_handler,
-    an_intercept_sees_every_notification_in_order_and_may_keep_it,
-    a_notification_handler_that_panics_harms_nobody,
-    a_handler_tells_its_caller_things_before_it_answers,
+    every_notification_is_seen_in_wire_order_and_can_be_consumed,
+    a_notification_handler_that_panics_does_no_harm,
+    a_handler_notifies_its_caller_before_it_answers,
 );
 
 /// DISP-29, DIR-06: with its params, and without an id.
@@ -35,8 +35,8 @@ async fn a_notification_reaches_its_handler(kind: Kind) {
     assert_eq!(heard.recv().await.unwrap(), ("bare".into(), None));
 }
 
-/// DISP-28, DIR-06: one that panics has not kept it.
-async fn an_intercept_sees_every_notification_in_order_and_may_keep_it(kind: Kind) {
+/// DISP-28, DIR-06: one that panics does not consume it.
+async fn every_notification_is_seen_in_wire_order_and_can_be_consumed(kind: Kind) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let intercepted = Arc::clone(&order);
     let (seen, mut heard) = mpsc::channel(16);
@@ -63,7 +63,7 @@ async fn an_intercept_sees_every_notification_in_order_and_may_keep_it(kind: Kin
     assert!(heard.try_recv().is_err());
 }
 
-async fn a_notification_handler_that_panics_harms_nobody(kind: Kind) {
+async fn a_notification_handler_that_panics_does_no_harm(kind: Kind) {
     let desk = Desk::new().on_notification(|_, _| async { panic!("secret") });
     let link = kind.link(Desk::new(), desk).await;
     for _ in 0..3 {
@@ -72,8 +72,8 @@ async fn a_notification_handler_that_panics_harms_nobody(kind: Kind) {
     }
 }
 
-/// What a handler says on the way arrives before its answer.
-async fn a_handler_tells_its_caller_things_before_it_answers(kind: Kind) {
+/// Notifications that a handler sends arrive before its response.
+async fn a_handler_notifies_its_caller_before_it_answers(kind: Kind) {
     let desk = Desk::new().on("talk", |cx, _| async move {
         for n in 0..100 {
             cx.channel.notify("note", Some(&Json::from(json!({"n": n})))).await;

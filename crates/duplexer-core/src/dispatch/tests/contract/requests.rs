@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Requests and their responses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,20 +18,20 @@ use crate::transport::BackChannel;
 
 over_every_kind!(
     a_request_is_answered_by_the_other_ends_handler,
-    requests_are_handled_beside_each_other,
+    requests_are_handled_concurrently,
     a_thousand_calls_at_once_each_get_their_own_answer,
-    minted_ids_count_from_one_and_step_over_chosen_ones,
+    generated_ids_count_from_one_and_skip_chosen_ones,
     a_chosen_id_arrives_as_it_is_and_cannot_be_used_twice,
-    asking_for_progress_names_the_request_and_calls_back_in_order,
-    meta_is_written_only_if_there_is_some_and_joins_what_is_there,
+    a_progress_callback_names_the_request_and_is_called_in_order,
+    meta_is_written_only_if_there_is_some_and_is_merged,
     a_call_that_is_not_answered_in_time_fails,
     progress_does_not_extend_a_timeout,
-    time_in_a_pause_is_not_charged_to_a_call,
-    giving_up_a_call_interrupts_its_handler,
-    a_handler_can_ask_its_caller,
-    without_a_back_channel_a_handler_cannot_ask,
-    a_handler_sees_what_the_transport_says,
-    a_request_that_has_ended_is_no_way_to_the_peer,
+    time_in_a_pause_does_not_count_towards_the_timeout,
+    dropping_a_call_interrupts_its_handler,
+    a_handler_can_send_its_caller_a_request,
+    without_a_back_channel_a_handler_cannot_send_requests,
+    a_handler_sees_the_transport_context,
+    the_channel_of_an_ended_request_is_closed,
 );
 
 /// Reports the id, the params and the `_meta` that arrived.
@@ -43,7 +43,7 @@ fn mirror() -> Desk {
     })
 }
 
-/// Never answers, and says when it starts and when it is dropped.
+/// Never answers, and reports when it starts and when it is dropped.
 #[derive(Clone, Default)]
 struct Stuck {
     started: Arc<Notify>,
@@ -83,7 +83,7 @@ async fn a_request_is_answered_by_the_other_ends_handler(kind: Kind) {
 }
 
 /// DISP-20: the second is answered while the first still waits for it.
-async fn requests_are_handled_beside_each_other(kind: Kind) {
+async fn requests_are_handled_concurrently(kind: Kind) {
     let gate = Arc::new(Notify::new());
     let opened = Arc::clone(&gate);
     let desk = Desk::new()
@@ -125,7 +125,7 @@ async fn a_thousand_calls_at_once_each_get_their_own_answer(kind: Kind) {
 }
 
 /// DISP-01, DIR-03.
-async fn minted_ids_count_from_one_and_step_over_chosen_ones(kind: Kind) {
+async fn generated_ids_count_from_one_and_skip_chosen_ones(kind: Kind) {
     let stuck = Stuck::default();
     let link = kind.link(Desk::new(), stuck.desk()).await;
     let chosen = link.left.call_with("stuck", json!({}), CallOptions::new().id("2"));
@@ -167,8 +167,8 @@ async fn a_chosen_id_arrives_as_it_is_and_cannot_be_used_twice(kind: Kind) {
     }
 }
 
-/// DISP-04, DISP-26, DIR-07: and a callback that panics costs nothing but its own call.
-async fn asking_for_progress_names_the_request_and_calls_back_in_order(kind: Kind) {
+/// DISP-04, DISP-26, DIR-07: and a callback that panics affects only its own call.
+async fn a_progress_callback_names_the_request_and_is_called_in_order(kind: Kind) {
     let desk = Desk::new().on("work", |cx, call| async move {
         let meta: Value = serde_json::from_str(call.meta().unwrap()).unwrap();
         for step in 1..=4 {
@@ -192,7 +192,7 @@ async fn asking_for_progress_names_the_request_and_calls_back_in_order(kind: Kin
 }
 
 /// DISP-05.
-async fn meta_is_written_only_if_there_is_some_and_joins_what_is_there(kind: Kind) {
+async fn meta_is_written_only_if_there_is_some_and_is_merged(kind: Kind) {
     let link = kind.link(Desk::new(), mirror()).await;
     let bare = link.left.call("mirror", json!({"a": 1})).await.unwrap();
     assert_eq!((&bare["params"], &bare["meta"]), (&json!({"a": 1}), &Value::Null));
@@ -242,7 +242,7 @@ async fn progress_does_not_extend_a_timeout(kind: Kind) {
 }
 
 /// DISP-08: the handler takes three times the timeout, all but a little of it in a pause.
-async fn time_in_a_pause_is_not_charged_to_a_call(kind: Kind) {
+async fn time_in_a_pause_does_not_count_towards_the_timeout(kind: Kind) {
     let clock = CallClock::new();
     let pausing = clock.clone();
     let desk = Desk::new().on("login", move |_, _| {
@@ -260,7 +260,7 @@ async fn time_in_a_pause_is_not_charged_to_a_call(kind: Kind) {
 }
 
 /// DISP-09, DISP-24.
-async fn giving_up_a_call_interrupts_its_handler(kind: Kind) {
+async fn dropping_a_call_interrupts_its_handler(kind: Kind) {
     let stuck = Stuck::default();
     let link = kind.link(Desk::new(), stuck.desk()).await;
     tokio::select! {
@@ -271,7 +271,7 @@ async fn giving_up_a_call_interrupts_its_handler(kind: Kind) {
     assert_eq!(link.left.call("mirror", json!({})).await.unwrap()["id"], json!(2));
 }
 
-async fn a_handler_can_ask_its_caller(kind: Kind) {
+async fn a_handler_can_send_its_caller_a_request(kind: Kind) {
     let asking = Desk::new().on("ask", |cx, _| async move {
         let request = OutboundRequest::new("name").params(json!({"who": "you"}));
         let answer = value(cx.channel.request(request).await)?;
@@ -286,7 +286,7 @@ async fn a_handler_can_ask_its_caller(kind: Kind) {
 }
 
 /// TYP-27, DIR-08.
-async fn without_a_back_channel_a_handler_cannot_ask(kind: Kind) {
+async fn without_a_back_channel_a_handler_cannot_send_requests(kind: Kind) {
     let asking = Desk::new().on("ask", |cx, _| async move {
         cx.channel.request(OutboundRequest::new("roots/list")).await?;
         Ok(Reply::of(&json!({})))
@@ -303,7 +303,7 @@ async fn without_a_back_channel_a_handler_cannot_ask(kind: Kind) {
 }
 
 /// DISP-30, DIR-08.
-async fn a_handler_sees_what_the_transport_says(kind: Kind) {
+async fn a_handler_sees_the_transport_context(kind: Kind) {
     let desk = Desk::new().on("context", |cx, _| async move {
         let headers: Vec<_> = cx.transport.header("X-One").collect();
         Ok(Reply::of(&json!({"kind": cx.transport.kind, "headers": headers})))
@@ -316,15 +316,15 @@ async fn a_handler_sees_what_the_transport_says(kind: Kind) {
 }
 
 /// DISP-31.
-async fn a_request_that_has_ended_is_no_way_to_the_peer(kind: Kind) {
+async fn the_channel_of_an_ended_request_is_closed(kind: Kind) {
     let kept = Arc::new(Mutex::new(None));
     let keep = Arc::clone(&kept);
     let desk = Desk::new().on("leak", move |cx, _| {
         *lock(&keep) = Some(cx.channel);
         async { Ok(Reply::of(&json!({}))) }
     });
-    let told = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&told);
+    let received = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&received);
     let listening = Desk::new().on_notification(move |_, _| {
         count.fetch_add(1, Ordering::Relaxed);
         async {}
@@ -335,8 +335,8 @@ async fn a_request_that_has_ended_is_no_way_to_the_peer(kind: Kind) {
     let refused = channel.request(OutboundRequest::new("x")).await;
     assert!(matches!(refused, Err(CallError::NoBackChannel(method)) if method == "x"));
     channel.notify("late", None).await;
-    // What travels behind it arrives, so it was not merely slow.
+    // A later message arrives, so the earlier one was not merely slow.
     link.right.peer.notify("fence", None).await;
     link.right.call("echo", json!({})).await.unwrap();
-    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(received.load(Ordering::Relaxed), 1);
 }

@@ -1,4 +1,4 @@
-//! Calling requests off, in both directions.
+//! Cancellation of requests, in both directions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::dispatch::tests::{Desk, Reply};
 use crate::dispatch::{Abandon, CallOptions, CancelMode, DispatchOptions, Outbound, OutboundRequest};
 use crate::error::McpError;
 
-/// Waits until it is cancelled, then does what is asked.
+/// Waits until it is cancelled, then does what the test requests.
 fn looking(mode: &'static str, ended: mpsc::Sender<bool>) -> Desk {
     Desk::new().on("look", move |cx, _| {
         let ended = ended.clone();
@@ -31,9 +31,9 @@ fn mode(cancel: CancelMode) -> DispatchOptions {
     DispatchOptions { cancel, ..DispatchOptions::default() }
 }
 
-/// DISP-24, DISP-25: whatever the handler makes of it.
+/// DISP-24, DISP-25: whatever the handler returns.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_only_hears_of_its_cancellation_is_never_answered() {
+async fn a_request_whose_cancellation_is_only_signalled_is_never_answered() {
     for outcome in ["returns", "fails", "panics"] {
         let (ended, mut seen) = mpsc::channel(1);
         let mut wire = Wire::with(looking(outcome, ended), mode(CancelMode::Signal)).await;
@@ -42,7 +42,7 @@ async fn a_request_that_only_hears_of_its_cancellation_is_never_answered() {
         wire.cancel(&json!(1)).await;
         assert_eq!(seen.recv().await, Some(true));
         wire.hear_nothing_else().await;
-        // The id is free while the old handler may still be at it.
+        // The id is free while the old handler may still run.
         wire.ask(&json!(1), "echo").await;
         assert_eq!(wire.hear().await, result(&json!(1), &json!({})));
     }
@@ -52,9 +52,9 @@ async fn a_request_that_only_hears_of_its_cancellation_is_never_answered() {
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_request_is_dropped_and_never_answered() {
     let dropped = Arc::new(Notify::new());
-    let told = Arc::clone(&dropped);
+    let seen = Arc::clone(&dropped);
     let desk = Desk::new().on("stuck", move |_, _| {
-        let guard = OnDrop(Arc::clone(&told));
+        let guard = OnDrop(Arc::clone(&seen));
         async move {
             let _guard = guard;
             std::future::pending().await
@@ -69,15 +69,15 @@ async fn an_interrupted_request_is_dropped_and_never_answered() {
     wire.hear_nothing_else().await;
 }
 
-/// A request that is called off while it waits for its turn never starts.
+/// A request that is cancelled while it is queued never starts.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_called_off_before_its_turn_is_not_even_started() {
+async fn a_request_that_is_cancelled_while_it_is_queued_never_starts() {
     for cancel in [CancelMode::Interrupt, CancelMode::Signal] {
         let (started, done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let (told, end) = (Arc::clone(&started), Arc::clone(&done));
+        let (begun, end) = (Arc::clone(&started), Arc::clone(&done));
         let desk = Desk::new()
             .on("start", move |_, _| {
-                told.notify_one();
+                begun.notify_one();
                 async { Ok(Reply::of(&json!({}))) }
             })
             .on("work", move |_, _| {
@@ -93,7 +93,7 @@ async fn a_request_that_is_called_off_before_its_turn_is_not_even_started() {
         wire.ask(&json!(1), "work").await;
         wire.ask(&json!(2), "start").await;
         wire.cancel(&json!(2)).await;
-        // Its answer shows that everything before it has been read.
+        // Its response shows that everything before it has been read.
         wire.say("junk").await;
         assert_eq!(wire.hear().await["error"]["code"], -32700);
         done.notify_one();
@@ -164,9 +164,9 @@ fn cancelled(id: &Value, reason: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": reason}})
 }
 
-/// DISP-07: the clock starts when the frame has left, and the late answer is nobody's.
+/// DISP-07: the clock starts when the frame is written, and the late response is dropped.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_times_out_tells_the_peer_to_stop() {
+async fn a_call_that_times_out_is_cancelled_at_the_peer() {
     let mut wire = Wire::new(Desk::new()).await;
     let peer = wire.peer.clone();
     let options = CallOptions::new().timeout(Duration::from_millis(1500));
@@ -180,7 +180,7 @@ async fn a_call_that_times_out_tells_the_peer_to_stop() {
     wire.hear_nothing_else().await;
 }
 
-/// DISP-07: as long as the frame has not left, nothing is charged.
+/// DISP-07: the clock does not run before the frame is written.
 #[tokio::test(start_paused = true)]
 async fn a_timeout_counts_from_the_end_of_the_write() {
     let mut wire = Wire::holding(Desk::new(), DispatchOptions::default(), 64).await;
@@ -196,9 +196,9 @@ async fn a_timeout_counts_from_the_end_of_the_write() {
     assert_eq!(calls.join_next().await.unwrap().unwrap().unwrap(), "5");
 }
 
-/// DISP-09, DISP-10: unless the method may not be cancelled.
+/// DISP-09, DISP-10: unless the method must not be cancelled.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_tells_the_peer_to_stop_unless_it_must_not() {
+async fn a_call_that_is_dropped_is_cancelled_at_the_peer_unless_it_must_not_be() {
     let mut wire = Wire::new(Desk::new()).await;
     for abandon in [Abandon::Cancel, Abandon::Silent] {
         let peer = wire.peer.clone();
@@ -214,9 +214,9 @@ async fn a_call_that_is_dropped_tells_the_peer_to_stop_unless_it_must_not() {
     }
 }
 
-/// DISP-09: a call that was answered, or never sent, is not called off.
+/// DISP-09: a call that was answered, or never sent, is not cancelled.
 #[tokio::test(start_paused = true)]
-async fn a_call_that_has_its_answer_or_was_never_sent_is_not_called_off() {
+async fn a_call_that_was_answered_or_never_sent_is_not_cancelled() {
     let mut wire = Wire::new(Desk::new()).await;
     let peer = wire.peer.clone();
     drop(peer.request(OutboundRequest::new("unpolled")));

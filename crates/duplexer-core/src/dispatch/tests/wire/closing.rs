@@ -35,9 +35,9 @@ async fn ask_slow(wire: &mut Wire, id: i64, seconds: u64) {
     wire.say(&call.to_string()).await;
 }
 
-/// DISP-34, overridden: what was accepted is finished for three seconds, then cut and answered.
+/// DISP-34, overridden: accepted requests have three seconds to end, then they are aborted and answered.
 #[tokio::test(start_paused = true)]
-async fn at_the_end_of_the_input_accepted_requests_are_finished_and_the_rest_is_told() {
+async fn at_the_end_of_the_input_accepted_requests_are_finished_and_the_rest_fails() {
     let mut wire = Wire::new(slow()).await;
     for (id, seconds) in [(1, 0), (2, 2), (3, 60), (4, 60)] {
         ask_slow(&mut wire, id, seconds).await;
@@ -60,7 +60,7 @@ async fn at_the_end_of_the_input_accepted_requests_are_finished_and_the_rest_is_
 
 /// DISP-35: and a second request to stop ends the drain.
 #[tokio::test(start_paused = true)]
-async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_cuts_the_drain() {
+async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_ends_the_drain() {
     let mut wire = Wire::new(slow()).await;
     ask_slow(&mut wire, 1, 1).await;
     ask_slow(&mut wire, 2, 60).await;
@@ -81,9 +81,9 @@ async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_cuts_the_drain
     assert_eq!(start.elapsed(), Duration::from_secs(2));
 }
 
-/// Requests that stand for long are told to conclude, and their result is sent at once.
+/// Long-lived requests see that the connection closes, and their result is sent at once.
 #[tokio::test(start_paused = true)]
-async fn standing_requests_conclude_when_the_connection_closes() {
+async fn long_lived_requests_end_when_the_connection_closes() {
     let desk = Desk::new().lane("listen", Lane::Standing).on("listen", |cx, _| async move {
         cx.channel.closing().raised().await;
         Ok(Reply::of(&json!("concluded")))
@@ -99,7 +99,7 @@ async fn standing_requests_conclude_when_the_connection_closes() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-/// A handler that was only told of its cancellation is interrupted at the end all the same.
+/// A handler whose cancellation was only signalled is interrupted at the end all the same.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_ignores_its_cancellation_does_not_outlive_the_run() {
     let gone = Arc::new(Notify::new());
@@ -132,7 +132,7 @@ impl Drop for OnDrop {
     }
 }
 
-/// DISP-32: the answer is sent, what else was accepted is finished, then the run fails.
+/// DISP-32: the response is sent, other accepted requests are finished, then the run fails.
 #[tokio::test(start_paused = true)]
 async fn in_the_test_mode_a_failure_ends_the_run_after_its_answer() {
     let desk = slow()
@@ -153,16 +153,16 @@ async fn in_the_test_mode_a_failure_ends_the_run_after_its_answer() {
 
 /// DISP-06.
 #[tokio::test(start_paused = true)]
-async fn before_the_run_a_call_is_a_mistake_and_a_notification_waits() {
+async fn before_the_run_a_call_fails_and_a_notification_is_queued() {
     let (ours, theirs) = memory::pair();
     let (dispatcher, peer) = JsonRpcDispatcher::new(ours);
     assert!(matches!(peer.request(OutboundRequest::new("x")).await, Err(CallError::NotRunning)));
     peer.notify("early", None).await;
     let heard = Arc::new(Notify::new());
-    let told = Arc::clone(&heard);
+    let seen = Arc::clone(&heard);
     let listening = Desk::new().on_notification(move |_, call| {
         assert_eq!(call.method(), "early");
-        told.notify_one();
+        seen.notify_one();
         async {}
     });
     let (other, _peer) = JsonRpcDispatcher::new(theirs);
@@ -172,9 +172,9 @@ async fn before_the_run_a_call_is_a_mistake_and_a_notification_waits() {
     heard.notified().await;
 }
 
-/// DISP-11, DISP-37: answers to a peer that no longer reads are dropped, and calls to it fail.
+/// DISP-11, DISP-37: responses to a peer that no longer reads are dropped, and calls to it fail.
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_does_not_read_any_more_is_no_fault() {
+async fn a_peer_that_no_longer_reads_is_not_an_error() {
     let mut wire = Wire::new(Desk::new()).await;
     let peer = wire.peer.clone();
     let (_, output) = tokio::io::duplex(1);
@@ -186,7 +186,7 @@ async fn a_peer_that_does_not_read_any_more_is_no_fault() {
     wire.run.join_next().await.unwrap().unwrap().unwrap();
 }
 
-/// The peer sees the end of the stream with the end of the run, even while somebody still holds the way to it.
+/// The peer sees the end of the stream with the end of the run, even while a `Peer` still exists.
 #[tokio::test(start_paused = true)]
 async fn the_direction_to_the_peer_ends_with_the_run() {
     for dropped in [false, true] {

@@ -1,4 +1,4 @@
-//! What travels beside a frame: routing, headers, the context of a message, the hook of an unanswered request.
+//! Metadata of frames: routing, headers, the context of a message, the hook of an unanswered request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -98,7 +98,7 @@ fn related(id: i64) -> Hints {
     Hints { related: Some(RequestId::from(id)), ..Hints::default() }
 }
 
-/// DISP-30: and serving goes on.
+/// DISP-30: and serving continues.
 #[tokio::test(start_paused = true)]
 async fn without_a_context_a_request_is_refused_and_a_notification_dropped() {
     let heard = Arc::new(AtomicUsize::new(0));
@@ -117,7 +117,7 @@ async fn without_a_context_a_request_is_refused_and_a_notification_dropped() {
     assert_eq!(heard.load(Ordering::Relaxed), 0);
 }
 
-/// DISP-10, DISP-13: what a handler sends goes with its request, and so does calling it off.
+/// DISP-10, DISP-13: what a handler sends is routed with its request, and so is a cancellation.
 #[tokio::test(start_paused = true)]
 async fn what_a_handler_sends_is_routed_with_its_request() {
     let desk = Desk::new().on("talk", |cx, _| async move {
@@ -138,9 +138,9 @@ async fn what_a_handler_sends_is_routed_with_its_request() {
     assert_eq!(next().await.unwrap().0, Value::Null);
 }
 
-/// DISP-10, DISP-13: a call that can be taken up again is not called off.
+/// DISP-10, DISP-13: a call that can be resumed is not cancelled.
 #[tokio::test(start_paused = true)]
-async fn headers_and_resumption_travel_beside_a_plain_call() {
+async fn headers_and_resumption_accompany_a_plain_call() {
     let mut office = Office::new(Desk::new(), DispatchOptions::default()).await;
     let cases =
         [(None, vec![]), (None, vec![("h".to_owned(), "1".to_owned())]), (Some("token".to_owned()), vec![])];
@@ -160,9 +160,9 @@ async fn headers_and_resumption_travel_beside_a_plain_call() {
     assert_eq!(office.from.recv().await.unwrap().0["id"], json!(1));
 }
 
-/// DISP-25: only for requests the peer has called off; one that panics harms nobody.
+/// DISP-25: only for requests that the peer has cancelled; a hook that panics does no harm.
 #[tokio::test(start_paused = true)]
-async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_called_it_off() {
+async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_cancelled_it() {
     let desk = Desk::new().on("stuck", |_, _| std::future::pending());
     let limits = Limits { drain: Duration::ZERO, running: 2, ..Limits::default() };
     let mut office = Office::new(desk, DispatchOptions { limits, ..DispatchOptions::default() }).await;
@@ -179,7 +179,7 @@ async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_called_it_off(
     for id in [1, 2] {
         office.ask(id, "stuck", hook(id)).await;
     }
-    // This one waits for a place, and is called off there.
+    // This one is queued, and is cancelled there.
     office.ask(3, "stuck", hook(3)).await;
     office.cancel(3).await;
     office.cancel(1).await;
@@ -187,7 +187,7 @@ async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_called_it_off(
     assert_eq!(office.from.recv().await.unwrap().0, json!({"jsonrpc": "2.0", "id": 4, "result": {}}));
     assert_eq!(*lock(&called), [1, 3]);
     drop(office.to);
-    // The one that is cut is answered, so its hook has nothing to say.
+    // The one that is aborted is answered, so its hook does not run.
     let (cut, _) = office.from.recv().await.unwrap();
     assert_eq!((&cut["id"], &cut["error"]["code"]), (&json!(2), &json!(-32000)));
     office.run.join_next().await.unwrap().unwrap().unwrap();
@@ -218,7 +218,7 @@ impl OutboundSpan for Span {
     }
 }
 
-/// DISP-05: a hook sees every own request and what became of it, and may add to its `_meta`.
+/// DISP-05: a hook sees every own request and its outcome, and can add to its `_meta`.
 #[tokio::test(start_paused = true)]
 async fn the_outbound_hook_wraps_every_own_request() {
     let log = Arc::new(Mutex::new(Vec::new()));

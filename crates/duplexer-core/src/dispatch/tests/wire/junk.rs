@@ -1,4 +1,4 @@
-//! Lines that are not a frame, and frames nobody waits for.
+//! Lines that are not a frame, and frames without a receiver.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,7 +48,7 @@ async fn a_bad_id_is_refused_without_one_and_is_never_a_notification() {
     assert_eq!(*lock(&intercepted), 0);
 }
 
-/// DISP-22: and serving goes on after each.
+/// DISP-22: and serving continues after each.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_json_or_too_long_is_a_parse_error_without_an_id() {
     let mut wire = Wire::new(Desk::new()).await;
@@ -67,13 +67,13 @@ async fn what_is_not_json_or_too_long_is_a_parse_error_without_an_id() {
     assert_eq!(wire.hear().await, error(Some(&json!(3)), -32600, "Invalid request: nested too deeply"));
 }
 
-/// Two peers that answer each other's errors would never end; a frame shows that the peer has come to reason.
+/// Two peers could answer each other's errors forever; a valid frame resets the count.
 #[tokio::test(start_paused = true)]
-async fn after_eight_nameless_answers_junk_is_met_with_silence_until_there_is_a_frame() {
+async fn after_eight_errors_without_an_id_malformed_input_is_ignored_until_there_is_a_frame() {
     let mut wire = Wire::new(Desk::new()).await;
     for _ in 0..20 {
         wire.say("junk").await;
-        // An error without an id is no sign of reason.
+        // An error without an id does not reset the count.
         wire.say(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#).await;
     }
     for _ in 0..8 {
@@ -105,7 +105,7 @@ async fn responses_are_never_answered() {
     wire.hear_nothing_else().await;
 }
 
-/// DISP-23, overridden: the newcomer is refused, the first runs on.
+/// DISP-23, overridden: the second request is refused, the first continues.
 #[tokio::test(start_paused = true)]
 async fn a_second_request_with_an_id_in_flight_is_refused() {
     let gate = Arc::new(tokio::sync::Notify::new());
@@ -161,9 +161,9 @@ async fn an_observer_sees_what_could_not_be_read() {
     assert_eq!(lock(&seen)[3].1, "a result without a readable id");
 }
 
-/// Section on batches: refused unless the revision at hand has them.
+/// Section on batches: refused unless the revision has them.
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_refused_where_there_are_none() {
+async fn a_batch_is_refused_if_the_revision_has_none() {
     let mut wire = Wire::new(Desk::new()).await;
     wire.say(r#"[{"jsonrpc":"2.0","id":1,"method":"echo"}]"#).await;
     let message = "Invalid request: batches are not part of this protocol revision";
@@ -172,7 +172,7 @@ async fn a_batch_is_refused_where_there_are_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_taken_apart_where_there_are_some() {
+async fn a_batch_is_split_if_the_revision_has_them() {
     let desk = Desk::new().batches(Batches::Accepted).lane("first", Lane::Inline);
     let mut wire = Wire::new(desk).await;
     wire.say(concat!(
@@ -202,7 +202,7 @@ async fn a_batch_is_taken_apart_where_there_are_some() {
 
 /// Messages of a batch do not wait for each other, even if nothing else arrives.
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_does_not_hold_up_the_rest_of_its_batch() {
+async fn a_handler_that_waits_does_not_delay_the_rest_of_its_batch() {
     let desk =
         Desk::new().batches(Batches::Accepted).on("wait", |_, _| async { std::future::pending().await });
     let mut wire = Wire::new(desk).await;
@@ -213,7 +213,7 @@ async fn a_handler_that_waits_does_not_hold_up_the_rest_of_its_batch() {
     assert_eq!(heard.expect("an answer")["id"], 9);
 }
 
-/// What an author writes as a result may be spread over lines; a frame is one.
+/// The result of a handler may contain line breaks; a frame is one line.
 #[tokio::test(start_paused = true)]
 async fn a_result_with_line_breaks_is_one_line() {
     let desk = Desk::new().on("pretty", |_, _| async { Ok(Reply::Text("{\n  \"a\": 1\n}".into())) });
@@ -223,7 +223,7 @@ async fn a_result_with_line_breaks_is_one_line() {
     wire.hear_nothing_else().await;
 }
 
-/// DISP-21: what is pipelined behind an inline method finds it done.
+/// DISP-21: a request that is pipelined behind an inline method runs after it.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_read_while_an_inline_method_runs() {
     let done = Arc::new(Mutex::new(false));

@@ -1,4 +1,4 @@
-//! The bounds of one connection: what runs, what waits, and when the peer feels it.
+//! The bounds of one connection: running and queued requests, and back-pressure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn gated(gate: &Arc<Semaphore>) -> Desk {
     })
 }
 
-/// DISP-20, overridden: beyond the limit requests wait in the order they came, and can be called off there.
+/// DISP-20, overridden: beyond the limit requests are queued in the order of arrival, and can be cancelled there.
 #[tokio::test(start_paused = true)]
 async fn requests_beyond_the_running_ones_wait_in_order() {
     let gate = Arc::new(Semaphore::new(0));
@@ -35,7 +35,7 @@ async fn requests_beyond_the_running_ones_wait_in_order() {
         wire.ask(&json!(id), "wait").await;
     }
     wire.cancel(&json!(2)).await;
-    // An id that waits is taken.
+    // The id of a queued request is in flight.
     wire.ask(&json!(3), "wait").await;
     assert_eq!(wire.hear().await["error"]["code"], json!(-32600));
     gate.add_permits(3);
@@ -45,9 +45,9 @@ async fn requests_beyond_the_running_ones_wait_in_order() {
     wire.hear_nothing_else().await;
 }
 
-/// When nothing more can wait, reading stops and the peer's writes do, until there is room.
+/// When the queue is full, reading stops, and so do the peer's writes, until there is capacity.
 #[tokio::test(start_paused = true)]
-async fn a_full_park_stops_the_reading_and_an_ended_request_resumes_it() {
+async fn a_full_queue_stops_the_reading_and_an_ended_request_resumes_it() {
     let gate = Arc::new(Semaphore::new(0));
     let bounds = Limits { running: 1, parked: 2, ..Limits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
@@ -56,16 +56,16 @@ async fn a_full_park_stops_the_reading_and_an_ended_request_resumes_it() {
             wire.ask(&json!(id), "wait").await;
         }
     };
-    // Nobody else is at work, so time passes only because everybody waits.
+    // No task is runnable, so time advances only because all tasks wait.
     assert!(tokio::time::timeout(Duration::from_secs(5), flood).await.is_err());
     assert!(tokio::time::timeout(Duration::from_secs(5), wire.hear()).await.is_err(), "nothing is refused");
     gate.add_permits(1000);
     assert_eq!(wire.hear().await, result(&json!(1), &json!("waited")));
 }
 
-/// Bytes count as well as heads.
+/// The queue is bounded by bytes as well as by count.
 #[tokio::test(start_paused = true)]
-async fn a_park_is_full_when_its_bytes_are() {
+async fn a_queue_is_full_when_its_bytes_are() {
     let gate = Arc::new(Semaphore::new(0));
     let bounds = Limits { running: 1, parked_bytes: 100, ..Limits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
@@ -77,10 +77,10 @@ async fn a_park_is_full_when_its_bytes_are() {
     assert!(tokio::time::timeout(Duration::from_secs(5), flood).await.is_err());
 }
 
-/// A handler asks the peer while the park is full: its answer is read, new requests are refused meanwhile, and
-/// afterwards the peer feels back-pressure again instead of refusals.
+/// A handler sends the peer a request while the queue is full: the response is read, new requests are refused meanwhile, and
+/// afterwards there is back-pressure again instead of refusals.
 #[tokio::test(start_paused = true)]
-async fn while_a_call_of_ours_is_out_reading_goes_on_and_new_requests_are_refused() {
+async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_are_refused() {
     let gate = Arc::new(Semaphore::new(0));
     let start = Arc::new(Semaphore::new(0));
     let begin = Arc::clone(&start);
@@ -97,7 +97,7 @@ async fn while_a_call_of_ours_is_out_reading_goes_on_and_new_requests_are_refuse
     for id in 2..=3 {
         wire.ask(&json!(id), "wait").await;
     }
-    // Full. The call starts only now, while the loop waits for room.
+    // Full. The call starts only now, while the reader waits for capacity.
     tokio::time::sleep(Duration::from_secs(1)).await;
     start.add_permits(1);
     let asked = wire.hear().await;
@@ -106,7 +106,7 @@ async fn while_a_call_of_ours_is_out_reading_goes_on_and_new_requests_are_refuse
     assert_eq!(wire.hear().await, error(Some(&json!(4)), -32603, "Too many requests in flight"));
     wire.say(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": "me"}).to_string()).await;
     assert_eq!(wire.hear().await, result(&json!(1), &json!("me")));
-    // The place of 1 went to 3: the park has one place, and beyond it nobody is refused any more.
+    // The capacity of 1 went to 3: one request can be queued, and beyond it no request is refused any more.
     for id in 5..=9 {
         wire.ask(&json!(id), "wait").await;
     }
@@ -121,9 +121,9 @@ async fn while_a_call_of_ours_is_out_reading_goes_on_and_new_requests_are_refuse
     assert_eq!(heard, [2, 3, 5, 6, 7, 8, 9]);
 }
 
-/// A call that ends without an answer leaves the loop reading; what it reads next is taken in, not refused.
+/// A call that ends without a response leaves the reader reading; the next request is admitted, not refused.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_arrives_after_our_call_was_given_up_is_not_refused() {
+async fn a_request_that_arrives_after_our_call_was_dropped_is_not_refused() {
     let gate = Arc::new(Semaphore::new(0));
     let mut wire =
         Wire::with(gated(&gate), limits(Limits { running: 1, parked: 1, ..Limits::default() })).await;
@@ -147,9 +147,9 @@ async fn a_request_that_arrives_after_our_call_was_given_up_is_not_refused() {
     }
 }
 
-/// Standing requests take no handler's place and have a bound of their own.
+/// Long-lived requests do not count as running and have a bound of their own.
 #[tokio::test(start_paused = true)]
-async fn standing_requests_have_a_cap_of_their_own() {
+async fn long_lived_requests_have_a_limit_of_their_own() {
     let desk = Desk::new().lane("listen", Lane::Standing).on("listen", |_, _| std::future::pending());
     let mut wire = Wire::with(desk, limits(Limits { running: 1, standing: 2, ..Limits::default() })).await;
     for id in 1..=3 {
@@ -163,9 +163,9 @@ async fn standing_requests_have_a_cap_of_their_own() {
     wire.hear_nothing_else().await;
 }
 
-/// A park of no size refuses nobody and deadlocks nobody while there are places.
+/// A queue of size zero neither refuses nor deadlocks requests that can run.
 #[tokio::test(start_paused = true)]
-async fn without_a_park_there_is_still_room_for_what_can_run() {
+async fn without_a_queue_requests_that_can_run_are_admitted() {
     let mut wire =
         Wire::with(Desk::new(), limits(Limits { running: 1, parked: 0, ..Limits::default() })).await;
     for _ in 0..10 {
@@ -175,7 +175,7 @@ async fn without_a_park_there_is_still_room_for_what_can_run() {
     }
 }
 
-/// DISP-29: more notifications than can be handled at a time are dropped, and their places come back.
+/// DISP-29: more notifications than can be handled at a time are dropped, and the capacity of ended ones is freed.
 #[tokio::test(start_paused = true)]
 async fn notifications_have_a_bound() {
     let gate = Arc::new(Semaphore::new(0));
