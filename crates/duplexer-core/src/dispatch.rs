@@ -29,7 +29,7 @@ pub(crate) use sync::lock;
 
 pub use call_table::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
 pub use clock::{CallClock, ClockPause};
-pub use context::{CallContext, Cancellation, Channel};
+pub use context::{CallContext, Cancellation, Channel, Latch};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use invocation::Invocation;

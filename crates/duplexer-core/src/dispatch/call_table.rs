@@ -48,7 +48,7 @@ pub(crate) trait Cancellable {
 
 impl Cancellable for Arc<Cancellation> {
     fn cancel(&self) {
-        self.raise();
+        Cancellation::cancel(self);
     }
 }
 
@@ -233,7 +233,7 @@ impl Correlation {
         self.close_outgoing();
         let running: Vec<_> = self.with_calls(|calls| calls.incoming.all().map(Arc::clone).collect());
         for cancellation in running {
-            cancellation.raise();
+            cancellation.cancel();
         }
     }
 }

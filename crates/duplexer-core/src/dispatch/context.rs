@@ -14,43 +14,69 @@ pub trait Channel: Outbound {
     /// Returns the cancellation of the message, by the peer or by the end of the connection.
     fn cancellation(&self) -> &Cancellation;
 
-    /// Returns a flag that is set when the connection is about to end: long-lived requests should end then.
+    /// Returns a cancellation that occurs when the connection is about to end: long-lived requests should end then.
     fn closing(&self) -> &Cancellation;
 }
 
 /// A flag that is set once and can be awaited.
 #[derive(Debug, Default)]
-pub struct Cancellation {
-    raised: AtomicBool,
+pub struct Latch {
+    is_set: AtomicBool,
     changed: Notify,
 }
 
-impl Cancellation {
+impl Latch {
     /// Creates a flag that is not set.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the flag.
-    pub fn raise(&self) {
-        self.raised.store(true, Ordering::Release);
+    pub fn set(&self) {
+        self.is_set.store(true, Ordering::Release);
         self.changed.notify_waiters();
     }
 
     /// Returns whether the flag is set.
-    pub fn is_raised(&self) -> bool {
-        self.raised.load(Ordering::Acquire)
+    pub fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
     }
 
     /// Waits until the flag is set.
-    pub async fn raised(&self) {
+    pub async fn wait(&self) {
         let changed = self.changed.notified();
         tokio::pin!(changed);
         // Registered before the flag is checked, so that a change in between is not missed.
         changed.as_mut().enable();
-        if !self.is_raised() {
+        if !self.is_set() {
             changed.await;
         }
+    }
+}
+
+/// The cancellation of a request or a connection, which can be awaited.
+#[derive(Debug, Default)]
+pub struct Cancellation(Latch);
+
+impl Cancellation {
+    /// Creates a cancellation that has not occurred.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels.
+    pub fn cancel(&self) {
+        self.0.set();
+    }
+
+    /// Returns whether it is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_set()
+    }
+
+    /// Waits until it is cancelled.
+    pub async fn cancelled(&self) {
+        self.0.wait().await;
     }
 }
 

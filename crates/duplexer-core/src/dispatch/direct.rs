@@ -12,7 +12,7 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::Body;
 
 use self::call::text_of;
-use super::context::Cancellation;
+use super::context::{Cancellation, Latch};
 use super::in_flight::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
 use super::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
@@ -53,9 +53,9 @@ impl Default for DirectOptions {
 /// One end: its receiver, and the ids of the requests it is handling.
 struct Side {
     receiver: Mutex<Option<Arc<dyn Receive>>>,
-    started: Cancellation,
+    started: Latch,
     closing: Cancellation,
-    closed: Cancellation,
+    closed: Latch,
     ids: Mutex<Outstanding<()>>,
     /// The context of messages that arrive here.
     context: Arc<TransportContext>,
@@ -115,10 +115,10 @@ impl Dispatch for DirectDispatcher {
     /// Serves until either end is stopped or dropped.
     async fn run<I: Inbound>(self, inbound: Arc<I>) -> Result<(), RunError> {
         *lock(&self.here.receiver) = Some(Arc::new(Receiver(inbound)));
-        self.here.started.raise();
+        self.here.started.set();
         tokio::select! {
-            () = self.here.closed.raised() => {}
-            () = self.there.closed.raised() => {}
+            () = self.here.closed.wait() => {}
+            () = self.there.closed.wait() => {}
         }
         Ok(())
     }
@@ -135,9 +135,9 @@ impl Side {
     fn new(options: DirectOptions) -> Self {
         Self {
             receiver: Mutex::new(None),
-            started: Cancellation::new(),
+            started: Latch::new(),
             closing: Cancellation::new(),
-            closed: Cancellation::new(),
+            closed: Latch::new(),
             ids: Mutex::new(Outstanding::new()),
             context: Arc::new(options.context),
             failures: options.failures,
@@ -145,8 +145,8 @@ impl Side {
     }
 
     fn close(&self) {
-        self.closing.raise();
-        self.closed.raise();
+        self.closing.cancel();
+        self.closed.set();
         // The handlers may hold this connection: dropping them breaks the cycle.
         let receiver = lock(&self.receiver).take();
         drop(receiver);
@@ -156,8 +156,8 @@ impl Side {
     async fn receiver(&self) -> Option<Arc<dyn Receive>> {
         tokio::select! {
             biased;
-            () = self.closed.raised() => return None,
-            () = self.started.raised() => {}
+            () = self.closed.wait() => return None,
+            () = self.started.wait() => {}
         }
         lock(&self.receiver).clone()
     }

@@ -219,7 +219,7 @@ impl Exchange {
     async fn wait(&mut self, form: Form) -> Turn {
         let hub = Arc::clone(self.admitted.hub());
         let mut patience = pin!(sleep(hub.config.timing.patience));
-        let mut cut = pin!(hub.cut.raised());
+        let mut cut = pin!(hub.cut.cancelled());
         poll_fn(|cx| {
             if let Poll::Ready(turn) = self.turn(cx, form) {
                 return Poll::Ready(turn);

@@ -96,7 +96,7 @@ impl Hub {
     /// A place among the requests under way, if there is one.
     pub(super) fn admit(self: Arc<Self>) -> Option<Admitted> {
         let before = self.load.requests.fetch_add(1, Ordering::Relaxed);
-        let has_room = before < self.config.limits.requests && !self.closing.is_raised();
+        let has_room = before < self.config.limits.requests && !self.closing.is_cancelled();
         let admitted = Admitted { hub: self, subscription: Subscription::No };
         has_room.then_some(admitted)
     }
@@ -116,11 +116,11 @@ impl Hub {
     /// Ends the service in order, once.
     pub(super) async fn shutdown(self: &Arc<Self>) {
         let start = Instant::now();
-        self.closing.raise();
+        self.closing.cancel();
         self.sessions.close_standalone();
         if timeout(self.config.timing.drain, self.idle()).await.is_err() {
             tracing::warn!("requests were still under way when the drain ended");
-            self.cut.raise();
+            self.cut.cancel();
             let _ = timeout(LAST_ANSWERS, self.idle()).await;
         }
         self.streams.cut_all();
@@ -196,7 +196,7 @@ impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hub")
             .field("requests", &self.load.requests.load(Ordering::Relaxed))
-            .field("closing", &self.closing.is_raised())
+            .field("closing", &self.closing.is_cancelled())
             .finish_non_exhaustive()
     }
 }

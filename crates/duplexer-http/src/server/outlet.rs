@@ -92,7 +92,7 @@ impl Outlet {
             std::mem::take(&mut queue.writers)
         };
         writers.into_iter().for_each(Waker::wake);
-        self.cancellation.raise();
+        self.cancellation.cancel();
     }
 
     /// Queues an event if there is room, or drops it if there is nobody to tell.

@@ -194,7 +194,7 @@ async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
     let io = TokioIo::new(TimedIo::new(io, patience, Arc::clone(&front.traffic)));
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| front.call(request))));
-    let mut closing = pin!(hub.closing.raised());
+    let mut closing = pin!(hub.closing.cancelled());
     let mut waits_for_closing = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
@@ -202,7 +202,7 @@ async fn connection<I: listener::Io>(io: I, hub: Arc<Hub>, front: Front) {
         }
         // Waiting takes a lock that all connections share. A task is always woken the same way, so it asks once.
         let is_closing =
-            if waits_for_closing { hub.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
+            if waits_for_closing { hub.closing.is_cancelled() } else { closing.as_mut().poll(cx).is_ready() };
         waits_for_closing = true;
         if is_closing { Poll::Ready(None) } else { Poll::Pending }
     });

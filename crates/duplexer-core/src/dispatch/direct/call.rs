@@ -57,8 +57,8 @@ pub(super) async fn request(
         tokio::select! {
             biased;
             outcome = answered => outcome,
-            () = there.closed.raised() => Err(CallError::Closed),
-            () = call.caller.closed.raised() => Err(CallError::Closed),
+            () = there.closed.wait() => Err(CallError::Closed),
+            () = call.caller.closed.wait() => Err(CallError::Closed),
         }
     };
     let outcome = tokio::select! {
@@ -162,7 +162,7 @@ struct EndOnDrop(Arc<DirectCall>);
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.ended.store(true, Ordering::Release);
-        self.0.cancellation.raise();
+        self.0.cancellation.cancel();
     }
 }
 

@@ -21,7 +21,7 @@ impl<I: Inbound> Connection<I> {
         let shared = &self.shared;
         let stops = shared.stop.count();
         shared.close_to_callers();
-        shared.closing.raise();
+        shared.closing.cancel();
         shared.outbox.flush();
         self.tasks.close();
         let drained = timeout(shared.options.limits.drain, async {
@@ -68,7 +68,7 @@ pub(super) struct AbortOnDrop(pub(super) Arc<Shared>);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.close_to_callers();
-        self.0.closing.raise();
+        self.0.closing.cancel();
         self.0.abort_all();
         self.0.outbox.close();
     }
@@ -90,9 +90,9 @@ impl Shared {
         drop(table);
         drop(queued);
         for call in &rest {
-            call.cancellation.raise();
+            call.cancellation.cancel();
         }
-        self.abort.raise();
+        self.abort.set();
         rest
     }
 }

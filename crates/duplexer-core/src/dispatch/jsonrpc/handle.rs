@@ -43,7 +43,7 @@ impl<I: Inbound> Connection<I> {
 
     async fn run_request(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, invocation, unanswered } = accepted;
-        let outcome = if call.cancellation.is_raised() {
+        let outcome = if call.cancellation.is_cancelled() {
             None
         } else {
             let handler = async { Arc::clone(&self.inbound).request(cx, Arc::clone(&invocation)).await };
@@ -65,7 +65,7 @@ impl<I: Inbound> Connection<I> {
         let handler = async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
         if let Run::Panicked(error) = self.supervise(None, handler).await {
             error.to_wire(call.method());
-            self.shared.raise(error);
+            self.shared.fail_run(error);
         }
     }
 
@@ -139,7 +139,7 @@ impl Shared {
         });
         self.outbox.flush_if_large();
         if let Some(failure) = failure {
-            let _ = contain(|| self.raise(failure));
+            let _ = contain(|| self.fail_run(failure));
         }
         frame
     }
@@ -174,10 +174,10 @@ fn write_response<B: Body>(
 async fn interruption(shared: &Shared, call: Option<&Call>) {
     match call {
         Some(call) if shared.options.cancel == CancelMode::Interrupt => tokio::select! {
-            () = call.cancellation.raised() => {}
-            () = shared.abort.raised() => {}
+            () = call.cancellation.cancelled() => {}
+            () = shared.abort.wait() => {}
         },
-        _ => shared.abort.raised().await,
+        _ => shared.abort.wait().await,
     }
 }
 

@@ -29,7 +29,7 @@ impl Peer {
 
     /// Resolves when the connection has begun to end.
     pub async fn closing(&self) {
-        self.0.closing.raised().await;
+        self.0.closing.cancelled().await;
     }
 }
 

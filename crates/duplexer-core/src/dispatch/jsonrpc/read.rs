@@ -102,7 +102,7 @@ impl<I: Inbound> Connection<I> {
                 next => tokio::select! {
                     biased;
                     () = self.apply(next, unaddressed_errors) => {}
-                    () = self.shared.closing.raised() => {
+                    () = self.shared.closing.cancelled() => {
                         source.end(Ok(()));
                         return None;
                     }
@@ -113,7 +113,7 @@ impl<I: Inbound> Connection<I> {
 
     /// Returns the next frame. Flushes the outbox before it waits for one.
     async fn next_frame(&self, frames: &mut dyn FrameReader) -> Woken {
-        let mut closing = pin!(self.shared.closing.raised());
+        let mut closing = pin!(self.shared.closing.cancelled());
         std::future::poll_fn(|cx| match frames.poll_next(cx) {
             Poll::Ready(frame) => Poll::Ready(Woken::Frame(frame)),
             Poll::Pending => {

@@ -13,7 +13,7 @@ use super::watchdog::{PollCounter, Watchdog, Watched};
 use super::workers::Workers;
 use super::{DispatchOptions, FailureMode, Unreadable};
 use crate::dispatch::call_table::{Calls, Cancellable, LockedCalls, Phase};
-use crate::dispatch::context::{Cancellation, Channel};
+use crate::dispatch::context::{Cancellation, Channel, Latch};
 use crate::dispatch::in_flight::Generation;
 use crate::dispatch::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
 use crate::dispatch::outbox::Outbox;
@@ -31,10 +31,10 @@ pub(super) struct Shared {
     pub(super) options: DispatchOptions,
     /// Wakes the reader when it waits for capacity.
     pub(super) capacity_freed: Notify,
-    /// Set when the connection is about to end.
+    /// Occurs when the connection is about to end.
     pub(super) closing: Cancellation,
     /// Set when every handler is to be dropped.
-    pub(super) abort: Cancellation,
+    pub(super) abort: Latch,
     pub(super) stop: Stop,
     pub(super) polls: PollCounter,
     /// Notified by the watchdog: handlers take long, and other requests should not wait for them.
@@ -62,7 +62,7 @@ impl Shared {
             options,
             capacity_freed: Notify::new(),
             closing: Cancellation::new(),
-            abort: Cancellation::new(),
+            abort: Latch::new(),
             stop: Stop::default(),
             polls: PollCounter::default(),
             stalled: Notify::new(),
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     /// Keeps a failure to end the run with, if the options say so.
-    pub(super) fn raise(&self, failure: McpError) {
+    pub(super) fn fail_run(&self, failure: McpError) {
         if self.options.failures == FailureMode::Raise && !failure.is_deliberate() {
             let mut table = lock(&self.table);
             // The first failure ends the run; another must not cut the drain short.
@@ -217,7 +217,7 @@ impl Call {
 impl Cancellable for Arc<Call> {
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
-        self.cancellation.raise();
+        self.cancellation.cancel();
     }
 }
 

@@ -44,7 +44,7 @@ fn a_cancelled_request_is_not_answered() {
     let correlation = Correlation::new(None);
     let call = correlation.accept(7_i64.into()).unwrap();
     correlation.observe(&notification(control_messages::CANCELLED, r#"{"requestId":"7"}"#));
-    assert!(call.cancellation().is_raised());
+    assert!(call.cancellation().is_cancelled());
     assert_eq!(correlation.finish(&call), Owed::Nothing);
 }
 
@@ -84,7 +84,7 @@ async fn the_end_of_the_connection_ends_what_waits() {
     let (outcome, ()) =
         tokio::join!(correlation.call(OutboundRequest::new("x/y"), &line), async { correlation.close() });
     assert!(matches!(outcome, Err(CallError::Closed)));
-    assert!(call.cancellation().is_raised());
+    assert!(call.cancellation().is_cancelled());
     assert_eq!(correlation.finish(&call), Owed::Answer);
     assert_eq!(correlation.accept(2_i64.into()).unwrap_err(), NotAccepted::Closed);
     let late = correlation.call(OutboundRequest::new("x/y"), &line).await;

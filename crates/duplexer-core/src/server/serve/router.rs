@@ -131,7 +131,7 @@ impl EraRouter {
         tokio::select! {
             biased;
             () = self.tell(cx, call) => {}
-            () = channel.closing().raised() => {}
+            () = channel.closing().cancelled() => {}
         }
     }
 

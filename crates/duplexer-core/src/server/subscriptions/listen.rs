@@ -50,7 +50,7 @@ pub(super) async fn listen(cx: Context<States>) -> Result<Outcome, McpError> {
     teller.tell::<methods::SubscriptionsAcknowledged>(&SubscriptionsAcknowledgedParams::new(honoured)).await;
     tokio::select! {
         biased;
-        () = cx.cancellation().raised() => {}
+        () = cx.cancellation().cancelled() => {}
         () = serve(&cx, &service, &stream, &teller, subscription) => conclude(&cx, &teller, id).await,
     }
     Ok(Outcome::of(SubscriptionsListenResult::new().meta(teller.meta)))
@@ -67,8 +67,8 @@ async fn serve(
     loop {
         tokio::select! {
             biased;
-            () = cx.closing().raised() => break,
-            () = service.closing.raised() => break,
+            () = cx.closing().cancelled() => break,
+            () = service.closing.cancelled() => break,
             event = stream.next() => match event {
                 Some(event) => teller.event(&event).await,
                 None => break,

@@ -59,7 +59,7 @@ impl Events {
             driven,
             answer,
             heartbeat: Heartbeat::new(hub.config.timing.ping),
-            cut: Box::pin(async move { hub.cut.raised().await }),
+            cut: Box::pin(async move { hub.cut.cancelled().await }),
         }
     }
 

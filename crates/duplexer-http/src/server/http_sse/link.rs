@@ -41,7 +41,7 @@ impl Link {
                 Ok(Err(_)) => Err(unknown_session()),
                 Err(_) => Err(full()),
             },
-            () = hub.closing.raised() => Err(full()),
+            () = hub.closing.cancelled() => Err(full()),
         }
     }
 }
@@ -103,15 +103,15 @@ impl Open {
     async fn end(&self, peer: &Peer) {
         let over = async {
             tokio::select! {
-                () = self.reader.gone.raised() => {}
-                () = self.hub.cut.raised() => {}
+                () = self.reader.gone.cancelled() => {}
+                () = self.hub.cut.cancelled() => {}
             }
         };
         let mut over = pin!(over);
         tokio::select! {
             biased;
             () = over.as_mut() => {}
-            () = self.hub.closing.raised() => {
+            () = self.hub.closing.cancelled() => {
                 // Nobody can post any more; what was accepted is read and answered before the stream ends.
                 self.unlist();
                 over.await;

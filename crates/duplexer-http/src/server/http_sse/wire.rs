@@ -91,7 +91,7 @@ impl Watched for Reader {
     }
 
     fn cut(&self) {
-        self.gone.raise();
+        self.gone.cancel();
     }
 }
 
@@ -128,7 +128,7 @@ impl Telling {
     pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamCut>>> {
         let now = Instant::now();
         self.reader.touched.touch(now);
-        if self.reader.gone.is_raised() {
+        if self.reader.gone.is_cancelled() {
             return Poll::Ready(Some(Err(StreamCut)));
         }
         if !self.opening.is_empty() {
@@ -148,6 +148,6 @@ impl Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.reader.gone.raise();
+        self.reader.gone.cancel();
     }
 }

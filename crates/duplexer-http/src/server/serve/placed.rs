@@ -25,7 +25,7 @@ impl Placed {
 
     /// Whether the service is about to end.
     pub(super) fn is_closing(&self) -> bool {
-        self.0.0.closing.is_raised()
+        self.0.0.closing.is_cancelled()
     }
 
     /// The service, if this is where it is.

@@ -171,8 +171,8 @@ impl Serving {
         let run = tokio::select! {
             biased;
             ended = work => Run::Ended(ended.unwrap_or_else(|panicked| failing.answer(&panicked))),
-            () = accepted.cancellation().raised() => Run::CalledOff,
-            () = self.hub.cut.raised() => Run::Cut,
+            () = accepted.cancellation().cancelled() => Run::CalledOff,
+            () = self.hub.cut.cancelled() => Run::Cut,
         };
         // Who was challenged has changed nothing, and must not wait to be told.
         if !matches!(&run, Run::Ended(answer) if answer.is_challenge()) {

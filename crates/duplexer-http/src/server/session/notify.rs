@@ -35,7 +35,7 @@ pub(in crate::server) async fn notification(session: &Arc<Session>, visit: Visit
         tokio::select! {
             biased;
             () = told => {}
-            () = ending.cut.raised() => {}
+            () = ending.cut.cancelled() => {}
         }
         drop(busy);
     };

@@ -46,7 +46,7 @@ pub(in crate::server) async fn open(
     let answer = tokio::select! {
         biased;
         answer = work => answer.unwrap_or_else(|panicked| failing.answer(&panicked)),
-        () = hub.cut.raised() => failing.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+        () = hub.cut.cancelled() => failing.failure(&ErrorObject::connection_closed(), StatusCode::OK),
     };
     if answer.has_failed() || session.connection.agreed().is_none() {
         return Ok(answer.into_reply());

@@ -42,7 +42,7 @@ pub(in crate::server) async fn read(
         streams.standalone = Some(Arc::clone(&stream));
         Reading::new(stream, number)
     };
-    if hub.closing.is_raised() {
+    if hub.closing.is_cancelled() {
         session.close_standalone();
     }
     let before = opening(hub, session, reading.stream());

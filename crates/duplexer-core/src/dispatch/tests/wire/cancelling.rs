@@ -16,8 +16,8 @@ fn looking(mode: &'static str, ended: mpsc::Sender<bool>) -> Desk {
     Desk::new().on("look", move |cx, _| {
         let ended = ended.clone();
         async move {
-            cx.channel.cancellation().raised().await;
-            ended.send(cx.channel.cancellation().is_raised()).await.unwrap();
+            cx.channel.cancellation().cancelled().await;
+            ended.send(cx.channel.cancellation().is_cancelled()).await.unwrap();
             match mode {
                 "returns" => Ok(Reply::of(&json!("too late"))),
                 "fails" => Err(McpError::internal("too late")),
@@ -115,7 +115,7 @@ impl Drop for OnDrop {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_prefers_the_exact_id_to_its_twin() {
     let desk = Desk::new().on("look", |cx, _| async move {
-        cx.channel.cancellation().raised().await;
+        cx.channel.cancellation().cancelled().await;
         Ok(Reply::of(&json!("unheard")))
     });
     let mut wire = Wire::with(desk, mode(CancelMode::Interrupt)).await;

@@ -85,7 +85,7 @@ async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_ends_the_drain
 #[tokio::test(start_paused = true)]
 async fn long_lived_requests_end_when_the_connection_closes() {
     let desk = Desk::new().lane("listen", Lane::Standing).on("listen", |cx, _| async move {
-        cx.channel.closing().raised().await;
+        cx.channel.closing().cancelled().await;
         Ok(Reply::of(&json!("concluded")))
     });
     let mut wire = Wire::new(desk).await;

@@ -117,7 +117,7 @@ impl Outbound for Way {
         lock(&self.told).push(method.to_owned());
         match method {
             "notifications/subscriptions/acknowledged" => self.bus.tell(&Event::ToolsChanged),
-            "notifications/tools/list_changed" => self.closing.raise(),
+            "notifications/tools/list_changed" => self.closing.cancel(),
             _ => {}
         }
         Sending::done()
