@@ -37,8 +37,8 @@ pub use jsonrpc::{
     CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Observer, Peer, RunError, Unreadable,
 };
 pub use outbound::{
-    Abandon, BoxFuture, CallOptions, NoChannel, NotifyOnly, Outbound, OutboundHook, OutboundRequest,
-    OutboundSpan, Progress, ProgressCallback, Sending, StreamClosing,
+    BoxFuture, CallOptions, NoChannel, NotifyFuture, NotifyOnly, OnDrop, Outbound, OutboundHook,
+    OutboundRequest, OutboundSpan, Progress, ProgressCallback, StreamClosing,
 };
 pub use panic::Contained;
 

@@ -11,7 +11,7 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::RequestId;
 
 use super::in_flight::{Generation, InFlight, Outstanding, Taken};
-use super::outbound::{OutboundHook, OutboundRequest, Sending};
+use super::outbound::{NotifyFuture, OutboundHook, OutboundRequest};
 use super::outbox::Delivery;
 use super::outgoing_call::{self, CallTransport, PendingCall};
 use super::{Cancellation, Invocation, control_messages, lock};
@@ -161,7 +161,7 @@ pub enum Owed {
 /// A channel for the frames of our own requests.
 pub trait FrameLine: Send + Sync {
     /// Queues a frame; the future waits for capacity. Fails if no peer will ever read it.
-    fn send(&self, frame: &[u8]) -> Result<Sending, CallError>;
+    fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError>;
 
     /// Queues a frame that cannot wait, beyond any limit.
     fn send_now(&self, frame: &[u8]);

@@ -15,7 +15,7 @@ use self::call::text_of;
 use super::context::{Cancellation, Latch};
 use super::in_flight::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
-use super::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
+use super::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
 use super::panic::contain;
 use super::{CallContext, Dispatch, Inbound, Intercept, Invocation, lock};
 use crate::error::{CallError, McpError};
@@ -175,7 +175,7 @@ impl Outbound for DirectPeer {
         Box::pin(call::request(Arc::clone(&self.here), Arc::clone(&self.there), request))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         call::notify(Arc::clone(&self.here), Arc::clone(&self.there), method, params)
     }
 }

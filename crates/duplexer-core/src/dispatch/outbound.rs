@@ -29,7 +29,7 @@ pub trait Outbound: Send + Sync {
     /// Sends a notification. It never fails: without a peer the notification is dropped.
     ///
     /// The frame is queued before this returns, unless the queue is full. Only then the future waits.
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending;
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture;
 
     /// Ends the stream that carries this channel; the peer can resume it later. Nothing is lost or cancelled. Does nothing if
     /// streams cannot be resumed.
@@ -49,9 +49,9 @@ pub enum StreamClosing {
 
 /// Future that resolves when a notification is queued. It is usually ready at once.
 #[must_use = "without awaiting it a notification is lost when the peer reads slowly"]
-pub struct Sending(Option<BoxFuture<'static, ()>>);
+pub struct NotifyFuture(Option<BoxFuture<'static, ()>>);
 
-impl Sending {
+impl NotifyFuture {
     /// Creates a future that is ready.
     pub fn done() -> Self {
         Self(None)
@@ -63,7 +63,7 @@ impl Sending {
     }
 }
 
-impl Future for Sending {
+impl Future for NotifyFuture {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -129,7 +129,7 @@ pub struct CallOptions {
     /// Called for every progress notification of this request, in order. If set, progress is requested from the peer.
     pub on_progress: Option<ProgressCallback>,
     /// What dropping the call, or its timeout, does at the peer.
-    pub abandon: Abandon,
+    pub on_drop: OnDrop,
     /// Headers of the message, if the transport has headers.
     pub headers: Vec<(String, String)>,
     /// Token to resume an interrupted stream, if the transport supports it.
@@ -172,20 +172,20 @@ impl CallOptions {
 
     /// Sets what dropping the call, or its timeout, does at the peer.
     #[must_use]
-    pub fn abandon(mut self, abandon: Abandon) -> Self {
-        self.abandon = abandon;
+    pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
+        self.on_drop = on_drop;
         self
     }
 }
 
 /// What is sent to the peer when a call is dropped or times out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Abandon {
+pub enum OnDrop {
     /// A cancellation.
     #[default]
-    Cancel,
+    CancelRemote,
     /// Nothing: the method must not be cancelled.
-    Silent,
+    Detach,
 }
 
 /// Progress of a request, as its receiver reports it.
@@ -259,7 +259,7 @@ impl Outbound for NotifyOnly {
         refuse(request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.0.notify(method, params)
     }
 }
@@ -273,9 +273,9 @@ impl Outbound for NoChannel {
         refuse(request)
     }
 
-    fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
         tracing::debug!(method, "a notification without a channel is dropped");
-        Sending::done()
+        NotifyFuture::done()
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::call_table::LockedCalls;
 use super::control_messages::{CANCELLED, Cancel};
 use super::outbound::{
-    Abandon, CallOptions, OutboundHook, OutboundRequest, ProgressCallback, params_with_meta,
+    CallOptions, OnDrop, OutboundHook, OutboundRequest, ProgressCallback, params_with_meta,
 };
 use super::outbox::Delivery;
 use crate::error::CallError;
@@ -64,7 +64,7 @@ pub(crate) async fn call(
     let entry = PendingCall { response, on_progress: options.on_progress.clone() };
     let id = transport.table().register(options.id.clone(), entry)?;
     transport.registered();
-    let mut registration = Registration { transport, id: &id, abandon: options.abandon, is_sent: false };
+    let mut registration = Registration { transport, id: &id, on_drop: options.on_drop, is_sent: false };
     add_progress_token(&mut meta, &options, &id)?;
     let span = hook.map(|hook| hook.begin(&id, &method, params.as_ref().map(Json::as_str), &mut meta));
     let outcome = async {
@@ -131,7 +131,7 @@ async fn wait(
 struct Registration<'a, T: CallTransport> {
     transport: &'a T,
     id: &'a RequestId,
-    abandon: Abandon,
+    on_drop: OnDrop,
     is_sent: bool,
 }
 
@@ -144,7 +144,7 @@ impl<T: CallTransport> Registration<'_, T> {
     }
 
     fn cancel(&self, reason: &str) {
-        if self.abandon == Abandon::Silent {
+        if self.on_drop == OnDrop::Detach {
             return;
         }
         let cancel = Cancel { request: self.id, reason };

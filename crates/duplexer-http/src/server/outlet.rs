@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytestring::ByteString;
-use duplexer_core::dispatch::{BoxFuture, Cancellation, Channel, Outbound, OutboundRequest, Sending};
+use duplexer_core::dispatch::{BoxFuture, Cancellation, Channel, NotifyFuture, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::{self, Body};
 
@@ -136,21 +136,21 @@ impl Outbound for Outlet {
         Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if lock(&self.queue).state == State::Closed {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         // Written outside of the lock: what writes itself here is the author's code.
         let mut json = Vec::with_capacity(256);
         if let Err(error) = jsonrpc::write_notification(&mut json, method, params) {
             tracing::warn!(method, %error, "a notification could not be written and is dropped");
-            return Sending::done();
+            return NotifyFuture::done();
         }
         if self.offer(&json) == Offer::Taken {
-            return Sending::done();
+            return NotifyFuture::done();
         }
-        let Some(outlet) = self.me.upgrade() else { return Sending::done() };
-        Sending::waiting(std::future::poll_fn(move |cx| outlet.poll_room(cx, &json)))
+        let Some(outlet) = self.me.upgrade() else { return NotifyFuture::done() };
+        NotifyFuture::waiting(std::future::poll_fn(move |cx| outlet.poll_room(cx, &json)))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::in_flight::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
 use crate::dispatch::outbound::{
-    BoxFuture, Outbound, OutboundRequest, ProgressCallback, Sending, params_with_meta,
+    BoxFuture, NotifyFuture, Outbound, OutboundRequest, ProgressCallback, params_with_meta,
 };
 use crate::dispatch::outgoing_call;
 use crate::dispatch::panic::Contained;
@@ -94,16 +94,21 @@ fn show(there: &Side, failure: &McpError, method: &str) -> ErrorObject {
 }
 
 /// Sends a notification to `there`. The future resolves when it has been handled.
-pub(super) fn notify(here: Arc<Side>, there: Arc<Side>, method: &str, params: Option<&dyn Body>) -> Sending {
+pub(super) fn notify(
+    here: Arc<Side>,
+    there: Arc<Side>,
+    method: &str,
+    params: Option<&dyn Body>,
+) -> NotifyFuture {
     let params = match params.map(text_of).transpose() {
         Ok(params) => params,
         Err(error) => {
             tracing::error!(method, %error, "a notification could not be written and is dropped");
-            return Sending::done();
+            return NotifyFuture::done();
         }
     };
     let call = Invocation::new(method.to_owned(), params);
-    Sending::waiting(async move {
+    NotifyFuture::waiting(async move {
         let Some(receiver) = there.receiver().await else { return };
         if receiver.intercept(&call) == Intercept::Consume {
             return;
@@ -193,12 +198,12 @@ impl Outbound for DirectCall {
         Box::pin(self::request(Arc::clone(&self.callee), Arc::clone(&self.caller), request))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if self.has_ended() {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         if method == control_messages::PROGRESS && self.progress(params) {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         notify(Arc::clone(&self.callee), Arc::clone(&self.caller), method, params)
     }

@@ -7,7 +7,7 @@ use duplexer_types::jsonrpc::{self, Body, RequestId};
 
 use super::handle::with_scratch;
 use super::shared::Shared;
-use crate::dispatch::outbound::{Abandon, BoxFuture, CallOptions, Outbound, OutboundRequest, Sending};
+use crate::dispatch::outbound::{BoxFuture, CallOptions, NotifyFuture, OnDrop, Outbound, OutboundRequest};
 use crate::dispatch::outbox::{Admission, Delivery, Enqueued};
 use crate::dispatch::outgoing_call::{self, CallTransport};
 use crate::error::CallError;
@@ -38,7 +38,7 @@ impl Outbound for Peer {
         Box::pin(self.0.call(request, None))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.0.notify(method, params, None)
     }
 }
@@ -58,7 +58,7 @@ impl Shared {
         let hints = hints(&request.options, related);
         // A call that can be resumed later is not cancelled at the peer.
         if hints.as_ref().is_some_and(|hints| hints.resumption.is_some()) {
-            request.options.abandon = Abandon::Silent;
+            request.options.on_drop = OnDrop::Detach;
         }
         outgoing_call::call(&Queued { shared: self, hints }, self.options.hook.as_deref(), request).await
     }
@@ -68,7 +68,7 @@ impl Shared {
         method: &str,
         params: Option<&dyn Body>,
         related: Option<&RequestId>,
-    ) -> Sending {
+    ) -> NotifyFuture {
         let hints = related.map(|id| Hints { related: Some(id.clone()), ..Hints::default() });
         let outcome = with_scratch(|frame| {
             if let Err(error) = jsonrpc::write_notification(frame, method, params) {
@@ -88,12 +88,12 @@ impl Shared {
             }
         });
         match outcome {
-            NotifyOutcome::Done => Sending::done(),
+            NotifyOutcome::Done => NotifyFuture::done(),
             // A handler that does nothing but notify would never be pending again, and could not be interrupted.
-            NotifyOutcome::Closed => Sending::waiting(tokio::task::yield_now()),
+            NotifyOutcome::Closed => NotifyFuture::waiting(tokio::task::yield_now()),
             NotifyOutcome::Later(frame) => {
                 let shared = Arc::clone(self);
-                Sending::waiting(async move {
+                NotifyFuture::waiting(async move {
                     shared.outbox.send(&frame, hints).await;
                     shared.outbox.request_flush();
                 })

@@ -15,7 +15,7 @@ use super::{DispatchOptions, FailureMode, Unreadable};
 use crate::dispatch::call_table::{Calls, Cancellable, LockedCalls, Phase};
 use crate::dispatch::context::{Cancellation, Channel, Latch};
 use crate::dispatch::in_flight::Generation;
-use crate::dispatch::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
+use crate::dispatch::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
 use crate::dispatch::outbox::Outbox;
 use crate::dispatch::panic::contain;
 use crate::dispatch::{Lane, lock};
@@ -229,10 +229,10 @@ impl Outbound for Call {
         Box::pin(self.shared.call(request, Some(self.id.clone())))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if self.has_ended() {
             tracing::debug!(method, "a notification after the end of its request is dropped");
-            return Sending::done();
+            return NotifyFuture::done();
         }
         self.shared.notify(method, params, Some(&self.id))
     }
@@ -263,7 +263,7 @@ impl Outbound for NotificationChannel {
         Box::pin(self.shared.call(request, None))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.shared.notify(method, params, None)
     }
 }

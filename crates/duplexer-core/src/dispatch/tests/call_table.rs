@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::dispatch::{
-    CallOptions, Correlation, FrameLine, Invocation, NotAccepted, OutboundRequest, Owed, Sending,
+    CallOptions, Correlation, FrameLine, Invocation, NotAccepted, NotifyFuture, OutboundRequest, Owed,
     control_messages, lock,
 };
 use crate::error::CallError;
@@ -13,9 +13,9 @@ use crate::error::CallError;
 struct Sent(Mutex<Vec<String>>);
 
 impl FrameLine for Sent {
-    fn send(&self, frame: &[u8]) -> Result<Sending, CallError> {
+    fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError> {
         self.send_now(frame);
-        Ok(Sending::done())
+        Ok(NotifyFuture::done())
     }
 
     fn send_now(&self, frame: &[u8]) {

@@ -16,7 +16,9 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use duplexer_types::version::ProtocolVersion;
 
 use super::*;
-use crate::dispatch::{CallContext, Cancellation, Channel, NoChannel, Outbound, OutboundRequest, Sending};
+use crate::dispatch::{
+    CallContext, Cancellation, Channel, NoChannel, NotifyFuture, Outbound, OutboundRequest,
+};
 use crate::error::CallError;
 use crate::server::{Caller, ClientFacts, Connection, Principal, Reply, Running, Server, ServerBuilder};
 use crate::transport::TransportContext;
@@ -101,7 +103,7 @@ impl Outbound for Silent {
         Box::pin(async move { NoChannel.request(request).await })
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         NoChannel.notify(method, params)
     }
 }

@@ -6,7 +6,7 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::Method;
 
-use crate::dispatch::{BoxFuture, NotifyOnly, Outbound, OutboundRequest, Sending};
+use crate::dispatch::{BoxFuture, NotifyFuture, NotifyOnly, Outbound, OutboundRequest};
 use crate::error::CallError;
 use crate::server::context::is_change;
 
@@ -24,9 +24,9 @@ impl Outbound for EnvelopeStream {
         self.0.request(request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if Method::parse(method).is_some_and(is_change) {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         self.0.notify(method, params)
     }

@@ -23,7 +23,7 @@ use super::backlog::{Backlog, Pushed};
 use super::bus::{Event, Listener, Subscription};
 use super::filter::{Promised, Wanted};
 use super::{Place, Subscriptions};
-use crate::dispatch::{Sending, lock};
+use crate::dispatch::{NotifyFuture, lock};
 use crate::error::McpError;
 use crate::server::context::{Context, States};
 use crate::server::outcome::Outcome;
@@ -100,7 +100,7 @@ impl<'a> Teller<'a> {
         Ok(Self { cx, meta: Members::new().with(key::SUBSCRIPTION_ID, id) })
     }
 
-    fn tell<N: Notification>(&self, params: &N::Params) -> Sending {
+    fn tell<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
         let version = self.cx.protocol_version();
         self.cx.notify_raw(N::METHOD.name(), Some(&Tagged { params, version, meta: &self.meta }))
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, Cancellation, Channel, FrameLine, Outbound, OutboundRequest, Sending, StreamClosing,
+    BoxFuture, Cancellation, Channel, FrameLine, NotifyFuture, Outbound, OutboundRequest, StreamClosing,
 };
 use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::{self, Body};
@@ -40,8 +40,8 @@ impl Outbound for RequestChannel {
         ask(Arc::clone(&self.session), Arc::clone(&self.stream), request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
-        if self.speaking == Speaking::No { Sending::done() } else { tell(&self.stream, method, params) }
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
+        if self.speaking == Speaking::No { NotifyFuture::done() } else { tell(&self.stream, method, params) }
     }
 
     fn close_stream(&self) -> StreamClosing {
@@ -84,10 +84,10 @@ impl Outbound for ConnectionChannel {
         }
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         match self.open() {
             Some((_, stream)) => tell(&stream, method, params),
-            None => Sending::done(),
+            None => NotifyFuture::done(),
         }
     }
 
@@ -108,7 +108,7 @@ impl Outbound for NotificationChannel {
         self.session.connection.outbound().request(request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.session.connection.outbound().notify(method, params)
     }
 }
@@ -139,15 +139,15 @@ fn ask(
     Box::pin(async move { session.correlation.call(request, &OnStream(&stream)).await })
 }
 
-fn tell(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
+fn tell(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
     if !stream.is_of_use() {
         // A handler that does nothing but tell must come to a place where it can be cancelled.
-        return Sending::waiting(tokio::task::yield_now());
+        return NotifyFuture::waiting(tokio::task::yield_now());
     }
     let mut json = Vec::with_capacity(256);
     if let Err(error) = jsonrpc::write_notification(&mut json, method, params) {
         tracing::warn!(method, %error, "a notification could not be written and is dropped");
-        return Sending::done();
+        return NotifyFuture::done();
     }
     stream.tell(json)
 }
@@ -165,7 +165,7 @@ fn release(session: &Session, stream: &Stream) -> StreamClosing {
 struct OnStream<'a>(&'a Arc<Stream>);
 
 impl FrameLine for OnStream<'_> {
-    fn send(&self, frame: &[u8]) -> Result<Sending, CallError> {
+    fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError> {
         if self.0.is_of_use() { Ok(self.0.tell(frame.to_vec())) } else { Err(CallError::Closed) }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use duplexer_core::dispatch::{Sending, StreamClosing};
+use duplexer_core::dispatch::{NotifyFuture, StreamClosing};
 use tokio_util::task::TaskTracker;
 
 use self::keeping::Start;
@@ -153,12 +153,12 @@ impl Stream {
     }
 
     /// Tells something; there may be something to wait for.
-    pub(super) fn tell(self: &Arc<Self>, json: Vec<u8>) -> Sending {
+    pub(super) fn tell(self: &Arc<Self>, json: Vec<u8>) -> NotifyFuture {
         if self.offer(&json, Room::Needed) != Offer::Full {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         let stream = Arc::clone(self);
-        Sending::waiting(std::future::poll_fn(move |cx| stream.poll_room(cx, &json)))
+        NotifyFuture::waiting(std::future::poll_fn(move |cx| stream.poll_room(cx, &json)))
     }
 
     /// Tells something that cannot wait, beyond any limit.

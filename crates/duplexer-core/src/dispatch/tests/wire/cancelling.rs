@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{Wire, result};
 use crate::dispatch::tests::{Desk, Reply};
-use crate::dispatch::{Abandon, CallOptions, CancelMode, DispatchOptions, Outbound, OutboundRequest};
+use crate::dispatch::{CallOptions, CancelMode, DispatchOptions, OnDrop, Outbound, OutboundRequest};
 use crate::error::McpError;
 
 /// Waits until it is cancelled, then does what the test requests.
@@ -54,7 +54,7 @@ async fn an_interrupted_request_is_dropped_and_never_answered() {
     let dropped = Arc::new(Notify::new());
     let seen = Arc::clone(&dropped);
     let desk = Desk::new().on("stuck", move |_, _| {
-        let guard = OnDrop(Arc::clone(&seen));
+        let guard = NotifyOnDrop(Arc::clone(&seen));
         async move {
             let _guard = guard;
             std::future::pending().await
@@ -103,9 +103,9 @@ async fn a_request_that_is_cancelled_while_it_is_queued_never_starts() {
     }
 }
 
-struct OnDrop(Arc<Notify>);
+struct NotifyOnDrop(Arc<Notify>);
 
-impl Drop for OnDrop {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -200,14 +200,14 @@ async fn a_timeout_counts_from_the_end_of_the_write() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_dropped_is_cancelled_at_the_peer_unless_it_must_not_be() {
     let mut wire = Wire::new(Desk::new()).await;
-    for abandon in [Abandon::Cancel, Abandon::Silent] {
+    for abandon in [OnDrop::CancelRemote, OnDrop::Detach] {
         let peer = wire.peer.clone();
         let mut calls = tokio::task::JoinSet::new();
         let options = CallOptions::new().abandon(abandon);
         calls.spawn(async move { peer.request(OutboundRequest::new("slow").options(options)).await });
         let asked = wire.hear().await;
         calls.shutdown().await;
-        if abandon == Abandon::Cancel {
+        if abandon == OnDrop::CancelRemote {
             assert_eq!(wire.hear().await, cancelled(&asked["id"], "caller cancelled"));
         }
         wire.hear_nothing_else().await;

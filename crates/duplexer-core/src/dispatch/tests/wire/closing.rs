@@ -105,7 +105,7 @@ async fn a_handler_that_ignores_its_cancellation_does_not_outlive_the_run() {
     let gone = Arc::new(Notify::new());
     let guard = Arc::clone(&gone);
     let desk = Desk::new().on("deaf", move |_, _| {
-        let guard = OnDrop(Arc::clone(&guard));
+        let guard = NotifyOnDrop(Arc::clone(&guard));
         async move {
             let _guard = guard;
             std::future::pending().await
@@ -124,9 +124,9 @@ async fn a_handler_that_ignores_its_cancellation_does_not_outlive_the_run() {
     tokio::time::timeout(Duration::ZERO, gone.notified()).await.unwrap();
 }
 
-struct OnDrop(Arc<Notify>);
+struct NotifyOnDrop(Arc<Notify>);
 
-impl Drop for OnDrop {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.0.notify_one();
     }

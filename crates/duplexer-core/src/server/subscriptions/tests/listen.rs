@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::wire::{Over, PATIENCE, Wire, error, notification};
 use super::*;
 use crate::dispatch::{
-    CallContext, Cancellation, Channel, Invocation, Outbound, OutboundRequest, Sending, lock,
+    CallContext, Cancellation, Channel, Invocation, NotifyFuture, Outbound, OutboundRequest, lock,
 };
 use crate::error::CallError;
 use crate::server::{Caller, serve_envelope};
@@ -113,14 +113,14 @@ impl Outbound for Way {
         Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
 
-    fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
         lock(&self.told).push(method.to_owned());
         match method {
             "notifications/subscriptions/acknowledged" => self.bus.tell(&Event::ToolsChanged),
             "notifications/tools/list_changed" => self.closing.cancel(),
             _ => {}
         }
-        Sending::done()
+        NotifyFuture::done()
     }
 }
 
