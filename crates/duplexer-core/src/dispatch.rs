@@ -62,8 +62,8 @@ pub trait Inbound: Send + Sync + 'static {
     ) -> impl Future<Output = ()> + Send + 'static;
 
     /// Returns how a request is run. Called once per request, in wire order.
-    fn lane(&self, _call: &Invocation) -> Lane {
-        Lane::Ordinary
+    fn schedule(&self, _call: &Invocation) -> Schedule {
+        Schedule::Concurrent
     }
 
     /// Called with every notification in wire order, before its handler starts.
@@ -85,13 +85,13 @@ pub trait Dispatch: Send + 'static {
 
 /// How the handler of a request is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum Schedule {
     /// Nothing else is read until it has ended. The handler must not wait for the peer.
     Inline,
     /// Concurrently with all others, within the limit of running handlers.
-    Ordinary,
+    Concurrent,
     /// Concurrently with all others until the peer ends it. It does not count as a running handler.
-    Standing,
+    LongLived,
 }
 
 /// What is done with a notification after [`Inbound`] has seen it in wire order.

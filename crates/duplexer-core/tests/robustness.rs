@@ -355,7 +355,7 @@ fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
 #[test]
 fn handlers_that_call_the_peer_while_the_queue_is_full_do_not_deadlock() {
     with_peer(
-        |limits| (limits.running, limits.parked) = (2, 2),
+        |limits| (limits.running, limits.queued) = (2, 2),
         |mut peer| {
             for id in 0..100 {
                 peer.ask(id, "asks");
@@ -381,7 +381,7 @@ fn handlers_that_call_the_peer_while_the_queue_is_full_do_not_deadlock() {
 #[test]
 fn a_full_queue_is_back_pressure_for_the_peer() {
     with_peer(
-        |limits| (limits.running, limits.parked) = (1, 2),
+        |limits| (limits.running, limits.queued) = (1, 2),
         |mut peer| {
             let (written, is_written) = sync_channel(1);
             let writing = in_background(&mut peer, move |writer| {

@@ -84,11 +84,11 @@ pub struct Limits {
     /// Maximum number of requests whose handlers run at the same time.
     pub running: usize,
     /// Maximum number of further requests that are queued, in the order of arrival.
-    pub parked: usize,
+    pub queued: usize,
     /// Maximum bytes of text that queued requests hold. When either limit is reached, reading stops.
-    pub parked_bytes: usize,
+    pub queued_bytes: usize,
     /// Maximum number of long-lived requests.
-    pub standing: usize,
+    pub long_lived: usize,
     /// Maximum number of notifications whose handlers run at the same time; more are dropped.
     pub notifications: usize,
     /// Maximum time that accepted requests continue after the end of the stream.
@@ -99,10 +99,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             running: 1024,
-            parked: 16_384,
-            parked_bytes: 8 * 1024 * 1024,
+            queued: 16_384,
+            queued_bytes: 8 * 1024 * 1024,
             // The layer above refuses them earlier, with an error that names the method.
-            standing: 2048,
+            long_lived: 2048,
             notifications: 1024,
             drain: Duration::from_secs(3),
         }

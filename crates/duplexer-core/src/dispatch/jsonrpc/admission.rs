@@ -14,7 +14,7 @@ use super::shared::{Call, NotificationChannel, Shared, Table};
 use super::{Connection, Limits};
 use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::panic::contain;
-use crate::dispatch::{CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, lock};
+use crate::dispatch::{CallContext, Cancellation, Inbound, Intercept, Invocation, Schedule, lock};
 use crate::transport::{TransportContext, Unanswered};
 
 /// How much of the limits is in use, and the requests that wait for a running one to end.
@@ -44,14 +44,14 @@ pub(super) struct Accepted {
 
 /// What a worker has just finished.
 pub(super) enum Finished {
-    Request(Lane),
+    Request(Schedule),
     Notification,
 }
 
 impl<I: Inbound> Connection<I> {
     /// Asks the layer above how a request is run.
-    pub(super) fn lane(&self, call: &Invocation) -> Lane {
-        contain(|| self.inbound.lane(call)).unwrap_or(Lane::Ordinary)
+    pub(super) fn schedule(&self, call: &Invocation) -> Schedule {
+        contain(|| self.inbound.schedule(call)).unwrap_or(Schedule::Concurrent)
     }
 
     /// Accepts a request: it runs at once, is queued, or is answered with an error.
@@ -66,16 +66,16 @@ impl<I: Inbound> Connection<I> {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
             return error_response(Some(&id), &error);
         };
-        let lane = self.lane(&invocation);
+        let schedule = self.schedule(&invocation);
         let limits = &self.shared.options.limits;
         let mut table = lock(&self.shared.table);
-        if !table.can_admit(lane, limits) {
+        if !table.can_admit(schedule, limits) {
             drop(table);
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Too many requests in flight");
             return error_response(Some(&id), &error);
         }
         let accepted = table.calls.incoming.accept(id.clone(), |generation| {
-            Arc::new(Call::new(&self.shared, id.clone(), generation, lane, transport.back_channel))
+            Arc::new(Call::new(&self.shared, id.clone(), generation, schedule, transport.back_channel))
         });
         let Ok(call) = accepted.map(Arc::clone) else {
             drop(table);
@@ -84,7 +84,7 @@ impl<I: Inbound> Connection<I> {
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
         let accepted = Accepted { call, cx, invocation: Arc::new(invocation), unanswered };
         match table.capacity.admit(accepted, limits) {
-            Some(accepted) if lane == Lane::Inline => {
+            Some(accepted) if schedule == Schedule::Inline => {
                 drop(table);
                 AfterFrame::AwaitInline(self.start_inline(accepted))
             }
@@ -118,8 +118,8 @@ impl<I: Inbound> Connection<I> {
         let (limits, capacity) = (&self.shared.options.limits, &mut table.capacity);
         match finished {
             Finished::Notification => capacity.notifications -= 1,
-            Finished::Request(Lane::Standing) => capacity.long_lived -= 1,
-            Finished::Request(Lane::Ordinary | Lane::Inline) => {
+            Finished::Request(Schedule::LongLived) => capacity.long_lived -= 1,
+            Finished::Request(Schedule::Concurrent | Schedule::Inline) => {
                 let was_full = capacity.running >= limits.running;
                 capacity.running -= 1;
                 if let Some(next) = capacity.dequeue(limits) {
@@ -155,11 +155,11 @@ impl Shared {
 }
 
 impl Table {
-    fn can_admit(&self, lane: Lane, limits: &Limits) -> bool {
-        match lane {
-            Lane::Standing => self.capacity.long_lived < limits.standing,
-            Lane::Inline => true,
-            Lane::Ordinary => !self.capacity.is_full(limits) || self.admits_overflow(limits),
+    fn can_admit(&self, schedule: Schedule, limits: &Limits) -> bool {
+        match schedule {
+            Schedule::LongLived => self.capacity.long_lived < limits.long_lived,
+            Schedule::Inline => true,
+            Schedule::Concurrent => !self.capacity.is_full(limits) || self.admits_overflow(limits),
         }
     }
 
@@ -167,27 +167,27 @@ impl Table {
     /// admitted, and reading stops after it.
     fn admits_overflow(&self, limits: &Limits) -> bool {
         self.calls.outgoing.is_empty()
-            && self.capacity.queued.len() <= limits.parked
-            && self.capacity.queued_bytes / 2 < limits.parked_bytes
+            && self.capacity.queued.len() <= limits.queued
+            && self.capacity.queued_bytes / 2 < limits.queued_bytes
     }
 }
 
 impl Capacity {
     fn is_full(&self, limits: &Limits) -> bool {
         self.running >= limits.running
-            && (self.queued.len() >= limits.parked || self.queued_bytes >= limits.parked_bytes)
+            && (self.queued.len() >= limits.queued || self.queued_bytes >= limits.queued_bytes)
     }
 
     /// Counts a request. Returns it if it is to be started now; otherwise it is queued.
     fn admit(&mut self, accepted: Accepted, limits: &Limits) -> Option<Accepted> {
-        match accepted.call.lane {
-            Lane::Standing => self.long_lived += 1,
-            Lane::Ordinary if self.running >= limits.running => {
+        match accepted.call.schedule {
+            Schedule::LongLived => self.long_lived += 1,
+            Schedule::Concurrent if self.running >= limits.running => {
                 self.queued_bytes += accepted.invocation.text().len();
                 self.queued.push_back(accepted);
                 return None;
             }
-            Lane::Ordinary | Lane::Inline => self.running += 1,
+            Schedule::Concurrent | Schedule::Inline => self.running += 1,
         }
         Some(accepted)
     }

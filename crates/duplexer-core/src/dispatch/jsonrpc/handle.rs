@@ -29,9 +29,9 @@ impl<I: Inbound> Connection<I> {
     pub(super) async fn handle(self: &Arc<Self>, job: Job) -> Finished {
         match job {
             Job::Request(accepted) => {
-                let lane = accepted.call.lane;
+                let schedule = accepted.call.schedule;
                 self.run_request(accepted).await;
-                Finished::Request(lane)
+                Finished::Request(schedule)
             }
             Job::Notification(cx, call) => {
                 // Boxed, because notifications are rare and would enlarge the future of every request.

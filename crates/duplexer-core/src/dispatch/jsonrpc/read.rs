@@ -18,7 +18,7 @@ use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::frame::{Frame, Rejected};
 use crate::dispatch::outbox::Admission;
 use crate::dispatch::panic::contain;
-use crate::dispatch::{Batches, Inbound, Lane};
+use crate::dispatch::{Batches, Inbound, Schedule};
 use crate::transport::{
     FrameReader, Incoming, IncomingMessage, TransportContext, TransportError, Unanswered,
 };
@@ -201,7 +201,7 @@ impl<I: Inbound> Connection<I> {
         };
         for item in items {
             let next = match item {
-                Ok(Frame::Request(id, call)) if self.lane(&call) == Lane::Inline => {
+                Ok(Frame::Request(id, call)) if self.schedule(&call) == Schedule::Inline => {
                     let malformed = Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" };
                     self.malformed(call.text(), &malformed, unaddressed_errors)
                 }

@@ -18,7 +18,7 @@ use crate::dispatch::in_flight::Generation;
 use crate::dispatch::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
 use crate::dispatch::outbox::Outbox;
 use crate::dispatch::panic::contain;
-use crate::dispatch::{Lane, lock};
+use crate::dispatch::{Schedule, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::{BackChannel, FrameWriter};
 
@@ -171,7 +171,7 @@ pub(super) struct Call {
     pub(super) shared: Arc<Shared>,
     pub(super) id: RequestId,
     pub(super) generation: Generation,
-    pub(super) lane: Lane,
+    pub(super) schedule: Schedule,
     pub(super) back_channel: BackChannel,
     /// Occurs when the peer cancels the request or the connection is aborted. The handler can observe it.
     pub(super) cancellation: Cancellation,
@@ -186,14 +186,14 @@ impl Call {
         shared: &Arc<Shared>,
         id: RequestId,
         generation: Generation,
-        lane: Lane,
+        schedule: Schedule,
         back_channel: BackChannel,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             id,
             generation,
-            lane,
+            schedule,
             back_channel,
             cancellation: Cancellation::new(),
             cancelled: AtomicBool::new(false),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_types::jsonrpc::Body;
 
-use crate::dispatch::{Batches, BoxFuture, CallContext, Inbound, Intercept, Invocation, Lane, lock};
+use crate::dispatch::{Batches, BoxFuture, CallContext, Inbound, Intercept, Invocation, Schedule, lock};
 use crate::error::McpError;
 
 /// The result of a test handler.
@@ -61,7 +61,7 @@ type InterceptFn = Box<dyn Fn(&Invocation) -> Intercept + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Desk {
     requests: HashMap<&'static str, RequestFn>,
-    lanes: HashMap<&'static str, Lane>,
+    schedules: HashMap<&'static str, Schedule>,
     notification: Option<NotificationFn>,
     intercept: Option<InterceptFn>,
     batches: Mutex<Option<Batches>>,
@@ -86,8 +86,8 @@ impl Desk {
         self
     }
 
-    pub(crate) fn lane(mut self, method: &'static str, lane: Lane) -> Self {
-        self.lanes.insert(method, lane);
+    pub(crate) fn schedule(mut self, method: &'static str, schedule: Schedule) -> Self {
+        self.schedules.insert(method, schedule);
         self
     }
 
@@ -132,9 +132,9 @@ impl Inbound for Desk {
         }
     }
 
-    fn lane(&self, call: &Invocation) -> Lane {
-        assert_ne!(call.method(), "panicking-lane", "secret: lane");
-        self.lanes.get(call.method()).copied().unwrap_or(Lane::Ordinary)
+    fn schedule(&self, call: &Invocation) -> Schedule {
+        assert_ne!(call.method(), "panicking-schedule", "secret: schedule");
+        self.schedules.get(call.method()).copied().unwrap_or(Schedule::Concurrent)
     }
 
     fn intercept(&self, call: &Invocation) -> Intercept {

@@ -14,7 +14,7 @@ use duplexer_types::version::{Era, ProtocolVersion, feature};
 use tokio::sync::OnceCell;
 
 use super::{CloseOnDrop, EnvelopeStream, serve_one};
-use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, Outbound, lock};
+use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Outbound, Schedule, lock};
 use crate::error::McpError;
 use crate::server::connection::{Caller, Connection, contained};
 use crate::server::envelope;
@@ -267,10 +267,10 @@ impl Inbound for EraRouter {
         self.tell(cx, call).await;
     }
 
-    fn lane(&self, call: &Invocation) -> Lane {
+    fn schedule(&self, call: &Invocation) -> Schedule {
         match self.decide(call) {
-            Decided::Handshake(_) => handshake_lane(call),
-            Decided::Envelope(_) => envelope_lane(call),
+            Decided::Handshake(_) => handshake_schedule(call),
+            Decided::Envelope(_) => envelope_schedule(call),
         }
     }
 
@@ -319,10 +319,10 @@ impl Inbound for HandshakeInbound {
         self.0.notification(cx, call).await;
     }
 
-    fn lane(&self, call: &Invocation) -> Lane {
+    fn schedule(&self, call: &Invocation) -> Schedule {
         match self.0.connection().era() {
-            Era::Handshake => handshake_lane(call),
-            Era::Envelope => envelope_lane(call),
+            Era::Handshake => handshake_schedule(call),
+            Era::Envelope => envelope_schedule(call),
         }
     }
 
@@ -337,12 +337,12 @@ impl Inbound for HandshakeInbound {
 }
 
 /// A client may send its next request right behind `initialize` and finds the connection open.
-fn handshake_lane(call: &Invocation) -> Lane {
-    if call.known() == Some(Method::Initialize) { Lane::Inline } else { Lane::Ordinary }
+fn handshake_schedule(call: &Invocation) -> Schedule {
+    if call.known() == Some(Method::Initialize) { Schedule::Inline } else { Schedule::Concurrent }
 }
 
-fn envelope_lane(call: &Invocation) -> Lane {
-    if call.known().is_some_and(Method::is_standing) { Lane::Standing } else { Lane::Ordinary }
+fn envelope_schedule(call: &Invocation) -> Schedule {
+    if call.known().is_some_and(Method::is_standing) { Schedule::LongLived } else { Schedule::Concurrent }
 }
 
 fn handshake_batches(runner: &ServerRunner) -> Batches {

@@ -32,7 +32,7 @@ fn failing() -> Desk {
             std::panic::panic_any(5)
         })
         .on("panics-early", |_, _| -> std::future::Ready<_> { panic!("secret") })
-        .on("panicking-lane", |_, _| async { Ok(Reply::of(&json!({"lane": "ordinary"}))) })
+        .on("panicking-schedule", |_, _| async { Ok(Reply::of(&json!({"schedule": "ordinary"}))) })
         .on("unwritable", |_, _| async { Ok(Reply::Unwritable) })
         .on("explosive", |_, _| async { Ok(Reply::Explosive) })
         .on("booby", |_, _| async { Ok(Reply::Booby(DropBomb)) })
@@ -90,8 +90,8 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
         let params = json!({"after": method});
         assert_eq!(link.left.call("echo", params.clone()).await.unwrap(), params);
     }
-    let answer: Value = link.left.call("panicking-lane", json!({})).await.unwrap();
-    assert_eq!(answer, json!({"lane": "ordinary"}));
+    let answer: Value = link.left.call("panicking-schedule", json!({})).await.unwrap();
+    assert_eq!(answer, json!({"schedule": "ordinary"}));
 }
 
 /// The `Display` of an error is its author's code too, and runs when a subscriber formats the log.

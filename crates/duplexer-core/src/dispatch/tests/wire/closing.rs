@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::{Wire, error, result};
 use crate::dispatch::tests::{Desk, Reply};
 use crate::dispatch::{
-    CancelMode, Dispatch, DispatchOptions, FailureMode, JsonRpcDispatcher, Lane, Limits, Outbound,
-    OutboundRequest, RunError,
+    CancelMode, Dispatch, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Outbound, OutboundRequest,
+    RunError, Schedule,
 };
 use crate::error::{CallError, McpError};
 use crate::transport::memory;
@@ -84,7 +84,7 @@ async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_ends_the_drain
 /// Long-lived requests see that the connection closes, and their result is sent at once.
 #[tokio::test(start_paused = true)]
 async fn long_lived_requests_end_when_the_connection_closes() {
-    let desk = Desk::new().lane("listen", Lane::Standing).on("listen", |cx, _| async move {
+    let desk = Desk::new().schedule("listen", Schedule::LongLived).on("listen", |cx, _| async move {
         cx.channel.closing().cancelled().await;
         Ok(Reply::of(&json!("concluded")))
     });

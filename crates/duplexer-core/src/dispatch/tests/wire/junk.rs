@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Wire, error, result};
 use crate::dispatch::tests::{Desk, Reply};
-use crate::dispatch::{Batches, DispatchOptions, Intercept, Lane, lock};
+use crate::dispatch::{Batches, DispatchOptions, Intercept, Schedule, lock};
 
 const PARSE: (i64, &str) = (-32700, "Parse error");
 
@@ -173,7 +173,7 @@ async fn a_batch_is_refused_if_the_revision_has_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_split_if_the_revision_has_them() {
-    let desk = Desk::new().batches(Batches::Accepted).lane("first", Lane::Inline);
+    let desk = Desk::new().batches(Batches::Accepted).schedule("first", Schedule::Inline);
     let mut wire = Wire::new(desk).await;
     wire.say(concat!(
         r#"[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","method":"note"},5,"#,
@@ -229,7 +229,7 @@ async fn nothing_is_read_while_an_inline_method_runs() {
     let done = Arc::new(Mutex::new(false));
     let (set, look) = (Arc::clone(&done), Arc::clone(&done));
     let desk = Desk::new()
-        .lane("initialize", Lane::Inline)
+        .schedule("initialize", Schedule::Inline)
         .on("initialize", move |_, _| {
             let set = Arc::clone(&set);
             async move {

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::{Wire, error, result};
 use crate::dispatch::tests::{Desk, Reply};
-use crate::dispatch::{DispatchOptions, Lane, Limits, Outbound, OutboundRequest};
+use crate::dispatch::{DispatchOptions, Limits, Outbound, OutboundRequest, Schedule};
 
 fn limits(limits: Limits) -> DispatchOptions {
     DispatchOptions { limits, ..DispatchOptions::default() }
@@ -49,7 +49,7 @@ async fn requests_beyond_the_running_ones_wait_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_stops_the_reading_and_an_ended_request_resumes_it() {
     let gate = Arc::new(Semaphore::new(0));
-    let bounds = Limits { running: 1, parked: 2, ..Limits::default() };
+    let bounds = Limits { running: 1, queued: 2, ..Limits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
@@ -67,7 +67,7 @@ async fn a_full_queue_stops_the_reading_and_an_ended_request_resumes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_queue_is_full_when_its_bytes_are() {
     let gate = Arc::new(Semaphore::new(0));
-    let bounds = Limits { running: 1, parked_bytes: 100, ..Limits::default() };
+    let bounds = Limits { running: 1, queued_bytes: 100, ..Limits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
@@ -92,7 +92,7 @@ async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_
             Ok(Reply::Text(answer.to_string()))
         }
     });
-    let mut wire = Wire::with(desk, limits(Limits { running: 2, parked: 1, ..Limits::default() })).await;
+    let mut wire = Wire::with(desk, limits(Limits { running: 2, queued: 1, ..Limits::default() })).await;
     wire.ask(&json!(1), "ask").await;
     for id in 2..=3 {
         wire.ask(&json!(id), "wait").await;
@@ -126,7 +126,7 @@ async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_
 async fn a_request_that_arrives_after_our_call_was_dropped_is_not_refused() {
     let gate = Arc::new(Semaphore::new(0));
     let mut wire =
-        Wire::with(gated(&gate), limits(Limits { running: 1, parked: 1, ..Limits::default() })).await;
+        Wire::with(gated(&gate), limits(Limits { running: 1, queued: 1, ..Limits::default() })).await;
     let peer = wire.peer.clone();
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { peer.request(OutboundRequest::new("ask")).await });
@@ -150,8 +150,9 @@ async fn a_request_that_arrives_after_our_call_was_dropped_is_not_refused() {
 /// Long-lived requests do not count as running and have a bound of their own.
 #[tokio::test(start_paused = true)]
 async fn long_lived_requests_have_a_limit_of_their_own() {
-    let desk = Desk::new().lane("listen", Lane::Standing).on("listen", |_, _| std::future::pending());
-    let mut wire = Wire::with(desk, limits(Limits { running: 1, standing: 2, ..Limits::default() })).await;
+    let desk =
+        Desk::new().schedule("listen", Schedule::LongLived).on("listen", |_, _| std::future::pending());
+    let mut wire = Wire::with(desk, limits(Limits { running: 1, long_lived: 2, ..Limits::default() })).await;
     for id in 1..=3 {
         wire.ask(&json!(id), "listen").await;
     }
@@ -167,7 +168,7 @@ async fn long_lived_requests_have_a_limit_of_their_own() {
 #[tokio::test(start_paused = true)]
 async fn without_a_queue_requests_that_can_run_are_admitted() {
     let mut wire =
-        Wire::with(Desk::new(), limits(Limits { running: 1, parked: 0, ..Limits::default() })).await;
+        Wire::with(Desk::new(), limits(Limits { running: 1, queued: 0, ..Limits::default() })).await;
     for _ in 0..10 {
         wire.say("{").await;
         assert_eq!(wire.hear().await["error"]["code"], json!(-32700));
