@@ -67,8 +67,8 @@ pub trait Inbound: Send + Sync + 'static {
     }
 
     /// Called with every notification in wire order, before its handler starts.
-    fn intercept(&self, _call: &Invocation) -> Intercept {
-        Intercept::Forward
+    fn on_notification_read(&self, _call: &Invocation) -> NotificationRoute {
+        NotificationRoute::Forward
     }
 
     /// Returns whether batches are accepted at this moment.
@@ -96,7 +96,7 @@ pub enum Schedule {
 
 /// What is done with a notification after [`Inbound`] has seen it in wire order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intercept {
+pub enum NotificationRoute {
     /// Its handler runs.
     Forward,
     /// It is dropped.

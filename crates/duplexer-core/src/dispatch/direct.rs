@@ -17,7 +17,7 @@ use super::in_flight::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
 use super::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
 use super::panic::contain;
-use super::{CallContext, Dispatch, Inbound, Intercept, Invocation, lock};
+use super::{CallContext, Dispatch, Inbound, Invocation, NotificationRoute, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::TransportContext;
 
@@ -70,7 +70,7 @@ trait Receive: Send + Sync {
         call: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<ByteString, McpError>>;
     fn notification(&self, cx: CallContext, call: Arc<Invocation>) -> BoxFuture<'static, ()>;
-    fn intercept(&self, call: &Invocation) -> Intercept;
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute;
 }
 
 struct Receiver<I>(Arc<I>);
@@ -89,8 +89,8 @@ impl<I: Inbound> Receive for Receiver<I> {
         Box::pin(Arc::clone(&self.0).notification(cx, call))
     }
 
-    fn intercept(&self, call: &Invocation) -> Intercept {
-        contain(|| self.0.intercept(call)).unwrap_or(Intercept::Forward)
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+        contain(|| self.0.on_notification_read(call)).unwrap_or(NotificationRoute::Forward)
     }
 }
 

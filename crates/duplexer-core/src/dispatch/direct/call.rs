@@ -16,7 +16,7 @@ use crate::dispatch::outbound::{
 };
 use crate::dispatch::outgoing_call;
 use crate::dispatch::panic::Contained;
-use crate::dispatch::{CallContext, Intercept, Invocation, control_messages, lock};
+use crate::dispatch::{CallContext, Invocation, NotificationRoute, control_messages, lock};
 use crate::error::{CallError, Chain, McpError};
 use crate::transport::BackChannel;
 
@@ -110,7 +110,7 @@ pub(super) fn notify(
     let call = Invocation::new(method.to_owned(), params);
     NotifyFuture::waiting(async move {
         let Some(receiver) = there.receiver().await else { return };
-        if receiver.intercept(&call) == Intercept::Consume {
+        if receiver.on_notification_read(&call) == NotificationRoute::Consume {
             return;
         }
         let channel = DirectCall {

@@ -14,7 +14,7 @@ use super::shared::{Call, NotificationChannel, Shared, Table};
 use super::{Connection, Limits};
 use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::panic::contain;
-use crate::dispatch::{CallContext, Cancellation, Inbound, Intercept, Invocation, Schedule, lock};
+use crate::dispatch::{CallContext, Cancellation, Inbound, Invocation, NotificationRoute, Schedule, lock};
 use crate::transport::{TransportContext, Unanswered};
 
 /// How much of the limits is in use, and the requests that wait for a running one to end.
@@ -100,7 +100,7 @@ impl<I: Inbound> Connection<I> {
         context: Option<Arc<TransportContext>>,
     ) -> AfterFrame {
         self.shared.observe(&call);
-        if matches!(contain(|| self.inbound.intercept(&call)), Ok(Intercept::Consume)) {
+        if matches!(contain(|| self.inbound.on_notification_read(&call)), Ok(NotificationRoute::Consume)) {
             return AfterFrame::Continue;
         }
         let Some(transport) = context else { return AfterFrame::Continue };

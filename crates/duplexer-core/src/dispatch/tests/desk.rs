@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_types::jsonrpc::Body;
 
-use crate::dispatch::{Batches, BoxFuture, CallContext, Inbound, Intercept, Invocation, Schedule, lock};
+use crate::dispatch::{
+    Batches, BoxFuture, CallContext, Inbound, Invocation, NotificationRoute, Schedule, lock,
+};
 use crate::error::McpError;
 
 /// The result of a test handler.
@@ -56,14 +58,14 @@ impl Body for Reply {
 type RequestFn =
     Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, Result<Reply, McpError>> + Send + Sync>;
 type NotificationFn = Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, ()> + Send + Sync>;
-type InterceptFn = Box<dyn Fn(&Invocation) -> Intercept + Send + Sync>;
+type OnReadFn = Box<dyn Fn(&Invocation) -> NotificationRoute + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct Desk {
     requests: HashMap<&'static str, RequestFn>,
     schedules: HashMap<&'static str, Schedule>,
     notification: Option<NotificationFn>,
-    intercept: Option<InterceptFn>,
+    on_notification_read: Option<OnReadFn>,
     batches: Mutex<Option<Batches>>,
 }
 
@@ -102,11 +104,11 @@ impl Desk {
         self
     }
 
-    pub(crate) fn on_intercept(
+    pub(crate) fn on_read(
         mut self,
-        intercept: impl Fn(&Invocation) -> Intercept + Send + Sync + 'static,
+        on_notification_read: impl Fn(&Invocation) -> NotificationRoute + Send + Sync + 'static,
     ) -> Self {
-        self.intercept = Some(Box::new(intercept));
+        self.on_notification_read = Some(Box::new(on_notification_read));
         self
     }
 
@@ -137,8 +139,10 @@ impl Inbound for Desk {
         self.schedules.get(call.method()).copied().unwrap_or(Schedule::Concurrent)
     }
 
-    fn intercept(&self, call: &Invocation) -> Intercept {
-        self.intercept.as_ref().map_or(Intercept::Forward, |intercept| intercept(call))
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+        self.on_notification_read
+            .as_ref()
+            .map_or(NotificationRoute::Forward, |on_notification_read| on_notification_read(call))
     }
 
     fn batches(&self) -> Batches {

@@ -14,7 +14,9 @@ use duplexer_types::version::{Era, ProtocolVersion, feature};
 use tokio::sync::OnceCell;
 
 use super::{CloseOnDrop, EnvelopeStream, serve_one};
-use crate::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Outbound, Schedule, lock};
+use crate::dispatch::{
+    Batches, CallContext, Inbound, Invocation, NotificationRoute, Outbound, Schedule, lock,
+};
 use crate::error::McpError;
 use crate::server::connection::{Caller, Connection, contained};
 use crate::server::envelope;
@@ -282,20 +284,20 @@ impl Inbound for EraRouter {
     }
 
     /// In the order of the wire: what comes before the first request waits for it, and does not decide.
-    fn intercept(&self, call: &Invocation) -> Intercept {
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
         match self.era.get() {
             Some(Decided::Handshake(runner)) => {
                 runner.confirm(call);
-                return Intercept::Forward;
+                return NotificationRoute::Forward;
             }
-            Some(Decided::Envelope(_)) => return Intercept::Forward,
+            Some(Decided::Envelope(_)) => return NotificationRoute::Forward,
             None => {}
         }
         let mut early = lock(&self.early);
         if early.len() < KEPT {
             early.push_back(call.clone());
         }
-        Intercept::Consume
+        NotificationRoute::Consume
     }
 }
 
@@ -330,9 +332,9 @@ impl Inbound for HandshakeInbound {
         handshake_batches(&self.0)
     }
 
-    fn intercept(&self, call: &Invocation) -> Intercept {
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
         self.0.confirm(call);
-        Intercept::Forward
+        NotificationRoute::Forward
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::over_every_kind;
 use crate::dispatch::tests::link::Kind;
 use crate::dispatch::tests::{Desk, Reply};
-use crate::dispatch::{Intercept, lock};
+use crate::dispatch::{NotificationRoute, lock};
 
 over_every_kind!(
     a_notification_reaches_its_handler,
@@ -41,10 +41,14 @@ async fn every_notification_is_seen_in_wire_order_and_can_be_consumed(kind: Kind
     let intercepted = Arc::clone(&order);
     let (seen, mut heard) = mpsc::channel(16);
     let desk = Desk::new()
-        .on_intercept(move |call| {
+        .on_read(move |call| {
             lock(&intercepted).push(call.method().to_owned());
-            assert_ne!(call.method(), "panic", "secret: intercept");
-            if call.method().starts_with("keep") { Intercept::Consume } else { Intercept::Forward }
+            assert_ne!(call.method(), "panic", "secret: on_notification_read");
+            if call.method().starts_with("keep") {
+                NotificationRoute::Consume
+            } else {
+                NotificationRoute::Forward
+            }
         })
         .on_notification(move |_, call| {
             let seen = seen.clone();
@@ -82,9 +86,9 @@ async fn a_handler_notifies_its_caller_before_it_answers(kind: Kind) {
     });
     let order = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&order);
-    let listening = Desk::new().on_intercept(move |call| {
+    let listening = Desk::new().on_read(move |call| {
         lock(&heard).push(call.params().unwrap_or_default().to_owned());
-        Intercept::Consume
+        NotificationRoute::Consume
     });
     let link = kind.link(listening, desk).await;
     link.left.call("talk", json!({})).await.unwrap();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Wire, error, result};
 use crate::dispatch::tests::{Desk, Reply};
-use crate::dispatch::{Batches, DispatchOptions, Intercept, Schedule, lock};
+use crate::dispatch::{Batches, DispatchOptions, NotificationRoute, Schedule, lock};
 
 const PARSE: (i64, &str) = (-32700, "Parse error");
 
@@ -34,9 +34,9 @@ async fn a_malformed_request_is_answered_under_its_id_if_that_can_be_read() {
 async fn a_bad_id_is_refused_without_one_and_is_never_a_notification() {
     let intercepted = Arc::new(Mutex::new(0));
     let count = Arc::clone(&intercepted);
-    let desk = Desk::new().on_intercept(move |_| {
+    let desk = Desk::new().on_read(move |_| {
         *lock(&count) += 1;
-        Intercept::Forward
+        NotificationRoute::Forward
     });
     let mut wire = Wire::new(desk).await;
     for id in ["null", "1.5", "true", "[]", "{}"] {
