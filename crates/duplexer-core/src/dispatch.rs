@@ -40,7 +40,7 @@ pub use outbound::{
     BoxFuture, CallOptions, NoChannel, NotifyFuture, NotifyOnly, OnDrop, Outbound, OutboundHook,
     OutboundRequest, OutboundSpan, Progress, ProgressCallback, StreamClosing,
 };
-pub use panic::Contained;
+pub use panic::CatchUnwind;
 
 /// The layer above a dispatcher: it handles requests and notifications.
 pub trait Inbound: Send + Sync + 'static {

@@ -7,7 +7,7 @@ use std::error::Error;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 
 /// A boxed error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -90,7 +90,7 @@ impl McpError {
     /// The `Display` of an error is its author's code: if it panics, the failure has no description.
     pub fn to_wire(&self, method: &str) -> ErrorObject {
         let method = beginning(method);
-        contain(|| self.described(method)).unwrap_or_else(|_| {
+        catch_unwind(|| self.described(method)).unwrap_or_else(|_| {
             tracing::error!(method, "a handler failed with an error that panics when it is described");
             ErrorObject::internal()
         })

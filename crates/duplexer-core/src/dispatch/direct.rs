@@ -16,7 +16,7 @@ use super::context::{Cancellation, Latch};
 use super::in_flight::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
 use super::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
-use super::panic::contain;
+use super::panic::catch_unwind;
 use super::{CallContext, Dispatch, Inbound, Invocation, NotificationRoute, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::TransportContext;
@@ -90,7 +90,7 @@ impl<I: Inbound> Receive for Receiver<I> {
     }
 
     fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
-        contain(|| self.0.on_notification_read(call)).unwrap_or(NotificationRoute::Forward)
+        catch_unwind(|| self.0.on_notification_read(call)).unwrap_or(NotificationRoute::Forward)
     }
 }
 

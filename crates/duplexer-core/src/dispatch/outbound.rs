@@ -13,7 +13,7 @@ use duplexer_types::json::{Json, Members};
 use duplexer_types::jsonrpc::{Body, RequestId};
 
 use super::clock::CallClock;
-use super::panic::contain;
+use super::panic::catch_unwind;
 use crate::error::CallError;
 
 /// A boxed future, for object-safe traits.
@@ -213,7 +213,7 @@ pub struct ProgressCallback(Arc<dyn Fn(Progress) + Send + Sync>);
 impl ProgressCallback {
     /// Calls the callback. A panic is logged.
     pub(crate) fn call(&self, progress: Progress) {
-        if contain(|| (self.0)(progress)).is_err() {
+        if catch_unwind(|| (self.0)(progress)).is_err() {
             tracing::error!("a progress callback panicked");
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use duplexer_core::dispatch::{BoxFuture, Contained, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CatchUnwind, Invocation};
 use duplexer_core::error::McpError;
 use duplexer_core::server::Shaped;
 use duplexer_types::error::ErrorObject;
@@ -82,7 +82,7 @@ impl Answer {
 
 /// A request under way.
 pub(super) struct Exchange {
-    work: Option<Contained<Answer>>,
+    work: Option<CatchUnwind<Answer>>,
     outlet: Arc<Outlet>,
     admitted: Admitted,
     failing: Failing,
@@ -141,7 +141,7 @@ impl Exchange {
         serve: impl FnOnce(Failing) -> BoxFuture<'static, Answer>,
     ) -> Self {
         let work = serve(failing.clone());
-        Self { work: Some(Contained::of(work)), outlet, admitted, failing }
+        Self { work: Some(CatchUnwind::of(work)), outlet, admitted, failing }
     }
 
     pub(super) fn outlet(&self) -> &Outlet {

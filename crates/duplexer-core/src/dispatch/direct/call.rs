@@ -15,7 +15,7 @@ use crate::dispatch::outbound::{
     BoxFuture, NotifyFuture, Outbound, OutboundRequest, ProgressCallback, params_with_meta,
 };
 use crate::dispatch::outgoing_call;
-use crate::dispatch::panic::Contained;
+use crate::dispatch::panic::CatchUnwind;
 use crate::dispatch::{CallContext, Invocation, NotificationRoute, control_messages, lock};
 use crate::error::{CallError, Chain, McpError};
 use crate::transport::BackChannel;
@@ -79,7 +79,7 @@ async fn handle(
     cx: CallContext,
     call: Arc<Invocation>,
 ) -> Result<ByteString, McpError> {
-    Contained::new(|| receiver.request(cx, call))?.await?
+    CatchUnwind::new(|| receiver.request(cx, call))?.await?
 }
 
 /// Returns the error that the caller sees. It has the text of the failure if the options say so.
@@ -123,7 +123,7 @@ pub(super) fn notify(
         };
         let method = call.method().to_owned();
         let cx = CallContext::new(None, Arc::clone(&there.context), Arc::new(channel));
-        let handled = async { Contained::new(|| receiver.notification(cx, Arc::new(call)))?.await };
+        let handled = async { CatchUnwind::new(|| receiver.notification(cx, Arc::new(call)))?.await };
         if let Err(failure) = handled.await {
             // There is no response, but the failure is logged like any other.
             let _ = failure.to_wire(&method);

@@ -13,7 +13,7 @@ use super::read::{AfterFrame, error_response};
 use super::shared::{Call, NotificationChannel, Shared, Table};
 use super::{Connection, Limits};
 use crate::dispatch::call_table::LockedCalls;
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{CallContext, Cancellation, Inbound, Invocation, NotificationRoute, Schedule, lock};
 use crate::transport::{TransportContext, Unanswered};
 
@@ -51,7 +51,7 @@ pub(super) enum Finished {
 impl<I: Inbound> Connection<I> {
     /// Asks the layer above how a request is run.
     pub(super) fn schedule(&self, call: &Invocation) -> Schedule {
-        contain(|| self.inbound.schedule(call)).unwrap_or(Schedule::Concurrent)
+        catch_unwind(|| self.inbound.schedule(call)).unwrap_or(Schedule::Concurrent)
     }
 
     /// Accepts a request: it runs at once, is queued, or is answered with an error.
@@ -100,7 +100,8 @@ impl<I: Inbound> Connection<I> {
         context: Option<Arc<TransportContext>>,
     ) -> AfterFrame {
         self.shared.observe(&call);
-        if matches!(contain(|| self.inbound.on_notification_read(&call)), Ok(NotificationRoute::Consume)) {
+        if matches!(catch_unwind(|| self.inbound.on_notification_read(&call)), Ok(NotificationRoute::Consume))
+        {
             return AfterFrame::Continue;
         }
         let Some(transport) = context else { return AfterFrame::Continue };

@@ -12,7 +12,7 @@ use super::Connection;
 use super::admission::{Accepted, Finished, Job};
 use super::shared::{Call, Shared};
 use crate::dispatch::outbox::Enqueued;
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
 use crate::transport::Unanswered;
@@ -77,7 +77,7 @@ impl<I: Inbound> Connection<I> {
         let mut interrupted = None;
         let run = std::future::poll_fn(|cx| {
             if let Poll::Ready(run) =
-                shared.outbox.while_polling(|| poll_contained(shared, handler.as_mut(), cx))
+                shared.outbox.while_polling(|| poll_catching(shared, handler.as_mut(), cx))
             {
                 return Poll::Ready(run);
             }
@@ -92,10 +92,10 @@ impl<I: Inbound> Connection<I> {
         if interrupted.is_some() {
             self.resume();
         }
-        match contain(|| handler.set(None)) {
+        match catch_unwind(|| handler.set(None)) {
             Ok(()) => run,
             Err(failure) => {
-                let _ = contain(|| drop(run));
+                let _ = catch_unwind(|| drop(run));
                 Run::Panicked(failure)
             }
         }
@@ -118,9 +118,9 @@ impl Shared {
             Some(outcome) if is_pending => self.respond(call, outcome, method),
             outcome => {
                 // Dropping the outcome runs code of the handler's author.
-                let dropped = contain(|| drop(outcome));
+                let dropped = catch_unwind(|| drop(outcome));
                 let hook = unanswered.filter(|_| call.is_cancelled());
-                let hooked = contain(|| hook.map(Unanswered::call));
+                let hooked = catch_unwind(|| hook.map(Unanswered::call));
                 if let Err(failure) = dropped.and(hooked.map(drop)) {
                     tracing::error!(method, %failure, "the end of a request without an answer panicked");
                 }
@@ -139,7 +139,7 @@ impl Shared {
         });
         self.outbox.flush_if_large();
         if let Some(failure) = failure {
-            let _ = contain(|| self.fail_run(failure));
+            let _ = catch_unwind(|| self.fail_run(failure));
         }
         frame
     }
@@ -155,8 +155,8 @@ fn write_response<B: Body>(
     let failure = match outcome {
         Ok(reply) => {
             // Writing and dropping a reply both run code of the handler's author.
-            let written = contain(|| jsonrpc::write_success(frame, &call.id, &reply));
-            let dropped = contain(|| drop(reply));
+            let written = catch_unwind(|| jsonrpc::write_success(frame, &call.id, &reply));
+            let dropped = catch_unwind(|| drop(reply));
             match (written, dropped) {
                 (Ok(Ok(())), Ok(())) => return None,
                 (Ok(Err(error)), _) => McpError::internal(error),
@@ -181,13 +181,13 @@ async fn interruption(shared: &Shared, call: Option<&Call>) {
     }
 }
 
-fn poll_contained<F: Future>(
+fn poll_catching<F: Future>(
     shared: &Arc<Shared>,
     handler: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
 ) -> Poll<Run<F::Output>> {
     let Some(handler) = handler.as_pin_mut() else { return Poll::Pending };
-    match shared.poll_watched(|| contain(|| handler.poll(cx))) {
+    match shared.poll_watched(|| catch_unwind(|| handler.poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Run::Returned(output)),
         Err(failure) => Poll::Ready(Run::Panicked(failure)),

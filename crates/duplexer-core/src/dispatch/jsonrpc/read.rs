@@ -17,7 +17,7 @@ use super::admission::Job;
 use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::frame::{Frame, Rejected};
 use crate::dispatch::outbox::Admission;
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{Batches, Inbound, Schedule};
 use crate::transport::{
     FrameReader, Incoming, IncomingMessage, TransportContext, TransportError, Unanswered,
@@ -215,7 +215,7 @@ impl<I: Inbound> Connection<I> {
     }
 
     fn accepts_batches(&self) -> bool {
-        matches!(contain(|| self.inbound.batches()), Ok(Batches::Accepted))
+        matches!(catch_unwind(|| self.inbound.batches()), Ok(Batches::Accepted))
     }
 }
 

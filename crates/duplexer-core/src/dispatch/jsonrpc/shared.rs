@@ -17,7 +17,7 @@ use crate::dispatch::context::{Cancellation, Channel, Latch};
 use crate::dispatch::in_flight::Generation;
 use crate::dispatch::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
 use crate::dispatch::outbox::Outbox;
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{Schedule, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::{BackChannel, FrameWriter};
@@ -107,7 +107,7 @@ impl Shared {
             tracing::debug!(%reason, "input that is not a frame is skipped");
             return;
         };
-        if contain(|| observer(&Unreadable { text, reason })).is_err() {
+        if catch_unwind(|| observer(&Unreadable { text, reason })).is_err() {
             tracing::error!("the observer of unreadable frames panicked");
         }
     }

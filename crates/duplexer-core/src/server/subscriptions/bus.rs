@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{BoxFuture, lock};
 use crate::error::BoxError;
 
@@ -82,7 +82,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let unsubscribe = self.0.take();
-        if contain(|| unsubscribe.map(|run| run())).is_err() {
+        if catch_unwind(|| unsubscribe.map(|run| run())).is_err() {
             tracing::error!("a bus panicked while somebody unsubscribed");
         }
     }
@@ -117,7 +117,7 @@ impl MemoryBus {
     pub fn tell(&self, event: &Event) {
         let all = Arc::clone(&lock(&self.0).all);
         for (_, listener) in &*all {
-            if contain(|| listener(event)).is_err() {
+            if catch_unwind(|| listener(event)).is_err() {
                 tracing::error!("a listener panicked");
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{BoxFuture, CallContext, Contained, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CallContext, CatchUnwind, Invocation};
 use duplexer_core::server::{ClientFacts, Connection, serve_on, serve_one};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
@@ -86,7 +86,7 @@ pub(super) async fn notification(visit: Visit, call: Invocation) {
         serve_on(&running, &connection, principal, cx, call).await;
         connection.close().await;
     };
-    if let Err(error) = Contained::of(Box::pin(handled)).await {
+    if let Err(error) = CatchUnwind::of(Box::pin(handled)).await {
         tracing::error!(%error, "a notification's handler failed");
     }
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use duplexer_core::dispatch::{Accepted, BoxFuture, CallContext, Contained, Invocation, NotAccepted, Owed};
+use duplexer_core::dispatch::{Accepted, BoxFuture, CallContext, CatchUnwind, Invocation, NotAccepted, Owed};
 use duplexer_core::server::ServerRunner;
 use duplexer_core::transport::{BackChannel, TransportContext};
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -167,7 +167,7 @@ impl Serving {
         let failing = Failing { id, message: Arc::clone(&message), status_of: |_| StatusCode::OK };
         let rendering = failing.clone();
         let request = runner.request(cx, message);
-        let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
+        let work = CatchUnwind::of(Box::pin(async move { rendering.render(request.await) }));
         let run = tokio::select! {
             biased;
             ended = work => Run::Ended(ended.unwrap_or_else(|panicked| failing.answer(&panicked))),

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use duplexer_core::dispatch::{CallContext, Cancellation, Contained, Invocation};
+use duplexer_core::dispatch::{CallContext, Cancellation, CatchUnwind, Invocation};
 use duplexer_core::server::serve_on;
 use duplexer_core::transport::BackChannel;
 
@@ -40,7 +40,7 @@ pub(in crate::server) async fn notification(session: &Arc<Session>, visit: Visit
         drop(busy);
     };
     let mut handled = Box::pin(async move {
-        if let Err(error) = Contained::of(Box::pin(handled)).await {
+        if let Err(error) = CatchUnwind::of(Box::pin(handled)).await {
             tracing::error!(%error, "a notification's handler failed");
         }
     });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Cancellation, Contained, Invocation};
+use duplexer_core::dispatch::{CallContext, Cancellation, CatchUnwind, Invocation};
 use duplexer_core::server::{Connection, ServerRunner};
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::RequestId;
@@ -42,7 +42,7 @@ pub(in crate::server) async fn open(
     let runner =
         ServerRunner::new(visit.running.clone(), Arc::clone(&session.connection)).on_behalf_of(principal);
     let request = runner.request(context(&hub, &session, &visit, &id), message);
-    let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
+    let work = CatchUnwind::of(Box::pin(async move { rendering.render(request.await) }));
     let answer = tokio::select! {
         biased;
         answer = work => answer.unwrap_or_else(|panicked| failing.answer(&panicked)),
