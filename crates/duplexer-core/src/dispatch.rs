@@ -27,7 +27,7 @@ use crate::error::McpError;
 
 pub(crate) use sync::lock;
 
-pub use call_table::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
+pub use call_table::{Accepted, CallTable, Disposition, FrameSink, RejectReason};
 pub use clock::{CallClock, ClockPause};
 pub use context::{CallContext, Cancellation, Channel, Latch};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};

@@ -1,7 +1,7 @@
 //! The call table of a connection: calls in flight in both directions, and what messages of the peer do to them.
 //!
 //! [`Calls`] is the table without a lock; the JSON-RPC dispatcher keeps it behind the lock of the connection.
-//! [`Correlation`] is the table of a connection that has no read loop: every message arrives by itself, and the caller of a
+//! [`CallTable`] is the table of a connection that has no read loop: every message arrives by itself, and the caller of a
 //! request chooses the channel. For transports such as sessions over HTTP.
 
 use std::fmt;
@@ -115,7 +115,7 @@ pub(crate) trait LockedCalls: Send + Sync {
 }
 
 /// The call table of one connection, both ways.
-pub struct Correlation {
+pub struct CallTable {
     calls: Mutex<Calls<Arc<Cancellation>>>,
     hook: Option<Arc<dyn OutboundHook>>,
 }
@@ -142,7 +142,7 @@ impl Accepted {
 
 /// Why a request is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAccepted {
+pub enum RejectReason {
     /// Its id is in flight already. The first request continues.
     InFlight,
     /// The connection has ended.
@@ -151,7 +151,7 @@ pub enum NotAccepted {
 
 /// Whether a request that has ended is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owed {
+pub enum Disposition {
     /// The peer waits for the response.
     Answer,
     /// The peer has cancelled the request, so there is no response.
@@ -159,7 +159,7 @@ pub enum Owed {
 }
 
 /// A channel for the frames of our own requests.
-pub trait FrameLine: Send + Sync {
+pub trait FrameSink: Send + Sync {
     /// Queues a frame; the future waits for capacity. Fails if no peer will ever read it.
     fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError>;
 
@@ -167,7 +167,7 @@ pub trait FrameLine: Send + Sync {
     fn send_now(&self, frame: &[u8]);
 }
 
-impl LockedCalls for Correlation {
+impl LockedCalls for CallTable {
     type Incoming = Arc<Cancellation>;
 
     fn with_calls<R>(&self, act: impl FnOnce(&mut Calls<Arc<Cancellation>>) -> R) -> R {
@@ -175,18 +175,18 @@ impl LockedCalls for Correlation {
     }
 }
 
-impl Correlation {
+impl CallTable {
     /// Creates an empty table. `hook` observes every own request.
     pub fn new(hook: Option<Arc<dyn OutboundHook>>) -> Self {
         Self { calls: Mutex::new(Calls::new(Phase::Running)), hook }
     }
 
     /// Accepts a request of the peer.
-    pub fn accept(&self, id: RequestId) -> Result<Accepted, NotAccepted> {
+    pub fn accept(&self, id: RequestId) -> Result<Accepted, RejectReason> {
         let cancellation = Arc::new(Cancellation::new());
         self.with_calls(|calls| {
             if calls.phase == Phase::Closed {
-                return Err(NotAccepted::Closed);
+                return Err(RejectReason::Closed);
             }
             let (mut given, kept) = (None, Arc::clone(&cancellation));
             let accepted = calls.incoming.accept(id.clone(), |generation| {
@@ -195,16 +195,16 @@ impl Correlation {
             });
             match (accepted, given) {
                 (Ok(_), Some(generation)) => Ok(Accepted { id, generation, cancellation }),
-                _ => Err(NotAccepted::InFlight),
+                _ => Err(RejectReason::InFlight),
             }
         })
     }
 
     /// Removes a request whose handler has ended, and returns whether it is answered.
-    pub fn finish(&self, accepted: &Accepted) -> Owed {
+    pub fn finish(&self, accepted: &Accepted) -> Disposition {
         match self.with_calls(|calls| calls.incoming.finish(&accepted.id, accepted.generation)) {
-            Some(_) => Owed::Answer,
-            None => Owed::Nothing,
+            Some(_) => Disposition::Respond,
+            None => Disposition::Cancelled,
         }
     }
 
@@ -222,7 +222,7 @@ impl Correlation {
     pub async fn call(
         &self,
         request: OutboundRequest,
-        line: &dyn FrameLine,
+        line: &dyn FrameSink,
     ) -> Result<ByteString, CallError> {
         outgoing_call::call(&Correlated { table: self, line }, self.hook.as_deref(), request).await
     }
@@ -238,21 +238,21 @@ impl Correlation {
     }
 }
 
-impl fmt::Debug for Correlation {
+impl fmt::Debug for CallTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Correlation").field("phase", &lock(&self.calls).phase).finish_non_exhaustive()
+        f.debug_struct("CallTable").field("phase", &lock(&self.calls).phase).finish_non_exhaustive()
     }
 }
 
 struct Correlated<'a> {
-    table: &'a Correlation,
-    line: &'a dyn FrameLine,
+    table: &'a CallTable,
+    line: &'a dyn FrameSink,
 }
 
 impl CallTransport for Correlated<'_> {
-    type Table = Correlation;
+    type Table = CallTable;
 
-    fn table(&self) -> &Correlation {
+    fn table(&self) -> &CallTable {
         self.table
     }
 

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use duplexer_core::dispatch::Correlation;
+use duplexer_core::dispatch::CallTable;
 use duplexer_core::server::{Caller, Connection, Principal};
 use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
@@ -46,7 +46,7 @@ pub(super) struct Session {
     id: Arc<str>,
     header: HeaderValue,
     connection: Arc<Connection>,
-    correlation: Correlation,
+    correlation: CallTable,
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
     standing: Mutex<Standing>,
@@ -83,7 +83,7 @@ impl Session {
             id,
             header,
             connection: connection(Arc::clone(&channel))?,
-            correlation: Correlation::new(hub.config.sessions.hook.clone()),
+            correlation: CallTable::new(hub.config.sessions.hook.clone()),
             principal,
             streams: Mutex::default(),
             standing: Mutex::new(Standing { busy: 0, idle_since: Instant::now(), record: None }),

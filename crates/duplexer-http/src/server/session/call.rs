@@ -6,7 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use duplexer_core::dispatch::{Accepted, BoxFuture, CallContext, CatchUnwind, Invocation, NotAccepted, Owed};
+use duplexer_core::dispatch::{
+    Accepted, BoxFuture, CallContext, CatchUnwind, Disposition, Invocation, RejectReason,
+};
 use duplexer_core::server::ServerRunner;
 use duplexer_core::transport::{BackChannel, TransportContext};
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -77,18 +79,18 @@ struct InFlight {
 }
 
 impl InFlight {
-    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, NotAccepted> {
+    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, RejectReason> {
         let accepted = session.correlation.accept(id.clone())?;
         Ok(Self { session: Arc::clone(session), accepted })
     }
 }
 
 /// How a request is told that it was not taken in.
-fn not_accepted(id: &RequestId, reason: NotAccepted) -> Answer {
+fn not_accepted(id: &RequestId, reason: RejectReason) -> Answer {
     match reason {
-        NotAccepted::InFlight => Answer::failure(id, &ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
+        RejectReason::InFlight => Answer::failure(id, &ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
         // The session ended while the request was on its way to it.
-        NotAccepted::Closed => {
+        RejectReason::Closed => {
             let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND);
             Answer::failure(id, &error, StatusCode::NOT_FOUND)
         }
@@ -180,12 +182,14 @@ impl Serving {
         }
         let owed = session.correlation.finish(accepted);
         self.stream.finish(match (run, owed) {
-            (_, Owed::Nothing) => failing.failure(&cancelled(), StatusCode::OK),
-            (Run::Ended(answer), Owed::Answer) => answer,
-            (Run::CalledOff, Owed::Answer) => {
+            (_, Disposition::Cancelled) => failing.failure(&cancelled(), StatusCode::OK),
+            (Run::Ended(answer), Disposition::Respond) => answer,
+            (Run::CalledOff, Disposition::Respond) => {
                 failing.failure(&terminated(), StatusCode::INTERNAL_SERVER_ERROR)
             }
-            (Run::Cut, Owed::Answer) => failing.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+            (Run::Cut, Disposition::Respond) => {
+                failing.failure(&ErrorObject::connection_closed(), StatusCode::OK)
+            }
         });
     }
 }

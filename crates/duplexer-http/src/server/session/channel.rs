@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, Cancellation, Channel, FrameLine, NotifyFuture, Outbound, OutboundRequest, StreamClosing,
+    BoxFuture, Cancellation, Channel, FrameSink, NotifyFuture, Outbound, OutboundRequest, StreamClosing,
 };
 use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::{self, Body};
@@ -164,7 +164,7 @@ fn release(session: &Session, stream: &Stream) -> StreamClosing {
 /// Our own requests travel like everything else.
 struct OnStream<'a>(&'a Arc<Stream>);
 
-impl FrameLine for OnStream<'_> {
+impl FrameSink for OnStream<'_> {
     fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError> {
         if self.0.is_of_use() { Ok(self.0.tell(frame.to_vec())) } else { Err(CallError::Closed) }
     }
