@@ -26,9 +26,9 @@ use bytestring::ByteString;
 
 #[cfg(unix)]
 pub use crate::shutdown_signal as signal;
-pub use frames::{Frames, Hints};
+pub use frames::{FrameMeta, Frames};
 pub use headers::{HeaderSource, Headers};
-pub use tap::{Passing, Tap};
+pub use tap::{Direction, Tap};
 
 /// A duplex stream of frames.
 ///
@@ -75,7 +75,7 @@ pub struct IncomingMessage {
     /// The context of the message. Without one a request is refused.
     pub context: Option<Arc<TransportContext>>,
     /// Called when a request in this message ends without a response because the peer cancelled it.
-    pub unanswered: Option<Unanswered>,
+    pub unanswered: Option<OnUnanswered>,
 }
 
 impl IncomingMessage {
@@ -86,9 +86,9 @@ impl IncomingMessage {
 }
 
 /// Hook of a transport that must release something of its own when a request stays unanswered.
-pub struct Unanswered(Box<dyn FnOnce() + Send>);
+pub struct OnUnanswered(Box<dyn FnOnce() + Send>);
 
-impl Unanswered {
+impl OnUnanswered {
     /// Creates a hook that runs once, after the handler has ended.
     pub fn new(hook: impl FnOnce() + Send + 'static) -> Self {
         Self(Box::new(hook))
@@ -100,9 +100,9 @@ impl Unanswered {
     }
 }
 
-impl fmt::Debug for Unanswered {
+impl fmt::Debug for OnUnanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unanswered")
+        f.write_str("OnUnanswered")
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 
 use super::sync::{AtomicU64, Mutex, Ordering, lock, thread_local};
-use crate::transport::{FrameWriter, Frames, Hints, TransportError};
+use crate::transport::{FrameMeta, FrameWriter, Frames, TransportError};
 
 /// Maximum bytes in the queue, beyond which producers wait.
 pub(crate) const OUTBOX_BYTES: usize = 256 * 1024;
@@ -118,36 +118,41 @@ impl Outbox {
     }
 
     /// Queues a frame if it is admitted at once. Does not write.
-    pub(crate) fn try_enqueue(&self, frame: &[u8], hints: Option<Hints>, admission: Admission) -> Enqueued {
+    pub(crate) fn try_enqueue(
+        &self,
+        frame: &[u8],
+        meta: Option<FrameMeta>,
+        admission: Admission,
+    ) -> Enqueued {
         let frame = one_line(frame);
-        lock(&self.queue).take(admission, frame.len(), |frames| frames.push(&frame, hints))
+        lock(&self.queue).take(admission, frame.len(), |frames| frames.push(&frame, meta))
     }
 
     /// Queues a frame whose buffer can be exchanged for another one, if it is admitted at once.
-    pub(crate) fn try_enqueue_buffer(&self, frame: &mut Vec<u8>, hints: Option<Hints>) -> Enqueued {
+    pub(crate) fn try_enqueue_buffer(&self, frame: &mut Vec<u8>, meta: Option<FrameMeta>) -> Enqueued {
         if let Cow::Owned(line) = one_line(frame) {
             *frame = line;
         }
         let size = frame.len();
-        lock(&self.queue).take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, hints))
+        lock(&self.queue).take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, meta))
     }
 
     /// Queues a frame, waiting for capacity. `None` if the peer is gone.
-    pub(crate) async fn send(&self, frame: &[u8], hints: Option<Hints>) -> Option<u64> {
-        self.admit(frame, hints, Admission::Ordinary).await
+    pub(crate) async fn send(&self, frame: &[u8], meta: Option<FrameMeta>) -> Option<u64> {
+        self.admit(frame, meta, Admission::Ordinary).await
     }
 
     pub(crate) async fn admit(
         &self,
         frame: &[u8],
-        hints: Option<Hints>,
+        meta: Option<FrameMeta>,
         admission: Admission,
     ) -> Option<u64> {
         loop {
             let freed = self.capacity_freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
-            match self.try_enqueue(frame, hints.clone(), admission) {
+            match self.try_enqueue(frame, meta.clone(), admission) {
                 Enqueued::Queued(position) => return Some(position),
                 Enqueued::Closed => return None,
                 Enqueued::Full => {

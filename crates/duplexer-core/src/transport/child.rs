@@ -69,13 +69,13 @@ impl fmt::Debug for Stderr {
 
 /// Builder of a server process.
 #[derive(Debug)]
-pub struct Program {
+pub struct ChildCommand {
     command: Command,
     stderr: Stderr,
     limit: usize,
 }
 
-impl Program {
+impl ChildCommand {
     /// Creates a command from the path of a program, or from its name in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);

@@ -12,7 +12,7 @@ const MAX_KEPT_CAPACITY: usize = 256 * 1024;
 /// Metadata of a frame, for transports other than plain streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Hints {
+pub struct FrameMeta {
     /// The request of the peer that this frame belongs to: it is sent on that request's stream.
     pub related: Option<RequestId>,
     /// Headers of the message that carries the frame.
@@ -29,28 +29,28 @@ pub struct Frames {
     /// Total frames pushed and popped: the index of a frame that has metadata.
     pushed: u64,
     popped: u64,
-    hints: VecDeque<(u64, Hints)>,
+    meta: VecDeque<(u64, FrameMeta)>,
 }
 
 impl Frames {
     /// Adds a frame. It must not contain a newline; JSON text written by this library never does.
-    pub fn push(&mut self, frame: &[u8], hints: Option<Hints>) {
+    pub fn push(&mut self, frame: &[u8], meta: Option<FrameMeta>) {
         debug_assert!(memchr::memchr(b'\n', frame).is_none(), "a frame is one line");
         self.bytes.extend_from_slice(frame);
         self.bytes.push(b'\n');
-        if let Some(hints) = hints {
-            self.hints.push_back((self.pushed, hints));
+        if let Some(meta) = meta {
+            self.meta.push_back((self.pushed, meta));
         }
         self.pushed += 1;
     }
 
     /// Adds a frame without copying if the queue is empty: the buffers are exchanged.
-    pub fn push_buffer(&mut self, frame: &mut Vec<u8>, hints: Option<Hints>) {
+    pub fn push_buffer(&mut self, frame: &mut Vec<u8>, meta: Option<FrameMeta>) {
         if !self.bytes.is_empty() {
-            return self.push(frame, hints);
+            return self.push(frame, meta);
         }
         std::mem::swap(&mut self.bytes, frame);
-        self.push(b"", hints);
+        self.push(b"", meta);
     }
 
     /// Returns all frames as a stream writes them.
@@ -61,23 +61,23 @@ impl Frames {
     /// Removes written bytes from the front. For streams, which ignore metadata.
     pub fn advance(&mut self, written: usize) {
         self.start = (self.start + written).min(self.bytes.len());
-        self.hints.clear();
+        self.meta.clear();
         self.reclaim();
     }
 
     /// Removes the first frame, without its newline. For transports that send one message at a time.
-    pub fn pop(&mut self) -> Option<(Vec<u8>, Hints)> {
+    pub fn pop(&mut self) -> Option<(Vec<u8>, FrameMeta)> {
         let rest = self.bytes();
         let end = memchr::memchr(b'\n', rest)?;
         let frame = rest[..end].to_vec();
         self.start += end + 1;
-        let hints = match self.hints.front() {
-            Some((index, _)) if *index == self.popped => self.hints.pop_front().map(|(_, hints)| hints),
+        let meta = match self.meta.front() {
+            Some((index, _)) if *index == self.popped => self.meta.pop_front().map(|(_, meta)| meta),
             _ => None,
         };
         self.popped += 1;
         self.reclaim();
-        Some((frame, hints.unwrap_or_default()))
+        Some((frame, meta.unwrap_or_default()))
     }
 
     /// Frees the bytes before `start`: with a peer that reads slowly but steadily the queue may never be empty. Fewer bytes
@@ -126,11 +126,11 @@ mod tests {
     fn frames_leave_in_order_as_bytes_or_one_by_one() {
         let mut frames = Frames::default();
         frames.push(b"one", None);
-        frames.push(b"two", Some(Hints { resumption: Some("r".into()), ..Hints::default() }));
+        frames.push(b"two", Some(FrameMeta { resumption: Some("r".into()), ..FrameMeta::default() }));
         assert_eq!(frames.bytes(), b"one\ntwo\n");
-        assert_eq!(frames.pop(), Some((b"one".to_vec(), Hints::default())));
-        let (frame, hints) = frames.pop().unwrap();
-        assert_eq!((frame.as_slice(), hints.resumption.as_deref()), (&b"two"[..], Some("r")));
+        assert_eq!(frames.pop(), Some((b"one".to_vec(), FrameMeta::default())));
+        let (frame, meta) = frames.pop().unwrap();
+        assert_eq!((frame.as_slice(), meta.resumption.as_deref()), (&b"two"[..], Some("r")));
         assert_eq!(frames.pop(), None);
         frames.push(b"three", None);
         frames.advance(2);

@@ -15,7 +15,7 @@ use super::{Connection, Limits};
 use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{CallContext, Cancellation, Inbound, Invocation, NotificationRoute, Schedule, lock};
-use crate::transport::{TransportContext, Unanswered};
+use crate::transport::{OnUnanswered, TransportContext};
 
 /// How much of the limits is in use, and the requests that wait for a running one to end.
 #[derive(Default)]
@@ -39,7 +39,7 @@ pub(super) struct Accepted {
     pub(super) call: Arc<Call>,
     pub(super) cx: CallContext,
     pub(super) invocation: Arc<Invocation>,
-    pub(super) unanswered: Option<Unanswered>,
+    pub(super) unanswered: Option<OnUnanswered>,
 }
 
 /// What a worker has just finished.
@@ -60,7 +60,7 @@ impl<I: Inbound> Connection<I> {
         id: RequestId,
         invocation: Invocation,
         context: Option<Arc<TransportContext>>,
-        unanswered: Option<Unanswered>,
+        unanswered: Option<OnUnanswered>,
     ) -> AfterFrame {
         let Some(transport) = context else {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");

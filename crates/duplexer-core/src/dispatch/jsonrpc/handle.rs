@@ -15,7 +15,7 @@ use crate::dispatch::outbox::Enqueued;
 use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
-use crate::transport::Unanswered;
+use crate::transport::OnUnanswered;
 
 /// How a handler ended.
 enum Run<T> {
@@ -110,7 +110,7 @@ impl Shared {
         call: &Call,
         outcome: Option<Result<B, McpError>>,
         method: &str,
-        unanswered: Option<Unanswered>,
+        unanswered: Option<OnUnanswered>,
     ) -> Option<Vec<u8>> {
         call.end();
         let is_pending = lock(&self.table).calls.incoming.finish(&call.id, call.generation).is_some();
@@ -120,7 +120,7 @@ impl Shared {
                 // Dropping the outcome runs code of the handler's author.
                 let dropped = catch_unwind(|| drop(outcome));
                 let hook = unanswered.filter(|_| call.is_cancelled());
-                let hooked = catch_unwind(|| hook.map(Unanswered::call));
+                let hooked = catch_unwind(|| hook.map(OnUnanswered::call));
                 if let Err(failure) = dropped.and(hooked.map(drop)) {
                     tracing::error!(method, %failure, "the end of a request without an answer panicked");
                 }

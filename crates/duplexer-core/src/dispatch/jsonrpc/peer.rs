@@ -11,7 +11,7 @@ use crate::dispatch::outbound::{BoxFuture, CallOptions, NotifyFuture, OnDrop, Ou
 use crate::dispatch::outbox::{Admission, Delivery, Enqueued};
 use crate::dispatch::outgoing_call::{self, CallTransport};
 use crate::error::CallError;
-use crate::transport::Hints;
+use crate::transport::FrameMeta;
 
 /// Channel to the peer of a connection, outside any request of the peer. Clones share the connection.
 #[derive(Clone)]
@@ -55,12 +55,12 @@ impl Shared {
         mut request: OutboundRequest,
         related: Option<RequestId>,
     ) -> Result<ByteString, CallError> {
-        let hints = hints(&request.options, related);
+        let meta = meta(&request.options, related);
         // A call that can be resumed later is not cancelled at the peer.
-        if hints.as_ref().is_some_and(|hints| hints.resumption.is_some()) {
+        if meta.as_ref().is_some_and(|meta| meta.resumption.is_some()) {
             request.options.on_drop = OnDrop::Detach;
         }
-        outgoing_call::call(&Queued { shared: self, hints }, self.options.hook.as_deref(), request).await
+        outgoing_call::call(&Queued { shared: self, meta }, self.options.hook.as_deref(), request).await
     }
 
     pub(super) fn notify(
@@ -69,13 +69,13 @@ impl Shared {
         params: Option<&dyn Body>,
         related: Option<&RequestId>,
     ) -> NotifyFuture {
-        let hints = related.map(|id| Hints { related: Some(id.clone()), ..Hints::default() });
+        let meta = related.map(|id| FrameMeta { related: Some(id.clone()), ..FrameMeta::default() });
         let outcome = with_scratch(|frame| {
             if let Err(error) = jsonrpc::write_notification(frame, method, params) {
                 tracing::error!(method, %error, "a notification could not be written and is dropped");
                 return NotifyOutcome::Done;
             }
-            match self.outbox.try_enqueue_buffer(frame, hints.clone()) {
+            match self.outbox.try_enqueue_buffer(frame, meta.clone()) {
                 Enqueued::Queued(_) => {
                     self.outbox.request_flush();
                     NotifyOutcome::Done
@@ -94,7 +94,7 @@ impl Shared {
             NotifyOutcome::Later(frame) => {
                 let shared = Arc::clone(self);
                 NotifyFuture::waiting(async move {
-                    shared.outbox.send(&frame, hints).await;
+                    shared.outbox.send(&frame, meta).await;
                     shared.outbox.request_flush();
                 })
             }
@@ -110,17 +110,17 @@ enum NotifyOutcome {
 }
 
 /// Returns the metadata of a request's frame. The related request takes precedence over a resumption token.
-fn hints(options: &CallOptions, related: Option<RequestId>) -> Option<Hints> {
+fn meta(options: &CallOptions, related: Option<RequestId>) -> Option<FrameMeta> {
     if related.is_some() {
         if options.resumption.is_some() {
             tracing::debug!(
                 "a call on behalf of a request cannot be resumed: the resumption token is dropped"
             );
         }
-        return Some(Hints { related, headers: options.headers.clone(), resumption: None });
+        return Some(FrameMeta { related, headers: options.headers.clone(), resumption: None });
     }
     let plain = options.headers.is_empty() && options.resumption.is_none();
-    (!plain).then(|| Hints {
+    (!plain).then(|| FrameMeta {
         related,
         headers: options.headers.clone(),
         resumption: options.resumption.clone(),
@@ -130,7 +130,7 @@ fn hints(options: &CallOptions, related: Option<RequestId>) -> Option<Hints> {
 /// Sends an own request through the outbox.
 struct Queued<'a> {
     shared: &'a Shared,
-    hints: Option<Hints>,
+    meta: Option<FrameMeta>,
 }
 
 impl CallTransport for Queued<'_> {
@@ -147,7 +147,7 @@ impl CallTransport for Queued<'_> {
 
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
         let outbox = &self.shared.outbox;
-        let position = outbox.send(&frame, self.hints.clone()).await.ok_or(CallError::Closed)?;
+        let position = outbox.send(&frame, self.meta.clone()).await.ok_or(CallError::Closed)?;
         outbox.request_flush();
         Ok(position)
     }
@@ -158,9 +158,9 @@ impl CallTransport for Queued<'_> {
 
     /// The capacity for this frame was reserved with the call.
     fn send_cancel(&self, frame: &[u8]) {
-        let related = self.hints.as_ref().and_then(|hints| hints.related.clone());
-        let hints = related.map(|related| Hints { related: Some(related), ..Hints::default() });
-        self.shared.outbox.try_enqueue(frame, hints, Admission::Reserved);
+        let related = self.meta.as_ref().and_then(|meta| meta.related.clone());
+        let meta = related.map(|related| FrameMeta { related: Some(related), ..FrameMeta::default() });
+        self.shared.outbox.try_enqueue(frame, meta, Admission::Reserved);
         self.shared.outbox.request_flush();
     }
 }

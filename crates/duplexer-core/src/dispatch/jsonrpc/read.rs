@@ -20,7 +20,7 @@ use crate::dispatch::outbox::Admission;
 use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{Batches, Inbound, Schedule};
 use crate::transport::{
-    FrameReader, Incoming, IncomingMessage, TransportContext, TransportError, Unanswered,
+    FrameReader, Incoming, IncomingMessage, OnUnanswered, TransportContext, TransportError,
 };
 
 /// Maximum number of consecutive error responses without an id. Beyond it malformed input is only logged; otherwise two
@@ -162,7 +162,7 @@ impl<I: Inbound> Connection<I> {
         self: &Arc<Self>,
         frame: Frame,
         context: Option<Arc<TransportContext>>,
-        unanswered: Option<Unanswered>,
+        unanswered: Option<OnUnanswered>,
         unaddressed_errors: &mut u32,
     ) -> AfterFrame {
         match frame {

@@ -2,7 +2,7 @@
 
 mod cancelling;
 mod closing;
-mod hints;
+mod frame_meta;
 mod junk;
 mod limits;
 

@@ -10,8 +10,8 @@ use super::*;
 use crate::transport::Frames;
 use crate::transport::testing::{next, text, write};
 
-fn shell(script: &str) -> Program {
-    Program::new("sh").args(["-c", script]).stderr(Stderr::Discard)
+fn shell(script: &str) -> ChildCommand {
+    ChildCommand::new("sh").args(["-c", script]).stderr(Stderr::Discard)
 }
 
 /// Returns the state of a process as the kernel names it; `None` if there is no such process.
@@ -23,7 +23,7 @@ fn state(id: &str) -> Option<char> {
 #[tokio::test]
 async fn a_process_answers_and_ends_when_its_input_is_closed() {
     // CSTD-01, P-STDIO-7.
-    let (transport, child) = Program::new("cat").spawn().unwrap();
+    let (transport, child) = ChildCommand::new("cat").spawn().unwrap();
     let (mut reader, mut writer) = transport.split();
     for line in ["{\"a\":1}", "{\"b\":2}"] {
         write(&mut writer, line).await.unwrap();
@@ -52,7 +52,7 @@ async fn dropping_or_closing_the_writer_ends_the_input() {
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named_in_the_error() {
-    let error = Program::new("/no/such/server").spawn().unwrap_err();
+    let error = ChildCommand::new("/no/such/server").spawn().unwrap_err();
     assert!(error.to_string().starts_with("`/no/such/server` cannot be started: "), "{error}");
 }
 

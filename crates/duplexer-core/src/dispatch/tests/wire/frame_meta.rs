@@ -18,14 +18,14 @@ use crate::dispatch::{
 };
 use crate::error::CallError;
 use crate::transport::{
-    FrameReader, FrameWriter, Frames, Hints, Incoming, IncomingMessage, Transport, TransportContext,
-    TransportError, Unanswered,
+    FrameMeta, FrameReader, FrameWriter, Frames, Incoming, IncomingMessage, OnUnanswered, Transport,
+    TransportContext, TransportError,
 };
 
 /// A transport that sends one message at a time and knows more about each than its text.
 struct Post {
     incoming: mpsc::Receiver<Incoming>,
-    outgoing: mpsc::Sender<(Value, Hints)>,
+    outgoing: mpsc::Sender<(Value, FrameMeta)>,
 }
 
 impl Transport for Post {
@@ -42,12 +42,12 @@ impl FrameReader for PostReader {
     }
 }
 
-struct PostWriter(mpsc::Sender<(Value, Hints)>);
+struct PostWriter(mpsc::Sender<(Value, FrameMeta)>);
 
 impl FrameWriter for PostWriter {
     fn poll_write(&mut self, _: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
-        while let Some((frame, hints)) = frames.pop() {
-            if self.0.try_send((serde_json::from_slice(&frame).unwrap(), hints)).is_err() {
+        while let Some((frame, meta)) = frames.pop() {
+            if self.0.try_send((serde_json::from_slice(&frame).unwrap(), meta)).is_err() {
                 return Poll::Ready(Err(TransportError::Closed));
             }
         }
@@ -61,7 +61,7 @@ impl FrameWriter for PostWriter {
 
 struct Office {
     to: mpsc::Sender<Incoming>,
-    from: mpsc::Receiver<(Value, Hints)>,
+    from: mpsc::Receiver<(Value, FrameMeta)>,
     peer: Peer,
     run: JoinSet<Result<(), crate::dispatch::RunError>>,
 }
@@ -94,8 +94,8 @@ impl Office {
     }
 }
 
-fn related(id: i64) -> Hints {
-    Hints { related: Some(RequestId::from(id)), ..Hints::default() }
+fn related(id: i64) -> FrameMeta {
+    FrameMeta { related: Some(RequestId::from(id)), ..FrameMeta::default() }
 }
 
 /// DISP-30: and serving continues.
@@ -130,10 +130,10 @@ async fn what_a_handler_sends_is_routed_with_its_request() {
     });
     let mut office = Office::new(desk, DispatchOptions::default()).await;
     office.ask(5, "talk", |_| {}).await;
-    let mut next = async || office.from.recv().await.map(|(frame, hints)| (frame["method"].clone(), hints));
+    let mut next = async || office.from.recv().await.map(|(frame, meta)| (frame["method"].clone(), meta));
     assert_eq!(next().await.unwrap(), (json!("note"), related(5)));
     let headers = vec![("a".to_owned(), "b".to_owned())];
-    assert_eq!(next().await.unwrap(), (json!("ask"), Hints { headers, ..related(5) }));
+    assert_eq!(next().await.unwrap(), (json!("ask"), FrameMeta { headers, ..related(5) }));
     assert_eq!(next().await.unwrap(), (json!("notifications/cancelled"), related(5)));
     assert_eq!(next().await.unwrap().0, Value::Null);
 }
@@ -149,11 +149,11 @@ async fn headers_and_resumption_accompany_a_plain_call() {
         (options.resumption, options.headers) = (resumption.clone(), headers.clone());
         let outcome = office.peer.request(OutboundRequest::new("ask").options(options)).await;
         assert!(matches!(outcome, Err(CallError::Timeout(_))));
-        let (_, hints) = office.from.recv().await.unwrap();
-        assert_eq!(hints, Hints { related: None, headers, resumption: resumption.clone() });
+        let (_, meta) = office.from.recv().await.unwrap();
+        assert_eq!(meta, FrameMeta { related: None, headers, resumption: resumption.clone() });
         if resumption.is_none() {
-            let (frame, hints) = office.from.recv().await.unwrap();
-            assert_eq!((&frame["method"], hints), (&json!("notifications/cancelled"), Hints::default()));
+            let (frame, meta) = office.from.recv().await.unwrap();
+            assert_eq!((&frame["method"], meta), (&json!("notifications/cancelled"), FrameMeta::default()));
         }
     }
     office.ask(1, "echo", |_| {}).await;
@@ -170,7 +170,7 @@ async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_cancelled_it()
     let hook = |id: i64| {
         let called = Arc::clone(&called);
         move |message: &mut IncomingMessage| {
-            message.unanswered = Some(Unanswered::new(move || {
+            message.unanswered = Some(OnUnanswered::new(move || {
                 lock(&called).push(id);
                 assert_ne!(id, 1, "secret: hook");
             }));
