@@ -86,22 +86,22 @@ struct Peer {
 }
 
 impl Peer {
-    fn say(&mut self, frame: &Value) {
+    fn send(&mut self, frame: &Value) {
         let mut line = frame.to_string();
         line.push('\n');
         self.writer.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
     }
 
-    fn ask(&mut self, id: usize, method: &str) {
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method}));
+    fn request(&mut self, id: usize, method: &str) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method}));
     }
 
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         serde_json::from_str(&self.reader.next().expect("a line").unwrap()).unwrap()
     }
 
     fn answer(&mut self) -> (usize, Value) {
-        let frame = self.hear();
+        let frame = self.receive();
         (usize::try_from(frame["id"].as_u64().unwrap()).unwrap(), frame)
     }
 
@@ -236,10 +236,10 @@ fn two_hundred_cancels_cost_none_of_two_hundred_calls_its_answer() {
         |_| {},
         |mut peer| {
             for id in 0..200 {
-                peer.ask(1000 + id, "never");
-                peer.ask(id, "echo");
+                peer.request(1000 + id, "never");
+                peer.request(id, "echo");
                 let params = json!({"requestId": 1000 + id});
-                peer.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+                peer.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
             }
             peer.end_input();
             let mut ids: Vec<_> = peer.rest().into_iter().map(|(id, _)| id).collect();
@@ -255,7 +255,7 @@ fn twenty_panics_among_twenty_calls_are_forty_answers() {
         |_| {},
         |mut peer| {
             for id in 0..40 {
-                peer.ask(id, if id % 2 == 0 { "panics" } else { "echo" });
+                peer.request(id, if id % 2 == 0 { "panics" } else { "echo" });
             }
             peer.end_input();
             let answers = peer.rest();
@@ -312,10 +312,10 @@ fn a_handler_that_computes_alone_does_not_keep_the_others_from_being_read() {
             for round in 0..6 {
                 // Long enough for every thread of the runtime, and for the watchdog, to go to sleep.
                 thread::sleep(Duration::from_millis(20 + 150 * (round % 2)));
-                peer.ask(0, "computes");
+                peer.request(0, "computes");
                 peer.begun.recv().unwrap();
                 let start = Instant::now();
-                peer.ask(1, "echo");
+                peer.request(1, "echo");
                 assert_eq!(peer.answer().0, 1);
                 assert!(start.elapsed() < Duration::from_millis(150), "{:?}", start.elapsed());
                 assert_eq!(peer.answer().0, 0);
@@ -333,19 +333,19 @@ fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
             for round in 0..4 {
                 let first = round * 10;
                 // In one burst with it, before and behind it.
-                peer.ask(first + 2, "echo");
-                peer.ask(first, "computes");
-                peer.ask(first + 3, "echo");
+                peer.request(first + 2, "echo");
+                peer.request(first, "computes");
+                peer.request(first + 3, "echo");
                 peer.begun.recv().unwrap();
                 let start = Instant::now();
-                peer.ask(first + 1, "echo");
+                peer.request(first + 1, "echo");
                 let mut heard = HashSet::new();
                 for _ in 0..3 {
                     heard.insert(peer.answer().0);
                 }
                 assert_eq!(heard, HashSet::from([first + 1, first + 2, first + 3]));
                 assert!(start.elapsed() < Duration::from_millis(150), "{:?}", start.elapsed());
-                assert_eq!(peer.hear()["id"], json!(first));
+                assert_eq!(peer.receive()["id"], json!(first));
             }
         },
     );
@@ -358,13 +358,13 @@ fn handlers_that_call_the_peer_while_the_queue_is_full_do_not_deadlock() {
         |limits| (limits.running, limits.queued) = (2, 2),
         |mut peer| {
             for id in 0..100 {
-                peer.ask(id, "asks");
+                peer.request(id, "asks");
             }
             let (mut answered, mut refused) = (0, 0);
             while answered + refused < 100 {
-                let frame = peer.hear();
+                let frame = peer.receive();
                 if frame["method"] == json!("name") {
-                    peer.say(&json!({"jsonrpc": "2.0", "id": frame["id"], "result": "peer"}));
+                    peer.send(&json!({"jsonrpc": "2.0", "id": frame["id"], "result": "peer"}));
                 } else if frame["result"] == json!("peer") {
                     answered += 1;
                 } else {
@@ -406,9 +406,9 @@ fn a_handler_that_blocks_its_thread_does_not_keep_the_run_alive() {
     with_peer(
         |limits| limits.drain = Duration::from_millis(200),
         |mut peer| {
-            peer.ask(1, "blocks");
+            peer.request(1, "blocks");
             peer.begun.recv().unwrap();
-            peer.ask(2, "echo");
+            peer.request(2, "echo");
             peer.end_input();
             let start = Instant::now();
             peer.ended.recv().unwrap();

@@ -153,9 +153,9 @@ pub enum RejectReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// The peer waits for the response.
-    Answer,
+    Respond,
     /// The peer has cancelled the request, so there is no response.
-    Nothing,
+    Cancelled,
 }
 
 /// A channel for the frames of our own requests.

@@ -8,7 +8,7 @@ use super::outbound::BoxFuture;
 use crate::error::McpError;
 
 /// Runs `code` and turns a panic into a failure.
-pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
+pub(crate) fn catch_unwind<R>(code: impl FnOnce() -> R) -> Result<R, McpError> {
     panic::catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
         let failure = McpError::panicked(&*payload);
         // The payload of a panic may panic when it is dropped; that panic has no receiver.

@@ -2,9 +2,9 @@
 
 mod call_table;
 mod contract;
-mod desk;
 mod in_flight;
+mod inbound;
 mod link;
 mod wire;
 
-pub(super) use desk::{Desk, Reply};
+pub(super) use inbound::{Reply, TestInbound};

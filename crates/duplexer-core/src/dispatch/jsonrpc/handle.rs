@@ -122,7 +122,7 @@ impl Shared {
                 let hook = unanswered.filter(|_| call.is_cancelled());
                 let hooked = catch_unwind(|| hook.map(OnUnanswered::call));
                 if let Err(failure) = dropped.and(hooked.map(drop)) {
-                    tracing::error!(method, %failure, "the end of a request without an answer panicked");
+                    tracing::error!(method, %failure, "the end of a request without a response panicked");
                 }
                 None
             }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
-use super::Desk;
+use super::TestInbound;
 use crate::dispatch::{
     CallOptions, DirectDispatcher, DirectOptions, Dispatch, JsonRpcDispatcher, Outbound, OutboundRequest,
     RunError,
@@ -67,12 +67,17 @@ impl Kind {
         })
     }
 
-    pub(super) async fn link(self, left: Desk, right: Desk) -> Link {
+    pub(super) async fn link(self, left: TestInbound, right: TestInbound) -> Link {
         self.link_with(left, right, self.context()).await
     }
 
     /// Connects two ends. `context` is the transport context of messages that the right end receives.
-    pub(super) async fn link_with(self, left: Desk, right: Desk, context: TransportContext) -> Link {
+    pub(super) async fn link_with(
+        self,
+        left: TestInbound,
+        right: TestInbound,
+        context: TransportContext,
+    ) -> Link {
         let mut runs = JoinSet::new();
         let (left, right) = match self {
             Self::Direct => {
@@ -110,9 +115,9 @@ impl Kind {
     }
 }
 
-fn serve(runs: &mut JoinSet<Result<(), RunError>>, transport: impl Transport, desk: Desk) -> End {
+fn serve(runs: &mut JoinSet<Result<(), RunError>>, transport: impl Transport, inbound: TestInbound) -> End {
     let (dispatcher, peer) = JsonRpcDispatcher::new(transport);
-    runs.spawn(dispatcher.run(Arc::new(desk)));
+    runs.spawn(dispatcher.run(Arc::new(inbound)));
     let stop = peer.clone();
     End { peer: Arc::new(peer), stop: Box::new(move || stop.stop()) }
 }

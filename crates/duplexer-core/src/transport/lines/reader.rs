@@ -56,9 +56,9 @@ impl<S: Source> FrameReader for LineReader<S> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            let room = self.buffer.spare();
-            let spare = room.capacity() - room.len();
-            match ready!(self.source.poll_fill(cx, room)) {
+            let buffer = self.buffer.spare();
+            let spare = buffer.capacity() - buffer.len();
+            match ready!(self.source.poll_fill(cx, buffer)) {
                 Ok(0) => {
                     self.ended = true;
                     let last = self.buffer.finish();

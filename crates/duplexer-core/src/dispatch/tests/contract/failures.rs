@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::over_every_kind;
 use crate::dispatch::CallOptions;
-use crate::dispatch::tests::desk::DropBomb;
+use crate::dispatch::tests::inbound::PanicOnDrop;
 use crate::dispatch::tests::link::Kind;
-use crate::dispatch::tests::{Desk, Reply};
+use crate::dispatch::tests::{Reply, TestInbound};
 use crate::error::{CallError, McpError};
 
 over_every_kind!(
@@ -18,8 +18,8 @@ over_every_kind!(
     a_handler_that_panics_while_it_is_dropped_does_no_harm,
 );
 
-fn failing() -> Desk {
-    Desk::new()
+fn failing() -> TestInbound {
+    TestInbound::new()
         .on("refused", |_, _| async {
             let error = ErrorObject::new(ErrorCode(-7), "refused text").with_data(json!({"why": 1}));
             Err(McpError::Refused(error))
@@ -33,18 +33,18 @@ fn failing() -> Desk {
         })
         .on("panics-early", |_, _| -> std::future::Ready<_> { panic!("secret") })
         .on("panicking-schedule", |_, _| async { Ok(Reply::of(&json!({"schedule": "ordinary"}))) })
-        .on("unwritable", |_, _| async { Ok(Reply::Unwritable) })
-        .on("explosive", |_, _| async { Ok(Reply::Explosive) })
-        .on("booby", |_, _| async { Ok(Reply::Booby(DropBomb)) })
+        .on("unwritable", |_, _| async { Ok(Reply::FailsToWrite) })
+        .on("panicking", |_, _| async { Ok(Reply::PanicsOnWrite) })
+        .on("booby", |_, _| async { Ok(Reply::PanicsOnDrop(PanicOnDrop)) })
         .on("drop-bomb", |_, _| {
-            let bomb = DropBomb;
+            let bomb = PanicOnDrop;
             async move {
                 let _bomb = bomb;
                 Ok(Reply::of(&json!({})))
             }
         })
         .on("bomb-waits", |_, _| {
-            let bomb = DropBomb;
+            let bomb = PanicOnDrop;
             async move {
                 let _bomb = bomb;
                 std::future::pending().await
@@ -67,7 +67,7 @@ impl std::error::Error for Unspeakable {}
 
 /// DISP-32, DIR-04, RUN-19.
 async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
-    let link = kind.link(Desk::new(), failing()).await;
+    let link = kind.link(TestInbound::new(), failing()).await;
     let internal = json!({"code": -32603, "message": "Internal server error"});
     let cases = [
         ("refused", json!({"code": -7, "message": "refused text", "data": {"why": 1}})),
@@ -78,7 +78,7 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
         ("panics-late", internal.clone()),
         ("panics-early", internal.clone()),
         ("unwritable", internal.clone()),
-        ("explosive", internal.clone()),
+        ("panicking", internal.clone()),
         ("booby", internal.clone()),
         ("drop-bomb", internal),
     ];
@@ -97,7 +97,7 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
 /// The `Display` of an error is its author's code too, and runs when a subscriber formats the log.
 async fn an_error_that_cannot_be_formatted_is_an_answer(kind: Kind) {
     let _listening = tracing::subscriber::set_default(Listener);
-    let link = kind.link(Desk::new(), failing()).await;
+    let link = kind.link(TestInbound::new(), failing()).await;
     let Err(CallError::Peer(error)) = link.left.call("unspeakable", json!({})).await else {
         panic!("it is to fail");
     };
@@ -106,7 +106,7 @@ async fn an_error_that_cannot_be_formatted_is_an_answer(kind: Kind) {
 }
 
 async fn a_handler_that_panics_while_it_is_dropped_does_no_harm(kind: Kind) {
-    let link = kind.link(Desk::new(), failing()).await;
+    let link = kind.link(TestInbound::new(), failing()).await;
     let options = CallOptions::new().timeout(Duration::from_millis(10));
     let outcome = link.left.call_with("bomb-waits", json!({}), options).await;
     assert!(matches!(outcome, Err(CallError::Timeout(_))));

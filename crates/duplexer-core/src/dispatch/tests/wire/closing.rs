@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{Wire, error, result};
-use crate::dispatch::tests::{Desk, Reply};
+use crate::dispatch::tests::{Reply, TestInbound};
 use crate::dispatch::{
     CancelMode, Dispatch, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Outbound, OutboundRequest,
     RunError, Schedule,
@@ -22,8 +22,8 @@ fn by_id(mut heard: Vec<Value>) -> Vec<Value> {
 }
 
 /// Answers after so many seconds.
-fn slow() -> Desk {
-    Desk::new().on("slow", |_, call| async move {
+fn slow() -> TestInbound {
+    TestInbound::new().on("slow", |_, call| async move {
         let seconds: Value = serde_json::from_str(call.params().unwrap()).unwrap();
         tokio::time::sleep(Duration::from_secs(seconds["s"].as_u64().unwrap())).await;
         Ok(Reply::of(&json!("done")))
@@ -32,7 +32,7 @@ fn slow() -> Desk {
 
 async fn ask_slow(wire: &mut Wire, id: i64, seconds: u64) {
     let call = json!({"jsonrpc": "2.0", "id": id, "method": "slow", "params": {"s": seconds}});
-    wire.say(&call.to_string()).await;
+    wire.send_line(&call.to_string()).await;
 }
 
 /// DISP-34, overridden: accepted requests have three seconds to end, then they are aborted and answered.
@@ -64,7 +64,7 @@ async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_ends_the_drain
     let mut wire = Wire::new(slow()).await;
     ask_slow(&mut wire, 1, 1).await;
     ask_slow(&mut wire, 2, 60).await;
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
     let start = Instant::now();
     let peer = wire.peer.clone();
     peer.stop();
@@ -84,13 +84,14 @@ async fn stopping_is_like_the_end_of_the_input_and_stopping_twice_ends_the_drain
 /// Long-lived requests see that the connection closes, and their result is sent at once.
 #[tokio::test(start_paused = true)]
 async fn long_lived_requests_end_when_the_connection_closes() {
-    let desk = Desk::new().schedule("listen", Schedule::LongLived).on("listen", |cx, _| async move {
-        cx.channel.closing().cancelled().await;
-        Ok(Reply::of(&json!("concluded")))
-    });
-    let mut wire = Wire::new(desk).await;
-    wire.ask(&json!(1), "listen").await;
-    wire.hear_nothing_else().await;
+    let inbound =
+        TestInbound::new().schedule("listen", Schedule::LongLived).on("listen", |cx, _| async move {
+            cx.channel.closing().cancelled().await;
+            Ok(Reply::of(&json!("concluded")))
+        });
+    let mut wire = Wire::new(inbound).await;
+    wire.request(&json!(1), "listen").await;
+    wire.expect_no_other_frame().await;
     wire.end_input();
     let start = Instant::now();
     let (heard, ended) = wire.rest().await;
@@ -104,7 +105,7 @@ async fn long_lived_requests_end_when_the_connection_closes() {
 async fn a_handler_that_ignores_its_cancellation_does_not_outlive_the_run() {
     let gone = Arc::new(Notify::new());
     let guard = Arc::clone(&gone);
-    let desk = Desk::new().on("deaf", move |_, _| {
+    let inbound = TestInbound::new().on("deaf", move |_, _| {
         let guard = NotifyOnDrop(Arc::clone(&guard));
         async move {
             let _guard = guard;
@@ -112,11 +113,11 @@ async fn a_handler_that_ignores_its_cancellation_does_not_outlive_the_run() {
         }
     });
     let options = DispatchOptions { cancel: CancelMode::Signal, ..DispatchOptions::default() };
-    let mut wire = Wire::with(desk, options).await;
-    wire.ask(&json!(1), "deaf").await;
-    wire.hear_nothing_else().await;
+    let mut wire = Wire::with(inbound, options).await;
+    wire.request(&json!(1), "deaf").await;
+    wire.expect_no_other_frame().await;
     wire.cancel(&json!(1)).await;
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
     wire.end_input();
     let (heard, ended) = wire.rest().await;
     ended.unwrap();
@@ -135,15 +136,15 @@ impl Drop for NotifyOnDrop {
 /// DISP-32: the response is sent, other accepted requests are finished, then the run fails.
 #[tokio::test(start_paused = true)]
 async fn in_the_test_mode_a_failure_ends_the_run_after_its_answer() {
-    let desk = slow()
+    let inbound = slow()
         .on("fails", |_, _| async { Err(McpError::internal("why")) })
         .on("refuses", |_, _| async { Err(McpError::InvalidParams("meant".into())) });
     let options = DispatchOptions { failures: FailureMode::Raise, ..DispatchOptions::default() };
-    let mut wire = Wire::with(desk, options).await;
-    wire.ask(&json!(1), "refuses").await;
-    assert_eq!(wire.hear().await["error"]["code"], json!(-32602));
+    let mut wire = Wire::with(inbound, options).await;
+    wire.request(&json!(1), "refuses").await;
+    assert_eq!(wire.receive().await["error"]["code"], json!(-32602));
     ask_slow(&mut wire, 2, 1).await;
-    wire.ask(&json!(3), "fails").await;
+    wire.request(&json!(3), "fails").await;
     let (heard, ended) = wire.rest().await;
     let failed = error(Some(&json!(3)), -32603, "Internal server error");
     assert_eq!(by_id(heard), [result(&json!(2), &json!("done")), failed]);
@@ -160,7 +161,7 @@ async fn before_the_run_a_call_fails_and_a_notification_is_queued() {
     peer.notify("early", None).await;
     let heard = Arc::new(Notify::new());
     let seen = Arc::clone(&heard);
-    let listening = Desk::new().on_notification(move |_, call| {
+    let listening = TestInbound::new().on_notification(move |_, call| {
         assert_eq!(call.method(), "early");
         seen.notify_one();
         async {}
@@ -168,18 +169,18 @@ async fn before_the_run_a_call_fails_and_a_notification_is_queued() {
     let (other, _peer) = JsonRpcDispatcher::new(theirs);
     let mut runs = tokio::task::JoinSet::new();
     runs.spawn(other.run(Arc::new(listening)));
-    runs.spawn(dispatcher.run(Arc::new(Desk::new())));
+    runs.spawn(dispatcher.run(Arc::new(TestInbound::new())));
     heard.notified().await;
 }
 
 /// DISP-11, DISP-37: responses to a peer that no longer reads are dropped, and calls to it fail.
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_no_longer_reads_is_not_an_error() {
-    let mut wire = Wire::new(Desk::new()).await;
+    let mut wire = Wire::new(TestInbound::new()).await;
     let peer = wire.peer.clone();
     let (_, output) = tokio::io::duplex(1);
     wire.output = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(output));
-    wire.ask(&json!(1), "echo").await;
+    wire.request(&json!(1), "echo").await;
     assert!(matches!(peer.request(OutboundRequest::new("x")).await, Err(CallError::Closed)));
     peer.notify("note", None).await;
     wire.end_input();
@@ -190,7 +191,7 @@ async fn a_peer_that_no_longer_reads_is_not_an_error() {
 #[tokio::test(start_paused = true)]
 async fn the_direction_to_the_peer_ends_with_the_run() {
     for dropped in [false, true] {
-        let mut wire = Wire::new(Desk::new()).await;
+        let mut wire = Wire::new(TestInbound::new()).await;
         let peer = wire.peer.clone();
         if dropped {
             wire.run.abort_all();
@@ -209,10 +210,10 @@ async fn a_peer_that_does_not_read_cannot_keep_the_run_alive() {
         limits: Limits { drain: Duration::from_secs(1), ..Limits::default() },
         ..DispatchOptions::default()
     };
-    let desk = Desk::new().on("big", |_, _| async { Ok(Reply::of(&json!("x".repeat(400_000)))) });
-    let mut wire = Wire::holding(desk, options, 1024).await;
+    let inbound = TestInbound::new().on("big", |_, _| async { Ok(Reply::of(&json!("x".repeat(400_000)))) });
+    let mut wire = Wire::holding(inbound, options, 1024).await;
     for id in 0..10 {
-        wire.ask(&json!(id), "big").await;
+        wire.request(&json!(id), "big").await;
     }
     wire.end_input();
     let start = Instant::now();

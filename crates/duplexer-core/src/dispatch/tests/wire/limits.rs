@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{Wire, error, result};
-use crate::dispatch::tests::{Desk, Reply};
+use crate::dispatch::tests::{Reply, TestInbound};
 use crate::dispatch::{DispatchOptions, Limits, Outbound, OutboundRequest, Schedule};
 
 fn limits(limits: Limits) -> DispatchOptions {
@@ -15,9 +15,9 @@ fn limits(limits: Limits) -> DispatchOptions {
 }
 
 /// Each call of `wait` needs a permit to end.
-fn gated(gate: &Arc<Semaphore>) -> Desk {
+fn gated(gate: &Arc<Semaphore>) -> TestInbound {
     let gate = Arc::clone(gate);
-    Desk::new().on("wait", move |_, _| {
+    TestInbound::new().on("wait", move |_, _| {
         let gate = Arc::clone(&gate);
         async move {
             gate.acquire().await.unwrap().forget();
@@ -32,17 +32,17 @@ async fn requests_beyond_the_running_ones_wait_in_order() {
     let gate = Arc::new(Semaphore::new(0));
     let mut wire = Wire::with(gated(&gate), limits(Limits { running: 1, ..Limits::default() })).await;
     for id in 1..=4 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     wire.cancel(&json!(2)).await;
     // The id of a queued request is in flight.
-    wire.ask(&json!(3), "wait").await;
-    assert_eq!(wire.hear().await["error"]["code"], json!(-32600));
+    wire.request(&json!(3), "wait").await;
+    assert_eq!(wire.receive().await["error"]["code"], json!(-32600));
     gate.add_permits(3);
     for id in [1, 3, 4] {
-        assert_eq!(wire.hear().await, result(&json!(id), &json!("waited")));
+        assert_eq!(wire.receive().await, result(&json!(id), &json!("waited")));
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
 }
 
 /// When the queue is full, reading stops, and so do the peer's writes, until there is capacity.
@@ -53,14 +53,17 @@ async fn a_full_queue_stops_the_reading_and_an_ended_request_resumes_it() {
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
-            wire.ask(&json!(id), "wait").await;
+            wire.request(&json!(id), "wait").await;
         }
     };
     // No task is runnable, so time advances only because all tasks wait.
     assert!(tokio::time::timeout(Duration::from_secs(5), flood).await.is_err());
-    assert!(tokio::time::timeout(Duration::from_secs(5), wire.hear()).await.is_err(), "nothing is refused");
+    assert!(
+        tokio::time::timeout(Duration::from_secs(5), wire.receive()).await.is_err(),
+        "nothing is refused"
+    );
     gate.add_permits(1000);
-    assert_eq!(wire.hear().await, result(&json!(1), &json!("waited")));
+    assert_eq!(wire.receive().await, result(&json!(1), &json!("waited")));
 }
 
 /// The queue is bounded by bytes as well as by count.
@@ -71,7 +74,7 @@ async fn a_queue_is_full_when_its_bytes_are() {
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
-            wire.ask(&json!(id), "wait").await;
+            wire.request(&json!(id), "wait").await;
         }
     };
     assert!(tokio::time::timeout(Duration::from_secs(5), flood).await.is_err());
@@ -84,7 +87,7 @@ async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_
     let gate = Arc::new(Semaphore::new(0));
     let start = Arc::new(Semaphore::new(0));
     let begin = Arc::clone(&start);
-    let desk = gated(&gate).on("ask", move |cx, _| {
+    let inbound = gated(&gate).on("ask", move |cx, _| {
         let begin = Arc::clone(&begin);
         async move {
             begin.acquire().await.unwrap().forget();
@@ -92,28 +95,28 @@ async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_
             Ok(Reply::Text(answer.to_string()))
         }
     });
-    let mut wire = Wire::with(desk, limits(Limits { running: 2, queued: 1, ..Limits::default() })).await;
-    wire.ask(&json!(1), "ask").await;
+    let mut wire = Wire::with(inbound, limits(Limits { running: 2, queued: 1, ..Limits::default() })).await;
+    wire.request(&json!(1), "ask").await;
     for id in 2..=3 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     // Full. The call starts only now, while the reader waits for capacity.
     tokio::time::sleep(Duration::from_secs(1)).await;
     start.add_permits(1);
-    let asked = wire.hear().await;
+    let asked = wire.receive().await;
     assert_eq!(asked["method"], json!("name"));
-    wire.ask(&json!(4), "wait").await;
-    assert_eq!(wire.hear().await, error(Some(&json!(4)), -32603, "Too many requests in flight"));
-    wire.say(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": "me"}).to_string()).await;
-    assert_eq!(wire.hear().await, result(&json!(1), &json!("me")));
+    wire.request(&json!(4), "wait").await;
+    assert_eq!(wire.receive().await, error(Some(&json!(4)), -32603, "Too many requests in flight"));
+    wire.send_line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": "me"}).to_string()).await;
+    assert_eq!(wire.receive().await, result(&json!(1), &json!("me")));
     // The capacity of 1 went to 3: one request can be queued, and beyond it no request is refused any more.
     for id in 5..=9 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     gate.add_permits(1000);
     let mut heard: Vec<i64> = Vec::new();
     for _ in 0..7 {
-        let answer: Value = wire.hear().await;
+        let answer: Value = wire.receive().await;
         assert_eq!(answer["result"], json!("waited"), "{answer}");
         heard.push(answer["id"].as_i64().unwrap());
     }
@@ -130,49 +133,51 @@ async fn a_request_that_arrives_after_our_call_was_dropped_is_not_refused() {
     let peer = wire.peer.clone();
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { peer.request(OutboundRequest::new("ask")).await });
-    assert_eq!(wire.hear().await["method"], json!("ask"));
+    assert_eq!(wire.receive().await["method"], json!("ask"));
     for id in 1..=2 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     calls.shutdown().await;
-    assert_eq!(wire.hear().await["method"], json!("notifications/cancelled"));
+    assert_eq!(wire.receive().await["method"], json!("notifications/cancelled"));
     for id in 3..=5 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     gate.add_permits(5);
     for id in 1..=5 {
-        assert_eq!(wire.hear().await, result(&json!(id), &json!("waited")));
+        assert_eq!(wire.receive().await, result(&json!(id), &json!("waited")));
     }
 }
 
 /// Long-lived requests do not count as running and have a bound of their own.
 #[tokio::test(start_paused = true)]
 async fn long_lived_requests_have_a_limit_of_their_own() {
-    let desk =
-        Desk::new().schedule("listen", Schedule::LongLived).on("listen", |_, _| std::future::pending());
-    let mut wire = Wire::with(desk, limits(Limits { running: 1, long_lived: 2, ..Limits::default() })).await;
+    let inbound = TestInbound::new()
+        .schedule("listen", Schedule::LongLived)
+        .on("listen", |_, _| std::future::pending());
+    let mut wire =
+        Wire::with(inbound, limits(Limits { running: 1, long_lived: 2, ..Limits::default() })).await;
     for id in 1..=3 {
-        wire.ask(&json!(id), "listen").await;
+        wire.request(&json!(id), "listen").await;
     }
-    assert_eq!(wire.hear().await, error(Some(&json!(3)), -32603, "Too many requests in flight"));
-    wire.hear_nothing_else().await;
+    assert_eq!(wire.receive().await, error(Some(&json!(3)), -32603, "Too many requests in flight"));
+    wire.expect_no_other_frame().await;
     wire.cancel(&json!(1)).await;
-    wire.hear_nothing_else().await;
-    wire.ask(&json!(4), "listen").await;
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
+    wire.request(&json!(4), "listen").await;
+    wire.expect_no_other_frame().await;
 }
 
 /// A queue of size zero neither refuses nor deadlocks requests that can run.
 #[tokio::test(start_paused = true)]
 async fn without_a_queue_requests_that_can_run_are_admitted() {
     let mut wire =
-        Wire::with(Desk::new(), limits(Limits { running: 1, queued: 0, ..Limits::default() })).await;
+        Wire::with(TestInbound::new(), limits(Limits { running: 1, queued: 0, ..Limits::default() })).await;
     for _ in 0..10 {
-        wire.say("{").await;
-        assert_eq!(wire.hear().await["error"]["code"], json!(-32700));
-        wire.hear_nothing_else().await;
+        wire.send_line("{").await;
+        assert_eq!(wire.receive().await["error"]["code"], json!(-32700));
+        wire.expect_no_other_frame().await;
     }
 }
 
@@ -182,21 +187,21 @@ async fn notifications_have_a_bound() {
     let gate = Arc::new(Semaphore::new(0));
     let handled = Arc::new(Semaphore::new(0));
     let (open, done) = (Arc::clone(&gate), Arc::clone(&handled));
-    let desk = Desk::new().on_notification(move |_, _| {
+    let inbound = TestInbound::new().on_notification(move |_, _| {
         let (open, done) = (Arc::clone(&open), Arc::clone(&done));
         async move {
             open.acquire().await.unwrap().forget();
             done.add_permits(1);
         }
     });
-    let mut wire = Wire::with(desk, limits(Limits { notifications: 2, ..Limits::default() })).await;
+    let mut wire = Wire::with(inbound, limits(Limits { notifications: 2, ..Limits::default() })).await;
     for _ in 0..5 {
-        wire.say(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
+        wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
     gate.add_permits(10);
     handled.acquire_many(2).await.unwrap().forget();
-    wire.say(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
+    wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
     handled.acquire().await.unwrap().forget();
     tokio::task::yield_now().await;
     assert_eq!(handled.available_permits(), 0);

@@ -15,11 +15,11 @@ pub(crate) enum Reply {
     /// This JSON text.
     Text(String),
     /// A value that cannot be serialized.
-    Unwritable,
+    FailsToWrite,
     /// A value that panics while it is serialized.
-    Explosive,
+    PanicsOnWrite,
     /// A value that panics when it is dropped.
-    Booby(DropBomb),
+    PanicsOnDrop(PanicOnDrop),
 }
 
 impl Reply {
@@ -29,9 +29,9 @@ impl Reply {
 }
 
 /// Panics when dropped.
-pub(crate) struct DropBomb;
+pub(crate) struct PanicOnDrop;
 
-impl Drop for DropBomb {
+impl Drop for PanicOnDrop {
     fn drop(&mut self) {
         panic!("secret: dropped");
     }
@@ -45,9 +45,9 @@ impl Body for Reply {
                 out.truncate(out.len() - 8);
                 text.as_str().write(out)
             }
-            Self::Unwritable => Err(serde::ser::Error::custom("secret: unwritable")),
-            Self::Explosive => panic!("secret: explosive"),
-            Self::Booby(_) => {
+            Self::FailsToWrite => Err(serde::ser::Error::custom("secret: unwritable")),
+            Self::PanicsOnWrite => panic!("secret: panicking"),
+            Self::PanicsOnDrop(_) => {
                 out.extend_from_slice(b"1}");
                 Ok(())
             }
@@ -61,7 +61,7 @@ type NotificationFn = Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, 
 type OnReadFn = Box<dyn Fn(&Invocation) -> NotificationRoute + Send + Sync>;
 
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct TestInbound {
     requests: HashMap<&'static str, RequestFn>,
     schedules: HashMap<&'static str, Schedule>,
     notification: Option<NotificationFn>,
@@ -69,7 +69,7 @@ pub(crate) struct Desk {
     batches: Mutex<Option<Batches>>,
 }
 
-impl Desk {
+impl TestInbound {
     /// Creates a handler set that answers `echo` with its params and no other method.
     pub(crate) fn new() -> Self {
         Self::default()
@@ -118,7 +118,7 @@ impl Desk {
     }
 }
 
-impl Inbound for Desk {
+impl Inbound for TestInbound {
     type Reply = Reply;
 
     async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Reply, McpError> {
