@@ -8,7 +8,8 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, CallContext, Cancellation, Channel, Invocation, NoChannel, Outbound, OutboundRequest, Sending,
+    BoxFuture, CallContext, Cancellation, Channel, Invocation, NoChannel, NotifyFuture, Outbound,
+    OutboundRequest,
 };
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
@@ -110,7 +111,7 @@ impl Outbound for Nobody {
         Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         NoChannel.notify(method, params)
     }
 }

@@ -134,7 +134,7 @@ fn count(cx: &Context<Greeting>) -> Reply<CallToolResult> {
 
 /// Says when the connection is about to end, and does not end of itself.
 async fn linger(cx: &Context<Greeting>) -> Answer {
-    cx.closing().raised().await;
+    cx.closing().cancelled().await;
     cx.log(LoggingLevel::Notice, None, json!("closing")).await;
     std::future::pending().await
 }

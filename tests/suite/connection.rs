@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, CallContext, Cancellation, Channel, DispatchOptions, Invocation, NoChannel, Outbound,
-    OutboundRequest, Sending,
+    BoxFuture, CallContext, Cancellation, Channel, DispatchOptions, Invocation, NoChannel, NotifyFuture,
+    Outbound, OutboundRequest,
 };
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
@@ -170,9 +170,9 @@ impl Outbound for Kept {
         Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
 
-    fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
         self.said.lock().unwrap().push(method.to_owned());
-        Sending::done()
+        NotifyFuture::done()
     }
 }
 

@@ -162,7 +162,7 @@ fn lasting(middleware: impl Middleware, started: &Arc<Notify>, go_on: &Arc<Notif
                 ),
             )
             .await;
-            cx.closing().raised().await;
+            cx.closing().cancelled().await;
             Ok::<_, McpError>(SubscriptionsListenResult::new())
         })
         .build()

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use duplexer::client::{Call, Client, ClientError, ClientOptions, Mode, Pin, ServerNotification};
 use duplexer::dispatch::{CallClock, CallOptions};
-use duplexer::transport::child::{Child, Program};
-use duplexer::transport::{Passing, Tap, Transport};
+use duplexer::transport::child::{Child, ChildCommand};
+use duplexer::transport::{Direction, Tap, Transport};
 use duplexer::types::json::Json;
 use duplexer::types::lifecycle::Implementation;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
@@ -184,7 +184,7 @@ async fn with_program(
     let environment = &arguments.env;
     let started = environment
         .iter()
-        .fold(Program::new(program).args(rest), |started, (name, value)| started.env(name, value));
+        .fold(ChildCommand::new(program).args(rest), |started, (name, value)| started.env(name, value));
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
@@ -205,7 +205,7 @@ async fn connect(
     let opening = async {
         if arguments.trace {
             let shown = Tap::new(transport, move |passing, frame| {
-                let arrow = if passing == Passing::Out { "-->" } else { "<--" };
+                let arrow = if passing == Direction::Out { "-->" } else { "<--" };
                 trace.note(&format!("{arrow} {frame}"));
             });
             Client::connect(shown, options).await

@@ -13,7 +13,7 @@ use duplexer_types::wire::{ForRevision, Shape, Wire};
 use super::handler::{Callbacks, ServerNotification, invalid_result};
 use super::negotiate::OFFERED;
 use super::subscriptions::{Change, Routes};
-use duplexer_core::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation};
+use duplexer_core::dispatch::{Batches, CallContext, Inbound, Invocation, NotificationRoute};
 use duplexer_core::error::McpError;
 
 /// What sits above the dispatcher of a client.
@@ -133,9 +133,9 @@ impl Inbound for Receiver {
     async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 
     /// Callbacks see notifications in the order of the wire, and before the answers that follow them.
-    fn intercept(&self, call: &Invocation) -> Intercept {
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
         self.told(call);
-        Intercept::Consume
+        NotificationRoute::Consume
     }
 
     fn batches(&self) -> Batches {

@@ -96,10 +96,10 @@ impl Client {
             let run = async move {
                 tokio::select! {
                     ended = dispatcher.run(receiver) => ended,
-                    () = cut.raised() => Ok(()),
+                    () = cut.cancelled() => Ok(()),
                 }
             };
-            Run::start(run, move || stop.raise())
+            Run::start(run, move || stop.cancel())
         })
         .await
     }

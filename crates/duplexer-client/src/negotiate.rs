@@ -19,7 +19,7 @@ use super::error::ConnectError;
 use super::inbound::Receiver;
 use super::options::{ClientOptions, Mode, Pin};
 use super::session::{Identity, Session, Stamp, read};
-use duplexer_core::dispatch::{Abandon, Outbound, OutboundRequest};
+use duplexer_core::dispatch::{OnDrop, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 
 /// What a handshake offers.
@@ -113,7 +113,7 @@ impl Door<'_> {
     async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
         let stamp = Stamp::new(version, &self.identity)?;
         let mut request = stamp.seal::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
-        request.options = request.options.timeout(PROBE).abandon(Abandon::Silent);
+        request.options = request.options.timeout(PROBE).on_drop(OnDrop::Detach);
         let text = self.peer.request(request).await?;
         serde_json::from_str(&text).map_err(CallError::Unexpected)
     }
@@ -137,7 +137,7 @@ impl Door<'_> {
         let params = Json::encode(&ForRevision(&params, Shape::new(OFFERED))).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(Initialize::METHOD.name()).params(params);
         request.options.timeout = self.timeout;
-        request.options.abandon = Abandon::Silent;
+        request.options.on_drop = OnDrop::Detach;
         let text = self.peer.request(request).await?;
         let opened: InitializeResult = read(&text, Some(OFFERED))?;
         let Some(version) = handshake_version(&opened.protocol_version) else {

@@ -22,7 +22,7 @@ struct Ending(Arc<Cancellation>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.raise();
+        self.0.cancel();
     }
 }
 
@@ -54,7 +54,7 @@ impl Run {
 
     /// Until the run has ended.
     pub(super) async fn ended(&self) {
-        self.ended.raised().await;
+        self.ended.cancelled().await;
     }
 
     /// Ends the run and waits for its end. Whoever comes second does not wait.

@@ -1,8 +1,7 @@
-//! Dispatch: who asked what, and who waits for which answer, in both directions.
+//! Dispatch: correlates requests and responses of one connection, in both directions.
 //!
-//! The dispatcher knows JSON-RPC and not MCP: methods and params are opaque to it, except that the peer can
-//! cancel a request and report progress. What it knows of servers and clients is [`Inbound`], which sits above
-//! it, and [`Outbound`], which it offers to them.
+//! The dispatcher knows JSON-RPC and not MCP: methods and params are opaque to it, except that the peer can cancel a request
+//! and report progress. Servers and clients implement [`Inbound`], and get [`Outbound`] from it.
 
 pub(crate) mod call_table;
 pub(crate) mod clock;
@@ -17,7 +16,6 @@ pub(crate) mod outbound;
 pub(crate) mod outbox;
 pub(crate) mod outgoing_call;
 pub(crate) mod panic;
-pub(crate) mod sync;
 #[cfg(test)]
 mod tests;
 
@@ -27,9 +25,11 @@ use duplexer_types::jsonrpc::Body;
 
 use crate::error::McpError;
 
-pub use call_table::{Accepted, Correlation, FrameLine, NotAccepted, Owed};
+pub use sync::lock;
+
+pub use call_table::{Accepted, CallTable, Disposition, FrameSink, RejectReason};
 pub use clock::{CallClock, ClockPause};
-pub use context::{CallContext, Cancellation, Channel};
+pub use context::{CallContext, Cancellation, Channel, Latch};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use invocation::Invocation;
@@ -37,78 +37,92 @@ pub use jsonrpc::{
     CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Observer, Peer, RunError, Unreadable,
 };
 pub use outbound::{
-    Abandon, BoxFuture, CallOptions, NoChannel, NotifyOnly, Outbound, OutboundHook, OutboundRequest,
-    OutboundSpan, Progress, ProgressCallback, Sending, StreamClosing,
+    BoxFuture, CallOptions, NoChannel, NotifyFuture, NotifyOnly, OnDrop, Outbound, OutboundHook,
+    OutboundRequest, OutboundSpan, Progress, ProgressCallback, StreamClosing,
 };
-pub use panic::{Contained, contain};
-pub use sync::lock;
+pub use panic::{CatchUnwind, catch_unwind};
 
-/// What sits above a dispatcher: it is given requests and notifications.
+/// The layer above a dispatcher: it handles requests and notifications.
 pub trait Inbound: Send + Sync + 'static {
-    /// What a request is answered with; it writes itself into the frame.
+    /// The result of a request; it writes itself into the frame.
     type Reply: Body + Send + 'static;
 
-    /// Handles a request, beside all others; dropping the future interrupts it.
+    /// Handles a request, concurrently with all others. Dropping the future interrupts it.
     fn request(
         self: Arc<Self>,
         cx: CallContext,
         call: Arc<Invocation>,
     ) -> impl Future<Output = Result<Self::Reply, McpError>> + Send + 'static;
 
-    /// Handles a notification. One whose handler waits is overtaken by what comes after it.
+    /// Handles a notification. Later messages overtake one whose handler waits.
     fn notification(
         self: Arc<Self>,
         cx: CallContext,
         call: Arc<Invocation>,
     ) -> impl Future<Output = ()> + Send + 'static;
 
-    /// How a request is run. Asked once per request, in the order of the wire.
-    fn lane(&self, _call: &Invocation) -> Lane {
-        Lane::Ordinary
+    /// Returns how a request is run. Called once per request, in wire order.
+    fn schedule(&self, _call: &Invocation) -> Schedule {
+        Schedule::Concurrent
     }
 
-    /// Sees every notification in the order of the wire, before its handler starts.
-    fn intercept(&self, _call: &Invocation) -> Intercept {
-        Intercept::Forward
+    /// Called with every notification in wire order, before its handler starts.
+    fn on_notification_read(&self, _call: &Invocation) -> NotificationRoute {
+        NotificationRoute::Forward
     }
 
-    /// Whether an array of messages is a frame at this moment.
+    /// Returns whether batches are accepted at this moment.
     fn batches(&self) -> Batches {
         Batches::Refused
     }
 }
 
-/// A dispatcher of any kind: it serves one connection.
+/// A dispatcher, which serves one connection.
 pub trait Dispatch: Send + 'static {
     /// Serves until the connection ends. Consumes the dispatcher: no loop runs twice.
     fn run<I: Inbound>(self, inbound: Arc<I>) -> impl Future<Output = Result<(), RunError>> + Send;
 }
 
-/// How a request is run.
+/// How the handler of a request is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Nothing else is read until it has ended. It must not wait for the peer.
+pub enum Schedule {
+    /// Nothing else is read until it has ended. The handler must not wait for the peer.
     Inline,
-    /// Beside all others, within the limit of running handlers.
-    Ordinary,
-    /// Beside all others for as long as the peer likes; takes no handler's place.
-    Standing,
+    /// Concurrently with all others, within the limit of running handlers.
+    Concurrent,
+    /// Concurrently with all others until the peer ends it. It does not count as a running handler.
+    LongLived,
 }
 
-/// What becomes of a notification after it was intercepted.
+/// What is done with a notification after [`Inbound`] has seen it in wire order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intercept {
-    /// Its handler sees it too.
+pub enum NotificationRoute {
+    /// Its handler runs.
     Forward,
-    /// It ends here.
+    /// It is dropped.
     Consume,
 }
 
-/// Whether arrays of messages are frames.
+/// Whether batches (arrays of messages) are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batches {
-    /// They are taken apart.
+    /// Their messages are handled one by one.
     Accepted,
     /// They are answered with an error.
     Refused,
+}
+
+/// Primitives of the synchronisation code, under one name each.
+///
+/// The files that use them are also compiled against a model checker's versions; see `tests/model/`.
+pub(crate) mod sync {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
+    pub(crate) use std::thread::{self, Thread};
+    pub(crate) use std::thread_local;
+
+    /// Locks a mutex. A panic while it is held cannot leave its data inconsistent: every change is one step.
+    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

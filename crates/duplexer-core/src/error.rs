@@ -1,4 +1,4 @@
-//! Why things fail: one type per layer, and the one function that turns a failure into what the peer sees.
+//! Errors, one type per layer, and the one function that turns a failure into the error object that the peer sees.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -7,45 +7,45 @@ use std::error::Error;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 
-/// Any error, boxed.
+/// A boxed error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a request of the peer fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// An error the peer is meant to see as it is.
+    /// An error that the peer sees unchanged.
     #[error("{0}")]
     Refused(ErrorObject),
-    /// The params do not fit the method. What exactly did not fit is for the log.
+    /// The params do not fit the method. The source is logged.
     #[error("invalid request parameters")]
     InvalidParams(#[source] BoxError),
-    /// The caller may not do this with the rights it has shown; the challenge says which ones it takes.
+    /// The caller lacks rights for the request. The challenge says which ones.
     #[error("{}", .0.error)]
     Forbidden(Box<Challenge>),
-    /// The handler failed. The source is logged in full and never shown to the peer.
+    /// The handler failed. The source is logged with all its causes and never sent to the peer.
     #[error("internal error")]
     Internal(#[source] BoxError),
-    /// The handler panicked with this message, which is logged and never shown to the peer.
+    /// The handler panicked with this message, which is logged and never sent to the peer.
     #[error("the handler panicked: {0}")]
     Panicked(Cow<'static, str>),
 }
 
-/// What a caller lacks, and how it is told: in the error for the one who asked, and where the transport has a place
-/// for it (`WWW-Authenticate` of HTTP, with status 403) as a challenge to come back with a better token.
+/// The rights that a caller lacks: as the error of the response and, if the transport has a header for it
+/// (`WWW-Authenticate` of HTTP, with status 403), as a challenge to retry with another token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
-    /// What the peer sees.
+    /// The error object that the peer sees.
     pub error: ErrorObject,
     /// The challenge, in the syntax of HTTP's `WWW-Authenticate`.
     pub header: String,
 }
 
 impl Challenge {
-    /// An error and the challenge that goes with it.
+    /// Creates a challenge with its error.
     pub fn new(error: ErrorObject, header: impl Into<String>) -> Self {
         Self { error, header: header.into() }
     }
@@ -58,17 +58,17 @@ impl From<Challenge> for McpError {
 }
 
 impl McpError {
-    /// An error the peer sees as it is.
+    /// Creates an error that the peer sees unchanged.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::Refused(ErrorObject::new(code, message))
     }
 
-    /// A failure whose cause is nobody's business but ours.
+    /// Creates a failure whose cause is logged and never sent to the peer.
     pub fn internal(cause: impl Into<BoxError>) -> Self {
         Self::Internal(cause.into())
     }
 
-    /// The failure that a panic with this payload is.
+    /// Creates a failure from the payload of a panic.
     pub fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = if let Some(text) = payload.downcast_ref::<&'static str>() {
             Cow::Borrowed(*text)
@@ -80,17 +80,17 @@ impl McpError {
         Self::Panicked(text)
     }
 
-    /// Whether the peer sees the failure as its author meant it.
+    /// Returns whether the failure is meant for the peer.
     pub(crate) fn is_deliberate(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::InvalidParams(_) | Self::Forbidden(_))
     }
 
-    /// The one place where a failure becomes what the peer sees; what it must not see is logged here.
+    /// Returns the error object that the peer sees, and logs what it must not see. This is the only conversion.
     ///
-    /// How an error describes itself is its author's code: a panic there is a failure without a description.
+    /// The `Display` of an error is its author's code: if it panics, the failure has no description.
     pub fn to_wire(&self, method: &str) -> ErrorObject {
         let method = beginning(method);
-        contain(|| self.described(method)).unwrap_or_else(|_| {
+        catch_unwind(|| self.described(method)).unwrap_or_else(|_| {
             tracing::error!(method, "a handler failed with an error that panics when it is described");
             ErrorObject::internal()
         })
@@ -116,7 +116,7 @@ impl McpError {
     }
 }
 
-/// As much of a method as belongs into a log: the peer chooses how long it is.
+/// Returns the beginning of a method, for logs: the peer chooses its length.
 fn beginning(method: &str) -> &str {
     let end = (0..=method.len().min(48)).rev().find(|end| method.is_char_boundary(*end));
     method.get(..end.unwrap_or(0)).unwrap_or_default()
@@ -128,7 +128,7 @@ impl From<ErrorObject> for McpError {
     }
 }
 
-/// A failed call to the peer that its handler does not catch.
+/// A failed call to the peer, when its handler returns it as its own error.
 impl From<CallError> for McpError {
     fn from(error: CallError) -> Self {
         match error {
@@ -142,46 +142,46 @@ impl From<CallError> for McpError {
     }
 }
 
-/// Why our own request to the peer failed.
+/// Error of our own request to the peer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The peer answered with an error.
+    /// The peer responded with an error.
     #[error("{0}")]
     Peer(ErrorObject),
-    /// The request was not made: it cannot be made of this client or in this revision. Nothing was sent.
+    /// The client, or the protocol revision, does not support the request. Nothing was sent.
     #[error("{0}")]
     Refused(ErrorObject),
-    /// Nobody answered in time; the peer has been told to stop.
+    /// There was no response in time. The request was cancelled at the peer.
     #[error("{0}")]
     Timeout(Cow<'static, str>),
-    /// The connection ended before there was an answer.
+    /// The connection ended before the response.
     #[error("connection closed")]
     Closed,
-    /// The channel at hand cannot carry requests to the peer.
+    /// The channel cannot send requests to the peer.
     #[error("{}", no_back_channel(.0))]
     NoBackChannel(Cow<'static, str>),
-    /// The id chosen for the request is taken by another one in flight. Nothing was sent.
+    /// Another request in flight has the chosen id. Nothing was sent.
     #[error("request id {0} is already in flight")]
     DuplicateId(RequestId),
-    /// The answer is not what the method promises.
+    /// The response does not have the type of the method's result.
     #[error("the peer's answer does not fit the method")]
     Unexpected(#[source] serde_json::Error),
-    /// The params could not be written. Nothing was sent.
+    /// The params could not be serialized. Nothing was sent.
     #[error("the params could not be written as JSON")]
     Encode(#[source] serde_json::Error),
-    /// The dispatcher is not running yet, so nobody would read the answer. Nothing was sent.
+    /// The dispatcher does not run yet, so the response would not be read. Nothing was sent.
     #[error("a request was made before the dispatcher ran")]
     NotRunning,
 }
 
 impl CallError {
-    /// The request of `method` was not answered in time.
+    /// Creates the error of a request of `method` that was not answered in time.
     pub fn timeout(method: &str) -> Self {
         Self::Timeout(format!("Request '{method}' timed out").into())
     }
 
-    /// The error object that says the same, where the protocol has one.
+    /// Returns the error object for this error, if the protocol has one.
     pub fn as_error_object(&self) -> Option<ErrorObject> {
         match self {
             Self::Peer(error) | Self::Refused(error) => Some(error.clone()),
@@ -201,7 +201,7 @@ fn no_back_channel(method: &str) -> String {
     )
 }
 
-/// An error with all its causes on one line, for logs.
+/// Formats an error with all its causes on one line, for logs.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
@@ -221,11 +221,11 @@ impl std::fmt::Display for Chain<'_> {
 mod tests {
     use super::*;
 
-    /// DISP-32, RUN-19: what was meant for the peer reaches it; everything else is -32603 without detail.
+    /// DISP-32, RUN-19: an error meant for the peer reaches it; everything else is -32603 without detail.
     #[test]
     fn only_deliberate_errors_show_their_text() {
-        let refused = McpError::new(ErrorCode(7), "told").to_wire("m");
-        assert_eq!((refused.code, &*refused.message), (ErrorCode(7), "told"));
+        let refused = McpError::new(ErrorCode(7), "text").to_wire("m");
+        assert_eq!((refused.code, &*refused.message), (ErrorCode(7), "text"));
         let invalid = McpError::InvalidParams("secret".into()).to_wire("m");
         assert_eq!(invalid, ErrorObject::invalid_params());
         for hidden in [McpError::internal("secret"), McpError::panicked(&"secret"), McpError::panicked(&5)] {
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// A failure is answered whatever its error does when it is looked at.
+    /// A failure is answered even if its error panics when it is formatted.
     #[test]
     fn an_error_that_panics_when_described_is_an_internal_error() {
         #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! The signals that ask a process to end.
+//! The signals that request the end of the process.
 
 use std::future::poll_fn;
 use std::io;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT, caught from the moment this is made; the process then ends only by its own decision.
+/// SIGTERM and SIGINT. Once this exists they no longer end the process by themselves.
 #[derive(Debug)]
 pub struct ShutdownSignals {
     terminate: Signal,
@@ -19,12 +19,12 @@ impl ShutdownSignals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The next signal, whichever it is. A second one may mean that the end is not coming soon enough.
+    /// Waits for the next signal, whichever it is. A second one may mean that the shutdown takes too long.
     pub async fn next(&mut self) {
         poll_fn(|cx| self.poll_next(cx)).await;
     }
 
-    /// The polled form of [`next`](Self::next).
+    /// Polls for the next signal; see [`next`](Self::next).
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match (self.terminate.poll_recv(cx), self.interrupt.poll_recv(cx)) {
             (Poll::Pending, Poll::Pending) => Poll::Pending,
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_signal_that_asks_for_the_end_is_seen() {
+    async fn each_shutdown_signal_is_received() {
         let mut signals = ShutdownSignals::listen().unwrap();
         for which in [Signal::TERM, Signal::INT] {
             kill_process(getpid(), which).unwrap();

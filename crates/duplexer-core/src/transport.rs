@@ -1,8 +1,7 @@
-//! Transports: where frames come from and go to.
+//! Transports: the source and the sink of frames.
 //!
-//! A transport is a reader and a writer of frames. It knows nothing of what the frames mean, of ids, or of
-//! who waits for what. Byte streams are framed by newlines in `lines`; what a stream cannot express
-//! (headers, routing) travels beside the frame.
+//! A transport is a reader and a writer of frames. It knows nothing of their meaning, of ids, or of pending calls. Byte
+//! streams are framed by newlines in `lines`; metadata that a stream cannot express (headers, routing) accompanies the frame.
 
 #[cfg(unix)]
 pub mod child;
@@ -27,70 +26,70 @@ use bytestring::ByteString;
 
 #[cfg(unix)]
 pub use crate::shutdown_signal as signal;
-pub use frames::{Frames, Hints};
+pub use frames::{FrameMeta, Frames};
 pub use headers::{HeaderSource, Headers};
-pub use tap::{Passing, Tap};
+pub use tap::{Direction, Tap};
 
-/// A duplex of frames.
+/// A duplex stream of frames.
 ///
-/// It is taken apart once and consumed, so that two connections can never share one.
+/// It is split once and consumed, so that two connections can never share one.
 pub trait Transport: Send + 'static {
-    /// The two directions.
+    /// Splits the transport into its two directions.
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>);
 }
 
-/// The direction from the peer.
+/// The read half of a transport.
 pub trait FrameReader: Send + 'static {
-    /// The next frame; `None` at the orderly end. After `None` or an error nothing more is asked.
+    /// Reads the next frame; `None` at the orderly end. It is not called again after `None` or an error.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Incoming, TransportError>>>;
 }
 
-/// The direction to the peer.
+/// The write half of a transport.
 pub trait FrameWriter: Send + 'static {
-    /// Writes frames and takes them out of `frames`, until none is left.
+    /// Writes frames and removes them from `frames`, until none is left.
     ///
-    /// On `Pending` what has been written is gone from `frames` and the rest is still there; the caller may
-    /// have added more when it comes back. May be called from any task: the waker of the last call counts.
+    /// On `Pending` the written frames have been removed and the rest is still there. The caller can add more before the
+    /// next call. It can be called from any task: the waker of the last call counts.
     fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>>;
 
-    /// Ends the direction after everything is written.
+    /// Closes the direction after everything is written.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>>;
 }
 
-/// What a reader yields.
+/// An item that a reader yields.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Incoming {
     /// The text of one message.
     Message(IncomingMessage),
-    /// A message that cannot be given out as text, such as a line beyond the limit. It has been passed over.
+    /// A message that cannot be returned as text, such as a line beyond the limit. It has been skipped. The text is the reason.
     Unreadable(&'static str),
 }
 
-/// The text of a message and what the transport knows about it.
+/// The text of a message, and what the transport knows about it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct IncomingMessage {
     /// The text; it does not keep a much larger buffer alive.
     pub text: ByteString,
-    /// Where it came from; `None` if the transport could not say, in which case a request is refused.
+    /// The context of the message. Without one a request is refused.
     pub context: Option<Arc<TransportContext>>,
-    /// Called when a request in this message ends without an answer because the peer cancelled it.
-    pub unanswered: Option<Unanswered>,
+    /// Called when a request in this message ends without a response because the peer cancelled it.
+    pub unanswered: Option<OnUnanswered>,
 }
 
 impl IncomingMessage {
-    /// A message of a transport that needs no more than text and context.
+    /// Creates a message with text and context only.
     pub fn new(text: ByteString, context: Arc<TransportContext>) -> Self {
         Self { text, context: Some(context), unanswered: None }
     }
 }
 
-/// For transports that must end something of their own when a request stays unanswered.
-pub struct Unanswered(Box<dyn FnOnce() + Send>);
+/// Hook of a transport that must release something of its own when a request stays unanswered.
+pub struct OnUnanswered(Box<dyn FnOnce() + Send>);
 
-impl Unanswered {
-    /// `hook` runs once, after the handler has ended.
+impl OnUnanswered {
+    /// Creates a hook that runs once, after the handler has ended.
     pub fn new(hook: impl FnOnce() + Send + 'static) -> Self {
         Self(Box::new(hook))
     }
@@ -101,13 +100,13 @@ impl Unanswered {
     }
 }
 
-impl fmt::Debug for Unanswered {
+impl fmt::Debug for OnUnanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Unanswered")
+        f.write_str("OnUnanswered")
     }
 }
 
-/// What a transport says about a message, for those who handle it.
+/// What a transport knows about a message, for its handler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TransportContext {
@@ -117,16 +116,16 @@ pub struct TransportContext {
     pub back_channel: BackChannel,
     /// Whether a request has a stream of its own.
     pub request_stream: RequestStream,
-    /// The headers the message came with. Empty where the transport has none.
+    /// The headers of the message. Empty if the transport has none.
     pub headers: Headers,
-    /// Who sent this very message, where that is established for each. The server says what it is; transports only carry it.
+    /// The authenticated sender of this message, if each message has one. The server defines the type; transports only carry it.
     pub sender: Option<Arc<dyn Any + Send + Sync>>,
     /// Private, so that only a constructor decides it: no name of a transport grants trust.
     trust: Trust,
 }
 
 impl TransportContext {
-    /// A context of a two-way stream, without headers.
+    /// Creates the context of a two-way stream, without headers.
     pub fn stream(kind: &'static str) -> Self {
         let (back_channel, request_stream) = (BackChannel::Open, RequestStream::Shared);
         let (headers, trust) = (Headers::default(), Trust::Network);
@@ -139,7 +138,7 @@ impl TransportContext {
         Self { trust: Trust::LocalProcess, ..Self::stream(kind) }
     }
 
-    /// A context of an exchange in which the peer cannot be asked anything.
+    /// Creates the context of an exchange without a back-channel.
     pub fn exchange(kind: &'static str, headers: Headers) -> Self {
         let (back_channel, request_stream) = (BackChannel::Closed, RequestStream::Own);
         Self { kind, back_channel, request_stream, headers, sender: None, trust: Trust::Network }
@@ -150,7 +149,7 @@ impl TransportContext {
         self.trust
     }
 
-    /// The values of a header, by its name in any case.
+    /// Returns the values of a header. The name is case-insensitive.
     pub fn header(&self, name: &str) -> impl Iterator<Item = &str> {
         self.headers.values(name).into_iter()
     }
@@ -166,25 +165,25 @@ pub enum Trust {
     Network,
 }
 
-/// Whether the peer can be asked something while it waits for an answer.
+/// Whether requests can be sent to the peer while it waits for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackChannel {
     /// Requests reach the peer.
     Open,
-    /// There is no way to the peer but the answer and its notifications.
+    /// Only the response and its notifications reach the peer.
     Closed,
 }
 
-/// What the messages that belong to one request travel on.
+/// The stream that carries the messages of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStream {
-    /// The stream of all requests: that one of them has ended must be said.
+    /// One stream for all requests: the end of a request must be sent explicitly.
     Shared,
-    /// A stream of its own, whose end the peer sees.
+    /// A stream per request, whose end the peer sees.
     Own,
 }
 
-/// The pipe broke.
+/// Error of a transport.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportError {

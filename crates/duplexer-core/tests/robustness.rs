@@ -75,7 +75,7 @@ impl Inbound for Server {
     async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 }
 
-/// The peer's ends of the pipes and what it may know of the server.
+/// The peer's ends of the pipes and its handles on the server.
 struct Peer {
     writer: Option<PipeWriter>,
     reader: Lines<BufReader<PipeReader>>,
@@ -86,22 +86,22 @@ struct Peer {
 }
 
 impl Peer {
-    fn say(&mut self, frame: &Value) {
+    fn send(&mut self, frame: &Value) {
         let mut line = frame.to_string();
         line.push('\n');
         self.writer.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
     }
 
-    fn ask(&mut self, id: usize, method: &str) {
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method}));
+    fn request(&mut self, id: usize, method: &str) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method}));
     }
 
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         serde_json::from_str(&self.reader.next().expect("a line").unwrap()).unwrap()
     }
 
     fn answer(&mut self) -> (usize, Value) {
-        let frame = self.hear();
+        let frame = self.receive();
         (usize::try_from(frame["id"].as_u64().unwrap()).unwrap(), frame)
     }
 
@@ -109,7 +109,7 @@ impl Peer {
         self.writer = None;
     }
 
-    /// All answers by id until the server closes its side; no id comes twice.
+    /// Returns all responses by id until the server closes its side; no id occurs twice.
     fn rest(&mut self) -> Vec<(usize, Value)> {
         let mut seen = HashSet::new();
         let mut answers = Vec::new();
@@ -155,13 +155,13 @@ fn with_peer(limits: impl FnOnce(&mut Limits), peer: impl FnOnce(Peer) + Send + 
         limits(&mut options.limits);
         let (dispatcher, _peer) = JsonRpcDispatcher::with_options(transport, options);
         dispatcher.run(server).await.unwrap();
-        // The peer may have ended first, which only says that it does not care.
+        // The peer may have ended first, which is allowed.
         let _ = done.send(());
     });
     peer.join().unwrap();
 }
 
-/// Writes from a thread of its own, so that the peer reads meanwhile.
+/// Writes on a thread of its own, so that the peer reads meanwhile.
 fn in_background(peer: &mut Peer, write: impl FnOnce(PipeWriter) + Send + 'static) -> thread::JoinHandle<()> {
     let writer = peer.writer.take().unwrap();
     thread::spawn(move || write(writer))
@@ -193,9 +193,9 @@ fn of_a_hundred_thousand_pipelined_echoes_none_is_lost_or_doubled() {
     );
 }
 
-/// 24 MB of answers and nobody reads: what is started is bounded, what is asked is answered.
+/// 24 MB of responses that are not read: the number of started handlers is bounded, and every request is answered.
 #[test]
-fn answers_that_are_not_read_wait_within_bounds_and_all_arrive() {
+fn responses_that_are_not_read_wait_within_bounds_and_all_arrive() {
     with_peer(
         |_| {},
         |mut peer| {
@@ -204,7 +204,7 @@ fn answers_that_are_not_read_wait_within_bounds_and_all_arrive() {
             let writing = in_background(&mut peer, |writer| flood(writer, "big", 3000));
             thread::sleep(Duration::from_secs(2));
             let started = peer.server.started.load(Ordering::SeqCst);
-            // Those that wait with their answer, two full queues of answers, and a full pipe.
+            // Handlers that wait with their response, two full queues of responses, and a full pipe.
             let most = 1024 + 2 * (256 * 1024 / 8000 + 1) + 64 * 1024 / 8000 + 2;
             assert!(started <= most, "{started} handlers were started");
             let mut answers: Vec<_> = (0..2999).map(|_| peer.answer()).collect();
@@ -236,10 +236,10 @@ fn two_hundred_cancels_cost_none_of_two_hundred_calls_its_answer() {
         |_| {},
         |mut peer| {
             for id in 0..200 {
-                peer.ask(1000 + id, "never");
-                peer.ask(id, "echo");
+                peer.request(1000 + id, "never");
+                peer.request(id, "echo");
                 let params = json!({"requestId": 1000 + id});
-                peer.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+                peer.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
             }
             peer.end_input();
             let mut ids: Vec<_> = peer.rest().into_iter().map(|(id, _)| id).collect();
@@ -255,7 +255,7 @@ fn twenty_panics_among_twenty_calls_are_forty_answers() {
         |_| {},
         |mut peer| {
             for id in 0..40 {
-                peer.ask(id, if id % 2 == 0 { "panics" } else { "echo" });
+                peer.request(id, if id % 2 == 0 { "panics" } else { "echo" });
             }
             peer.end_input();
             let answers = peer.rest();
@@ -268,7 +268,7 @@ fn twenty_panics_among_twenty_calls_are_forty_answers() {
     );
 }
 
-/// Threads must not grow with connections.
+/// The number of threads must not grow with the number of connections.
 #[cfg(target_os = "linux")]
 #[test]
 fn all_connections_share_one_watchdog_thread() {
@@ -312,10 +312,10 @@ fn a_handler_that_computes_alone_does_not_keep_the_others_from_being_read() {
             for round in 0..6 {
                 // Long enough for every thread of the runtime, and for the watchdog, to go to sleep.
                 thread::sleep(Duration::from_millis(20 + 150 * (round % 2)));
-                peer.ask(0, "computes");
+                peer.request(0, "computes");
                 peer.begun.recv().unwrap();
                 let start = Instant::now();
-                peer.ask(1, "echo");
+                peer.request(1, "echo");
                 assert_eq!(peer.answer().0, 1);
                 assert!(start.elapsed() < Duration::from_millis(150), "{:?}", start.elapsed());
                 assert_eq!(peer.answer().0, 0);
@@ -324,7 +324,7 @@ fn a_handler_that_computes_alone_does_not_keep_the_others_from_being_read() {
     );
 }
 
-/// What is asked together with a computation is answered beside it.
+/// Requests that arrive together with a computation are answered during it.
 #[test]
 fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
     with_peer(
@@ -333,38 +333,38 @@ fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
             for round in 0..4 {
                 let first = round * 10;
                 // In one burst with it, before and behind it.
-                peer.ask(first + 2, "echo");
-                peer.ask(first, "computes");
-                peer.ask(first + 3, "echo");
+                peer.request(first + 2, "echo");
+                peer.request(first, "computes");
+                peer.request(first + 3, "echo");
                 peer.begun.recv().unwrap();
                 let start = Instant::now();
-                peer.ask(first + 1, "echo");
+                peer.request(first + 1, "echo");
                 let mut heard = HashSet::new();
                 for _ in 0..3 {
                     heard.insert(peer.answer().0);
                 }
                 assert_eq!(heard, HashSet::from([first + 1, first + 2, first + 3]));
                 assert!(start.elapsed() < Duration::from_millis(150), "{:?}", start.elapsed());
-                assert_eq!(peer.hear()["id"], json!(first));
+                assert_eq!(peer.receive()["id"], json!(first));
             }
         },
     );
 }
 
-/// Everybody asks the peer something while nothing more can wait; the peer answers as it reads.
+/// Every handler sends the peer a request while the queue is full; the peer answers as it reads.
 #[test]
-fn handlers_that_call_the_peer_while_the_park_is_full_do_not_deadlock() {
+fn handlers_that_call_the_peer_while_the_queue_is_full_do_not_deadlock() {
     with_peer(
-        |limits| (limits.running, limits.parked) = (2, 2),
+        |limits| (limits.running, limits.queued) = (2, 2),
         |mut peer| {
             for id in 0..100 {
-                peer.ask(id, "asks");
+                peer.request(id, "asks");
             }
             let (mut answered, mut refused) = (0, 0);
             while answered + refused < 100 {
-                let frame = peer.hear();
+                let frame = peer.receive();
                 if frame["method"] == json!("name") {
-                    peer.say(&json!({"jsonrpc": "2.0", "id": frame["id"], "result": "peer"}));
+                    peer.send(&json!({"jsonrpc": "2.0", "id": frame["id"], "result": "peer"}));
                 } else if frame["result"] == json!("peer") {
                     answered += 1;
                 } else {
@@ -377,11 +377,11 @@ fn handlers_that_call_the_peer_while_the_park_is_full_do_not_deadlock() {
     );
 }
 
-/// Without a call of its own the server stops reading instead, and nobody is refused.
+/// Without a call of its own the server stops reading instead, and no request is refused.
 #[test]
-fn a_full_park_is_felt_by_the_peer_as_back_pressure() {
+fn a_full_queue_is_back_pressure_for_the_peer() {
     with_peer(
-        |limits| (limits.running, limits.parked) = (1, 2),
+        |limits| (limits.running, limits.queued) = (1, 2),
         |mut peer| {
             let (written, is_written) = sync_channel(1);
             let writing = in_background(&mut peer, move |writer| {
@@ -406,9 +406,9 @@ fn a_handler_that_blocks_its_thread_does_not_keep_the_run_alive() {
     with_peer(
         |limits| limits.drain = Duration::from_millis(200),
         |mut peer| {
-            peer.ask(1, "blocks");
+            peer.request(1, "blocks");
             peer.begun.recv().unwrap();
-            peer.ask(2, "echo");
+            peer.request(2, "echo");
             peer.end_input();
             let start = Instant::now();
             peer.ended.recv().unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use duplexer_core::transport::{Hints, Incoming, IncomingMessage, TransportContext};
+use duplexer_core::transport::{FrameMeta, Incoming, IncomingMessage, TransportContext};
 use duplexer_types::headers::LAST_EVENT_ID;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) frame: Vec<u8>,
-    pub(crate) hints: Hints,
+    pub(crate) hints: FrameMeta,
 }
 
 /// Relation of a message to the session.

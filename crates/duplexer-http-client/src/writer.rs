@@ -228,7 +228,7 @@ fn cancelled_id(params: &str) -> Option<RequestId> {
 mod tests {
     use std::future::poll_fn;
 
-    use duplexer_core::transport::{Hints, TransportContext};
+    use duplexer_core::transport::{FrameMeta, TransportContext};
     use reqwest::header::HeaderMap;
     use reqwest::{Client, Url};
     use tokio::sync::mpsc;
@@ -249,7 +249,7 @@ mod tests {
         let mut frames = Frames::default();
         for id in 0..MAX_EXCHANGES + 10 {
             // An invalid header name: every exchange fails without opening a socket.
-            let mut hints = Hints::default();
+            let mut hints = FrameMeta::default();
             hints.headers = vec![("not a name".to_owned(), String::new())];
             frames.push(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#).as_bytes(), Some(hints));
         }

@@ -6,7 +6,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use duplexer_core::dispatch::{
-    BoxFuture, CallContext, Cancellation, Channel, NoChannel, Outbound, OutboundRequest, Sending,
+    BoxFuture, CallContext, Cancellation, Channel, NoChannel, NotifyFuture, Outbound, OutboundRequest,
 };
 use duplexer_core::error::{BoxError, CallError, McpError};
 use duplexer_core::transport::TransportContext;
@@ -174,7 +174,7 @@ impl Outbound for NoPeer {
         Box::pin(async move { NoChannel.request(request).await })
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         NoChannel.notify(method, params)
     }
 }

@@ -43,7 +43,7 @@ fn server() -> Result<Server, BoxError> {
         }))
         .tool(Tool::new("finish").handler(|cx: Context| async move {
             cx.progress(1.0, None, None).await;
-            cx.closing().raised().await;
+            cx.closing().cancelled().await;
             "finished"
         }))
         .tool(Tool::new("ask").handler(|cx: Context, Echo { text }| async move {

@@ -84,7 +84,7 @@ async fn listen(
 ) -> Result<SubscriptionsListenResult, McpError> {
     let acknowledged = SubscriptionsAcknowledgedParams::new(params.notifications);
     cx.notify::<methods::SubscriptionsAcknowledged>(&acknowledged).await;
-    cx.closing().raised().await;
+    cx.closing().cancelled().await;
     Ok(SubscriptionsListenResult::new())
 }
 

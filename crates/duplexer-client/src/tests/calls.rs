@@ -16,8 +16,8 @@ use serde_json::json;
 use super::super::{Client, ClientError, ClientOptions, Mode};
 use super::{Seen, described, handshake, in_envelope, in_handshake, options, welcome};
 use duplexer_core::dispatch::{
-    Abandon, BoxFuture, CallContext, CallOptions, DirectDispatcher, Dispatch, DispatchOptions, Inbound,
-    Invocation, Outbound, OutboundRequest, Progress, RunError, Sending, Unreadable,
+    BoxFuture, CallContext, CallOptions, DirectDispatcher, Dispatch, DispatchOptions, Inbound, Invocation,
+    NotifyFuture, OnDrop, Outbound, OutboundRequest, Progress, RunError, Unreadable,
 };
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::Frames;
@@ -180,8 +180,8 @@ impl Outbound for Noted {
         Box::pin(std::future::ready(Ok(self.1.to_string().into())))
     }
 
-    fn notify(&self, _: &str, _: Option<&dyn Body>) -> Sending {
-        Sending::done()
+    fn notify(&self, _: &str, _: Option<&dyn Body>) -> NotifyFuture {
+        NotifyFuture::done()
     }
 }
 
@@ -216,14 +216,14 @@ async fn headers_repeat_what_the_envelope_says() {
     let asked = server.0.lock().unwrap();
     let [probe, read, list] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!(headers(&probe.1), [version, ("Mcp-Method", "server/discover")]);
-    assert_eq!((probe.1.timeout, probe.1.abandon), (Some(Duration::from_secs(10)), Abandon::Silent));
+    assert_eq!((probe.1.timeout, probe.1.on_drop), (Some(Duration::from_secs(10)), OnDrop::Detach));
     let name = "=?base64?ZmlsZTovLy/DpA==?=";
     assert_eq!(
         headers(&read.1),
         [version, ("Mcp-Method", "resources/read"), ("Mcp-Name", name), ("X-Own", "1")]
     );
     assert_eq!(headers(&list.1), [version, ("Mcp-Method", "tools/list")]);
-    assert_eq!(list.1.abandon, Abandon::Cancel);
+    assert_eq!(list.1.on_drop, OnDrop::CancelRemote);
 }
 
 /// CLT-04, P-LEG-19: the handshake era repeats the version alone, once there is one; P-CAN-3: the opening stands.
@@ -234,9 +234,9 @@ async fn headers_of_the_handshake_era_hold_the_version() {
         client.ping().await.unwrap();
         let asked = server.0.lock().unwrap();
         let [opening, ping] = &asked[..] else { panic!("{asked:?}") };
-        assert_eq!((headers(&opening.1), opening.1.abandon), (vec![], Abandon::Silent));
+        assert_eq!((headers(&opening.1), opening.1.on_drop), (vec![], OnDrop::Detach));
         let expected = if repeated { vec![("MCP-Protocol-Version", version)] } else { vec![] };
-        assert_eq!((headers(&ping.1), ping.1.abandon), (expected, Abandon::Cancel));
+        assert_eq!((headers(&ping.1), ping.1.on_drop), (expected, OnDrop::CancelRemote));
     }
 }
 

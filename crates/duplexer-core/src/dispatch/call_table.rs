@@ -1,5 +1,8 @@
-//! Who waits for whom on a connection that has no loop of its own: every message arrives by itself, and what is sent
-//! goes whichever way its sender has. For transports such as sessions over HTTP.
+//! The call table of a connection: calls in flight in both directions, and what messages of the peer do to them.
+//!
+//! [`Calls`] is the table without a lock; the JSON-RPC dispatcher keeps it behind the lock of the connection.
+//! [`CallTable`] is the table of a connection that has no read loop: every message arrives by itself, and the caller of a
+//! request chooses the channel. For transports such as sessions over HTTP.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -8,128 +11,89 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::RequestId;
 
 use super::in_flight::{Generation, InFlight, Outstanding, Taken};
-use super::outbound::{OutboundHook, OutboundRequest, Sending};
+use super::outbound::{NotifyFuture, OutboundHook, OutboundRequest};
 use super::outbox::Delivery;
 use super::outgoing_call::{self, CallTransport, PendingCall};
 use super::{Cancellation, Invocation, control_messages, lock};
 use crate::error::CallError;
 
-/// The correlation of one connection, both ways.
-pub struct Correlation {
-    table: Mutex<Table>,
-    hook: Option<Arc<dyn OutboundHook>>,
+/// Calls in flight, in both directions. `C` is the entry of a request of the peer.
+pub(crate) struct Calls<C> {
+    pub(crate) phase: Phase,
+    pub(crate) outgoing: Outstanding<PendingCall>,
+    pub(crate) incoming: InFlight<C>,
 }
 
-struct Table {
-    outgoing: Outstanding<PendingCall>,
-    incoming: InFlight<Arc<Cancellation>>,
-    closed: bool,
-}
-
-/// A request of the peer that has been taken in.
-#[derive(Debug)]
-pub struct Accepted {
-    id: RequestId,
-    generation: Generation,
-    cancellation: Arc<Cancellation>,
-}
-
-impl Accepted {
-    /// Its id.
-    pub fn id(&self) -> &RequestId {
-        &self.id
-    }
-
-    /// Raised when the peer calls it off, or the connection ends.
-    pub fn cancellation(&self) -> &Arc<Cancellation> {
-        &self.cancellation
-    }
-}
-
-/// Why a request is not taken in.
+/// Whether responses of the peer are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAccepted {
-    /// Its id is in flight already: the first runs on.
-    InFlight,
-    /// The connection has ended.
+pub(crate) enum Phase {
+    /// Not yet.
+    Idle,
+    Running,
+    /// No longer.
     Closed,
 }
 
-/// Whether a request that has ended is to be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owed {
-    /// It is owed an answer.
-    Answer,
-    /// The peer has called it off.
-    Nothing,
+impl<C> Calls<C> {
+    pub(crate) fn new(phase: Phase) -> Self {
+        Self { phase, outgoing: Outstanding::new(), incoming: InFlight::new() }
+    }
 }
 
-/// A way for the frames of our own requests.
-pub trait FrameLine: Send + Sync {
-    /// Queues a frame; there may be something to wait for. An error if nobody will ever read it.
-    fn send(&self, frame: &[u8]) -> Result<Sending, CallError>;
-
-    /// Queues a frame that cannot wait, beyond any limit.
-    fn send_now(&self, frame: &[u8]);
+/// The entry of a request of the peer.
+pub(crate) trait Cancellable {
+    /// Cancels the request on behalf of the peer.
+    fn cancel(&self);
 }
 
-impl Correlation {
-    /// Nobody waits for anybody yet. `hook` sees every own request.
-    pub fn new(hook: Option<Arc<dyn OutboundHook>>) -> Self {
-        let table = Table { outgoing: Outstanding::new(), incoming: InFlight::new(), closed: false };
-        Self { table: Mutex::new(table), hook }
+impl Cancellable for Arc<Cancellation> {
+    fn cancel(&self) {
+        Cancellation::cancel(self);
+    }
+}
+
+/// A connection that has a call table behind a lock. Callbacks and wake-ups always run without the lock.
+pub(crate) trait LockedCalls: Send + Sync {
+    type Incoming: Cancellable;
+
+    /// Runs `act` with the lock held.
+    fn with_calls<R>(&self, act: impl FnOnce(&mut Calls<Self::Incoming>) -> R) -> R;
+
+    /// Registers an outgoing call under the chosen id, or under a fresh one.
+    fn register(&self, chosen: Option<RequestId>, call: PendingCall) -> Result<RequestId, CallError> {
+        self.with_calls(|calls| match calls.phase {
+            Phase::Idle => Err(CallError::NotRunning),
+            Phase::Closed => Err(CallError::Closed),
+            Phase::Running => {
+                calls.outgoing.register(chosen, call).map_err(|Taken(id)| CallError::DuplicateId(id))
+            }
+        })
     }
 
-    /// Takes a request of the peer in.
-    pub fn accept(&self, id: RequestId) -> Result<Accepted, NotAccepted> {
-        let cancellation = Arc::new(Cancellation::new());
-        let mut table = lock(&self.table);
-        if table.closed {
-            return Err(NotAccepted::Closed);
-        }
-        let mut given = None;
-        let kept = Arc::clone(&cancellation);
-        let accepted = table.incoming.accept(id.clone(), |generation| {
-            given = Some(generation);
-            kept
-        });
-        match (accepted, given) {
-            (Ok(_), Some(generation)) => Ok(Accepted { id, generation, cancellation }),
-            _ => Err(NotAccepted::InFlight),
-        }
-    }
-
-    /// The handler of a request has ended.
-    pub fn finish(&self, accepted: &Accepted) -> Owed {
-        match lock(&self.table).incoming.finish(&accepted.id, accepted.generation) {
-            Some(_) => Owed::Answer,
-            None => Owed::Nothing,
+    /// Completes the outgoing call that the peer has answered.
+    fn settle(&self, id: &RequestId, response: Result<ByteString, CallError>) {
+        match self.with_calls(|calls| calls.outgoing.settle(id)) {
+            Some(call) => call.settle(response),
+            None => tracing::debug!(%id, "a response without a pending request is dropped"),
         }
     }
 
-    /// The peer has answered one of our requests.
-    pub fn settle(&self, id: &RequestId, answer: Result<ByteString, CallError>) {
-        let waiter = lock(&self.table).outgoing.settle(id);
-        if let Some(waiter) = waiter {
-            waiter.settle(answer);
-        } else {
-            tracing::debug!(%id, "an answer nobody waits for is dropped");
-        }
-    }
-
-    /// Takes note of a notification, in the order of arrival: it may call a request off, or report progress.
-    pub fn observe(&self, call: &Invocation) {
-        match call.method() {
+    /// Applies a notification that the table understands: a cancelled request, or progress of an outgoing call.
+    fn observe(&self, notification: &Invocation) {
+        match notification.method() {
             control_messages::CANCELLED => {
-                let Some(id) = control_messages::cancelled(call.params()) else { return };
-                let called_off = lock(&self.table).incoming.cancel(&id);
-                if let Some(cancellation) = called_off {
-                    cancellation.raise();
+                let Some(id) = control_messages::cancelled(notification.params()) else { return };
+                let cancelled = self.with_calls(|calls| calls.incoming.cancel(&id));
+                if let Some(call) = cancelled {
+                    call.cancel();
                 }
             }
             control_messages::PROGRESS => {
-                let Some((token, progress)) = control_messages::progress(call.params()) else { return };
-                let callback = lock(&self.table).outgoing.find(&token).and_then(PendingCall::on_progress);
+                let Some((token, progress)) = control_messages::progress(notification.params()) else {
+                    return;
+                };
+                let callback =
+                    self.with_calls(|calls| calls.outgoing.find(&token).and_then(PendingCall::on_progress));
                 if let Some(callback) = callback {
                     callback.call(progress);
                 }
@@ -138,56 +102,158 @@ impl Correlation {
         }
     }
 
-    /// Sends a request of our own over `line` and waits for its answer, as [`super::Outbound::request`] says.
-    pub async fn call(
-        &self,
-        request: OutboundRequest,
-        line: &dyn FrameLine,
-    ) -> Result<ByteString, CallError> {
-        outgoing_call::call(&Correlated { table: &self.table, line }, self.hook.as_deref(), request).await
-    }
-
-    /// The connection has ended: nobody will answer, and nothing more is taken in. What is in flight is called off and
-    /// still owed an answer.
-    pub fn close(&self) {
-        let (waiting, running) = {
-            let mut table = lock(&self.table);
-            table.closed = true;
-            (table.outgoing.drain(), table.incoming.all().map(Arc::clone).collect::<Vec<_>>())
-        };
-        for waiter in waiting {
-            waiter.settle(Err(CallError::Closed));
-        }
-        for cancellation in running {
-            cancellation.raise();
+    /// Fails every outgoing call, and those that are made from now on: the peer's responses are no longer read.
+    fn close_outgoing(&self) {
+        let pending = self.with_calls(|calls| {
+            calls.phase = Phase::Closed;
+            calls.outgoing.drain()
+        });
+        for call in pending {
+            call.settle(Err(CallError::Closed));
         }
     }
 }
 
-impl fmt::Debug for Correlation {
+/// The call table of one connection, both ways.
+pub struct CallTable {
+    calls: Mutex<Calls<Arc<Cancellation>>>,
+    hook: Option<Arc<dyn OutboundHook>>,
+}
+
+/// A request of the peer that has been accepted.
+#[derive(Debug)]
+pub struct Accepted {
+    id: RequestId,
+    generation: Generation,
+    cancellation: Arc<Cancellation>,
+}
+
+impl Accepted {
+    /// Returns its id.
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// Returns its cancellation, which occurs when the peer cancels it or the connection ends.
+    pub fn cancellation(&self) -> &Arc<Cancellation> {
+        &self.cancellation
+    }
+}
+
+/// Why a request is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectReason {
+    /// Its id is in flight already. The first request continues.
+    InFlight,
+    /// The connection has ended.
+    Closed,
+}
+
+/// Whether a request that has ended is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// The peer waits for the response.
+    Respond,
+    /// The peer has cancelled the request, so there is no response.
+    Cancelled,
+}
+
+/// A channel for the frames of our own requests.
+pub trait FrameSink: Send + Sync {
+    /// Queues a frame; the future waits for capacity. Fails if no peer will ever read it.
+    fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError>;
+
+    /// Queues a frame that cannot wait, beyond any limit.
+    fn send_now(&self, frame: &[u8]);
+}
+
+impl LockedCalls for CallTable {
+    type Incoming = Arc<Cancellation>;
+
+    fn with_calls<R>(&self, act: impl FnOnce(&mut Calls<Arc<Cancellation>>) -> R) -> R {
+        act(&mut lock(&self.calls))
+    }
+}
+
+impl CallTable {
+    /// Creates an empty table. `hook` observes every own request.
+    pub fn new(hook: Option<Arc<dyn OutboundHook>>) -> Self {
+        Self { calls: Mutex::new(Calls::new(Phase::Running)), hook }
+    }
+
+    /// Accepts a request of the peer.
+    pub fn accept(&self, id: RequestId) -> Result<Accepted, RejectReason> {
+        let cancellation = Arc::new(Cancellation::new());
+        self.with_calls(|calls| {
+            if calls.phase == Phase::Closed {
+                return Err(RejectReason::Closed);
+            }
+            let (mut given, kept) = (None, Arc::clone(&cancellation));
+            let accepted = calls.incoming.accept(id.clone(), |generation| {
+                given = Some(generation);
+                kept
+            });
+            match (accepted, given) {
+                (Ok(_), Some(generation)) => Ok(Accepted { id, generation, cancellation }),
+                _ => Err(RejectReason::InFlight),
+            }
+        })
+    }
+
+    /// Removes a request whose handler has ended, and returns whether it is answered.
+    pub fn finish(&self, accepted: &Accepted) -> Disposition {
+        match self.with_calls(|calls| calls.incoming.finish(&accepted.id, accepted.generation)) {
+            Some(_) => Disposition::Respond,
+            None => Disposition::Cancelled,
+        }
+    }
+
+    /// Completes the own request that the peer has answered.
+    pub fn settle(&self, id: &RequestId, answer: Result<ByteString, CallError>) {
+        LockedCalls::settle(self, id, answer);
+    }
+
+    /// Applies a notification, in the order of arrival: it can cancel a request or report progress.
+    pub fn observe(&self, call: &Invocation) {
+        LockedCalls::observe(self, call);
+    }
+
+    /// Sends a request of our own over `line` and waits for the response; see [`super::Outbound::request`].
+    pub async fn call(
+        &self,
+        request: OutboundRequest,
+        line: &dyn FrameSink,
+    ) -> Result<ByteString, CallError> {
+        outgoing_call::call(&Correlated { table: self, line }, self.hook.as_deref(), request).await
+    }
+
+    /// Ends the connection: own requests fail, and no further request is accepted. Requests in flight are cancelled and
+    /// still answered.
+    pub fn close(&self) {
+        self.close_outgoing();
+        let running: Vec<_> = self.with_calls(|calls| calls.incoming.all().map(Arc::clone).collect());
+        for cancellation in running {
+            cancellation.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for CallTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Correlation").field("closed", &lock(&self.table).closed).finish_non_exhaustive()
+        f.debug_struct("CallTable").field("phase", &lock(&self.calls).phase).finish_non_exhaustive()
     }
 }
 
 struct Correlated<'a> {
-    table: &'a Mutex<Table>,
-    line: &'a dyn FrameLine,
+    table: &'a CallTable,
+    line: &'a dyn FrameSink,
 }
 
 impl CallTransport for Correlated<'_> {
-    fn register(&self, chosen: Option<&RequestId>, waiter: PendingCall) -> Result<RequestId, CallError> {
-        let mut table = lock(self.table);
-        if table.closed {
-            return Err(CallError::Closed);
-        }
-        let id = chosen.cloned().unwrap_or_else(|| table.outgoing.next_id());
-        table.outgoing.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
-        Ok(id)
-    }
+    type Table = CallTable;
 
-    fn abandon(&self, id: &RequestId) -> bool {
-        lock(self.table).outgoing.abandon(id).is_some()
+    fn table(&self) -> &CallTable {
+        self.table
     }
 
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
@@ -195,102 +261,12 @@ impl CallTransport for Correlated<'_> {
         Ok(0)
     }
 
-    /// What is queued counts as written: how fast the peer reads is between it and its stream.
+    /// A queued frame counts as written: how fast the peer reads is between the peer and its stream.
     async fn delivery(&self, _: u64) -> Delivery {
         Delivery::Written
     }
 
-    fn cancel(&self, frame: &[u8]) {
+    fn send_cancel(&self, frame: &[u8]) {
         self.line.send_now(frame);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::dispatch::CallOptions;
-
-    #[derive(Default)]
-    struct Sent(Mutex<Vec<String>>);
-
-    impl FrameLine for Sent {
-        fn send(&self, frame: &[u8]) -> Result<Sending, CallError> {
-            self.send_now(frame);
-            Ok(Sending::done())
-        }
-
-        fn send_now(&self, frame: &[u8]) {
-            lock(&self.0).push(String::from_utf8(frame.to_vec()).unwrap());
-        }
-    }
-
-    fn told(method: &str, params: &str) -> Invocation {
-        Invocation::new(method.to_owned(), Some(params.into()))
-    }
-
-    /// DISP-22: the first of two requests with one id runs on; the id is free again after its end.
-    #[test]
-    fn an_id_is_taken_while_it_is_in_flight() {
-        let correlation = Correlation::new(None);
-        let first = correlation.accept(1_i64.into()).unwrap();
-        assert_eq!(correlation.accept(1_i64.into()).unwrap_err(), NotAccepted::InFlight);
-        assert!(correlation.accept("1".into()).is_ok());
-        assert_eq!(correlation.finish(&first), Owed::Answer);
-        assert!(correlation.accept(1_i64.into()).is_ok());
-    }
-
-    /// A request that the peer calls off is owed nothing, and its handler learns of it.
-    #[test]
-    fn a_cancelled_request_is_owed_nothing() {
-        let correlation = Correlation::new(None);
-        let call = correlation.accept(7_i64.into()).unwrap();
-        correlation.observe(&told(control_messages::CANCELLED, r#"{"requestId":"7"}"#));
-        assert!(call.cancellation().is_raised());
-        assert_eq!(correlation.finish(&call), Owed::Nothing);
-    }
-
-    #[tokio::test]
-    async fn an_answer_and_its_progress_find_the_caller() {
-        let correlation = Correlation::new(None);
-        let line = Sent::default();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let reported = Arc::clone(&seen);
-        let options = CallOptions::new().on_progress(move |progress| lock(&reported).push(progress.progress));
-        let request = OutboundRequest::new("x/y").options(options);
-        let peer = async {
-            correlation.observe(&told(control_messages::PROGRESS, r#"{"progressToken":1,"progress":5}"#));
-            correlation.settle(&1_i64.into(), Ok("{}".into()));
-        };
-        let (answer, ()) = tokio::join!(correlation.call(request, &line), peer);
-        assert_eq!(answer.unwrap(), "{}");
-        assert_eq!(*lock(&seen), [5.0]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn giving_up_calls_the_request_off() {
-        let correlation = Correlation::new(None);
-        let line = Sent::default();
-        let options = CallOptions::new().timeout(Duration::from_secs(1));
-        let outcome = correlation.call(OutboundRequest::new("x/y").options(options), &line).await;
-        assert!(matches!(outcome, Err(CallError::Timeout(_))));
-        let sent = lock(&line.0).clone();
-        assert!(sent[1].contains(r#""requestId":1"#), "{sent:?}");
-    }
-
-    #[tokio::test]
-    async fn the_end_of_the_connection_ends_what_waits() {
-        let correlation = Correlation::new(None);
-        let line = Sent::default();
-        let call = correlation.accept(1_i64.into()).unwrap();
-        let (outcome, ()) =
-            tokio::join!(correlation.call(OutboundRequest::new("x/y"), &line), async { correlation.close() });
-        assert!(matches!(outcome, Err(CallError::Closed)));
-        assert!(call.cancellation().is_raised());
-        assert_eq!(correlation.finish(&call), Owed::Answer);
-        assert_eq!(correlation.accept(2_i64.into()).unwrap_err(), NotAccepted::Closed);
-        let late = correlation.call(OutboundRequest::new("x/y"), &line).await;
-        assert!(matches!(late, Err(CallError::Closed)));
     }
 }

@@ -1,4 +1,4 @@
-//! A timeout clock that can be stopped while a person is busy.
+//! A timeout clock that can be paused while a person is busy.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::lock;
 
-/// Charges a call only for the time in which no pause is held. Clones share the clock.
+/// Clock of a call's timeout: it stands still while a pause is held. Clones share the clock.
 #[derive(Clone, Debug, Default)]
 pub struct CallClock(Arc<Shared>);
 
@@ -19,12 +19,12 @@ struct Shared {
 }
 
 impl CallClock {
-    /// A clock that runs.
+    /// Creates a clock that runs.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Stops the clock until the guard is dropped. Pauses nest.
+    /// Pauses the clock until the guard is dropped. Pauses nest.
     pub fn pause(&self) -> ClockPause {
         *lock(&self.0.pauses) += 1;
         self.0.changed.notify_waiters();
@@ -51,7 +51,7 @@ impl CallClock {
     }
 }
 
-/// Holds a [`CallClock`] still.
+/// Guard that pauses a [`CallClock`].
 #[derive(Debug)]
 pub struct ClockPause(Arc<Shared>);
 

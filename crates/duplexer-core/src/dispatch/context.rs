@@ -1,4 +1,4 @@
-//! What a handler gets beside its message: who asked, over what, and whether anybody still wants the answer.
+//! What a handler gets in addition to its message: the sender, the transport, and whether the request is cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,65 +9,91 @@ use tokio::sync::Notify;
 use super::outbound::Outbound;
 use crate::transport::TransportContext;
 
-/// The way back to the peer while one message is handled.
+/// The channel back to the peer while one message is handled.
 pub trait Channel: Outbound {
-    /// Whether the peer, or the end of the connection, has called the message off.
+    /// Returns the cancellation of the message, by the peer or by the end of the connection.
     fn cancellation(&self) -> &Cancellation;
 
-    /// Resolves when the connection is about to end: requests that stand for long should conclude now.
+    /// Returns a cancellation that occurs when the connection is about to end: long-lived requests should end then.
     fn closing(&self) -> &Cancellation;
 }
 
-/// A flag that is raised once and can be awaited.
+/// A flag that is set once and can be awaited.
 #[derive(Debug, Default)]
-pub struct Cancellation {
-    raised: AtomicBool,
+pub struct Latch {
+    is_set: AtomicBool,
     changed: Notify,
 }
 
-impl Cancellation {
-    /// Not raised yet.
+impl Latch {
+    /// Creates a flag that is not set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Raises the flag.
-    pub fn raise(&self) {
-        self.raised.store(true, Ordering::Release);
+    /// Sets the flag.
+    pub fn set(&self) {
+        self.is_set.store(true, Ordering::Release);
         self.changed.notify_waiters();
     }
 
-    /// Whether the flag is raised.
-    pub fn is_raised(&self) -> bool {
-        self.raised.load(Ordering::Acquire)
+    /// Returns whether the flag is set.
+    pub fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
     }
 
-    /// Resolves when the flag is raised.
-    pub async fn raised(&self) {
+    /// Waits until the flag is set.
+    pub async fn wait(&self) {
         let changed = self.changed.notified();
         tokio::pin!(changed);
-        // Registered before the flag is looked at, so that a raise in between is not missed.
+        // Registered before the flag is checked, so that a change in between is not missed.
         changed.as_mut().enable();
-        if !self.is_raised() {
+        if !self.is_set() {
             changed.await;
         }
     }
 }
 
-/// Who sent a message, over what, and how to answer beside the answer.
+/// The cancellation of a request or a connection, which can be awaited.
+#[derive(Debug, Default)]
+pub struct Cancellation(Latch);
+
+impl Cancellation {
+    /// Creates a cancellation that has not occurred.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels.
+    pub fn cancel(&self) {
+        self.0.set();
+    }
+
+    /// Returns whether it is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_set()
+    }
+
+    /// Waits until it is cancelled.
+    pub async fn cancelled(&self) {
+        self.0.wait().await;
+    }
+}
+
+/// The sender and transport of a message, and the channel back to the peer.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CallContext {
     /// The id of the request; `None` for a notification.
     pub id: Option<RequestId>,
-    /// What the transport says about the message.
+    /// The transport's context of the message.
     pub transport: Arc<TransportContext>,
-    /// The way back to the peer that belongs to this message.
+    /// The channel back to the peer that belongs to this message.
     pub channel: Arc<dyn Channel>,
 }
 
 impl CallContext {
-    /// A context of a transport that calls the kernel without a dispatcher.
+    /// Creates a context. For transports that call the kernel without a dispatcher.
     pub fn new(id: Option<RequestId>, transport: Arc<TransportContext>, channel: Arc<dyn Channel>) -> Self {
         Self { id, transport, channel }
     }

@@ -1,4 +1,4 @@
-//! The two notifications a dispatcher understands: the peer calls a request off, or says how far it is.
+//! The two notifications that a dispatcher understands: a cancelled request, and progress of a request.
 
 use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{Body, RequestId};
@@ -10,7 +10,7 @@ use super::outbound::Progress;
 pub(crate) const CANCELLED: &str = Cancelled::METHOD.name();
 pub(crate) const PROGRESS: &str = Reported::METHOD.name();
 
-/// Which request the peer calls off. Anything malformed calls off nothing.
+/// Returns the request that the peer cancels. Malformed params cancel nothing.
 pub(crate) fn cancelled(params: Option<&str>) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Params {
@@ -20,7 +20,7 @@ pub(crate) fn cancelled(params: Option<&str>) -> Option<RequestId> {
     serde_json::from_str::<Params>(params?).ok().map(|params| params.request)
 }
 
-/// Tells the peer that nobody waits for `id` any more.
+/// Params of a cancellation that we send.
 #[derive(Serialize)]
 pub(crate) struct Cancel<'a> {
     #[serde(rename = "requestId")]
@@ -34,7 +34,7 @@ impl Body for Cancel<'_> {
     }
 }
 
-/// Which request has come how far. A total or message of the wrong type counts as absent.
+/// Returns the progress of a request, and its token. A total or message of the wrong type counts as absent.
 pub(crate) fn progress(params: Option<&str>) -> Option<(RequestId, Progress)> {
     #[derive(Deserialize)]
     struct Params {
@@ -56,7 +56,7 @@ mod tests {
 
     /// DISP-24, P-CAN-2: the id follows the strict rule; what cannot be read is ignored.
     #[test]
-    fn a_malformed_cancel_calls_off_nothing() {
+    fn a_malformed_cancel_is_ignored() {
         assert_eq!(cancelled(Some(r#"{"requestId":7,"reason":"x"}"#)), Some(7_i64.into()));
         assert_eq!(cancelled(Some(r#"{"requestId":"7"}"#)), Some("7".into()));
         for params in

@@ -1,7 +1,7 @@
-//! The in-process twin of the JSON-RPC dispatcher: a pair of peers without frames or a byte transport.
+//! In-process dispatcher: a pair of peers without frames or a byte transport.
 //!
-//! A request awaits the other side's handler in the caller's own task; dropping it drops the handler. Params
-//! and results pass as JSON text, because that is what handlers read and results are shaped into.
+//! A request awaits the other end's handler in the caller's own task; dropping it drops the handler. Params and results are
+//! passed as JSON text, because handlers read that and results are shaped into it.
 
 mod call;
 
@@ -12,12 +12,12 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::Body;
 
 use self::call::text_of;
-use super::context::Cancellation;
+use super::context::{Cancellation, Latch};
 use super::in_flight::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
-use super::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
-use super::panic::contain;
-use super::{CallContext, Dispatch, Inbound, Intercept, Invocation, lock};
+use super::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
+use super::panic::catch_unwind;
+use super::{CallContext, Dispatch, Inbound, Invocation, NotificationRoute, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::TransportContext;
 
@@ -27,18 +27,18 @@ pub struct DirectDispatcher {
     there: Arc<Side>,
 }
 
-/// The way from one end of an in-process connection to the other. Clones share the connection.
+/// Channel from one end of an in-process connection to the other. Clones share the connection.
 #[derive(Clone)]
 pub struct DirectPeer {
     here: Arc<Side>,
     there: Arc<Side>,
 }
 
-/// What an end says to the handlers of the other.
+/// Options of one end of an in-process connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DirectOptions {
-    /// The context its messages arrive with.
+    /// The transport context of messages that arrive at this end.
     pub context: TransportContext,
     /// Whether a failure that was not resolve for the peer shows its text.
     pub failures: FailureMode,
@@ -50,12 +50,12 @@ impl Default for DirectOptions {
     }
 }
 
-/// One end: who receives there, and which ids are in use for it.
+/// One end: its receiver, and the ids of the requests it is handling.
 struct Side {
     receiver: Mutex<Option<Arc<dyn Receive>>>,
-    started: Cancellation,
+    started: Latch,
     closing: Cancellation,
-    closed: Cancellation,
+    closed: Latch,
     ids: Mutex<Outstanding<()>>,
     /// The context of messages that arrive here.
     context: Arc<TransportContext>,
@@ -70,7 +70,7 @@ trait Receive: Send + Sync {
         call: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<ByteString, McpError>>;
     fn notification(&self, cx: CallContext, call: Arc<Invocation>) -> BoxFuture<'static, ()>;
-    fn intercept(&self, call: &Invocation) -> Intercept;
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute;
 }
 
 struct Receiver<I>(Arc<I>);
@@ -89,18 +89,18 @@ impl<I: Inbound> Receive for Receiver<I> {
         Box::pin(Arc::clone(&self.0).notification(cx, call))
     }
 
-    fn intercept(&self, call: &Invocation) -> Intercept {
-        contain(|| self.0.intercept(call)).unwrap_or(Intercept::Forward)
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+        catch_unwind(|| self.0.on_notification_read(call)).unwrap_or(NotificationRoute::Forward)
     }
 }
 
 impl DirectDispatcher {
-    /// Two connected ends, each with the way to the other.
+    /// Creates two connected ends, each with the channel to the other.
     pub fn pair() -> ((Self, DirectPeer), (Self, DirectPeer)) {
         Self::pair_with(DirectOptions::default(), DirectOptions::default())
     }
 
-    /// The same; each end's options say how messages arrive there.
+    /// Creates two connected ends with options: those of an end apply to the messages that arrive there.
     pub fn pair_with(one: DirectOptions, two: DirectOptions) -> ((Self, DirectPeer), (Self, DirectPeer)) {
         let (one, two) = (Arc::new(Side::new(one)), Arc::new(Side::new(two)));
         let end = |here: &Arc<Side>, there: &Arc<Side>| {
@@ -115,16 +115,16 @@ impl Dispatch for DirectDispatcher {
     /// Serves until either end is stopped or dropped.
     async fn run<I: Inbound>(self, inbound: Arc<I>) -> Result<(), RunError> {
         *lock(&self.here.receiver) = Some(Arc::new(Receiver(inbound)));
-        self.here.started.raise();
+        self.here.started.set();
         tokio::select! {
-            () = self.here.closed.raised() => {}
-            () = self.there.closed.raised() => {}
+            () = self.here.closed.wait() => {}
+            () = self.there.closed.wait() => {}
         }
         Ok(())
     }
 }
 
-/// An end that no longer runs is a closed peer to the other.
+/// An end that no longer runs is a closed peer for the other.
 impl Drop for DirectDispatcher {
     fn drop(&mut self) {
         self.here.close();
@@ -135,9 +135,9 @@ impl Side {
     fn new(options: DirectOptions) -> Self {
         Self {
             receiver: Mutex::new(None),
-            started: Cancellation::new(),
+            started: Latch::new(),
             closing: Cancellation::new(),
-            closed: Cancellation::new(),
+            closed: Latch::new(),
             ids: Mutex::new(Outstanding::new()),
             context: Arc::new(options.context),
             failures: options.failures,
@@ -145,26 +145,26 @@ impl Side {
     }
 
     fn close(&self) {
-        self.closing.raise();
-        self.closed.raise();
-        // The handlers may hold this very connection: let go of them.
+        self.closing.cancel();
+        self.closed.set();
+        // The handlers may hold this connection: dropping them breaks the cycle.
         let receiver = lock(&self.receiver).take();
         drop(receiver);
     }
 
-    /// Who receives here, once somebody does; `None` when nobody ever will.
+    /// Waits for the receiver of this end; `None` if the end is closed.
     async fn receiver(&self) -> Option<Arc<dyn Receive>> {
         tokio::select! {
             biased;
-            () = self.closed.raised() => return None,
-            () = self.started.raised() => {}
+            () = self.closed.wait() => return None,
+            () = self.started.wait() => {}
         }
         lock(&self.receiver).clone()
     }
 }
 
 impl DirectPeer {
-    /// Closes this end: the other sees a closed peer, and both runs end.
+    /// Closes this end: the other end has a closed peer, and both runs end.
     pub fn stop(&self) {
         self.here.close();
     }
@@ -175,7 +175,7 @@ impl Outbound for DirectPeer {
         Box::pin(call::request(Arc::clone(&self.here), Arc::clone(&self.there), request))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         call::notify(Arc::clone(&self.here), Arc::clone(&self.there), method, params)
     }
 }

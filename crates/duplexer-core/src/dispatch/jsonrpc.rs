@@ -1,8 +1,8 @@
 //! The JSON-RPC dispatcher over a transport.
 //!
-//! `runner` says who does what; `read` takes frames in, in wire order; `handle` runs a request; `peer` makes our own calls;
-//! `shared` is what they share and `room` its rules; `drain` ends it all in bounded time; `watchdog` keeps a handler that computes
-//! without awaiting from holding up the others.
+//! `workers` schedules the work; `read` takes in frames, in wire order; `admission` decides which request runs; `handle`
+//! runs a handler; `peer` makes our own calls; `shared` is the state of all of them; `drain` ends the connection in bounded
+//! time; `watchdog` keeps a handler that computes without awaiting from delaying the others.
 
 mod admission;
 mod drain;
@@ -32,45 +32,45 @@ use crate::transport::{FrameReader, Transport, TransportError};
 
 pub use peer::Peer;
 
-/// Serves one connection: reads frames, hands requests up, correlates answers.
+/// Dispatcher of one connection: reads frames, hands requests to [`Inbound`], and correlates responses.
 pub struct JsonRpcDispatcher {
     shared: Arc<Shared>,
     reader: Box<dyn FrameReader>,
 }
 
-/// How a dispatcher behaves where there is a choice.
+/// Options of a [`JsonRpcDispatcher`].
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct DispatchOptions {
     /// What the peer's cancellation does to a handler.
     pub cancel: CancelMode,
-    /// What becomes of a handler's failure beside the answer.
+    /// What a handler's failure does apart from the response.
     pub failures: FailureMode,
-    /// How much may wait.
+    /// The bounds of the connection.
     pub limits: Limits,
-    /// Sees what could not be read as a frame.
+    /// Called with input that is not a frame.
     pub observer: Option<Arc<Observer>>,
-    /// Sees every own request.
+    /// Observes every own request.
     pub hook: Option<Arc<dyn OutboundHook>>,
 }
 
-/// Is shown what could not be read. Nothing else is read meanwhile: it must not block.
+/// Observes input that is not a frame. Nothing else is read meanwhile: it must not block.
 pub type Observer = dyn Fn(&Unreadable<'_>) + Send + Sync;
 
-/// What the peer's cancellation does to a handler. Either way the request is never answered.
+/// What a cancellation by the peer does to a handler. Either way the request is never answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CancelMode {
-    /// Its future is dropped.
+    /// The handler's future is dropped.
     #[default]
     Interrupt,
-    /// Only its cancellation flag is raised; it ends when it likes.
+    /// Only the cancellation is signalled; the handler decides when it ends.
     Signal,
 }
 
-/// What becomes of a failure that its author did not mean for the peer.
+/// What is done with a failure that is not meant for the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailureMode {
-    /// It is answered, logged, and that is all.
+    /// It is answered and logged.
     #[default]
     Contain,
     /// It also ends the run with [`RunError::Handler`]. For tests.
@@ -81,17 +81,17 @@ pub enum FailureMode {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Requests whose handlers run at the same time.
+    /// Maximum number of requests whose handlers run at the same time.
     pub running: usize,
-    /// Further requests that wait for a handler's place, in the order they came.
-    pub parked: usize,
-    /// Bytes of text that such requests may hold. When either is full, reading stops.
-    pub parked_bytes: usize,
-    /// Requests that stand for as long as the peer likes.
-    pub standing: usize,
-    /// Notifications whose handlers run at the same time; more are dropped.
+    /// Maximum number of further requests that are queued, in the order of arrival.
+    pub queued: usize,
+    /// Maximum bytes of text that queued requests hold. When either limit is reached, reading stops.
+    pub queued_bytes: usize,
+    /// Maximum number of long-lived requests.
+    pub long_lived: usize,
+    /// Maximum number of notifications whose handlers run at the same time; more are dropped.
     pub notifications: usize,
-    /// How long accepted requests may go on after the end of the stream.
+    /// Maximum time that accepted requests continue after the end of the stream.
     pub drain: Duration,
 }
 
@@ -99,21 +99,21 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             running: 1024,
-            parked: 16_384,
-            parked_bytes: 8 * 1024 * 1024,
-            // Whoever handles them refuses them earlier, and knows what they are called.
-            standing: 2048,
+            queued: 16_384,
+            queued_bytes: 8 * 1024 * 1024,
+            // The layer above refuses them earlier, with an error that names the method.
+            long_lived: 2048,
             notifications: 1024,
             drain: Duration::from_secs(3),
         }
     }
 }
 
-/// Something that arrived and is not a frame.
+/// Input that is not a frame.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Unreadable<'a> {
-    /// What arrived, if it could be kept.
+    /// The input, if it could be kept.
     pub text: Option<&'a str>,
     /// Why it is not a frame.
     pub reason: &'a dyn fmt::Display,
@@ -125,7 +125,7 @@ impl fmt::Debug for Unreadable<'_> {
     }
 }
 
-/// Why a run ended otherwise than in order.
+/// Why a run ended with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -138,12 +138,12 @@ pub enum RunError {
 }
 
 impl JsonRpcDispatcher {
-    /// A dispatcher over `transport` and the way to its peer.
+    /// Creates a dispatcher over `transport`, and the channel to its peer.
     pub fn new(transport: impl Transport) -> (Self, Peer) {
         Self::with_options(transport, DispatchOptions::default())
     }
 
-    /// The same with options.
+    /// Creates a dispatcher with options.
     pub fn with_options(transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
         let (reader, writer) = transport.split();
         let shared = Arc::new(Shared::new(writer, options));
@@ -159,9 +159,9 @@ impl Dispatch for JsonRpcDispatcher {
     async fn run<I: Inbound>(self, inbound: Arc<I>) -> Result<(), RunError> {
         let Self { shared, reader } = self;
         shared.start();
-        let _interrupt_on_drop = drain::InterruptOnDrop(Arc::clone(&shared));
-        // A task of its own, wherever the caller runs: on a runtime's thread the runners it starts stay near,
-        // and waking it makes a thread that can wait for input look for some.
+        let _abort_on_drop = drain::AbortOnDrop(Arc::clone(&shared));
+        // A task of its own, because the caller may not run on a runtime thread: there the workers it spawns stay local, and
+        // waking it makes a thread that can wait for input look for some.
         let mut serving = JoinSet::new();
         let runtime_threads = Handle::current().metrics().num_workers();
         let connection = Connection { shared, inbound, tasks: TaskTracker::new(), runtime_threads };
@@ -169,7 +169,7 @@ impl Dispatch for JsonRpcDispatcher {
         match serving.join_next().await.map(|ended| ended.map_err(JoinError::try_into_panic)) {
             Some(Ok(served)) => served,
             Some(Err(Ok(panic))) => resume_unwind(panic),
-            // The runtime is going away.
+            // The runtime is shutting down.
             Some(Err(Err(_))) | None => Ok(()),
         }
     }
@@ -190,17 +190,17 @@ impl fmt::Debug for DispatchOptions {
     }
 }
 
-/// A running connection: what its tasks share.
+/// A running connection, as its tasks see it.
 struct Connection<I> {
     shared: Arc<Shared>,
     inbound: Arc<I>,
     tasks: TaskTracker,
-    /// How many threads the runtime has for tasks.
+    /// Number of threads that the runtime has for tasks.
     runtime_threads: usize,
 }
 
 impl<I: Inbound> Connection<I> {
-    /// The whole life of the connection.
+    /// Serves the connection from its start to its end.
     async fn serve(self: Arc<Self>, reader: Box<dyn FrameReader>) -> Result<(), RunError> {
         let shared = &self.shared;
         let (ended, reading) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! Our own requests and notifications to the peer, and the channels that cannot carry them.
+//! Channels to the peer for our own requests and notifications, and channels that refuse them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,57 +13,57 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 
 use super::clock::CallClock;
-use super::panic::contain;
+use super::panic::catch_unwind;
 use crate::error::CallError;
 
-/// A boxed future, for traits that must be objects.
+/// A boxed future, for object-safe traits.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A way to the peer.
+/// A channel to the peer.
 pub trait Outbound: Send + Sync {
-    /// Sends a request and waits for its answer: the JSON text of the result.
+    /// Sends a request and waits for the response: the JSON text of the result.
     ///
-    /// Dropping the future tells the peer to stop, unless the request says otherwise.
+    /// Dropping the future cancels the request at the peer, unless its options say otherwise.
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>>;
 
-    /// Sends a notification. It never fails: where there is nobody to tell, it is dropped.
+    /// Sends a notification. It never fails: without a peer the notification is dropped.
     ///
-    /// The frame is queued before this returns unless there is no room; only then is there something to await.
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending;
+    /// The frame is queued before this returns, unless the queue is full. Only then the future waits.
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture;
 
-    /// Ends the stream that carries this channel, to be taken up again by the peer when it likes. Nothing is lost and
-    /// nothing is cancelled by it; where streams cannot be taken up again it does nothing.
+    /// Ends the stream that carries this channel; the peer can resume it later. Nothing is lost or cancelled. Does nothing if
+    /// streams cannot be resumed.
     fn close_stream(&self) -> StreamClosing {
         StreamClosing::NotSupported
     }
 }
 
-/// What has become of the wish to end a stream.
+/// Result of [`Outbound::close_stream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamClosing {
-    /// It ends after what has been told so far; the peer comes back for the rest.
+    /// The stream ends after what has been sent so far; the peer resumes it for the rest.
     Closing,
-    /// This channel has no stream that can be taken up again.
+    /// The channel has no stream that can be resumed.
     NotSupported,
 }
 
-/// The rest of a notification's way: usually nothing.
+/// Future that resolves when a notification is queued. It is usually ready at once.
 #[must_use = "without awaiting it a notification is lost when the peer reads slowly"]
-pub struct Sending(Option<BoxFuture<'static, ()>>);
+pub struct NotifyFuture(Option<BoxFuture<'static, ()>>);
 
-impl Sending {
-    /// Nothing left to do.
+impl NotifyFuture {
+    /// Creates a future that is ready.
     pub fn done() -> Self {
         Self(None)
     }
 
-    /// Waits for room first.
+    /// Creates a future that waits for `rest`, which queues the notification.
     pub fn waiting(rest: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(Some(Box::pin(rest)))
     }
 }
 
-impl Future for Sending {
+impl Future for NotifyFuture {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -74,41 +74,41 @@ impl Future for Sending {
     }
 }
 
-/// A request to the peer.
+/// An own request to the peer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OutboundRequest {
     /// The method.
     pub method: Cow<'static, str>,
-    /// JSON text of an object, or nothing.
+    /// The params: JSON text of an object.
     pub params: Option<Json>,
-    /// Goes into `params._meta`.
+    /// JsonObject of `params._meta`.
     pub meta: JsonObject,
-    /// How the call is to be made.
+    /// Options of the call.
     pub options: CallOptions,
 }
 
 impl OutboundRequest {
-    /// A request without params.
+    /// Creates a request without params.
     pub fn new(method: impl Into<Cow<'static, str>>) -> Self {
         Self { method: method.into(), params: None, meta: JsonObject::new(), options: CallOptions::default() }
     }
 
-    /// With params: the JSON text of an object.
+    /// Sets the params: the JSON text of an object.
     #[must_use]
     pub fn params(mut self, params: impl Into<Json>) -> Self {
         self.params = Some(params.into());
         self
     }
 
-    /// With `_meta`.
+    /// Sets `_meta`.
     #[must_use]
     pub fn meta(mut self, meta: JsonObject) -> Self {
         self.meta = meta;
         self
     }
 
-    /// With options.
+    /// Sets the options.
     #[must_use]
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
@@ -116,105 +116,105 @@ impl OutboundRequest {
     }
 }
 
-/// How a call to the peer is to be made.
+/// Options of a call to the peer.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// The id to use; minted if not given.
+    /// The id of the request. Default: the next free one.
     pub id: Option<RequestId>,
-    /// How long to wait for the answer, counted from the end of the write.
+    /// Maximum time to wait for the response, counted from the end of the write.
     pub timeout: Option<Duration>,
-    /// A clock that can be paused, so that waiting for a person is not charged to the timeout.
+    /// A clock that can be paused, so that the timeout does not include the time that a person takes.
     pub clock: Option<CallClock>,
-    /// Called for every progress notification of this request, in order. Asks the peer for progress.
+    /// Called for every progress notification of this request, in order. If set, progress is requested from the peer.
     pub on_progress: Option<ProgressCallback>,
-    /// What giving up means to the peer.
-    pub abandon: Abandon,
-    /// Headers for the message, where the transport has headers.
+    /// What dropping the call, or its timeout, does at the peer.
+    pub on_drop: OnDrop,
+    /// Headers of the message, if the transport has headers.
     pub headers: Vec<(String, String)>,
-    /// Where to take up an interrupted stream, where the transport has that.
+    /// Token to resume an interrupted stream, if the transport supports it.
     pub resumption: Option<String>,
 }
 
 impl CallOptions {
-    /// The default: no timeout, no progress, giving up tells the peer to stop.
+    /// Creates the default options: no timeout, no progress, dropping the call cancels it at the peer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits at most this long for the answer.
+    /// Sets the maximum time to wait for the response.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Calls `callback` for every progress notification.
+    /// Sets the callback for progress notifications.
     #[must_use]
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(ProgressCallback(Arc::new(callback)));
         self
     }
 
-    /// Uses this id.
+    /// Sets the id.
     #[must_use]
     pub fn id(mut self, id: impl Into<RequestId>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Charges only the time in which `clock` runs to the timeout.
+    /// Sets the clock that the timeout is measured with.
     #[must_use]
     pub fn clock(mut self, clock: CallClock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// What giving up means to the peer.
+    /// Sets what dropping the call, or its timeout, does at the peer.
     #[must_use]
-    pub fn abandon(mut self, abandon: Abandon) -> Self {
-        self.abandon = abandon;
+    pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
+        self.on_drop = on_drop;
         self
     }
 }
 
-/// What happens at the peer when a call is dropped or times out.
+/// What is sent to the peer when a call is dropped or times out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Abandon {
-    /// It is told to stop.
+pub enum OnDrop {
+    /// A cancellation.
     #[default]
-    Cancel,
-    /// It is told nothing: the method may not be cancelled.
-    Silent,
+    CancelRemote,
+    /// Nothing: the method must not be cancelled.
+    Detach,
 }
 
-/// How far a request has come, as its receiver says.
+/// Progress of a request, as its receiver reports it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Grows with every notification.
+    /// The progress so far. It grows with every notification.
     pub progress: f64,
-    /// What `progress` will be at the end, if known.
+    /// The value of `progress` at the end, if known.
     pub total: Option<f64>,
-    /// A sentence for people.
+    /// A description for users.
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// A report.
+    /// Creates a report.
     pub fn new(progress: f64, total: Option<f64>, message: Option<String>) -> Self {
         Self { progress, total, message }
     }
 }
 
-/// Called in the order the notifications arrive, on the connection's own task: it must not block.
+/// Callback for progress. It is called in the order of arrival, on the connection's own task: it must not block.
 #[derive(Clone)]
 pub struct ProgressCallback(Arc<dyn Fn(Progress) + Send + Sync>);
 
 impl ProgressCallback {
-    /// Tells the caller how far its request is. A panic is the caller's own affair.
+    /// Calls the callback. A panic is logged.
     pub(crate) fn call(&self, progress: Progress) {
-        if contain(|| (self.0)(progress)).is_err() {
+        if catch_unwind(|| (self.0)(progress)).is_err() {
             tracing::error!("a progress callback panicked");
         }
     }
@@ -226,14 +226,15 @@ impl fmt::Debug for ProgressCallback {
     }
 }
 
-/// The params with `meta` in their `_meta`; what the params bring along themselves stays, outgoing wins.
-pub(crate) fn params_with_meta(
-    params: Option<Json>,
-    meta: JsonObject,
-) -> Result<Option<Json>, serde_json::Error> {
+/// Adds `meta` to the `_meta` of the params. Other members of `_meta` are kept; `meta` takes precedence.
+pub(crate) fn params_with_meta(params: Option<Json>, meta: JsonObject) -> Result<Option<Json>, CallError> {
     if meta.is_empty() {
         return Ok(params);
     }
+    merge_meta(params, meta).map(Some).map_err(CallError::Encode)
+}
+
+fn merge_meta(params: Option<Json>, meta: JsonObject) -> Result<Json, serde_json::Error> {
     let mut members: JsonObject = params.map_or_else(|| Ok(JsonObject::new()), |params| params.decode())?;
     let mut own: JsonObject =
         members.remove("_meta").map_or_else(|| Ok(JsonObject::new()), |own| own.decode())?;
@@ -241,7 +242,7 @@ pub(crate) fn params_with_meta(
         own.insert(name, value);
     }
     members.insert("_meta", Json::encode(&own)?);
-    Json::encode(&members).map(Some)
+    Json::encode(&members)
 }
 
 /// A channel that carries notifications but no requests.
@@ -249,7 +250,7 @@ pub(crate) fn params_with_meta(
 pub struct NotifyOnly(Arc<dyn Outbound>);
 
 impl NotifyOnly {
-    /// Notifications go to `inner`; requests are refused.
+    /// Creates a channel that sends notifications to `inner` and refuses requests.
     pub fn new(inner: Arc<dyn Outbound>) -> Self {
         Self(inner)
     }
@@ -260,12 +261,12 @@ impl Outbound for NotifyOnly {
         refuse(request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.0.notify(method, params)
     }
 }
 
-/// A channel to nobody.
+/// A channel without a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct NoChannel;
 
@@ -274,9 +275,9 @@ impl Outbound for NoChannel {
         refuse(request)
     }
 
-    fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
         tracing::debug!(method, "a notification without a channel is dropped");
-        Sending::done()
+        NotifyFuture::done()
     }
 }
 
@@ -284,9 +285,9 @@ fn refuse(request: OutboundRequest) -> BoxFuture<'static, Result<ByteString, Cal
     Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
 }
 
-/// Sees every own request before it is sent and its outcome afterwards: tracing lives here.
+/// Observes every own request before it is sent, and its outcome. For tracing.
 pub trait OutboundHook: Send + Sync + 'static {
-    /// A request is about to be sent. What is put into `meta` travels in `params._meta`.
+    /// Called before a request is sent. JsonObject added to `meta` are sent in `params._meta`.
     fn begin(
         &self,
         id: &RequestId,
@@ -296,8 +297,8 @@ pub trait OutboundHook: Send + Sync + 'static {
     ) -> Box<dyn OutboundSpan>;
 }
 
-/// One own request under way, as a hook sees it. Dropped without an outcome if the caller gave up.
+/// One own request in flight, as a hook sees it. Dropped without an outcome if the call is dropped.
 pub trait OutboundSpan: Send {
-    /// The call has ended.
+    /// Called when the call has ended.
     fn end(self: Box<Self>, outcome: Result<&str, &CallError>);
 }

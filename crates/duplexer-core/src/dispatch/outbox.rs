@@ -1,8 +1,7 @@
-//! Frames on their way to the peer: one bounded queue that whoever has something to say also empties.
+//! Bounded outbound queue of a connection. The task that enqueued a frame flushes the queue before it waits.
 //!
-//! There is no hop to a writer task on the way of an ordinary answer: whoever has produced frames writes them,
-//! with all others that are queued, as soon as it has nothing else at hand. Only when the peer does not read does the
-//! writer task take over. Frames produced while a handler is polled are left to whoever polls it.
+//! So an ordinary response needs no hop to a writer task, and one write takes all frames that are queued. If the transport
+//! is pending, the writer task takes over. Frames enqueued while a handler is polled are flushed by the worker that polls it.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,25 +10,25 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 
 use super::sync::{AtomicU64, Mutex, Ordering, lock, thread_local};
-use crate::transport::{FrameWriter, Frames, Hints, TransportError};
+use crate::transport::{FrameMeta, FrameWriter, Frames, TransportError};
 
-/// Producers wait while this many bytes are queued.
+/// Maximum bytes in the queue, beyond which producers wait.
 pub(crate) const OUTBOX_BYTES: usize = 256 * 1024;
-/// Answers of a burst are written when they are so many bytes, at the latest.
+/// Queued bytes at which the responses of a burst are written at the latest.
 const FLUSH_THRESHOLD: usize = 16 * 1024;
-/// How many frames the read loop itself may owe: refusals and errors. When they are all queued it stops reading.
-pub(crate) const CONTROL_FRAMES: usize = 64;
+/// Maximum frames queued by the reader itself: refusals and errors. When they are reached it stops reading.
+pub(crate) const MAX_CONTROL_FRAMES: usize = 64;
 
 pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     writer: Mutex<Writer>,
     /// Wakes the writer task.
     work: Notify,
-    /// Wakes producers that wait for room.
-    room: Notify,
-    /// Wakes those who wait for a frame to be written.
+    /// Wakes producers that wait for capacity.
+    capacity_freed: Notify,
+    /// Wakes the tasks that wait for a frame to be written.
     progress: Notify,
-    /// Bytes ever handed to the transport.
+    /// Total bytes handed to the transport.
     written: AtomicU64,
 }
 
@@ -48,7 +47,7 @@ impl Queue {
         }
         match admission {
             Admission::Ordinary if self.frames.len() >= OUTBOX_BYTES => return Enqueued::Full,
-            Admission::Control if self.control >= CONTROL_FRAMES => return Enqueued::Full,
+            Admission::Control if self.control >= MAX_CONTROL_FRAMES => return Enqueued::Full,
             Admission::Control => self.control += 1,
             Admission::Ordinary | Admission::Reserved => {}
         }
@@ -59,41 +58,41 @@ impl Queue {
 }
 
 struct Writer {
-    /// Gone once the direction has ended, so that the peer sees the end even while we still hold the outbox.
+    /// Dropped when the direction ends, so that the peer sees the end even while the outbox is still held.
     transport: Option<Box<dyn FrameWriter>>,
     current: Frames,
-    /// The transport takes no more: only the writer task may ask it again, because its waker is registered.
+    /// The transport is pending: only the writer task polls it again, because its waker is registered.
     blocked: bool,
 }
 
-/// What became of a frame.
+/// Result of enqueueing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enqueued {
     /// Queued; the position is that of its last byte.
     Queued(u64),
-    /// No room: try again when there is.
+    /// The queue is full: try again when there is capacity.
     Full,
     /// The peer is gone.
     Closed,
 }
 
-/// Which rule admits a frame.
+/// The rule by which a frame is admitted to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Waits for room like everybody.
+    /// Bounded by bytes.
     Ordinary,
-    /// Owed by the read loop: a lane of its own.
+    /// Sent by the reader itself: bounded by count.
     Control,
-    /// Its place was reserved when the call it belongs to was made.
+    /// Not bounded: the capacity was reserved when the call it belongs to was made.
     Reserved,
 }
 
-/// Whether a queued frame left.
+/// What has become of a queued frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// The transport has all of it.
     Written,
-    /// The peer was gone first.
+    /// The connection ended first.
     Lost,
 }
 
@@ -112,54 +111,59 @@ impl Outbox {
                 blocked: false,
             }),
             work: Notify::new(),
-            room: Notify::new(),
+            capacity_freed: Notify::new(),
             progress: Notify::new(),
             written: AtomicU64::new(0),
         }
     }
 
-    /// Queues a frame if it is admitted now. Does not write.
-    pub(crate) fn try_enqueue(&self, frame: &[u8], hints: Option<Hints>, admission: Admission) -> Enqueued {
+    /// Queues a frame if it is admitted at once. Does not write.
+    pub(crate) fn try_enqueue(
+        &self,
+        frame: &[u8],
+        meta: Option<FrameMeta>,
+        admission: Admission,
+    ) -> Enqueued {
         let frame = one_line(frame);
-        lock(&self.queue).take(admission, frame.len(), |frames| frames.push(&frame, hints))
+        lock(&self.queue).take(admission, frame.len(), |frames| frames.push(&frame, meta))
     }
 
-    /// The same for a frame whose buffer may be exchanged for another one.
-    pub(crate) fn try_enqueue_buffer(&self, frame: &mut Vec<u8>, hints: Option<Hints>) -> Enqueued {
+    /// Queues a frame whose buffer can be exchanged for another one, if it is admitted at once.
+    pub(crate) fn try_enqueue_buffer(&self, frame: &mut Vec<u8>, meta: Option<FrameMeta>) -> Enqueued {
         if let Cow::Owned(line) = one_line(frame) {
             *frame = line;
         }
         let size = frame.len();
-        lock(&self.queue).take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, hints))
+        lock(&self.queue).take(Admission::Ordinary, size, |frames| frames.push_buffer(frame, meta))
     }
 
-    /// Queues a frame, waiting for room. `None` when the peer is gone.
-    pub(crate) async fn send(&self, frame: &[u8], hints: Option<Hints>) -> Option<u64> {
-        self.admit(frame, hints, Admission::Ordinary).await
+    /// Queues a frame, waiting for capacity. `None` if the peer is gone.
+    pub(crate) async fn send(&self, frame: &[u8], meta: Option<FrameMeta>) -> Option<u64> {
+        self.admit(frame, meta, Admission::Ordinary).await
     }
 
     pub(crate) async fn admit(
         &self,
         frame: &[u8],
-        hints: Option<Hints>,
+        meta: Option<FrameMeta>,
         admission: Admission,
     ) -> Option<u64> {
         loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            match self.try_enqueue(frame, hints.clone(), admission) {
+            let freed = self.capacity_freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            match self.try_enqueue(frame, meta.clone(), admission) {
                 Enqueued::Queued(position) => return Some(position),
                 Enqueued::Closed => return None,
                 Enqueued::Full => {
                     self.flush();
-                    room.await;
+                    freed.await;
                 }
             }
         }
     }
 
-    /// Resolves when everything up to `position` has been handed to the transport, or never will be.
+    /// Resolves when everything up to `position` has been handed to the transport, or is lost.
     pub(crate) async fn delivery(&self, position: u64) -> Delivery {
         loop {
             let progress = self.progress.notified();
@@ -175,7 +179,7 @@ impl Outbox {
         }
     }
 
-    /// Runs a poll of one of this connection's handlers. The caller writes what it has queued, sooner or later.
+    /// Runs a poll of one of this connection's handlers. The caller flushes what the handler has queued.
     pub(crate) fn while_polling<R>(&self, poll: impl FnOnce() -> R) -> R {
         let here = std::ptr::from_ref(self).addr();
         let outer = POLLING.with(|polling| polling.replace(here));
@@ -184,14 +188,14 @@ impl Outbox {
         result
     }
 
-    /// Something was queued: whoever polls the handler writes it, or else the writer task.
+    /// Has queued frames written: by the worker that polls the current handler, or else by the writer task.
     pub(crate) fn request_flush(&self) {
         if POLLING.with(Cell::get) != std::ptr::from_ref(self).addr() {
             self.work.notify_one();
         }
     }
 
-    /// Writes what is queued once it is worth a system call of its own.
+    /// Flushes the queue if it is worth a system call of its own.
     pub(crate) fn flush_if_large(&self) {
         if lock(&self.queue).frames.len() >= FLUSH_THRESHOLD {
             self.flush();
@@ -201,7 +205,7 @@ impl Outbox {
     /// Writes as much as the transport takes without waiting.
     pub(crate) fn flush(&self) {
         while !lock(&self.queue).frames.is_empty() {
-            // Whoever holds the lock looks at the queue again after letting go of it.
+            // The task that holds the lock checks the queue again after releasing it.
             let Ok(mut writer) = self.writer.try_lock() else { return };
             if writer.blocked {
                 return;
@@ -216,7 +220,7 @@ impl Outbox {
         }
     }
 
-    /// The writer task: takes over whenever the transport was full, or when nobody else would write.
+    /// The writer task: takes over when the transport is pending, or when no worker would flush.
     pub(crate) async fn drive(&self) {
         loop {
             self.work.notified().await;
@@ -239,7 +243,7 @@ impl Outbox {
         }
     }
 
-    /// Moves the queue to the transport until it is empty. A transport that fails closes the outbox.
+    /// Moves the queue to the transport until it is empty. A transport error closes the outbox.
     fn write(&self, writer: &mut Writer, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if writer.current.is_empty() {
@@ -250,7 +254,7 @@ impl Outbox {
                 std::mem::swap(&mut writer.current, &mut queue.frames);
                 queue.control = 0;
                 drop(queue);
-                self.room.notify_waiters();
+                self.capacity_freed.notify_waiters();
             }
             let before = writer.current.len();
             let result = match &mut writer.transport {
@@ -278,24 +282,24 @@ impl Outbox {
         }
     }
 
-    /// Nothing more is taken; what waits is given up.
+    /// Closes the queue and drops what is in it.
     fn close_queue(&self) {
         let mut queue = lock(&self.queue);
         queue.closed = true;
         queue.frames = Frames::default();
         drop(queue);
-        self.room.notify_waiters();
+        self.capacity_freed.notify_waiters();
         self.progress.notify_waiters();
     }
 
-    /// Nothing more is taken, and the direction ends as it stands.
+    /// Closes the queue and drops the transport without writing the rest.
     pub(crate) fn close(&self) {
         self.close_queue();
         let transport = lock(&self.writer).transport.take();
         drop(transport);
     }
 
-    /// Writes everything, then ends the direction.
+    /// Writes everything, then closes the transport.
     pub(crate) async fn finish(&self) -> Result<(), TransportError> {
         std::future::poll_fn(|cx| self.poll_drive(cx)).await;
         let closed = std::future::poll_fn(|cx| match &mut lock(&self.writer).transport {
@@ -308,7 +312,7 @@ impl Outbox {
     }
 }
 
-/// A frame is a line. What an author writes as a result may hold line breaks, which in JSON are mere space.
+/// Replaces line breaks, because a frame is a line. A handler's result may contain some; in JSON they are whitespace.
 fn one_line(frame: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\n', frame).is_none() {
         return Cow::Borrowed(frame);

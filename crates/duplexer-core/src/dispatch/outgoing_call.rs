@@ -1,30 +1,31 @@
-//! A request of our own from its first byte to its answer, whatever it travels on.
+//! A request of our own from its first byte to its response, whatever it travels on.
 
 use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_types::json::Json;
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{self, RequestId};
 use duplexer_types::meta::key;
 use tokio::sync::oneshot;
 
+use super::call_table::LockedCalls;
 use super::control_messages::{CANCELLED, Cancel};
 use super::outbound::{
-    Abandon, CallOptions, OutboundHook, OutboundRequest, ProgressCallback, params_with_meta,
+    CallOptions, OnDrop, OutboundHook, OutboundRequest, ProgressCallback, params_with_meta,
 };
 use super::outbox::Delivery;
 use crate::error::CallError;
 
-/// One of our own requests, seen from its answer.
+/// The table entry of one of our own requests.
 pub(crate) struct PendingCall {
-    answer: oneshot::Sender<Result<ByteString, CallError>>,
+    response: oneshot::Sender<Result<ByteString, CallError>>,
     on_progress: Option<ProgressCallback>,
 }
 
 impl PendingCall {
-    /// The caller may be gone by now, which is its right.
-    pub(crate) fn settle(self, answer: Result<ByteString, CallError>) {
-        let _ = self.answer.send(answer);
+    /// Hands the response to the caller, unless the caller has gone.
+    pub(crate) fn settle(self, response: Result<ByteString, CallError>) {
+        let _ = self.response.send(response);
     }
 
     pub(crate) fn on_progress(&self) -> Option<ProgressCallback> {
@@ -34,45 +35,46 @@ impl PendingCall {
 
 /// What a request of our own travels on.
 pub(crate) trait CallTransport: Send + Sync {
-    /// Keeps the waiter under the chosen id, or under a fresh one.
-    fn register(&self, chosen: Option<&RequestId>, waiter: PendingCall) -> Result<RequestId, CallError>;
+    type Table: LockedCalls;
 
-    /// Nobody waits any more; whether somebody did.
-    fn abandon(&self, id: &RequestId) -> bool;
+    /// Returns the table that the peer's response is looked up in.
+    fn table(&self) -> &Self::Table;
 
-    /// Queues the request, and says where in the queue it is.
+    /// Called once the request is in the table.
+    fn registered(&self) {}
+
+    /// Queues the request and returns its position in the queue.
     fn send(&self, frame: Vec<u8>) -> impl Future<Output = Result<u64, CallError>> + Send;
 
-    /// What has become of the request.
+    /// Waits until the request is written or lost.
     fn delivery(&self, position: u64) -> impl Future<Output = Delivery> + Send;
 
-    /// Tells the peer to stop. There is always room for it, because dropping cannot wait.
-    fn cancel(&self, frame: &[u8]);
+    /// Sends a cancellation. It always fits into the queue, because `Drop` cannot wait.
+    fn send_cancel(&self, frame: &[u8]);
 }
 
-/// Asks the peer. Dropping the future tells it to stop, unless the request says otherwise.
+/// Sends a request and waits for the response. Dropping the future cancels it, unless the request says otherwise.
 pub(crate) async fn call(
-    line: &impl CallTransport,
+    transport: &impl CallTransport,
     hook: Option<&dyn OutboundHook>,
     request: OutboundRequest,
 ) -> Result<ByteString, CallError> {
     let OutboundRequest { method, params, mut meta, options } = request;
-    let (answer, receiver) = oneshot::channel();
-    let waiter = PendingCall { answer, on_progress: options.on_progress.clone() };
-    let id = line.register(options.id.as_ref(), waiter)?;
-    let mut pending = Pending { line, id: &id, abandon: options.abandon, sent: false };
-    if options.on_progress.is_some() {
-        meta.insert(key::PROGRESS_TOKEN, Json::encode(&id).map_err(CallError::Encode)?);
-    }
+    let (response, receiver) = oneshot::channel();
+    let entry = PendingCall { response, on_progress: options.on_progress.clone() };
+    let id = transport.table().register(options.id.clone(), entry)?;
+    transport.registered();
+    let mut registration = Registration { transport, id: &id, on_drop: options.on_drop, is_sent: false };
+    add_progress_token(&mut meta, &options, &id)?;
     let span = hook.map(|hook| hook.begin(&id, &method, params.as_ref().map(Json::as_str), &mut meta));
     let outcome = async {
         let mut frame = Vec::new();
-        let params = params_with_meta(params, meta).map_err(CallError::Encode)?;
+        let params = params_with_meta(params, meta)?;
         jsonrpc::write_request(&mut frame, &id, &method, params.as_ref()).map_err(CallError::Encode)?;
-        let position = line.send(frame).await?;
-        pending.sent = true;
-        let outcome = wait(line, receiver, position, &method, &options).await;
-        pending.settle(&outcome, options.timeout);
+        let position = transport.send(frame).await?;
+        registration.is_sent = true;
+        let outcome = wait(transport, receiver, position, &method, &options).await;
+        registration.complete(&outcome, options.timeout);
         outcome
     }
     .await;
@@ -82,20 +84,38 @@ pub(crate) async fn call(
     outcome
 }
 
+/// Requests progress notifications, if the caller listens to them. The token is the id of the request.
+pub(crate) fn add_progress_token(
+    meta: &mut JsonObject,
+    options: &CallOptions,
+    id: &RequestId,
+) -> Result<(), CallError> {
+    if options.on_progress.is_some() {
+        meta.insert(key::PROGRESS_TOKEN, Json::encode(id).map_err(CallError::Encode)?);
+    }
+    Ok(())
+}
+
+/// Resolves with the timeout once it has elapsed on the clock of the call; never, if there is none.
+pub(crate) async fn timeout(options: &CallOptions) -> Duration {
+    let Some(timeout) = options.timeout else { return std::future::pending().await };
+    options.clock.clone().unwrap_or_default().run_for(timeout).await;
+    timeout
+}
+
 async fn wait(
-    line: &impl CallTransport,
-    answer: oneshot::Receiver<Result<ByteString, CallError>>,
+    transport: &impl CallTransport,
+    response: oneshot::Receiver<Result<ByteString, CallError>>,
     position: u64,
     method: &str,
     options: &CallOptions,
 ) -> Result<ByteString, CallError> {
-    let answered = async { answer.await.unwrap_or(Err(CallError::Closed)) };
+    let answered = async { response.await.unwrap_or(Err(CallError::Closed)) };
     let unanswered = async {
-        match (line.delivery(position).await, options.timeout) {
-            (Delivery::Lost, _) => CallError::Closed,
-            (Delivery::Written, None) => std::future::pending().await,
-            (Delivery::Written, Some(timeout)) => {
-                options.clock.clone().unwrap_or_default().run_for(timeout).await;
+        match transport.delivery(position).await {
+            Delivery::Lost => CallError::Closed,
+            Delivery::Written => {
+                timeout(options).await;
                 CallError::timeout(method)
             }
         }
@@ -107,38 +127,39 @@ async fn wait(
     }
 }
 
-/// An own request between being registered and being settled. Dropped early, it tells the peer to stop.
-struct Pending<'a, L: CallTransport> {
-    line: &'a L,
+/// An own request while it is in the table. Dropped early, it cancels the request at the peer.
+struct Registration<'a, T: CallTransport> {
+    transport: &'a T,
     id: &'a RequestId,
-    abandon: Abandon,
-    sent: bool,
+    on_drop: OnDrop,
+    is_sent: bool,
 }
 
-impl<L: CallTransport> Pending<'_, L> {
-    fn settle(&mut self, outcome: &Result<ByteString, CallError>, timeout: Option<Duration>) {
+impl<T: CallTransport> Registration<'_, T> {
+    fn complete(&mut self, outcome: &Result<ByteString, CallError>, timeout: Option<Duration>) {
         if let (Err(CallError::Timeout(_)), Some(timeout)) = (outcome, timeout) {
             self.cancel(&format!("timed out after {}s", timeout.as_secs_f64()));
         }
-        self.sent = false;
+        self.is_sent = false;
     }
 
     fn cancel(&self, reason: &str) {
-        if self.abandon == Abandon::Silent {
+        if self.on_drop == OnDrop::Detach {
             return;
         }
         let cancel = Cancel { request: self.id, reason };
         let mut frame = Vec::new();
         if jsonrpc::write_notification(&mut frame, CANCELLED, Some(&cancel)).is_ok() {
-            self.line.cancel(&frame);
+            self.transport.send_cancel(&frame);
         }
     }
 }
 
-impl<L: CallTransport> Drop for Pending<'_, L> {
+impl<T: CallTransport> Drop for Registration<'_, T> {
     fn drop(&mut self) {
-        let waited = self.line.abandon(self.id);
-        if self.sent && waited {
+        let was_pending =
+            self.transport.table().with_calls(|calls| calls.outgoing.abandon(self.id).is_some());
+        if self.is_sent && was_pending {
             self.cancel("caller cancelled");
         }
     }

@@ -1,9 +1,10 @@
-//! The behaviour of the dispatchers: what every kind does, and what only frames on a wire can show.
+//! Behaviour of the dispatchers: what every kind does, and what shows only in frames.
 
+mod call_table;
 mod contract;
-mod desk;
 mod in_flight;
+mod inbound;
 mod link;
 mod wire;
 
-pub(super) use desk::{Desk, Reply};
+pub(super) use inbound::{Reply, TestInbound};

@@ -1,8 +1,8 @@
 //! A server process started by its client, and the transport over its standard streams.
 //!
-//! The process gets a group of its own, a short list of the caller's environment, and a stderr that is always
-//! drained. The transport and the process are two values: the transport is consumed by whoever serves the
-//! connection, the [`Child`] ends the process in steps, or at once when it is dropped.
+//! The process gets a process group of its own, a few variables of the caller's environment, and a stderr that is always
+//! drained. The transport and the process are two values: the dispatcher consumes the transport, and [`Child`] ends the
+//! process in steps, or at once when it is dropped.
 
 mod process;
 mod streams;
@@ -29,30 +29,29 @@ use super::{FrameReader, FrameWriter, Transport, TransportContext, TransportErro
 use process::Process;
 use streams::{Reader, Stream, Writer, drain_stderr};
 
-/// What a process gets of our environment: what it takes to run a program, and nothing that may be secret.
-const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+/// Variables that a process inherits: what it takes to run a program, and nothing that may be secret.
+const INHERITED_VARIABLES: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
-/// How long shutting down waits for frames that are being written.
-const FLUSH: Duration = Duration::from_millis(500);
-/// How long it waits for the process after each step.
-const STEP: Duration = Duration::from_secs(2);
+/// Maximum time that a shutdown waits for frames that are being written.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+/// Maximum time that a shutdown waits for the process after each step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where the stderr of a process goes. It never fills up, whatever the choice.
+/// Destination of the stderr of a process. It never fills up, whatever the choice.
 #[non_exhaustive]
 #[derive(Default)]
 pub enum Stderr {
-    /// To the null device.
+    /// The null device.
     Discard,
-    /// To our own stderr.
+    /// Our own stderr.
     #[default]
     Inherit,
-    /// Line by line to a function, which is called on the runtime and must not block. Lines beyond 64 KiB are
-    /// left out.
+    /// A function that gets each line. It is called on the runtime and must not block. Lines beyond 64 KiB are skipped.
     Lines(Box<dyn FnMut(&str) + Send>),
 }
 
 impl Stderr {
-    /// Line by line to `sink`; see [`Stderr::Lines`].
+    /// Creates a destination that passes each line to `sink`; see [`Stderr::Lines`].
     pub fn lines(sink: impl FnMut(&str) + Send + 'static) -> Self {
         Self::Lines(Box::new(sink))
     }
@@ -68,21 +67,21 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// How a server process is to be started.
+/// Builder of a server process.
 #[derive(Debug)]
-pub struct Program {
+pub struct ChildCommand {
     command: Command,
     stderr: Stderr,
     limit: usize,
 }
 
-impl Program {
-    /// A program by its path, or by its name in `PATH`.
+impl ChildCommand {
+    /// Creates a command from the path of a program, or from its name in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
         command.env_clear();
-        for name in INHERITED {
-            // A value that begins like this is a function that some shells would define.
+        for name in INHERITED_VARIABLES {
+            // Some shells would define a value that begins like this as a function.
             match std::env::var_os(name) {
                 Some(value) if !value.as_encoded_bytes().starts_with(b"()") => command.env(name, value),
                 _ => &mut command,
@@ -98,15 +97,14 @@ impl Program {
         self
     }
 
-    /// Sets a variable of the environment, beside those few that are inherited (`HOME`, `LOGNAME`, `PATH`,
-    /// `SHELL`, `TERM`, `USER`).
+    /// Sets an environment variable, in addition to the inherited ones (`HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`).
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Empties the environment, also of what is inherited.
+    /// Clears the environment, including the inherited variables.
     #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.command.env_clear();
@@ -120,14 +118,14 @@ impl Program {
         self
     }
 
-    /// Chooses where stderr goes.
+    /// Sets the destination of stderr.
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
     }
 
-    /// Sets the longest line that is read, in bytes; [`DEFAULT_LIMIT`] unless set.
+    /// Sets the maximum length of a line, in bytes. Default: [`DEFAULT_LIMIT`].
     #[must_use]
     pub fn line_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
@@ -157,7 +155,7 @@ impl Program {
     }
 }
 
-/// The standard streams of a [`Child`].
+/// Transport over the standard streams of a [`Child`].
 #[derive(Debug)]
 pub struct ChildTransport {
     stdin: Arc<Stream<Output>>,
@@ -182,40 +180,40 @@ pub struct Child {
 }
 
 impl Child {
-    /// The process id, which is also the id of its group.
+    /// Returns the process id, which is also the id of its group.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Ends the process, and says how it ended.
+    /// Ends the process and returns its exit status.
     ///
-    /// What is being written gets half a second, then stdin is closed. If the process has not ended after two
-    /// seconds its group gets SIGTERM, after two more SIGKILL. From the closing on its output is read and
-    /// thrown away, so that it cannot block on it, and the transport has ended. Whatever is left of the group
-    /// is killed in the end. Dropping this future kills the group at once.
+    /// Frames that are being written get half a second, then stdin is closed. If the process has not ended after two
+    /// seconds its group gets SIGTERM, after two more SIGKILL. Once stdin is closed the transport has ended, and the output
+    /// is read and discarded, so that the process cannot block on it. Finally the rest of the group is killed. Dropping
+    /// this future kills the group at once.
     pub async fn shutdown(mut self) -> Result<ExitStatus, TransportError> {
-        let _ = timeout(FLUSH, self.stdin.idle()).await;
+        let _ = timeout(FLUSH_TIMEOUT, self.stdin.idle()).await;
         drop(self.stdin.take());
         let output = self.stdout.take();
         {
             let mut ended = pin!(ended(&self.process, output));
             for signal in [Signal::TERM, Signal::KILL] {
-                if timeout(STEP, &mut ended).await.is_ok() {
+                if timeout(STEP_TIMEOUT, &mut ended).await.is_ok() {
                     break;
                 }
                 self.process.signal_group(signal);
             }
         }
-        // Only a process that the kernel itself is stuck in outlives SIGKILL; the thread will see it end.
-        let reaped = timeout(STEP, self.process.reap()).await;
+        // Only a process that is stuck in the kernel outlives SIGKILL; the thread will reap it.
+        let reaped = timeout(STEP_TIMEOUT, self.process.reap()).await;
         let status = reaped.map_err(|elapsed| TransportError::Io(elapsed.into()))??;
-        // The last lines are in the pipe already; only one that escaped the group could keep it open.
-        let _ = timeout(FLUSH, self.draining.join_next()).await;
+        // The last lines are in the pipe already; only a process that left the group could keep it open.
+        let _ = timeout(FLUSH_TIMEOUT, self.draining.join_next()).await;
         Ok(status)
     }
 }
 
-/// Until the process has ended and nobody of its group writes to its output any more.
+/// Waits until the process has ended and no process of its group holds its output.
 async fn ended(process: &Process, output: Option<Input>) {
     let drained = async {
         let Some(mut output) = output else { return };

@@ -1,8 +1,7 @@
-//! Bytes through file descriptors, by direct system calls.
+//! Reads and writes file descriptors by direct system calls.
 //!
-//! What the reactor can watch is read and written when it is ready; everything else has a thread. Either way
-//! one read fills what there is room for, one write takes all frames that are ready, and neither half
-//! knows whether it serves this process's own streams or those of a child.
+//! A descriptor that the reactor can watch is used when it is ready; any other has a thread. Either way one read fills the
+//! buffer and one write takes all queued frames. Neither half knows whether it serves this process or a child.
 
 mod kind;
 mod ready;
@@ -23,22 +22,22 @@ use kind::{Kind, kind, reopen, same_file};
 use ready::{Call, ReadySink, ReadySource};
 use thread::{ThreadSink, ThreadSource};
 
-/// What a pipe is asked to hold: as much as Linux lets anybody have.
+/// Requested capacity of a pipe: the maximum that Linux grants an unprivileged process.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1024 * 1024;
 
-/// A descriptor, and what has to be undone when it is no longer used.
+/// A descriptor, and the flags to restore when it is dropped.
 #[derive(Debug)]
 pub(super) struct Descriptor {
     fd: Fd,
-    /// The flags its description had before they were changed.
+    /// The flags of its description before they were changed.
     flags: Option<OFlags>,
 }
 
 #[derive(Debug)]
 enum Fd {
     Owned(OwnedFd),
-    /// Standard input or output itself, where no private duplicate could be had.
+    /// Standard input or output itself, if it could not be duplicated.
     Standard(BorrowedFd<'static>),
 }
 
@@ -51,7 +50,7 @@ impl Descriptor {
         Self { fd: Fd::Standard(fd), flags: None }
     }
 
-    /// `O_NONBLOCK` sits on the description, which others may share: it is taken back on drop.
+    /// `O_NONBLOCK` is a flag of the description, which other processes may share: it is restored on drop.
     fn set_nonblocking(&mut self) -> io::Result<()> {
         let flags = fcntl_getfl(&*self)?;
         if !flags.contains(OFlags::NONBLOCK) {
@@ -65,7 +64,7 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         if let Some(flags) = self.flags {
-            // Nothing can be done about a failure, and the descriptor is on its way out.
+            // A failure cannot be handled here, and the descriptor is being closed.
             let _ = fcntl_setfl(&*self, flags);
         }
     }
@@ -86,13 +85,13 @@ impl AsRawFd for Descriptor {
     }
 }
 
-/// How a descriptor is served.
+/// How a descriptor is read and written.
 enum Access {
     Ready(AsyncFd<Descriptor>, Call),
     Thread(Descriptor),
 }
 
-/// Chooses by what the descriptor is. Must be called in a runtime with I/O enabled.
+/// Chooses by the kind of the descriptor. Must be called in a runtime with I/O enabled.
 fn access(descriptor: Descriptor, interest: Interest) -> io::Result<Access> {
     let (descriptor, call) = match kind(&descriptor)? {
         Kind::Socket => (descriptor, Call::Socket),
@@ -111,7 +110,7 @@ fn access(descriptor: Descriptor, interest: Interest) -> io::Result<Access> {
     }
 }
 
-/// A pipe that does not block, or the pipe as it was if that would be felt by whoever writes to stderr.
+/// Makes a pipe non-blocking, unless stderr shares it: then its writers would see the flag.
 fn private(mut descriptor: Descriptor, interest: Interest) -> io::Result<Result<Descriptor, Descriptor>> {
     let mode = if interest.is_readable() { OFlags::RDONLY } else { OFlags::WRONLY };
     if let Some(private) = reopen(&descriptor, mode) {
@@ -124,8 +123,8 @@ fn private(mut descriptor: Descriptor, interest: Interest) -> io::Result<Result<
     Ok(Ok(descriptor))
 }
 
-/// Asks for a pipe that holds more than one large message: each time it is full two processes have to take turns. The
-/// system gives memory for it only as it is needed, and may refuse.
+/// Requests a pipe that holds more than one large message: each time it is full two processes have to take turns. The
+/// system allocates memory for it only as needed, and can refuse.
 fn widen(descriptor: &Descriptor) {
     #[cfg(target_os = "linux")]
     if rustix::pipe::fcntl_getpipe_size(descriptor).is_ok_and(|size| size < PIPE_BYTES) {
@@ -135,7 +134,7 @@ fn widen(descriptor: &Descriptor) {
     let _ = descriptor;
 }
 
-/// The readable side of a descriptor.
+/// The read half of a descriptor.
 pub(super) enum Input {
     Ready(ReadySource),
     Thread(ThreadSource),
@@ -149,7 +148,7 @@ impl Input {
         })
     }
 
-    /// For our end of a pipe that we made: its description is ours alone.
+    /// Opens our end of a pipe that we created: no other process shares its description.
     pub(super) fn own_pipe(fd: impl Into<OwnedFd>) -> io::Result<Self> {
         Ok(Self::Ready(ReadySource::new(own_pipe(fd.into(), Interest::READABLE)?, Call::File)))
     }
@@ -164,8 +163,8 @@ impl Source for Input {
     }
 }
 
-/// The writable side of a descriptor. Closing it only means that all is written: the descriptor lives as long
-/// as this value.
+/// The write half of a descriptor. Closing it only means that everything is written: the descriptor lives as long as this
+/// value.
 pub(super) enum Output {
     Ready(ReadySink),
     Thread(ThreadSink),
@@ -179,7 +178,7 @@ impl Output {
         })
     }
 
-    /// For our end of a pipe that we made: its description is ours alone.
+    /// Opens our end of a pipe that we created: no other process shares its description.
     pub(super) fn own_pipe(fd: impl Into<OwnedFd>) -> io::Result<Self> {
         Ok(Self::Ready(ReadySink::new(own_pipe(fd.into(), Interest::WRITABLE)?, Call::File)))
     }

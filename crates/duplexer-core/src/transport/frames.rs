@@ -1,23 +1,23 @@
-//! Frames on their way out: contiguous bytes, one line each, so that a stream writes them as they stand.
+//! Outgoing frames: contiguous bytes, one line each, so that a stream writes them verbatim.
 
 use std::collections::VecDeque;
 
 use duplexer_types::jsonrpc::RequestId;
 
-/// Written bytes below this are not worth moving the rest to the front for.
-const DEAD_MIN: usize = 16 * 1024;
-/// An empty queue keeps at most this much room.
-const KEEP: usize = 256 * 1024;
+/// Minimum written bytes for which the rest is moved to the front.
+const MIN_RECLAIM: usize = 16 * 1024;
+/// Maximum capacity that an empty queue keeps.
+const MAX_KEPT_CAPACITY: usize = 256 * 1024;
 
-/// What a transport other than a plain stream may want to know about a frame.
+/// Metadata of a frame, for transports other than plain streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Hints {
-    /// The request of the peer that this frame belongs to: it travels on that request's stream.
+pub struct FrameMeta {
+    /// The request of the peer that this frame belongs to: it is sent on that request's stream.
     pub related: Option<RequestId>,
-    /// Headers for the message that carries the frame.
+    /// Headers of the message that carries the frame.
     pub headers: Vec<(String, String)>,
-    /// Where an interrupted stream is to be taken up again.
+    /// Token to resume an interrupted stream.
     pub resumption: Option<String>,
 }
 
@@ -26,79 +26,79 @@ pub struct Hints {
 pub struct Frames {
     bytes: Vec<u8>,
     start: usize,
-    /// How many frames were ever put in and taken out, to tell which one a hint belongs to.
+    /// Total frames pushed and popped: the index of a frame that has metadata.
     pushed: u64,
     popped: u64,
-    hints: VecDeque<(u64, Hints)>,
+    meta: VecDeque<(u64, FrameMeta)>,
 }
 
 impl Frames {
-    /// Adds a frame. It must not hold a newline, which JSON text written by this library never does.
-    pub fn push(&mut self, frame: &[u8], hints: Option<Hints>) {
+    /// Adds a frame. It must not contain a newline; JSON text written by this library never does.
+    pub fn push(&mut self, frame: &[u8], meta: Option<FrameMeta>) {
         debug_assert!(memchr::memchr(b'\n', frame).is_none(), "a frame is one line");
         self.bytes.extend_from_slice(frame);
         self.bytes.push(b'\n');
-        if let Some(hints) = hints {
-            self.hints.push_back((self.pushed, hints));
+        if let Some(meta) = meta {
+            self.meta.push_back((self.pushed, meta));
         }
         self.pushed += 1;
     }
 
-    /// Adds a frame whose buffer may be kept: an empty queue takes it as it is and gives its own in exchange.
-    pub fn push_buffer(&mut self, frame: &mut Vec<u8>, hints: Option<Hints>) {
+    /// Adds a frame without copying if the queue is empty: the buffers are exchanged.
+    pub fn push_buffer(&mut self, frame: &mut Vec<u8>, meta: Option<FrameMeta>) {
         if !self.bytes.is_empty() {
-            return self.push(frame, hints);
+            return self.push(frame, meta);
         }
         std::mem::swap(&mut self.bytes, frame);
-        self.push(b"", hints);
+        self.push(b"", meta);
     }
 
-    /// All frames as they are to be written to a stream.
+    /// Returns all frames as a stream writes them.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Takes written bytes off the front. For streams, which have no use for hints.
+    /// Removes written bytes from the front. For streams, which ignore metadata.
     pub fn advance(&mut self, written: usize) {
         self.start = (self.start + written).min(self.bytes.len());
-        self.hints.clear();
+        self.meta.clear();
         self.reclaim();
     }
 
-    /// Takes the first frame off, without its newline. For transports that send one message at a time.
-    pub fn pop(&mut self) -> Option<(Vec<u8>, Hints)> {
+    /// Removes the first frame, without its newline. For transports that send one message at a time.
+    pub fn pop(&mut self) -> Option<(Vec<u8>, FrameMeta)> {
         let rest = self.bytes();
         let end = memchr::memchr(b'\n', rest)?;
         let frame = rest[..end].to_vec();
         self.start += end + 1;
-        let hints = match self.hints.front() {
-            Some((index, _)) if *index == self.popped => self.hints.pop_front().map(|(_, hints)| hints),
+        let meta = match self.meta.front() {
+            Some((index, _)) if *index == self.popped => self.meta.pop_front().map(|(_, meta)| meta),
             _ => None,
         };
         self.popped += 1;
         self.reclaim();
-        Some((frame, hints.unwrap_or_default()))
+        Some((frame, meta.unwrap_or_default()))
     }
 
-    /// Gives back what lies before `start`: a peer that reads slowly but steadily may never let the queue run
-    /// empty. Less is moved than was written since the last time, so the cost stays linear.
+    /// Frees the bytes before `start`: with a peer that reads slowly but steadily the queue may never be empty. Fewer bytes
+    /// are moved than were written since the last time, so the cost is linear.
     fn reclaim(&mut self) {
         if self.is_empty() {
             self.bytes.clear();
-            self.bytes.shrink_to(KEEP);
+            self.bytes.shrink_to(MAX_KEPT_CAPACITY);
             self.start = 0;
-        } else if self.start >= DEAD_MIN && self.start > self.bytes.len() / 2 {
+        } else if self.start >= MIN_RECLAIM && self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
     }
 
-    /// How many bytes wait.
+    /// Returns the number of bytes in the queue.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Whether nothing waits.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -126,11 +126,11 @@ mod tests {
     fn frames_leave_in_order_as_bytes_or_one_by_one() {
         let mut frames = Frames::default();
         frames.push(b"one", None);
-        frames.push(b"two", Some(Hints { resumption: Some("r".into()), ..Hints::default() }));
+        frames.push(b"two", Some(FrameMeta { resumption: Some("r".into()), ..FrameMeta::default() }));
         assert_eq!(frames.bytes(), b"one\ntwo\n");
-        assert_eq!(frames.pop(), Some((b"one".to_vec(), Hints::default())));
-        let (frame, hints) = frames.pop().unwrap();
-        assert_eq!((frame.as_slice(), hints.resumption.as_deref()), (&b"two"[..], Some("r")));
+        assert_eq!(frames.pop(), Some((b"one".to_vec(), FrameMeta::default())));
+        let (frame, meta) = frames.pop().unwrap();
+        assert_eq!((frame.as_slice(), meta.resumption.as_deref()), (&b"two"[..], Some("r")));
         assert_eq!(frames.pop(), None);
         frames.push(b"three", None);
         frames.advance(2);
@@ -150,14 +150,14 @@ mod tests {
             frames.advance(1000);
         }
         assert_eq!(frames.len(), 1000);
-        assert!(frames.bytes.capacity() < 4 * DEAD_MIN, "{}", frames.bytes.capacity());
+        assert!(frames.bytes.capacity() < 4 * MIN_RECLAIM, "{}", frames.bytes.capacity());
     }
 
     #[test]
-    fn a_queue_gives_back_the_room_of_a_burst() {
+    fn a_queue_frees_the_capacity_of_a_burst() {
         let mut frames = Frames::default();
-        frames.push(&vec![b'x'; 4 * KEEP], None);
+        frames.push(&vec![b'x'; 4 * MAX_KEPT_CAPACITY], None);
         frames.advance(usize::MAX / 2);
-        assert!(frames.bytes.capacity() <= KEEP);
+        assert!(frames.bytes.capacity() <= MAX_KEPT_CAPACITY);
     }
 }

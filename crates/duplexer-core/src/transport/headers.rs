@@ -1,13 +1,13 @@
-//! Headers of a message, read where they are: a transport that has them in a map of its own need not copy them.
+//! Headers of a message, read in place: a transport that has a header map need not copy it.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a transport keeps the headers of a message.
+/// The headers of a message, as a transport stores them.
 pub trait HeaderSource: Send + Sync + 'static {
-    /// Gives out every value under a name, which is compared without case, in the order they came.
+    /// Calls `each` with every value of a header, in order of arrival. The name is case-insensitive.
     ///
-    /// A value that is not text is passed over.
+    /// Values that are not text are skipped.
     fn values<'a>(&'a self, name: &str, each: &mut dyn FnMut(&'a str));
 }
 
@@ -24,12 +24,12 @@ impl HeaderSource for Vec<(String, String)> {
 pub struct Headers(Option<Arc<dyn HeaderSource>>);
 
 impl Headers {
-    /// Headers that stay where they are.
+    /// Creates headers that are read from `source`.
     pub fn of(source: Arc<dyn HeaderSource>) -> Self {
         Self(Some(source))
     }
 
-    /// The values under a name, which is compared without case.
+    /// Returns the values of a header. The name is case-insensitive.
     pub fn values(&self, name: &str) -> Vec<&str> {
         let mut found = Vec::new();
         if let Some(source) = &self.0 {
@@ -45,7 +45,7 @@ impl From<Vec<(String, String)>> for Headers {
     }
 }
 
-/// Headers may hold secrets: a log sees only whether there are any.
+/// Headers may contain secrets: logs show only whether there are any.
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Headers(..)" } else { "Headers" })

@@ -1,7 +1,7 @@
-//! One message per line over any duplex of bytes: a TCP or Unix socket, a pair of pipes, tokio's duplex.
+//! One message per line over any duplex byte stream: a TCP or Unix socket, a pair of pipes, tokio's duplex.
 //!
-//! Reading tolerates what peers get wrong (carriage returns, blank lines, bytes that are not UTF-8, a last
-//! line without its newline) and passes over a line beyond the limit without holding it.
+//! Reading tolerates carriage returns, blank lines, bytes that are not UTF-8, and a last line without its newline. It skips
+//! a line beyond the limit without buffering it.
 
 mod buffer;
 mod reader;
@@ -20,12 +20,12 @@ pub(super) use writer::write_error;
 use reader::AsyncSource;
 use writer::LineWriter;
 
-/// The longest line that is read, unless the caller says otherwise: 4 MiB.
+/// Default maximum length of a line: 4 MiB.
 pub const DEFAULT_LIMIT: usize = 4 * 1024 * 1024;
 
-/// A transport over two directions of bytes.
+/// Creates a transport over two byte streams.
 ///
-/// A line of more than `limit` bytes is passed over and reported once as
+/// A line of more than `limit` bytes is skipped and reported once as
 /// [`Incoming::Unreadable`](super::Incoming::Unreadable). See [`DEFAULT_LIMIT`].
 pub fn over(
     reader: impl AsyncRead + Send + Unpin + 'static,

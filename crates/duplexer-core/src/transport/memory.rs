@@ -1,11 +1,11 @@
-//! Two endpoints in one process, joined by bytes as a pipe would join them.
+//! Two endpoints in one process, connected by bytes like a pipe.
 
 use tokio::io::{DuplexStream, duplex};
 
 use super::lines::{self, DEFAULT_LIMIT};
 use super::{FrameReader, FrameWriter, Transport, TransportContext};
 
-/// As much as a pipe holds: a peer that does not read is felt in tests as it would be in earnest.
+/// Capacity of one direction: that of a pipe, so that tests see the same back-pressure.
 const CAPACITY: usize = 64 * 1024;
 
 /// One end of an in-process connection.
@@ -15,7 +15,7 @@ pub struct Memory {
     writer: DuplexStream,
 }
 
-/// Two joined ends. What one writes the other reads; the end of one is the end of the stream for the other.
+/// Creates two connected ends. What one end writes the other reads; dropping one ends the stream of the other.
 pub fn pair() -> (Memory, Memory) {
     // A stream per direction needs no lock between the halves, and dropping a half ends its direction.
     let (left_reader, right_writer) = duplex(CAPACITY);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_without_a_reader_is_told_that_the_connection_is_closed() {
+    async fn a_write_without_a_reader_fails_with_a_closed_connection() {
         let (left, right) = pair();
         let (reader, _keep) = left.split();
         let (_, mut writer) = right.split();

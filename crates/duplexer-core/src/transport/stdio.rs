@@ -1,8 +1,8 @@
 //! The standard streams of this process as a transport, for a server that was started by its client.
 //!
-//! While it is claimed nothing else in the process can reach the protocol's streams: what is printed goes to
-//! stderr, and who reads standard input, or a child that inherits it, finds the null device. Pipes and
-//! stream sockets are watched by the runtime, anything else is served by a thread.
+//! While they are claimed nothing else in the process can reach the protocol's streams: printed text goes to stderr, and
+//! standard input is the null device, also for child processes. The runtime watches pipes and stream sockets; anything else
+//! has a thread.
 
 mod claim;
 #[cfg(test)]
@@ -21,8 +21,8 @@ use claim::Claim;
 
 /// Standard input and output, claimed for the protocol.
 ///
-/// They are given back when both halves are dropped. The peer sees the end of the stream when the process
-/// ends, not before: until then standard output may be wanted by whoever gets it back.
+/// They are restored when both halves are dropped. The peer sees the end of the stream only when the process ends, because
+/// the process can use the restored standard output until then.
 pub struct Stdio {
     input: Input,
     output: Output,
@@ -47,7 +47,7 @@ impl Stdio {
         Ok(Self { input, output, claim, limit: DEFAULT_LIMIT })
     }
 
-    /// Sets the longest line that is read, in bytes; [`DEFAULT_LIMIT`] unless set.
+    /// Sets the maximum length of a line, in bytes. Default: [`DEFAULT_LIMIT`].
     #[must_use]
     pub fn line_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
@@ -55,8 +55,8 @@ impl Stdio {
     }
 }
 
-/// The buffers of long lines come and go. The C library of Linux gives large blocks back to the system when they are freed,
-/// and asks for them anew page by page, until it has seen blocks of that size freed once: so it sees one.
+/// Frees one large block. The C library of Linux returns large blocks to the system when they are freed, and requests them
+/// again page by page, until one block of that size has been freed: then it keeps the buffers of long lines.
 fn announce_large_buffers() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(2 * DEFAULT_LIMIT)));
 }
@@ -82,7 +82,7 @@ impl Transport for Stdio {
     }
 }
 
-/// A half that keeps the claim. The stream goes first, so that its flags are restored before the claim ends.
+/// A half that keeps the claim. The stream is dropped first, so that its flags are restored before the claim ends.
 struct Claimed<S> {
     stream: S,
     _claim: Arc<Claim>,

@@ -1,4 +1,4 @@
-//! A transport that shows what passes it.
+//! A transport that shows its frames to a function.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::task::{Context, Poll};
 
 use super::{FrameReader, FrameWriter, Frames, Incoming, Transport, TransportError};
 
-/// Which way a frame goes.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passing {
+pub enum Direction {
     /// To the peer.
     Out,
     /// From the peer.
     In,
 }
 
-type Show = dyn Fn(Passing, &str) + Send + Sync;
+type Show = dyn Fn(Direction, &str) + Send + Sync;
 
-/// A transport whose frames are shown to a function as they pass: wire logs, transcripts.
+/// A transport whose frames are shown to a function. For wire logs and transcripts.
 #[derive(Clone)]
 pub struct Tap<T> {
     transport: T,
@@ -25,9 +25,9 @@ pub struct Tap<T> {
 }
 
 impl<T: Transport> Tap<T> {
-    /// Shows `show` what passes `transport`: a frame to the peer once it is written, one from the peer once it is
-    /// read. Called on the connection's own task: it must not block for long.
-    pub fn new(transport: T, show: impl Fn(Passing, &str) + Send + Sync + 'static) -> Self {
+    /// Wraps `transport`. `show` gets a frame to the peer once it is written, and one from the peer once it is read. It is
+    /// called on the connection's own task and must not block for long.
+    pub fn new(transport: T, show: impl Fn(Direction, &str) + Send + Sync + 'static) -> Self {
         Self { transport, show: Arc::new(show) }
     }
 }
@@ -57,8 +57,8 @@ impl FrameReader for TappedReader {
         let next = self.reader.poll_next(cx);
         if let Poll::Ready(Some(Ok(incoming))) = &next {
             match incoming {
-                Incoming::Message(message) => (self.show)(Passing::In, &message.text),
-                Incoming::Unreadable(reason) => (self.show)(Passing::In, reason),
+                Incoming::Message(message) => (self.show)(Direction::In, &message.text),
+                Incoming::Unreadable(reason) => (self.show)(Direction::In, reason),
             }
         }
         next
@@ -68,7 +68,7 @@ impl FrameReader for TappedReader {
 struct TappedWriter {
     writer: Box<dyn FrameWriter>,
     show: Arc<Show>,
-    /// The written beginning of a frame whose end is still to come.
+    /// The written part of a frame that is not complete yet.
     partial: Vec<u8>,
 }
 
@@ -80,7 +80,7 @@ impl FrameWriter for TappedWriter {
         for byte in before.into_iter().take(written) {
             if byte == b'\n' {
                 let frame = std::mem::take(&mut self.partial);
-                (self.show)(Passing::Out, &String::from_utf8_lossy(&frame));
+                (self.show)(Direction::Out, &String::from_utf8_lossy(&frame));
             } else {
                 self.partial.push(byte);
             }

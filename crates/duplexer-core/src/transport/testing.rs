@@ -1,4 +1,4 @@
-//! What the tests of the transports share.
+//! Helpers of the transport tests.
 
 use std::future::poll_fn;
 
@@ -8,7 +8,7 @@ pub(super) async fn next(reader: &mut Box<dyn FrameReader>) -> Option<Result<Inc
     poll_fn(|cx| reader.poll_next(cx)).await
 }
 
-/// The text of a message, and nothing else will do.
+/// Returns the text of a message; panics for anything else.
 #[track_caller]
 pub(super) fn text(incoming: Option<Result<Incoming, TransportError>>) -> String {
     match incoming {
@@ -23,7 +23,7 @@ pub(super) async fn write(writer: &mut Box<dyn FrameWriter>, frame: &str) -> Res
     poll_fn(|cx| writer.poll_write(cx, &mut frames)).await
 }
 
-/// The two ends of a terminal: the one that types, and the one that programs see.
+/// Returns the two ends of a terminal: the controlling one, and the one that programs see.
 #[cfg(unix)]
 pub(super) fn terminal() -> (std::fs::File, std::fs::File) {
     use rustix::fs::{Mode, OFlags};

@@ -1,4 +1,4 @@
-//! The library's own files in the place they expect, above the model checker's primitives.
+//! The library's own files in the modules they expect, on top of the model checker's primitives.
 
 pub(crate) mod sync {
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};

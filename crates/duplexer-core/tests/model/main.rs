@@ -1,7 +1,7 @@
-//! The hand-made synchronisation under a scheduler that tries out interleavings.
+//! The synchronisation code under a scheduler that explores interleavings.
 //!
-//! The files under test are the library's own, compiled a second time against the model checker's twins of the
-//! primitives they use. What they take from tokio (`Notify`) counts as one step.
+//! The files under test are the library's own, compiled a second time against the model checker's versions of
+//! the primitives they use. Operations of tokio's `Notify` count as one step.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -30,7 +30,7 @@ use transport::{FrameWriter, Frames, TransportError};
 
 const SCHEDULES: usize = 3000;
 
-/// A transport that takes so many bytes at a time, then wants to be asked again through its waker.
+/// A transport that accepts a limited number of bytes, then is pending until its waker is called.
 #[derive(Clone)]
 struct Sink(Arc<Mutex<SinkState>>);
 
@@ -39,7 +39,7 @@ struct SinkState {
     taken: Vec<u8>,
     room: usize,
     waker: Option<Waker>,
-    /// Somebody is inside: two writers at once would mix their frames.
+    /// A thread is writing: two writers at once would mix their frames.
     busy: bool,
 }
 
@@ -86,8 +86,7 @@ impl FrameWriter for Sink {
     }
 }
 
-/// Polls when it is woken and not otherwise: the checker's own executor polls more often, which hides a wake-up
-/// that was missed.
+/// Polls only when it is woken: the checker's own executor polls more often, which hides a missed wake-up.
 fn block_on<F: Future>(future: F) -> F::Output {
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));
@@ -116,7 +115,7 @@ impl Wake for Woken {
     }
 }
 
-/// Runs the writer task until everything up to `position` has left.
+/// Runs the writer task until everything up to `position` is written.
 fn drive_until(outbox: &Arc<Outbox>, position: u64) -> thread::JoinHandle<()> {
     let outbox = Arc::clone(outbox);
     thread::spawn(move || {
@@ -140,7 +139,7 @@ fn push(outbox: &Outbox, frame: &str) {
 
 /// A frame pushed while another thread is writing is written by one of the two; no writer task is needed.
 #[test]
-fn whoever_pushes_or_writes_last_empties_the_queue() {
+fn the_last_thread_that_pushes_or_writes_empties_the_queue() {
     check_random(
         || {
             let sink = Sink::new(usize::MAX);
@@ -171,9 +170,9 @@ fn whoever_pushes_or_writes_last_empties_the_queue() {
     );
 }
 
-/// The narrow place: a frame that is pushed after the writer has seen the queue empty, and before it lets go.
+/// The critical case: a frame that is pushed after the writer has seen the queue empty, and before it releases the lock.
 #[test]
-fn a_frame_is_not_left_behind_between_the_last_look_and_the_release() {
+fn a_frame_is_not_left_behind_between_the_last_check_and_the_release() {
     let race = || {
         let sink = Sink::new(usize::MAX);
         let outbox = Arc::new(Outbox::new(Box::new(sink.clone())));
@@ -193,7 +192,7 @@ fn a_frame_is_not_left_behind_between_the_last_look_and_the_release() {
     shuttle::check_pct(race, 3 * SCHEDULES, 3);
 }
 
-/// When the transport is full the writer task takes over, whoever found it full, and misses no wake-up.
+/// When the transport is full the writer task takes over, whichever thread found it full, and misses no wake-up.
 #[test]
 fn a_blocked_transport_is_taken_over_by_the_writer_task() {
     check_random(
@@ -225,7 +224,7 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
                 thread.join().unwrap();
             }
             reading.join().unwrap();
-            // Twelve bytes were pushed and twelve were made room for: all of them leave, with nobody's help.
+            // Twelve bytes were pushed and there is capacity for twelve: all of them are written without further calls.
             let delivered = block_on(outbox.delivery(12));
             assert_eq!(delivered, Delivery::Written);
             let mut lines = sink.lines();
@@ -237,7 +236,7 @@ fn a_blocked_transport_is_taken_over_by_the_writer_task() {
     );
 }
 
-/// Once the writer task waits for the transport nobody else asks it, or the wake-up would go to the wrong one.
+/// Once the writer task waits for the transport no other thread polls it, or the wake-up would go to the wrong one.
 #[test]
 fn the_writer_tasks_waker_is_not_taken_from_it() {
     check_random(
@@ -247,7 +246,7 @@ fn the_writer_tasks_waker_is_not_taken_from_it() {
             let writer = drive_until(&outbox, 12);
             push(&outbox, "frame");
             outbox.flush();
-            // Time for the writer task to ask the transport itself.
+            // Time for the writer task to poll the transport itself.
             for _ in 0..20 {
                 thread::yield_now();
             }
@@ -261,9 +260,9 @@ fn the_writer_tasks_waker_is_not_taken_from_it() {
     );
 }
 
-/// A producer that found the queue full is woken when there is room, or when the peer is gone.
+/// A producer that found the queue full is woken when there is capacity, or when the peer is gone.
 #[test]
-fn a_producer_that_waits_for_room_is_woken() {
+fn a_producer_that_waits_for_capacity_is_woken() {
     check_random(
         || {
             let sink = Sink::new(0);
@@ -289,7 +288,7 @@ fn a_producer_that_waits_for_room_is_woken() {
     );
 }
 
-/// Closing wakes everybody who waits, and nobody is told that a lost frame was written.
+/// Closing wakes every task that waits, and no lost frame is reported as written.
 #[test]
 fn closing_ends_every_wait() {
     check_random(
@@ -388,7 +387,7 @@ fn a_poll_that_meets_the_end_of_the_watch_is_watched_once() {
     );
 }
 
-/// One table behind one lock decides: a request is answered, silent, or told of the end, and only one of these.
+/// One table behind one lock decides: a request is answered, cancelled, or closed, and only one of these.
 #[test]
 fn cancel_completion_and_end_of_input_agree_on_one_outcome() {
     check_random(
@@ -408,7 +407,7 @@ fn cancel_completion_and_end_of_input_agree_on_one_outcome() {
                 race(|table, id, generation| table.finish(id, generation).is_some()),
                 race(|table, id, _| table.cancel(id).is_some()),
                 race(|table, _, _| !table.drain().is_empty()),
-                // The id is used again as soon as it is free: the end of the first says nothing about it.
+                // The id is reused as soon as it is free: the end of the first request does not affect it.
                 race(|table, id, _| {
                     if let Ok(second) = table.accept(id.clone(), |second| second).copied() {
                         table.finish(id, second).unwrap();

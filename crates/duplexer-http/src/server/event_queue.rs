@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use duplexer_core::dispatch::Sending;
+use duplexer_core::dispatch::NotifyFuture;
 use duplexer_types::jsonrpc::{self, Body};
 
 use super::sse::{self, EventId};
@@ -159,12 +159,12 @@ pub(super) trait EventSink: Send + Sync + 'static {
 }
 
 /// Sends an event. The returned future is ready unless the queue is full.
-pub(super) fn enqueue<S: EventSink>(sink: &Arc<S>, json: Vec<u8>) -> Sending {
+pub(super) fn enqueue<S: EventSink>(sink: &Arc<S>, json: Vec<u8>) -> NotifyFuture {
     if sink.offer(&json, WhenFull::Reject).is_ready() {
-        return Sending::done();
+        return NotifyFuture::done();
     }
     let sink = Arc::clone(sink);
-    Sending::waiting(std::future::poll_fn(move |cx| sink.offer(&json, WhenFull::Wait(cx.waker()))))
+    NotifyFuture::waiting(std::future::poll_fn(move |cx| sink.offer(&json, WhenFull::Wait(cx.waker()))))
 }
 
 /// Encodes a notification. Runs outside of any lock, because the params serialize themselves with user code.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use duplexer_core::dispatch::{BoxFuture, Contained};
+use duplexer_core::dispatch::{BoxFuture, CatchUnwind};
 use duplexer_types::error::ErrorObject;
 
 use super::body::ResponseBody;
@@ -28,7 +28,7 @@ pub(super) struct Exchange {
 }
 
 enum Handler {
-    Running(Contained<RpcResponse>),
+    Running(CatchUnwind<RpcResponse>),
     /// The handler has finished. Its response is sent on the stream, after the queued events.
     Finished(Box<RpcResponse>),
     Gone,
@@ -42,7 +42,7 @@ impl Exchange {
         errors: ErrorResponder,
         serve: impl FnOnce(ErrorResponder) -> BoxFuture<'static, RpcResponse>,
     ) -> Self {
-        let handler = Handler::Running(Contained::of(serve(errors.clone())));
+        let handler = Handler::Running(CatchUnwind::of(serve(errors.clone())));
         Self { handler, channel, permit, errors }
     }
 

@@ -95,7 +95,7 @@ pub(super) async fn complete<S: ResponseSource>(mut source: S, id: &RequestId) -
 async fn wait<S: ResponseSource>(source: &mut S, mode: ResponseMode) -> ResponseStart {
     let service = Arc::clone(source.service());
     let mut sse_after = pin!(sleep(service.config.timing.sse_after));
-    let mut abort = pin!(service.abort.raised());
+    let mut abort = pin!(service.abort.cancelled());
     let mut is_aborted = false;
     poll_fn(|cx| {
         if let Poll::Ready(start) = source.poll_start(cx, mode) {

@@ -206,7 +206,7 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
     let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.in_flight)));
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
-    let mut closing = pin!(state.closing.raised());
+    let mut closing = pin!(state.closing.cancelled());
     let mut waits_for_closing = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
@@ -214,8 +214,11 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         }
         // Waiting takes a lock that all connections share. The waker of a task does not change, so it is registered
         // once.
-        let is_closing =
-            if waits_for_closing { state.closing.is_raised() } else { closing.as_mut().poll(cx).is_ready() };
+        let is_closing = if waits_for_closing {
+            state.closing.is_cancelled()
+        } else {
+            closing.as_mut().poll(cx).is_ready()
+        };
         waits_for_closing = true;
         if is_closing { Poll::Ready(None) } else { Poll::Pending }
     });

@@ -95,7 +95,7 @@ impl ServiceState {
     /// Returns a permit, unless the limit is reached or the shutdown has begun.
     pub(super) fn admit(self: Arc<Self>) -> Option<RequestPermit> {
         let before = self.load.requests.fetch_add(1, Ordering::Relaxed);
-        let is_admitted = before < self.config.limits.requests && !self.closing.is_raised();
+        let is_admitted = before < self.config.limits.requests && !self.closing.is_cancelled();
         let permit = RequestPermit { service: self, subscription: Subscription::No };
         is_admitted.then_some(permit)
     }
@@ -115,11 +115,11 @@ impl ServiceState {
     /// Shuts the service down. The teardown runs once.
     pub(super) async fn shutdown(self: &Arc<Self>) {
         let start = Instant::now();
-        self.closing.raise();
+        self.closing.cancel();
         self.sessions.close_standalone();
         if timeout(self.config.timing.shutdown_grace, self.idle()).await.is_err() {
             tracing::warn!("requests were still in flight at the end of the shutdown grace");
-            self.abort.raise();
+            self.abort.cancel();
             let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
         }
         self.streams.time_out_all();
@@ -195,7 +195,7 @@ impl fmt::Debug for ServiceState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServiceState")
             .field("requests", &self.load.requests.load(Ordering::Relaxed))
-            .field("closing", &self.closing.is_raised())
+            .field("closing", &self.closing.is_cancelled())
             .finish_non_exhaustive()
     }
 }

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use bytestring::ByteString;
-use duplexer_core::dispatch::Correlation;
+use duplexer_core::dispatch::CallTable;
 use duplexer_core::error::CallError;
 use duplexer_server::{Caller, Connection, Principal};
 use duplexer_types::jsonrpc::RequestId;
@@ -46,7 +46,7 @@ pub(super) struct Session {
     id: Arc<str>,
     header: HeaderValue,
     connection: Arc<Connection>,
-    correlation: Correlation,
+    correlation: CallTable,
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
     usage: Mutex<SessionUsage>,
@@ -83,7 +83,7 @@ impl Session {
             id,
             header,
             connection: connection(Arc::clone(&channel))?,
-            correlation: Correlation::new(service.config.sessions.hook.clone()),
+            correlation: CallTable::new(service.config.sessions.hook.clone()),
             principal,
             streams: Mutex::default(),
             usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now(), record: None }),

@@ -101,7 +101,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
     let guard = Guard(Arc::clone(&stage));
     match params.name.as_str() {
         "wait" => {
-            cx.cancellation().raised().await;
+            cx.cancellation().cancelled().await;
             std::future::pending::<()>().await;
         }
         "go" => stage.go.notified().await,
@@ -124,7 +124,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 stage.go.notified().await;
                 other.progress(2.0, None, None).await;
             });
-            cx.closing().raised().await;
+            cx.closing().cancelled().await;
         }
         "flood" => {
             let big = "x".repeat(16 * 1024);
@@ -206,7 +206,7 @@ async fn listen(
     let _guard = Guard(Arc::clone(cx.state()));
     let acknowledged = SubscriptionsAcknowledgedParams::new(params.notifications);
     cx.notify::<methods::SubscriptionsAcknowledged>(&acknowledged).await;
-    cx.closing().raised().await;
+    cx.closing().cancelled().await;
     Ok(SubscriptionsListenResult::new())
 }
 

@@ -75,7 +75,7 @@ impl Subscriptions {
 
     /// Ends every stream in order: with what waits for it, then its result.
     pub(crate) fn close(&self) {
-        self.closing.raise();
+        self.closing.cancel();
     }
 
     fn limits(&self) -> &SubscriptionLimits {

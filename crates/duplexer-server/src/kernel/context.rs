@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::kernel::connection::{Connection, Requirement};
 use crate::kernel::principal::Principal;
 use crate::registry::{Running, SlotId, StateSlot};
-use duplexer_core::dispatch::{CallContext, Cancellation, Invocation, Sending, StreamClosing};
+use duplexer_core::dispatch::{CallContext, Cancellation, Invocation, NotifyFuture, StreamClosing};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::TransportContext;
 
@@ -208,7 +208,7 @@ impl<S> Context<S> {
     }
 
     /// Reports progress, if the request asked for it. It must grow with every report.
-    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> Sending {
+    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> NotifyFuture {
         if cfg!(debug_assertions) && self.scope.reported.falls_back(progress) {
             tracing::warn!(method = ?self.method(), progress, "progress must grow with every report, and did not");
         }
@@ -222,12 +222,12 @@ impl<S> Context<S> {
                     Some(&report),
                 )
             }
-            None => Sending::done(),
+            None => NotifyFuture::done(),
         }
     }
 
     /// Sends a notification that belongs to this message.
-    pub fn notify_raw(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    pub fn notify_raw(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.scope.call.channel.notify(method, params)
     }
 

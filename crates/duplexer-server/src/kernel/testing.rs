@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, CallContext, Cancellation, Channel, NoChannel, Outbound, OutboundRequest, Sending,
+    BoxFuture, CallContext, Cancellation, Channel, NoChannel, NotifyFuture, Outbound, OutboundRequest,
 };
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
@@ -28,7 +28,7 @@ impl Outbound for Silent {
         Box::pin(async move { NoChannel.request(request).await })
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         NoChannel.notify(method, params)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::dispatch::lock;
-use crate::transport::{Passing, Tap, Transport};
+use crate::transport::{Direction, Tap, Transport};
 
 /// The frames of a connection in the order they passed: `-->` to the server, `<--` to the client.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +16,8 @@ impl Transcript {
         let lines = Arc::clone(&self.0);
         Tap::new(transport, move |passing, frame| {
             let arrow = match passing {
-                Passing::Out => "-->",
-                Passing::In => "<--",
+                Direction::Out => "-->",
+                Direction::In => "<--",
             };
             lock(&lines).push(format!("{arrow} {frame}"));
         })

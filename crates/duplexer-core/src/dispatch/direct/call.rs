@@ -1,51 +1,47 @@
-//! A call from one end of an in-process connection to the other.
+//! Requests and notifications from one end of an in-process connection to the other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::{Body, RequestId};
-use duplexer_types::meta::key;
 
 use super::{Receive, Side};
-use crate::dispatch::clock::CallClock;
 use crate::dispatch::context::{Cancellation, Channel};
 use crate::dispatch::in_flight::Taken;
 use crate::dispatch::jsonrpc::FailureMode;
 use crate::dispatch::outbound::{
-    BoxFuture, Outbound, OutboundRequest, ProgressCallback, Sending, params_with_meta,
+    BoxFuture, NotifyFuture, Outbound, OutboundRequest, ProgressCallback, params_with_meta,
 };
-use crate::dispatch::panic::Contained;
-use crate::dispatch::{CallContext, Intercept, Invocation, control_messages, lock};
+use crate::dispatch::outgoing_call;
+use crate::dispatch::panic::CatchUnwind;
+use crate::dispatch::{CallContext, Invocation, NotificationRoute, control_messages, lock};
 use crate::error::{CallError, Chain, McpError};
 use crate::transport::BackChannel;
 
-/// A result as JSON text.
+/// Returns a result as JSON text.
 pub(super) fn text_of<B: Body + ?Sized>(body: &B) -> Result<ByteString, McpError> {
     let mut text = Vec::new();
     body.write(&mut text).map_err(McpError::internal)?;
     String::from_utf8(text).map(ByteString::from).map_err(McpError::internal)
 }
 
-/// Asks `there` and waits, within the caller's timeout, for its start and for the handler.
+/// Sends a request to `there` and waits, within the caller's timeout, for its start and for the handler.
 pub(super) async fn request(
     here: Arc<Side>,
     there: Arc<Side>,
     request: OutboundRequest,
 ) -> Result<ByteString, CallError> {
     let OutboundRequest { method, params, mut meta, options } = request;
-    let id = Occupied::take(&there, options.id)?;
-    if options.on_progress.is_some() {
-        meta.insert(key::PROGRESS_TOKEN, Json::encode(&id.id).map_err(CallError::Encode)?);
-    }
-    let params = params_with_meta(params, meta).map_err(CallError::Encode)?;
+    let id = ReservedId::new(&there, options.id.clone())?;
+    outgoing_call::add_progress_token(&mut meta, &options, &id.id)?;
+    let params = params_with_meta(params, meta)?;
     let invocation = Invocation::new(method.to_string(), params.map(|params| params.as_str().into()));
     let call = Arc::new(DirectCall {
         caller: here,
         callee: Arc::clone(&there),
-        on_progress: options.on_progress,
+        on_progress: options.on_progress.clone(),
         token: id.id.clone(),
         cancellation: Cancellation::new(),
         ended: AtomicBool::new(false),
@@ -61,36 +57,32 @@ pub(super) async fn request(
         tokio::select! {
             biased;
             outcome = answered => outcome,
-            () = there.closed.raised() => Err(CallError::Closed),
-            () = call.caller.closed.raised() => Err(CallError::Closed),
+            () = there.closed.wait() => Err(CallError::Closed),
+            () = call.caller.closed.wait() => Err(CallError::Closed),
         }
     };
-    let clock = options.clock.unwrap_or_else(CallClock::new);
-    let outcome = match options.timeout {
-        None => answered.await,
-        Some(timeout) => tokio::select! {
-            biased;
-            outcome = answered => outcome,
-            () = clock.run_for(timeout) => {
-                let text = format!("Timed out after {}s waiting for '{method}'", timeout.as_secs_f64());
-                Err(CallError::Timeout(text.into()))
-            }
-        },
+    let outcome = tokio::select! {
+        biased;
+        outcome = answered => outcome,
+        timeout = outgoing_call::timeout(&options) => {
+            let text = format!("Timed out after {}s waiting for '{method}'", timeout.as_secs_f64());
+            Err(CallError::Timeout(text.into()))
+        }
     };
     drop(ending);
     outcome
 }
 
-/// Runs a handler and contains its panics.
+/// Runs a handler and catches its panics.
 async fn handle(
     receiver: &dyn Receive,
     cx: CallContext,
     call: Arc<Invocation>,
 ) -> Result<ByteString, McpError> {
-    Contained::new(|| receiver.request(cx, call))?.await?
+    CatchUnwind::new(|| receiver.request(cx, call))?.await?
 }
 
-/// What the caller sees of a failure: its text too, where a test asks for it.
+/// Returns the error that the caller sees. It has the text of the failure if the options say so.
 fn show(there: &Side, failure: &McpError, method: &str) -> ErrorObject {
     let error = failure.to_wire(method);
     if there.failures == FailureMode::Raise && !failure.is_deliberate() {
@@ -101,19 +93,24 @@ fn show(there: &Side, failure: &McpError, method: &str) -> ErrorObject {
     error
 }
 
-/// Tells `there` something; the sender waits until it has been handled.
-pub(super) fn notify(here: Arc<Side>, there: Arc<Side>, method: &str, params: Option<&dyn Body>) -> Sending {
+/// Sends a notification to `there`. The future resolves when it has been handled.
+pub(super) fn notify(
+    here: Arc<Side>,
+    there: Arc<Side>,
+    method: &str,
+    params: Option<&dyn Body>,
+) -> NotifyFuture {
     let params = match params.map(text_of).transpose() {
         Ok(params) => params,
         Err(error) => {
             tracing::error!(method, %error, "a notification could not be written and is dropped");
-            return Sending::done();
+            return NotifyFuture::done();
         }
     };
     let call = Invocation::new(method.to_owned(), params);
-    Sending::waiting(async move {
+    NotifyFuture::waiting(async move {
         let Some(receiver) = there.receiver().await else { return };
-        if receiver.intercept(&call) == Intercept::Consume {
+        if receiver.on_notification_read(&call) == NotificationRoute::Consume {
             return;
         }
         let channel = DirectCall {
@@ -126,37 +123,35 @@ pub(super) fn notify(here: Arc<Side>, there: Arc<Side>, method: &str, params: Op
         };
         let method = call.method().to_owned();
         let cx = CallContext::new(None, Arc::clone(&there.context), Arc::new(channel));
-        let handled = async { Contained::new(|| receiver.notification(cx, Arc::new(call)))?.await };
+        let handled = async { CatchUnwind::new(|| receiver.notification(cx, Arc::new(call)))?.await };
         if let Err(failure) = handled.await {
-            // Nobody is answered, but the failure is logged as any other.
+            // There is no response, but the failure is logged like any other.
             let _ = failure.to_wire(&method);
         }
     })
 }
 
-/// An id that is in use towards one end, until dropped.
-struct Occupied {
+/// The id of a request in flight towards one end. Dropping it frees the id.
+struct ReservedId {
     side: Arc<Side>,
     id: RequestId,
 }
 
-impl Occupied {
-    fn take(side: &Arc<Side>, chosen: Option<RequestId>) -> Result<Self, CallError> {
-        let mut ids = lock(&side.ids);
-        let id = chosen.unwrap_or_else(|| ids.next_id());
-        ids.begin(id.clone(), ()).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
-        drop(ids);
+impl ReservedId {
+    fn new(side: &Arc<Side>, chosen: Option<RequestId>) -> Result<Self, CallError> {
+        let registered = lock(&side.ids).register(chosen, ());
+        let id = registered.map_err(|Taken(id)| CallError::DuplicateId(id))?;
         Ok(Self { side: Arc::clone(side), id })
     }
 }
 
-impl Drop for Occupied {
+impl Drop for ReservedId {
     fn drop(&mut self) {
         lock(&self.side.ids).abandon(&self.id);
     }
 }
 
-/// A request while the other end handles it: the channel its handler speaks through.
+/// A request while the other end handles it: the channel its handler sends through.
 struct DirectCall {
     caller: Arc<Side>,
     callee: Arc<Side>,
@@ -166,13 +161,13 @@ struct DirectCall {
     ended: AtomicBool,
 }
 
-/// When the caller is done with a call, for whatever reason, so is its channel.
+/// Ends the channel of a call when the caller no longer waits, for whatever reason.
 struct EndOnDrop(Arc<DirectCall>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.ended.store(true, Ordering::Release);
-        self.0.cancellation.raise();
+        self.0.cancellation.cancel();
     }
 }
 
@@ -181,7 +176,7 @@ impl DirectCall {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Progress on this very request goes straight to the caller's callback.
+    /// Hands progress of this request directly to the caller's callback. Returns whether it was that.
     fn progress(&self, params: Option<&dyn Body>) -> bool {
         let (Some(callback), Some(params)) = (&self.on_progress, params) else { return false };
         let Ok(text) = text_of(params) else { return false };
@@ -203,12 +198,12 @@ impl Outbound for DirectCall {
         Box::pin(self::request(Arc::clone(&self.callee), Arc::clone(&self.caller), request))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if self.has_ended() {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         if method == control_messages::PROGRESS && self.progress(params) {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         notify(Arc::clone(&self.callee), Arc::clone(&self.caller), method, params)
     }

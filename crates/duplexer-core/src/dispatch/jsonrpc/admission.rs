@@ -1,120 +1,227 @@
-//! What a frame does to the tables, and whether there is room for another request.
+//! Admission: which request runs at once, which is queued, which is refused, and when reading stops.
+//!
+//! Requests beyond the limit of running handlers wait in a queue bounded by count and bytes. When it is full the reader
+//! stops, so that the peer feels back-pressure. Notifications beyond their limit are dropped.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 
-use bytestring::ByteString;
+use super::read::{AfterFrame, error_response};
+use super::shared::{Call, NotificationChannel, Shared, Table};
+use super::{Connection, Limits};
+use crate::dispatch::call_table::LockedCalls;
+use crate::dispatch::panic::catch_unwind;
+use crate::dispatch::{CallContext, Cancellation, Inbound, Invocation, NotificationRoute, Schedule, lock};
+use crate::transport::{OnUnanswered, TransportContext};
 
-use super::Unreadable;
-use super::shared::{Accepted, Shared, Table};
-use crate::dispatch::outgoing_call::PendingCall;
-use crate::dispatch::panic::contain;
-use crate::dispatch::{Lane, control_messages, lock};
-use crate::error::CallError;
+/// How much of the limits is in use, and the requests that wait for a running one to end.
+#[derive(Default)]
+pub(super) struct Capacity {
+    running: usize,
+    long_lived: usize,
+    notifications: usize,
+    dropped_notifications: u64,
+    queued: VecDeque<Accepted>,
+    queued_bytes: usize,
+}
+
+/// A message of the peer for a worker.
+pub(super) enum Job {
+    Request(Accepted),
+    Notification(CallContext, Arc<Invocation>),
+}
+
+/// A request of the peer that has been accepted.
+pub(super) struct Accepted {
+    pub(super) call: Arc<Call>,
+    pub(super) cx: CallContext,
+    pub(super) invocation: Arc<Invocation>,
+    pub(super) unanswered: Option<OnUnanswered>,
+}
+
+/// What a worker has just finished.
+pub(super) enum Finished {
+    Request(Schedule),
+    Notification,
+}
+
+impl<I: Inbound> Connection<I> {
+    /// Asks the layer above how a request is run.
+    pub(super) fn schedule(&self, call: &Invocation) -> Schedule {
+        catch_unwind(|| self.inbound.schedule(call)).unwrap_or(Schedule::Concurrent)
+    }
+
+    /// Accepts a request: it runs at once, is queued, or is answered with an error.
+    pub(super) fn admit_request(
+        self: &Arc<Self>,
+        id: RequestId,
+        invocation: Invocation,
+        context: Option<Arc<TransportContext>>,
+        unanswered: Option<OnUnanswered>,
+    ) -> AfterFrame {
+        let Some(transport) = context else {
+            let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
+            return error_response(Some(&id), &error);
+        };
+        let schedule = self.schedule(&invocation);
+        let limits = &self.shared.options.limits;
+        let mut table = lock(&self.shared.table);
+        if !table.can_admit(schedule, limits) {
+            drop(table);
+            let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Too many requests in flight");
+            return error_response(Some(&id), &error);
+        }
+        let accepted = table.calls.incoming.accept(id.clone(), |generation| {
+            Arc::new(Call::new(&self.shared, id.clone(), generation, schedule, transport.back_channel))
+        });
+        let Ok(call) = accepted.map(Arc::clone) else {
+            drop(table);
+            return error_response(Some(&id), &ErrorObject::id_in_flight(&id));
+        };
+        let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
+        let accepted = Accepted { call, cx, invocation: Arc::new(invocation), unanswered };
+        match table.capacity.admit(accepted, limits) {
+            Some(accepted) if schedule == Schedule::Inline => {
+                drop(table);
+                AfterFrame::AwaitInline(self.start_inline(accepted))
+            }
+            Some(accepted) => AfterFrame::Run(Job::Request(accepted)),
+            None => AfterFrame::Backpressure,
+        }
+    }
+
+    /// Applies a notification to the call table, and hands it to its handler within the limit.
+    pub(super) fn admit_notification(
+        &self,
+        call: Invocation,
+        context: Option<Arc<TransportContext>>,
+    ) -> AfterFrame {
+        self.shared.observe(&call);
+        if matches!(catch_unwind(|| self.inbound.on_notification_read(&call)), Ok(NotificationRoute::Consume))
+        {
+            return AfterFrame::Continue;
+        }
+        let Some(transport) = context else { return AfterFrame::Continue };
+        if !lock(&self.shared.table).capacity.admit_notification(&self.shared.options.limits) {
+            return AfterFrame::Continue;
+        }
+        let (shared, back_channel) = (Arc::clone(&self.shared), transport.back_channel);
+        let channel = NotificationChannel { shared, back_channel, never: Cancellation::new() };
+        let cx = CallContext::new(None, transport, Arc::new(channel));
+        AfterFrame::Run(Job::Notification(cx, Arc::new(call)))
+    }
+
+    /// Releases the capacity of a finished message, and makes the next queued request ready.
+    pub(super) fn release(&self, table: &mut Table, finished: &Finished) {
+        let (limits, capacity) = (&self.shared.options.limits, &mut table.capacity);
+        match finished {
+            Finished::Notification => capacity.notifications -= 1,
+            Finished::Request(Schedule::LongLived) => capacity.long_lived -= 1,
+            Finished::Request(Schedule::Concurrent | Schedule::Inline) => {
+                let was_full = capacity.running >= limits.running;
+                capacity.running -= 1;
+                if let Some(next) = capacity.dequeue(limits) {
+                    table.workers.add_ready(Job::Request(next));
+                }
+                if was_full {
+                    self.shared.capacity_freed.notify_one();
+                }
+            }
+        }
+    }
+}
 
 impl Shared {
-    /// Waits while no further request could be taken in. While a call of outgoing is out it does not: its answer
-    /// must be read, and requests that find no place are refused instead.
-    pub(super) async fn wait_for_room(&self) {
+    /// Waits while no further request could be admitted. With a call of ours outstanding it does not wait: the response
+    /// must be read, and requests that do not fit are refused instead.
+    pub(super) async fn wait_for_capacity(&self) {
         loop {
-            // A permit is kept if something changes between the look and the wait.
-            let room = self.room.notified();
+            // `Notify` keeps a permit if capacity is freed between the check and the wait.
+            let freed = self.capacity_freed.notified();
             if self.can_read_on() {
                 return;
             }
             self.outbox.flush();
-            room.await;
+            freed.await;
         }
     }
 
     fn can_read_on(&self) -> bool {
         let table = lock(&self.table);
-        !table.is_full(self) || !table.outgoing.is_empty()
-    }
-
-    pub(super) fn observe(&self, text: Option<&str>, reason: &dyn std::fmt::Display) {
-        let Some(observer) = &self.options.observer else {
-            tracing::debug!(%reason, "something that is not a frame was passed over");
-            return;
-        };
-        if contain(|| observer(&Unreadable { text, reason })).is_err() {
-            tracing::error!("the observer of unreadable frames panicked");
-        }
-    }
-
-    pub(super) fn settle(&self, id: &RequestId, answer: Result<ByteString, CallError>) {
-        let waiter = lock(&self.table).outgoing.settle(id);
-        let Some(waiter) = waiter else {
-            tracing::debug!(%id, "an answer nobody waits for is dropped");
-            return;
-        };
-        waiter.settle(answer);
-    }
-
-    pub(super) fn cancel(&self, params: Option<&str>) {
-        let Some(id) = control_messages::cancelled(params) else { return };
-        let call = lock(&self.table).incoming.cancel(&id);
-        if let Some(call) = call {
-            call.cancel();
-        }
-    }
-
-    pub(super) fn progress(&self, params: Option<&str>) {
-        let Some((token, progress)) = control_messages::progress(params) else { return };
-        let callback = lock(&self.table).outgoing.find(&token).and_then(PendingCall::on_progress);
-        if let Some(callback) = callback {
-            callback.call(progress);
-        }
+        !table.capacity.is_full(&self.options.limits) || !table.calls.outgoing.is_empty()
     }
 }
 
 impl Table {
-    fn is_full(&self, shared: &Shared) -> bool {
-        let limits = &shared.options.limits;
-        self.load.running >= limits.running
-            && (self.parked.len() >= limits.parked || self.load.parked_bytes >= limits.parked_bytes)
-    }
-
-    pub(super) fn can_admit(&self, lane: Lane, shared: &Shared) -> bool {
-        let limits = &shared.options.limits;
-        match lane {
-            Lane::Standing => self.load.standing < limits.standing,
-            Lane::Inline => true,
-            Lane::Ordinary => !self.is_full(shared) || self.admits_overflow(shared),
+    fn can_admit(&self, schedule: Schedule, limits: &Limits) -> bool {
+        match schedule {
+            Schedule::LongLived => self.capacity.long_lived < limits.long_lived,
+            Schedule::Inline => true,
+            Schedule::Concurrent => !self.capacity.is_full(limits) || self.admits_overflow(limits),
         }
     }
 
-    /// A request that was read although the park is full, because of a call that has ended meanwhile: it is
-    /// taken in, and reading stops after it.
-    fn admits_overflow(&self, shared: &Shared) -> bool {
-        let limits = &shared.options.limits;
-        self.outgoing.is_empty()
-            && self.parked.len() <= limits.parked
-            && self.load.parked_bytes / 2 < limits.parked_bytes
+    /// A request that was read although the queue is full, because of a call of ours that has ended meanwhile: it is
+    /// admitted, and reading stops after it.
+    fn admits_overflow(&self, limits: &Limits) -> bool {
+        self.calls.outgoing.is_empty()
+            && self.capacity.queued.len() <= limits.queued
+            && self.capacity.queued_bytes / 2 < limits.queued_bytes
+    }
+}
+
+impl Capacity {
+    fn is_full(&self, limits: &Limits) -> bool {
+        self.running >= limits.running
+            && (self.queued.len() >= limits.queued || self.queued_bytes >= limits.queued_bytes)
     }
 
-    /// Counts a request in: it is to be started now, or waits in the park.
-    pub(super) fn admit(&mut self, accepted: Accepted, shared: &Shared) -> Option<Accepted> {
-        match accepted.call.lane {
-            Lane::Standing => self.load.standing += 1,
-            Lane::Ordinary if self.load.running >= shared.options.limits.running => {
-                self.load.parked_bytes += accepted.invocation.text().len();
-                self.parked.push_back(accepted);
+    /// Counts a request. Returns it if it is to be started now; otherwise it is queued.
+    fn admit(&mut self, accepted: Accepted, limits: &Limits) -> Option<Accepted> {
+        match accepted.call.schedule {
+            Schedule::LongLived => self.long_lived += 1,
+            Schedule::Concurrent if self.running >= limits.running => {
+                self.queued_bytes += accepted.invocation.text().len();
+                self.queued.push_back(accepted);
                 return None;
             }
-            Lane::Ordinary | Lane::Inline => self.load.running += 1,
+            Schedule::Concurrent | Schedule::Inline => self.running += 1,
         }
         Some(accepted)
     }
 
-    /// The next request from the park; it takes a handler's place.
-    pub(super) fn dequeue(&mut self, shared: &Shared) -> Option<Accepted> {
-        // Inline methods may have taken a place beyond the limit.
-        if self.load.running >= shared.options.limits.running {
+    /// Takes the next request from the queue and counts it as running.
+    fn dequeue(&mut self, limits: &Limits) -> Option<Accepted> {
+        // Inline methods can exceed the limit.
+        if self.running >= limits.running {
             return None;
         }
-        let next = self.parked.pop_front()?;
-        self.load.parked_bytes -= next.invocation.text().len();
-        self.load.running += 1;
+        let next = self.queued.pop_front()?;
+        self.queued_bytes -= next.invocation.text().len();
+        self.running += 1;
         Some(next)
+    }
+
+    /// Counts a notification, unless too many are being handled.
+    fn admit_notification(&mut self, limits: &Limits) -> bool {
+        if self.notifications < limits.notifications {
+            self.notifications += 1;
+            return true;
+        }
+        self.dropped_notifications += 1;
+        // Ever more rarely: the peer must not decide how much is logged.
+        if self.dropped_notifications.is_power_of_two() {
+            tracing::warn!(dropped = self.dropped_notifications, "too many notifications are being handled");
+        }
+        false
+    }
+
+    /// Empties the queue at the end of the connection.
+    pub(super) fn clear_queue(&mut self) -> VecDeque<Accepted> {
+        self.queued_bytes = 0;
+        std::mem::take(&mut self.queued)
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a connection, in bounded time: nothing accepted is left without an answer.
+//! The end of a connection, in bounded time. Every accepted request is answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use duplexer_types::jsonrpc;
 use tokio::time::timeout;
 
 use super::Connection;
-use super::shared::{Call, Phase, Shared};
+use super::shared::{Call, Shared};
+use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::{Inbound, lock};
-use crate::error::CallError;
 
-/// How long answers of the last resort may take to be written.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Maximum time to write the last responses.
+const LAST_RESPONSES_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl<I: Inbound> Connection<I> {
-    /// Lets accepted requests end for a while, then answers the rest with an error.
+    /// Gives accepted requests time to end, then answers the rest with an error.
     pub(super) async fn drain(&self) {
         let shared = &self.shared;
         let stops = shared.stop.count();
         shared.close_to_callers();
-        shared.closing.raise();
+        shared.closing.cancel();
         shared.outbox.flush();
         self.tasks.close();
         let drained = timeout(shared.options.limits.drain, async {
@@ -30,10 +30,10 @@ impl<I: Inbound> Connection<I> {
                 () = shared.stop.beyond(stops) => {}
             }
         });
-        // Either way the rest is cut; the difference is only whether there is a rest.
+        // Either way the rest is aborted; the difference is only whether there is a rest.
         let _ = drained.await;
-        let rest = shared.interrupt_all();
-        let cut = timeout(LAST_ANSWERS, async {
+        let rest = shared.abort_all();
+        let aborted = timeout(LAST_RESPONSES_TIMEOUT, async {
             let mut frame = Vec::new();
             for call in rest {
                 frame.clear();
@@ -41,10 +41,10 @@ impl<I: Inbound> Connection<I> {
                 shared.outbox.send(&frame, None).await;
             }
             shared.outbox.flush();
-            // Those whose request was called off may still run and are interrupted with the others.
+            // Handlers of cancelled requests can still run. They are aborted with the others.
             self.tasks.wait().await;
         });
-        if cut.await.is_err() {
+        if aborted.await.is_err() {
             tracing::warn!(
                 "handlers that neither end nor await are left behind at the end of the connection"
             );
@@ -52,54 +52,47 @@ impl<I: Inbound> Connection<I> {
     }
 }
 
-/// Writes what is left and ends the direction, within the time of the last answers.
+/// Writes what is left and ends the direction, within the time for the last responses.
 pub(super) async fn close_outbox(shared: &Shared) {
-    match timeout(LAST_ANSWERS, shared.outbox.finish()).await {
+    match timeout(LAST_RESPONSES_TIMEOUT, shared.outbox.finish()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "the write side did not close in order"),
+        Ok(Err(error)) => tracing::debug!(%error, "the write side did not close orderly"),
         Err(_) => tracing::debug!("the peer does not read: what was left for it is dropped"),
     }
     shared.outbox.close();
 }
 
-/// Interrupts every handler when a run is dropped instead of ended.
-pub(super) struct InterruptOnDrop(pub(super) Arc<Shared>);
+/// Aborts every handler when a run is dropped instead of ended.
+pub(super) struct AbortOnDrop(pub(super) Arc<Shared>);
 
-impl Drop for InterruptOnDrop {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.close_to_callers();
-        self.0.closing.raise();
-        self.0.interrupt_all();
+        self.0.closing.cancel();
+        self.0.abort_all();
         self.0.outbox.close();
     }
 }
 
 impl Shared {
-    /// Nobody will read the peer's answers any more.
+    /// Fails our own calls and ends reading: the peer's responses are no longer read.
     fn close_to_callers(&self) {
-        let mut table = lock(&self.table);
-        table.phase = Phase::Closed;
-        let waiting = table.outgoing.drain();
-        let reader = table.workers.close_reader();
-        drop(table);
+        self.close_outgoing();
+        let reader = lock(&self.table).workers.close_reader();
         drop(reader);
-        for waiter in waiting {
-            waiter.settle(Err(CallError::Closed));
-        }
     }
 
-    /// Interrupts every handler and gives out the calls that are owed an answer.
-    fn interrupt_all(&self) -> Vec<Arc<Call>> {
+    /// Aborts every handler and returns the calls that are still to be answered.
+    fn abort_all(&self) -> Vec<Arc<Call>> {
         let mut table = lock(&self.table);
-        let parked = std::mem::take(&mut table.parked);
-        let rest: Vec<_> = table.incoming.drain().into_iter().map(|(_, call)| call).collect();
-        table.load.parked_bytes = 0;
+        let queued = table.capacity.clear_queue();
+        let rest: Vec<_> = table.calls.incoming.drain().into_iter().map(|(_, call)| call).collect();
         drop(table);
-        drop(parked);
+        drop(queued);
         for call in &rest {
-            call.cancellation.raise();
+            call.cancellation.cancel();
         }
-        self.abort.raise();
+        self.abort.set();
         rest
     }
 }

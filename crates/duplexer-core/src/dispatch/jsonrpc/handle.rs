@@ -1,4 +1,4 @@
-//! One message of the peer from its start to its end, a request to its answer, isolated from all others.
+//! Runs the handler of one message to its end, isolated from all others, and answers a request.
 
 use std::cell::Cell;
 use std::pin::{Pin, pin};
@@ -9,15 +9,15 @@ use duplexer_types::jsonrpc::{self, Body};
 
 use super::CancelMode;
 use super::Connection;
-use super::shared::{Accepted, Call, Job, Shared};
-use super::workers::Ended;
+use super::admission::{Accepted, Finished, Job};
+use super::shared::{Call, Shared};
 use crate::dispatch::outbox::Enqueued;
-use crate::dispatch::panic::contain;
+use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{CallContext, Inbound, Invocation, lock};
 use crate::error::McpError;
-use crate::transport::Unanswered;
+use crate::transport::OnUnanswered;
 
-/// How a handler's run ended.
+/// How a handler ended.
 enum Run<T> {
     Returned(T),
     Panicked(McpError),
@@ -26,24 +26,24 @@ enum Run<T> {
 
 impl<I: Inbound> Connection<I> {
     /// Handles one message to its end.
-    pub(super) async fn handle(self: &Arc<Self>, job: Job) -> Ended {
+    pub(super) async fn handle(self: &Arc<Self>, job: Job) -> Finished {
         match job {
             Job::Request(accepted) => {
-                let lane = accepted.call.lane;
-                self.answer_request(accepted).await;
-                Ended::Request(lane)
+                let schedule = accepted.call.schedule;
+                self.run_request(accepted).await;
+                Finished::Request(schedule)
             }
             Job::Notification(cx, call) => {
-                // They are rare beside requests, whose futures need not have room for them.
+                // Boxed, because notifications are rare and would enlarge the future of every request.
                 Box::pin(self.run_notification(cx, call)).await;
-                Ended::Notification
+                Finished::Notification
             }
         }
     }
 
-    async fn answer_request(self: &Arc<Self>, accepted: Accepted) {
+    async fn run_request(self: &Arc<Self>, accepted: Accepted) {
         let Accepted { call, cx, invocation, unanswered } = accepted;
-        let outcome = if call.cancellation.is_raised() {
+        let outcome = if call.cancellation.is_cancelled() {
             None
         } else {
             let handler = async { Arc::clone(&self.inbound).request(cx, Arc::clone(&invocation)).await };
@@ -54,7 +54,7 @@ impl<I: Inbound> Connection<I> {
             }
         };
         if let Some(frame) = self.shared.finish_request(&call, outcome, invocation.method(), unanswered) {
-            // The peer reads slowly: this task keeps its place until the answer has one in the queue.
+            // The peer reads slowly: the request counts as running until its response is queued.
             self.suspend();
             Box::pin(self.shared.outbox.send(&frame, None)).await;
             self.resume();
@@ -65,19 +65,19 @@ impl<I: Inbound> Connection<I> {
         let handler = async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
         if let Run::Panicked(error) = self.supervise(None, handler).await {
             error.to_wire(call.method());
-            self.shared.raise(error);
+            self.shared.fail_run(error);
         }
     }
 
-    /// Polls a handler, contains its panics, and drops it when it is interrupted.
+    /// Polls a handler, catches its panics, and drops it when it is interrupted.
     async fn supervise<F: Future>(self: &Arc<Self>, call: Option<&Call>, handler: F) -> Run<F::Output> {
         let shared = &self.shared;
         let mut handler = pin!(Some(handler));
-        // Most handlers end when they are first polled and need none of it.
+        // Made only when needed: most handlers end at the first poll.
         let mut interrupted = None;
         let run = std::future::poll_fn(|cx| {
             if let Poll::Ready(run) =
-                shared.outbox.while_polling(|| poll_contained(shared, handler.as_mut(), cx))
+                shared.outbox.while_polling(|| poll_catching(shared, handler.as_mut(), cx))
             {
                 return Poll::Ready(run);
             }
@@ -92,10 +92,10 @@ impl<I: Inbound> Connection<I> {
         if interrupted.is_some() {
             self.resume();
         }
-        match contain(|| handler.set(None)) {
+        match catch_unwind(|| handler.set(None)) {
             Ok(()) => run,
             Err(failure) => {
-                let _ = contain(|| drop(run));
+                let _ = catch_unwind(|| drop(run));
                 Run::Panicked(failure)
             }
         }
@@ -103,34 +103,35 @@ impl<I: Inbound> Connection<I> {
 }
 
 impl Shared {
-    /// The handler has ended: answers, unless the peer has called the request off. Gives back an answer there is no room for.
+    /// Answers a request whose handler has ended, unless the peer has cancelled it. Returns a response that the outbox has no
+    /// capacity for.
     fn finish_request<B: Body>(
         &self,
         call: &Call,
         outcome: Option<Result<B, McpError>>,
         method: &str,
-        unanswered: Option<Unanswered>,
+        unanswered: Option<OnUnanswered>,
     ) -> Option<Vec<u8>> {
         call.end();
-        let owed = lock(&self.table).incoming.finish(&call.id, call.generation).is_some();
+        let is_pending = lock(&self.table).calls.incoming.finish(&call.id, call.generation).is_some();
         match outcome {
-            Some(outcome) if owed => self.answer(call, outcome, method),
+            Some(outcome) if is_pending => self.respond(call, outcome, method),
             outcome => {
-                // What was to be the answer is the author's, and so is what happens when it is dropped.
-                let dropped = contain(|| drop(outcome));
+                // Dropping the outcome runs code of the handler's author.
+                let dropped = catch_unwind(|| drop(outcome));
                 let hook = unanswered.filter(|_| call.is_cancelled());
-                let hooked = contain(|| hook.map(Unanswered::call));
+                let hooked = catch_unwind(|| hook.map(OnUnanswered::call));
                 if let Err(failure) = dropped.and(hooked.map(drop)) {
-                    tracing::error!(method, %failure, "the end of a request without an answer panicked");
+                    tracing::error!(method, %failure, "the end of a request without a response panicked");
                 }
                 None
             }
         }
     }
 
-    fn answer<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
+    fn respond<B: Body>(&self, call: &Call, outcome: Result<B, McpError>, method: &str) -> Option<Vec<u8>> {
         let (frame, failure) = with_scratch(|frame| {
-            let failure = write_answer(frame, call, outcome, method);
+            let failure = write_response(frame, call, outcome, method);
             match self.outbox.try_enqueue_buffer(frame, None) {
                 Enqueued::Full => (Some(std::mem::take(frame)), failure),
                 Enqueued::Queued(_) | Enqueued::Closed => (None, failure),
@@ -138,14 +139,14 @@ impl Shared {
         });
         self.outbox.flush_if_large();
         if let Some(failure) = failure {
-            let _ = contain(|| self.raise(failure));
+            let _ = catch_unwind(|| self.fail_run(failure));
         }
         frame
     }
 }
 
-/// Writes the answer; a result that cannot be written becomes an error. Returns the failure, if any.
-fn write_answer<B: Body>(
+/// Writes the response; a result that cannot be serialized becomes an error. Returns the failure, if any.
+fn write_response<B: Body>(
     frame: &mut Vec<u8>,
     call: &Call,
     outcome: Result<B, McpError>,
@@ -153,9 +154,9 @@ fn write_answer<B: Body>(
 ) -> Option<McpError> {
     let failure = match outcome {
         Ok(reply) => {
-            // Dropped inside as well: what a reply runs when it is written or dropped is the author's code.
-            let written = contain(|| jsonrpc::write_success(frame, &call.id, &reply));
-            let dropped = contain(|| drop(reply));
+            // Writing and dropping a reply both run code of the handler's author.
+            let written = catch_unwind(|| jsonrpc::write_success(frame, &call.id, &reply));
+            let dropped = catch_unwind(|| drop(reply));
             match (written, dropped) {
                 (Ok(Ok(())), Ok(())) => return None,
                 (Ok(Err(error)), _) => McpError::internal(error),
@@ -173,20 +174,20 @@ fn write_answer<B: Body>(
 async fn interruption(shared: &Shared, call: Option<&Call>) {
     match call {
         Some(call) if shared.options.cancel == CancelMode::Interrupt => tokio::select! {
-            () = call.cancellation.raised() => {}
-            () = shared.abort.raised() => {}
+            () = call.cancellation.cancelled() => {}
+            () = shared.abort.wait() => {}
         },
-        _ => shared.abort.raised().await,
+        _ => shared.abort.wait().await,
     }
 }
 
-fn poll_contained<F: Future>(
+fn poll_catching<F: Future>(
     shared: &Arc<Shared>,
     handler: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
 ) -> Poll<Run<F::Output>> {
     let Some(handler) = handler.as_pin_mut() else { return Poll::Pending };
-    match shared.poll_watched(|| contain(|| handler.poll(cx))) {
+    match shared.poll_watched(|| catch_unwind(|| handler.poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => Poll::Ready(Run::Returned(output)),
         Err(failure) => Poll::Ready(Run::Panicked(failure)),
@@ -197,15 +198,15 @@ thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Buffers larger than this are not kept.
-const SCRATCH_KEPT: usize = 256 * 1024;
+/// Maximum capacity of a buffer that is kept.
+const MAX_SCRATCH: usize = 256 * 1024;
 
-/// Lends this thread's buffer, empty, so that writing a frame allocates nothing.
+/// Lends this thread's buffer, empty, so that writing a frame does not allocate.
 pub(super) fn with_scratch<R>(write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     let mut buffer = SCRATCH.take();
     buffer.clear();
     let result = write(&mut buffer);
-    if buffer.capacity() <= SCRATCH_KEPT {
+    if buffer.capacity() <= MAX_SCRATCH {
         SCRATCH.set(buffer);
     }
     result

@@ -1,4 +1,4 @@
-//! Our own requests and notifications to the peer.
+//! Our own requests and notifications to the peer of a connection.
 
 use std::sync::Arc;
 
@@ -6,16 +6,14 @@ use bytestring::ByteString;
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 
 use super::handle::with_scratch;
-use super::shared::{Phase, Shared};
-use crate::dispatch::in_flight::Taken;
-use crate::dispatch::lock;
-use crate::dispatch::outbound::{Abandon, BoxFuture, CallOptions, Outbound, OutboundRequest, Sending};
+use super::shared::Shared;
+use crate::dispatch::outbound::{BoxFuture, CallOptions, NotifyFuture, OnDrop, Outbound, OutboundRequest};
 use crate::dispatch::outbox::{Admission, Delivery, Enqueued};
-use crate::dispatch::outgoing_call::{self, CallTransport, PendingCall};
+use crate::dispatch::outgoing_call::{self, CallTransport};
 use crate::error::CallError;
-use crate::transport::Hints;
+use crate::transport::FrameMeta;
 
-/// The way to the peer of a connection, beside any request of its own. Clones share the connection.
+/// Channel to the peer of a connection, outside any request of the peer. Clones share the connection.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
@@ -24,16 +22,14 @@ impl Peer {
         Self(shared)
     }
 
-    /// Ends the run as the end of the stream would: accepted requests are drained. A second call ends the drain.
+    /// Ends the run like the end of the stream does: accepted requests are drained. A second call ends the drain.
     pub fn stop(&self) {
         self.0.stop.request();
     }
-}
 
-impl Peer {
     /// Resolves when the connection has begun to end.
     pub async fn closing(&self) {
-        self.0.closing.raised().await;
+        self.0.closing.cancelled().await;
     }
 }
 
@@ -42,7 +38,7 @@ impl Outbound for Peer {
         Box::pin(self.0.call(request, None))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.0.notify(method, params, None)
     }
 }
@@ -59,12 +55,12 @@ impl Shared {
         mut request: OutboundRequest,
         related: Option<RequestId>,
     ) -> Result<ByteString, CallError> {
-        let hints = hints(&request.options, related);
-        // A call that can be taken up again later is not called off at the peer.
-        if hints.as_ref().is_some_and(|hints| hints.resumption.is_some()) {
-            request.options.abandon = Abandon::Silent;
+        let meta = meta(&request.options, related);
+        // A call that can be resumed later is not cancelled at the peer.
+        if meta.as_ref().is_some_and(|meta| meta.resumption.is_some()) {
+            request.options.on_drop = OnDrop::Detach;
         }
-        outgoing_call::call(&Queued { shared: self, hints }, self.options.hook.as_deref(), request).await
+        outgoing_call::call(&Queued { shared: self, meta }, self.options.hook.as_deref(), request).await
     }
 
     pub(super) fn notify(
@@ -72,14 +68,14 @@ impl Shared {
         method: &str,
         params: Option<&dyn Body>,
         related: Option<&RequestId>,
-    ) -> Sending {
-        let hints = related.map(|id| Hints { related: Some(id.clone()), ..Hints::default() });
-        let told = with_scratch(|frame| {
+    ) -> NotifyFuture {
+        let meta = related.map(|id| FrameMeta { related: Some(id.clone()), ..FrameMeta::default() });
+        let outcome = with_scratch(|frame| {
             if let Err(error) = jsonrpc::write_notification(frame, method, params) {
                 tracing::error!(method, %error, "a notification could not be written and is dropped");
                 return NotifyOutcome::Done;
             }
-            match self.outbox.try_enqueue_buffer(frame, hints.clone()) {
+            match self.outbox.try_enqueue_buffer(frame, meta.clone()) {
                 Enqueued::Queued(_) => {
                     self.outbox.request_flush();
                     NotifyOutcome::Done
@@ -87,18 +83,18 @@ impl Shared {
                 Enqueued::Full => NotifyOutcome::Later(std::mem::take(frame)),
                 Enqueued::Closed => {
                     tracing::debug!(method, "a notification to a closed peer is dropped");
-                    NotifyOutcome::Nobody
+                    NotifyOutcome::Closed
                 }
             }
         });
-        match told {
-            NotifyOutcome::Done => Sending::done(),
-            // A handler that does nothing but tell would never wait again, and could not be interrupted.
-            NotifyOutcome::Nobody => Sending::waiting(tokio::task::yield_now()),
+        match outcome {
+            NotifyOutcome::Done => NotifyFuture::done(),
+            // A handler that does nothing but notify would never be pending again, and could not be interrupted.
+            NotifyOutcome::Closed => NotifyFuture::waiting(tokio::task::yield_now()),
             NotifyOutcome::Later(frame) => {
                 let shared = Arc::clone(self);
-                Sending::waiting(async move {
-                    shared.outbox.send(&frame, hints).await;
+                NotifyFuture::waiting(async move {
+                    shared.outbox.send(&frame, meta).await;
                     shared.outbox.request_flush();
                 })
             }
@@ -106,60 +102,52 @@ impl Shared {
     }
 }
 
-/// What became of a notification.
+/// What has become of a notification.
 enum NotifyOutcome {
     Done,
     Later(Vec<u8>),
-    Nobody,
+    Closed,
 }
 
-/// Routing beside the frame: the related request wins over where to resume.
-fn hints(options: &CallOptions, related: Option<RequestId>) -> Option<Hints> {
+/// Returns the metadata of a request's frame. The related request takes precedence over a resumption token.
+fn meta(options: &CallOptions, related: Option<RequestId>) -> Option<FrameMeta> {
     if related.is_some() {
         if options.resumption.is_some() {
             tracing::debug!(
                 "a call on behalf of a request cannot be resumed: the resumption token is dropped"
             );
         }
-        return Some(Hints { related, headers: options.headers.clone(), resumption: None });
+        return Some(FrameMeta { related, headers: options.headers.clone(), resumption: None });
     }
     let plain = options.headers.is_empty() && options.resumption.is_none();
-    (!plain).then(|| Hints {
+    (!plain).then(|| FrameMeta {
         related,
         headers: options.headers.clone(),
         resumption: options.resumption.clone(),
     })
 }
 
-/// An own request on its way through the outbox.
+/// Sends an own request through the outbox.
 struct Queued<'a> {
     shared: &'a Shared,
-    hints: Option<Hints>,
+    meta: Option<FrameMeta>,
 }
 
 impl CallTransport for Queued<'_> {
-    fn register(&self, chosen: Option<&RequestId>, waiter: PendingCall) -> Result<RequestId, CallError> {
-        let mut table = lock(&self.shared.table);
-        match table.phase {
-            Phase::Idle => return Err(CallError::NotRunning),
-            Phase::Closed => return Err(CallError::Closed),
-            Phase::Running => {}
-        }
-        let id = chosen.cloned().unwrap_or_else(|| table.outgoing.next_id());
-        table.outgoing.begin(id.clone(), waiter).map_err(|Taken| CallError::DuplicateId(id.clone()))?;
-        drop(table);
-        // A read loop that waits for room must read on now, or the answer would never be seen.
-        self.shared.room.notify_one();
-        Ok(id)
+    type Table = Shared;
+
+    fn table(&self) -> &Shared {
+        self.shared
     }
 
-    fn abandon(&self, id: &RequestId) -> bool {
-        lock(&self.shared.table).outgoing.abandon(id).is_some()
+    /// A reader that waits for capacity must read on now, or it would never see the response.
+    fn registered(&self) {
+        self.shared.capacity_freed.notify_one();
     }
 
     async fn send(&self, frame: Vec<u8>) -> Result<u64, CallError> {
         let outbox = &self.shared.outbox;
-        let position = outbox.send(&frame, self.hints.clone()).await.ok_or(CallError::Closed)?;
+        let position = outbox.send(&frame, self.meta.clone()).await.ok_or(CallError::Closed)?;
         outbox.request_flush();
         Ok(position)
     }
@@ -168,11 +156,11 @@ impl CallTransport for Queued<'_> {
         self.shared.outbox.delivery(position).await
     }
 
-    /// The place of this frame was reserved with the call.
-    fn cancel(&self, frame: &[u8]) {
-        let related = self.hints.as_ref().and_then(|hints| hints.related.clone());
-        let hints = related.map(|related| Hints { related: Some(related), ..Hints::default() });
-        self.shared.outbox.try_enqueue(frame, hints, Admission::Reserved);
+    /// The capacity for this frame was reserved with the call.
+    fn send_cancel(&self, frame: &[u8]) {
+        let related = self.meta.as_ref().and_then(|meta| meta.related.clone());
+        let meta = related.map(|related| FrameMeta { related: Some(related), ..FrameMeta::default() });
+        self.shared.outbox.try_enqueue(frame, meta, Admission::Reserved);
         self.shared.outbox.request_flush();
     }
 }

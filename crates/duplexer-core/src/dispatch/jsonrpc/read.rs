@@ -1,54 +1,39 @@
-//! Reading: takes frames in, in wire order, until there is one to handle. Whoever reads waits for no handler and not for
-//! the writer, except for an inline method, and when the peer is to feel that there is no room.
+//! Reading: takes in frames in wire order until there is one to handle.
+//!
+//! The reader waits for no handler and not for the writer, except for an inline method and for back-pressure.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bytestring::ByteString;
-use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, Malformed, RequestId};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Connection;
-use super::shared::{Accepted, Call, Job, NotificationChannel};
+use super::admission::Job;
+use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::frame::{Frame, Rejected};
 use crate::dispatch::outbox::Admission;
-use crate::dispatch::panic::contain;
-use crate::dispatch::{
-    Batches, CallContext, Cancellation, Inbound, Intercept, Invocation, Lane, control_messages, lock,
-};
+use crate::dispatch::panic::catch_unwind;
+use crate::dispatch::{Batches, Inbound, Schedule};
 use crate::transport::{
-    FrameReader, Incoming, IncomingMessage, TransportContext, TransportError, Unanswered,
+    FrameReader, Incoming, IncomingMessage, OnUnanswered, TransportContext, TransportError,
 };
 
-/// After this many answers without an id and no frame in between, junk is only logged: two peers that answer
-/// each other's errors would never end.
+/// Maximum number of consecutive error responses without an id. Beyond it malformed input is only logged; otherwise two
+/// peers could answer each other's errors forever.
 const MAX_UNADDRESSED_ERRORS: u32 = 8;
 
-/// What is read from, and how things stand there. One runner at a time has it.
+/// The transport's reader and its state. One worker at a time holds it.
 pub(super) struct FrameSource {
     frames: Box<dyn FrameReader>,
-    /// Answers without an id since the last frame.
+    /// Error responses without an id since the last frame.
     unaddressed_errors: u32,
-    /// NotifyOutcome how reading has ended.
+    /// Receives how reading has ended.
     ended: oneshot::Sender<Result<(), TransportError>>,
-}
-
-/// What the reader has to do before it reads on.
-enum AfterFrame {
-    Continue,
-    /// Handle this.
-    Run(Job),
-    /// Say this first.
-    SendControl(Vec<u8>),
-    /// Let this handler end first.
-    AwaitInline(JoinHandle<()>),
-    /// There may be no room for another request.
-    Backpressure,
-    /// Take this array of messages apart first, one by one: what they error_response may be much more than they are.
-    Batch(ByteString, Option<Arc<TransportContext>>),
 }
 
 impl FrameSource {
@@ -60,9 +45,24 @@ impl FrameSource {
     }
 
     fn end(self, how: Result<(), TransportError>) {
-        // Nobody hears it if the whole connection ends at this moment.
+        // The receiver is gone if the whole connection ends at this moment.
         let _ = self.ended.send(how);
     }
+}
+
+/// What the reader does after a frame, before it reads the next one.
+pub(super) enum AfterFrame {
+    Continue,
+    /// Handle this message.
+    Run(Job),
+    /// Send this frame first.
+    SendControl(Vec<u8>),
+    /// Wait for this handler first.
+    AwaitInline(JoinHandle<()>),
+    /// Wait for capacity: another request might not fit.
+    Backpressure,
+    /// Take in the items of this batch first, one by one: their responses can be much larger than they are.
+    Batch(ByteString, Option<Arc<TransportContext>>),
 }
 
 /// What the reader woke up for.
@@ -72,7 +72,7 @@ enum Woken {
 }
 
 impl<I: Inbound> Connection<I> {
-    /// Reads until there is something to handle, and leaves the reader; or until there is nothing more to read.
+    /// Reads until there is a message to handle, and releases the reader; or until the input ends.
     pub(super) async fn read(self: &Arc<Self>, mut source: FrameSource) -> Option<Job> {
         loop {
             let unaddressed_errors = &mut source.unaddressed_errors;
@@ -89,7 +89,7 @@ impl<I: Inbound> Connection<I> {
                     self.message(message, unaddressed_errors)
                 }
                 Woken::Frame(Some(Ok(Incoming::Unreadable(reason)))) => {
-                    self.shared.observe(None, &reason);
+                    self.shared.report_unreadable(None, &reason);
                     reject(&Malformed::NotJson, unaddressed_errors)
                 }
             };
@@ -102,7 +102,7 @@ impl<I: Inbound> Connection<I> {
                 next => tokio::select! {
                     biased;
                     () = self.apply(next, unaddressed_errors) => {}
-                    () = self.shared.closing.raised() => {
+                    () = self.shared.closing.cancelled() => {
                         source.end(Ok(()));
                         return None;
                     }
@@ -111,9 +111,9 @@ impl<I: Inbound> Connection<I> {
         }
     }
 
-    /// The next frame. While there is none, nothing that is queued is held back.
+    /// Returns the next frame. Flushes the outbox before it waits for one.
     async fn next_frame(&self, frames: &mut dyn FrameReader) -> Woken {
-        let mut closing = pin!(self.shared.closing.raised());
+        let mut closing = pin!(self.shared.closing.cancelled());
         std::future::poll_fn(|cx| match frames.poll_next(cx) {
             Poll::Ready(frame) => Poll::Ready(Woken::Frame(frame)),
             Poll::Pending => {
@@ -132,18 +132,18 @@ impl<I: Inbound> Connection<I> {
                 self.shared.outbox.admit(&frame, None, Admission::Control).await;
             }
             AfterFrame::AwaitInline(handler) => {
-                // A panic has been contained inside; there is nothing to learn from the handle.
+                // A panic is caught inside; the handle has nothing to report.
                 let _ = handler.await;
             }
             AfterFrame::Batch(text, context) => self.batch(&text, context.as_ref(), unaddressed_errors).await,
         }
-        self.shared.wait_for_room().await;
+        self.shared.wait_for_capacity().await;
     }
 
     fn message(self: &Arc<Self>, message: IncomingMessage, unaddressed_errors: &mut u32) -> AfterFrame {
         let IncomingMessage { text, context, unanswered } = message;
         match Frame::parse_owned(text) {
-            Ok(Frame::Batch(text)) if self.takes_batches() => AfterFrame::Batch(text, context),
+            Ok(Frame::Batch(text)) if self.accepts_batches() => AfterFrame::Batch(text, context),
             Ok(Frame::Batch(text)) => {
                 let reason = "batches are not part of this protocol revision";
                 self.malformed(&text, &Malformed::Invalid { id: None, reason }, unaddressed_errors)
@@ -154,7 +154,7 @@ impl<I: Inbound> Connection<I> {
     }
 
     fn malformed(&self, text: &str, malformed: &Malformed, unaddressed_errors: &mut u32) -> AfterFrame {
-        self.shared.observe(Some(text), malformed);
+        self.shared.report_unreadable(Some(text), malformed);
         reject(malformed, unaddressed_errors)
     }
 
@@ -162,25 +162,25 @@ impl<I: Inbound> Connection<I> {
         self: &Arc<Self>,
         frame: Frame,
         context: Option<Arc<TransportContext>>,
-        unanswered: Option<Unanswered>,
+        unanswered: Option<OnUnanswered>,
         unaddressed_errors: &mut u32,
     ) -> AfterFrame {
         match frame {
             Frame::Request(id, call) => {
                 *unaddressed_errors = 0;
-                return self.request(id, call, context, unanswered);
+                return self.admit_request(id, call, context, unanswered);
             }
             Frame::Notification(call) => {
                 *unaddressed_errors = 0;
-                return self.notification(call, context);
+                return self.admit_notification(call, context);
             }
-            Frame::Response(id, answer) => {
+            Frame::Response(id, response) => {
                 *unaddressed_errors = 0;
-                self.shared.settle(&id, answer);
+                self.shared.settle(&id, response);
             }
-            // It is what a confused peer sends for each error of outgoing, and no sign that it has come to reason.
+            // A confused peer sends one for each error of ours, so it does not reset the count.
             Frame::ErrorWithoutId => tracing::debug!("the peer reports an error without an id"),
-            // Taken apart before it comes here.
+            // `message` and `batch` handle these.
             Frame::Batch(_) => {}
         }
         AfterFrame::Continue
@@ -201,7 +201,7 @@ impl<I: Inbound> Connection<I> {
         };
         for item in items {
             let next = match item {
-                Ok(Frame::Request(id, call)) if self.lane(&call) == Lane::Inline => {
+                Ok(Frame::Request(id, call)) if self.schedule(&call) == Schedule::Inline => {
                     let malformed = Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" };
                     self.malformed(call.text(), &malformed, unaddressed_errors)
                 }
@@ -214,84 +214,12 @@ impl<I: Inbound> Connection<I> {
         }
     }
 
-    fn takes_batches(&self) -> bool {
-        matches!(contain(|| self.inbound.batches()), Ok(Batches::Accepted))
-    }
-
-    fn lane(&self, call: &Invocation) -> Lane {
-        contain(|| self.inbound.lane(call)).unwrap_or(Lane::Ordinary)
-    }
-
-    fn request(
-        self: &Arc<Self>,
-        id: RequestId,
-        invocation: Invocation,
-        context: Option<Arc<TransportContext>>,
-        unanswered: Option<Unanswered>,
-    ) -> AfterFrame {
-        let Some(transport) = context else {
-            let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
-            return error_response(Some(&id), &error);
-        };
-        let lane = self.lane(&invocation);
-        let mut table = lock(&self.shared.table);
-        if !table.can_admit(lane, &self.shared) {
-            drop(table);
-            let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Too many requests in flight");
-            return error_response(Some(&id), &error);
-        }
-        let accepted = table.incoming.accept(id.clone(), |generation| {
-            Arc::new(Call::new(&self.shared, id.clone(), generation, lane, transport.back_channel))
-        });
-        let Ok(call) = accepted.map(Arc::clone) else {
-            drop(table);
-            return error_response(Some(&id), &ErrorObject::id_in_flight(&id));
-        };
-        let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
-        let accepted = Accepted { call, cx, invocation: Arc::new(invocation), unanswered };
-        match table.admit(accepted, &self.shared) {
-            Some(accepted) if lane == Lane::Inline => {
-                drop(table);
-                AfterFrame::AwaitInline(self.start_inline(accepted))
-            }
-            Some(accepted) => AfterFrame::Run(Job::Request(accepted)),
-            None => AfterFrame::Backpressure,
-        }
-    }
-
-    fn notification(&self, call: Invocation, context: Option<Arc<TransportContext>>) -> AfterFrame {
-        match call.method() {
-            control_messages::CANCELLED => self.shared.cancel(call.params()),
-            control_messages::PROGRESS => self.shared.progress(call.params()),
-            _ => {}
-        }
-        if matches!(contain(|| self.inbound.intercept(&call)), Ok(Intercept::Consume)) {
-            return AfterFrame::Continue;
-        }
-        let Some(transport) = context else { return AfterFrame::Continue };
-        let mut table = lock(&self.shared.table);
-        if table.load.notifications >= self.shared.options.limits.notifications {
-            table.load.dropped += 1;
-            // Ever more rarely: a peer must not choose how much the log holds.
-            if table.load.dropped.is_power_of_two() {
-                tracing::warn!(dropped = table.load.dropped, "too many notifications are being handled");
-            }
-            return AfterFrame::Continue;
-        }
-        table.load.notifications += 1;
-        drop(table);
-        let back_channel = transport.back_channel;
-        let channel = NotificationChannel {
-            shared: Arc::clone(&self.shared),
-            back_channel,
-            never: Cancellation::new(),
-        };
-        let cx = CallContext::new(None, transport, Arc::new(channel));
-        AfterFrame::Run(Job::Notification(cx, Arc::new(call)))
+    fn accepts_batches(&self) -> bool {
+        matches!(catch_unwind(|| self.inbound.batches()), Ok(Batches::Accepted))
     }
 }
 
-/// What is owed for something that is not a frame.
+/// Returns the response to something that is not a frame, if there is one.
 fn reject(malformed: &Malformed, unaddressed_errors: &mut u32) -> AfterFrame {
     let Some((id, error)) = malformed.answer() else { return AfterFrame::Continue };
     if id.is_none() {
@@ -303,7 +231,7 @@ fn reject(malformed: &Malformed, unaddressed_errors: &mut u32) -> AfterFrame {
     error_response(id, &error)
 }
 
-fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> AfterFrame {
+pub(super) fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> AfterFrame {
     let mut frame = Vec::new();
     jsonrpc::write_failure(&mut frame, id, error);
     AfterFrame::SendControl(frame)

@@ -1,6 +1,5 @@
-//! What the tasks of one connection share: the correlation tables, the outbox, and how things stand.
+//! State that the tasks of one connection share, and the channels that handlers send through.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
@@ -9,17 +8,19 @@ use duplexer_types::jsonrpc::{Body, RequestId};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
+use super::admission::Capacity;
 use super::watchdog::{PollCounter, Watchdog, Watched};
 use super::workers::Workers;
-use super::{DispatchOptions, FailureMode};
-use crate::dispatch::context::{Cancellation, Channel};
-use crate::dispatch::in_flight::{Generation, InFlight, Outstanding};
-use crate::dispatch::outbound::{BoxFuture, Outbound, OutboundRequest, Sending};
+use super::{DispatchOptions, FailureMode, Unreadable};
+use crate::dispatch::call_table::{Calls, Cancellable, LockedCalls, Phase};
+use crate::dispatch::context::{Cancellation, Channel, Latch};
+use crate::dispatch::in_flight::Generation;
+use crate::dispatch::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
 use crate::dispatch::outbox::Outbox;
-use crate::dispatch::outgoing_call::PendingCall;
-use crate::dispatch::{CallContext, Invocation, Lane, lock};
+use crate::dispatch::panic::catch_unwind;
+use crate::dispatch::{Schedule, lock};
 use crate::error::{CallError, McpError};
-use crate::transport::{BackChannel, FrameWriter, Unanswered};
+use crate::transport::{BackChannel, FrameWriter};
 
 /// Watches the connections of this process.
 static WATCHDOG: LazyLock<Watchdog> = LazyLock::new(Watchdog::default);
@@ -28,60 +29,24 @@ pub(super) struct Shared {
     pub(super) outbox: Outbox,
     pub(super) table: Mutex<Table>,
     pub(super) options: DispatchOptions,
-    /// Wakes the read loop when it waits for a place to free up.
-    pub(super) room: Notify,
-    /// Raised when the connection is about to end.
+    /// Wakes the reader when it waits for capacity.
+    pub(super) capacity_freed: Notify,
+    /// Occurs when the connection is about to end.
     pub(super) closing: Cancellation,
-    /// Raised when every handler is to be dropped.
-    pub(super) abort: Cancellation,
+    /// Set when every handler is to be dropped.
+    pub(super) abort: Latch,
     pub(super) stop: Stop,
     pub(super) polls: PollCounter,
-    /// Raised by the watchdog: handlers take long, and others should not wait for them.
+    /// Notified by the watchdog: handlers take long, and other requests should not wait for them.
     pub(super) stalled: Notify,
 }
 
 /// Everything that changes, behind one lock.
 pub(super) struct Table {
-    pub(super) phase: Phase,
-    pub(super) outgoing: Outstanding<PendingCall>,
-    pub(super) incoming: InFlight<Arc<Call>>,
-    pub(super) load: Load,
+    pub(super) calls: Calls<Arc<Call>>,
+    pub(super) capacity: Capacity,
     pub(super) workers: Workers,
-    /// Requests that wait for a handler's place.
-    pub(super) parked: VecDeque<Accepted>,
     pub(super) failure: Option<McpError>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    Idle,
-    Running,
-    Closed,
-}
-
-/// How many of what are under way.
-#[derive(Debug, Default)]
-pub(super) struct Load {
-    pub(super) running: usize,
-    pub(super) standing: usize,
-    pub(super) notifications: usize,
-    pub(super) parked_bytes: usize,
-    /// Notifications that found no place.
-    pub(super) dropped: u64,
-}
-
-/// A message of the peer for a runner.
-pub(super) enum Job {
-    Request(Accepted),
-    Notification(CallContext, Arc<Invocation>),
-}
-
-/// A request of the peer that has been taken in.
-pub(super) struct Accepted {
-    pub(super) call: Arc<Call>,
-    pub(super) cx: CallContext,
-    pub(super) invocation: Arc<Invocation>,
-    pub(super) unanswered: Option<Unanswered>,
 }
 
 impl Shared {
@@ -89,18 +54,15 @@ impl Shared {
         Self {
             outbox: Outbox::new(writer),
             table: Mutex::new(Table {
-                phase: Phase::Idle,
-                outgoing: Outstanding::new(),
-                incoming: InFlight::new(),
-                load: Load::default(),
+                calls: Calls::new(Phase::Idle),
+                capacity: Capacity::default(),
                 workers: Workers::default(),
-                parked: VecDeque::new(),
                 failure: None,
             }),
             options,
-            room: Notify::new(),
+            capacity_freed: Notify::new(),
             closing: Cancellation::new(),
-            abort: Cancellation::new(),
+            abort: Latch::new(),
             stop: Stop::default(),
             polls: PollCounter::default(),
             stalled: Notify::new(),
@@ -108,7 +70,7 @@ impl Shared {
     }
 
     pub(super) fn start(&self) {
-        lock(&self.table).phase = Phase::Running;
+        lock(&self.table).calls.phase = Phase::Running;
     }
 
     /// Runs one poll of a handler, watched if there is more than one runtime thread to wake.
@@ -122,12 +84,12 @@ impl Shared {
         self.polls.track(watch, poll)
     }
 
-    /// Keeps a failure to end the run with, where that is wanted.
-    pub(super) fn raise(&self, failure: McpError) {
+    /// Keeps a failure to end the run with, if the options say so.
+    pub(super) fn fail_run(&self, failure: McpError) {
         if self.options.failures == FailureMode::Raise && !failure.is_deliberate() {
             let mut table = lock(&self.table);
-            // The first one ends the run; another must not cut short what is being drained.
-            if table.failure.is_none() && table.phase == Phase::Running {
+            // The first failure ends the run; another must not cut the drain short.
+            if table.failure.is_none() && table.calls.phase == Phase::Running {
                 table.failure = Some(failure);
                 drop(table);
                 self.stop.request();
@@ -137,6 +99,25 @@ impl Shared {
 
     pub(super) fn raised_failure(&self) -> Option<McpError> {
         lock(&self.table).failure.take()
+    }
+
+    /// Shows the observer something that is not a frame.
+    pub(super) fn report_unreadable(&self, text: Option<&str>, reason: &dyn std::fmt::Display) {
+        let Some(observer) = &self.options.observer else {
+            tracing::debug!(%reason, "input that is not a frame is skipped");
+            return;
+        };
+        if catch_unwind(|| observer(&Unreadable { text, reason })).is_err() {
+            tracing::error!("the observer of unreadable frames panicked");
+        }
+    }
+}
+
+impl LockedCalls for Shared {
+    type Incoming = Arc<Call>;
+
+    fn with_calls<R>(&self, act: impl FnOnce(&mut Calls<Arc<Call>>) -> R) -> R {
+        act(&mut lock(&self.table).calls)
     }
 }
 
@@ -154,7 +135,7 @@ impl Watched for Shared {
     }
 }
 
-/// Requests to end the run; a second one ends the drain too.
+/// Requests to end the run. A second one ends the drain too.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     count: AtomicU32,
@@ -185,18 +166,18 @@ impl Stop {
     }
 }
 
-/// One request of the peer while it is handled: the channel its handler speaks through.
+/// A request of the peer while it is handled: the channel its handler sends through.
 pub(super) struct Call {
     pub(super) shared: Arc<Shared>,
     pub(super) id: RequestId,
     pub(super) generation: Generation,
-    pub(super) lane: Lane,
+    pub(super) schedule: Schedule,
     pub(super) back_channel: BackChannel,
-    /// Raised when the peer cancels or the connection is cut; the handler may look.
+    /// Occurs when the peer cancels the request or the connection is aborted. The handler can observe it.
     pub(super) cancellation: Cancellation,
-    /// The peer has cancelled it: it is never answered.
+    /// The peer has cancelled the request: it is never answered.
     cancelled: AtomicBool,
-    /// The handler has ended: nothing more is said on behalf of this request.
+    /// The handler has ended: nothing more is sent on behalf of this request.
     ended: AtomicBool,
 }
 
@@ -205,25 +186,19 @@ impl Call {
         shared: &Arc<Shared>,
         id: RequestId,
         generation: Generation,
-        lane: Lane,
+        schedule: Schedule,
         back_channel: BackChannel,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             id,
             generation,
-            lane,
+            schedule,
             back_channel,
             cancellation: Cancellation::new(),
             cancelled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
-    }
-
-    /// The peer wants no answer any more.
-    pub(super) fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Release);
-        self.cancellation.raise();
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -239,6 +214,13 @@ impl Call {
     }
 }
 
+impl Cancellable for Arc<Call> {
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+        self.cancellation.cancel();
+    }
+}
+
 impl Outbound for Call {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
         if self.has_ended() || self.back_channel == BackChannel::Closed {
@@ -247,10 +229,10 @@ impl Outbound for Call {
         Box::pin(self.shared.call(request, Some(self.id.clone())))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if self.has_ended() {
             tracing::debug!(method, "a notification after the end of its request is dropped");
-            return Sending::done();
+            return NotifyFuture::done();
         }
         self.shared.notify(method, params, Some(&self.id))
     }
@@ -266,7 +248,7 @@ impl Channel for Call {
     }
 }
 
-/// The channel of a notification's handler: it has no request to speak on behalf of.
+/// The channel of a notification's handler. What it sends belongs to no request.
 pub(super) struct NotificationChannel {
     pub(super) shared: Arc<Shared>,
     pub(super) back_channel: BackChannel,
@@ -281,7 +263,7 @@ impl Outbound for NotificationChannel {
         Box::pin(self.shared.call(request, None))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.shared.notify(method, params, None)
     }
 }

@@ -1,9 +1,8 @@
-//! Who reads and who runs the handlers: tasks of one kind that take turns at both.
+//! Leader/follower workers: the task that reads a request also runs its handler, on the same thread.
 //!
-//! A task per request would cost as much as the rest of the way together, and so would handing each request to another
-//! thread. A runner takes the reader at the transport, reads one message, leaves the reader to whoever comes next, handles the
-//! message itself, and looks again. One whose handler has to wait for something stays with it and is replaced. While
-//! handlers are quick one runner does it all; when they compute, the watchdog has others added.
+//! One worker (the leader) holds the reader. It reads one message, releases the reader for another worker (a follower) and
+//! runs the handler itself. That saves a spawn and a wake-up per request, which cost as much as the rest of the path. While
+//! handlers are quick, one worker does everything. A worker whose handler waits is replaced; the watchdog adds workers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard};
@@ -11,26 +10,30 @@ use std::sync::{Arc, MutexGuard};
 use tokio::task::{JoinHandle, coop};
 
 use super::Connection;
+use super::admission::{Accepted, Finished, Job};
 use super::read::FrameSource;
-use super::shared::{Accepted, Job, Phase, Table};
-use crate::dispatch::{Inbound, Lane, lock};
+use super::shared::Table;
+use crate::dispatch::call_table::Phase;
+use crate::dispatch::{Inbound, lock};
 
-/// The runners of a connection and what there is for them to do.
+/// The workers of a connection, and the work that is ready for them.
 #[derive(Default)]
 pub(super) struct Workers {
-    /// Those that do not wait with a handler of incoming: at least one while there is something to do.
+    /// Workers whose handler does not wait: at least one while there is work.
     active: usize,
     reader: ReaderSlot,
     /// How often the reader was taken.
     turns: u64,
-    /// Requests that have a handler's place, and notifications, that wait for a runner.
+    /// Admitted requests, and notifications, that wait for a worker.
     ready: VecDeque<Job>,
 }
 
-/// The place of the one who reads.
+/// The reader, which one worker holds at a time.
 #[derive(Default)]
 enum ReaderSlot {
+    /// Free for the next worker.
     Idle(FrameSource),
+    /// Held by a worker that reads.
     Held,
     /// Nothing is read any more.
     #[default]
@@ -42,20 +45,15 @@ enum Work {
     Read(FrameSource),
 }
 
-/// What a runner has just ended.
-pub(super) enum Ended {
-    Request(Lane),
-    Notification,
-}
-
 impl Workers {
+    /// Takes the next work. Ready messages take precedence over reading further ones.
     fn take_work(&mut self, phase: Phase) -> Option<Work> {
         if let Some(job) = self.ready.pop_front() {
             return Some(Work::Handle(job));
         }
         if phase == Phase::Running && matches!(self.reader, ReaderSlot::Idle(_)) {
-            let taken = std::mem::replace(&mut self.reader, ReaderSlot::Held);
-            if let ReaderSlot::Idle(source) = taken {
+            let slot = std::mem::replace(&mut self.reader, ReaderSlot::Held);
+            if let ReaderSlot::Idle(source) = slot {
                 self.turns += 1;
                 return Some(Work::Read(source));
             }
@@ -67,66 +65,70 @@ impl Workers {
         !self.ready.is_empty() || matches!(self.reader, ReaderSlot::Idle(_))
     }
 
-    /// How often the reader was taken, if nobody has it now although there is something to read.
+    pub(super) fn add_ready(&mut self, job: Job) {
+        self.ready.push_back(job);
+    }
+
+    /// Returns how often the reader was taken, if no worker holds it although reading has not ended.
     pub(super) fn idle_reader_turn(&self) -> Option<u64> {
         matches!(self.reader, ReaderSlot::Idle(_)).then_some(self.turns)
     }
 
-    /// Nothing is read any more. Gives out what is to be dropped outside the lock.
+    /// Ends reading. Returns what is to be dropped outside the lock.
     pub(super) fn close_reader(&mut self) -> impl Sized + use<> {
         std::mem::take(&mut self.reader)
     }
 }
 
 impl<I: Inbound> Connection<I> {
-    /// Begins to read.
+    /// Starts to read, with one worker.
     pub(super) fn open(self: &Arc<Self>, source: FrameSource) {
         let mut table = lock(&self.shared.table);
         table.workers.reader = ReaderSlot::Idle(source);
         self.spawn_worker_if_needed(table, 1);
     }
 
-    /// Whoever has read a message leaves the reader to others while it is handled.
+    /// Releases the reader for another worker while this one handles the message it has read.
     pub(super) fn release_reader(&self, source: FrameSource) {
         let mut table = lock(&self.shared.table);
-        if table.phase == Phase::Running {
+        if table.calls.phase == Phase::Running {
             table.workers.reader = ReaderSlot::Idle(source);
         }
     }
 
-    /// Adds a runner whenever handlers take long, and writes what waits for them.
+    /// Adds a worker and flushes the outbox whenever the watchdog reports that handlers take long.
     ///
-    /// There may be more than the runtime has threads: it makes others while handlers block in place.
+    /// There can be more workers than the runtime has threads: it starts others while handlers block in place.
     pub(super) async fn grow_on_stall(self: &Arc<Self>) {
         loop {
             self.shared.stalled.notified().await;
             self.shared.outbox.flush();
             let table = lock(&self.shared.table);
-            let most = self.runtime_threads + self.shared.options.limits.running;
-            let wanted = (table.workers.active + 1).min(most);
+            let max = self.runtime_threads + self.shared.options.limits.running;
+            let wanted = (table.workers.active + 1).min(max);
             self.spawn_worker_if_needed(table, wanted);
         }
     }
 
-    /// The handler at hand waits for something: its runner is no longer there for others.
+    /// Marks this worker as waiting: its handler is pending, so another worker takes over the rest.
     pub(super) fn suspend(self: &Arc<Self>) {
         let mut table = lock(&self.shared.table);
         table.workers.active -= 1;
-        // One to read, and one for what is ready: whoever reads may do so for long.
+        // One to read, and one for what is ready: the one that reads can wait for long.
         let wanted = 1 + usize::from(!table.workers.ready.is_empty());
         self.spawn_worker_if_needed(table, wanted);
         self.shared.outbox.flush();
     }
 
-    /// The handler need not wait any longer.
+    /// Marks this worker as active again: its handler has ended.
     pub(super) fn resume(&self) {
         lock(&self.shared.table).workers.active += 1;
     }
 
-    /// Lets other runners take up a message while this one reads on.
+    /// Hands a message to another worker while this one continues to read.
     pub(super) fn make_ready(self: &Arc<Self>, job: Job) {
         let mut table = lock(&self.shared.table);
-        table.workers.ready.push_back(job);
+        table.workers.add_ready(job);
         self.spawn_worker_if_needed(table, 2);
     }
 
@@ -135,75 +137,59 @@ impl<I: Inbound> Connection<I> {
         let connection = Arc::clone(self);
         lock(&self.shared.table).workers.active += 1;
         self.tasks.spawn(async move {
-            let ended = connection.handle(Job::Request(accepted)).await;
+            let finished = connection.handle(Job::Request(accepted)).await;
             let mut table = lock(&connection.shared.table);
-            connection.leave(&mut table, &ended);
+            connection.release(&mut table, &finished);
             table.workers.active -= 1;
             connection.spawn_worker_if_needed(table, 2);
         })
     }
 
-    /// Adds a runner if fewer than `wanted` are about and there is something to do.
+    /// Adds a worker if fewer than `wanted` are active and there is work.
     fn spawn_worker_if_needed(self: &Arc<Self>, mut table: MutexGuard<'_, Table>, wanted: usize) {
         if table.workers.active >= wanted || !table.workers.has_work() {
             return;
         }
         table.workers.active += 1;
         drop(table);
-        self.tasks.spawn(Arc::clone(self).run());
+        self.tasks.spawn(Arc::clone(self).work());
     }
 
-    async fn run(self: Arc<Self>) {
-        let mut ended = None;
-        while let Some(work) = self.next_work(ended.take()) {
+    /// The task of one worker: handles and reads in turn until there is no work.
+    async fn work(self: Arc<Self>) {
+        let mut finished = None;
+        while let Some(work) = self.next_work(finished.take()) {
             let job = match work {
                 Work::Handle(job) => Some(job),
                 Work::Read(source) => self.read(source).await,
             };
             if let Some(job) = job {
-                ended = Some(self.handle(job).await);
-                self.pause().await;
+                finished = Some(self.handle(job).await);
+                self.yield_if_out_of_budget().await;
             }
         }
         self.shared.outbox.flush();
     }
 
-    /// Handlers that never wait must not keep this thread from everything else.
-    async fn pause(&self) {
+    /// Yields to the runtime now and then: handlers that never wait must not starve other tasks of this thread.
+    async fn yield_if_out_of_budget(&self) {
         if !coop::has_budget_remaining() {
             self.shared.outbox.flush();
         }
         coop::consume_budget().await;
     }
 
-    fn next_work(&self, ended: Option<Ended>) -> Option<Work> {
+    /// Takes the next work, with one lock for the end of a message and the start of another.
+    fn next_work(&self, finished: Option<Finished>) -> Option<Work> {
         let mut table = lock(&self.shared.table);
-        if let Some(ended) = ended {
-            self.leave(&mut table, &ended);
+        if let Some(finished) = finished {
+            self.release(&mut table, &finished);
         }
-        let phase = table.phase;
+        let phase = table.calls.phase;
         let work = table.workers.take_work(phase);
         if work.is_none() {
             table.workers.active -= 1;
         }
         work
-    }
-
-    /// Gives the place of what has ended to the next one that waits.
-    fn leave(&self, table: &mut Table, ended: &Ended) {
-        match ended {
-            Ended::Notification => table.load.notifications -= 1,
-            Ended::Request(Lane::Standing) => table.load.standing -= 1,
-            Ended::Request(Lane::Ordinary | Lane::Inline) => {
-                let was_full = table.load.running >= self.shared.options.limits.running;
-                table.load.running -= 1;
-                if let Some(next) = table.dequeue(&self.shared) {
-                    table.workers.ready.push_back(Job::Request(next));
-                }
-                if was_full {
-                    self.shared.room.notify_one();
-                }
-            }
-        }
     }
 }

@@ -1,12 +1,12 @@
-//! What every dispatcher does, whatever lies between the two ends. Each test runs unchanged over each kind.
+//! Behaviour of every dispatcher, independent of the connection. Each test runs unchanged over each kind.
 
 mod ending;
 mod failures;
 mod notifications;
 mod requests;
 
-/// One test per kind. Time is the runtime's and jumps where nothing but time is waited for; only what goes
-/// through the operating system must live in real time.
+/// Creates one test per kind. The runtime's clock is paused and advances when all tasks wait; only pipes of the operating
+/// system need real time.
 macro_rules! over_every_kind {
     ($($name:ident),+ $(,)?) => {
         mod memory {

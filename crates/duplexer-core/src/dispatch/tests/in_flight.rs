@@ -1,4 +1,4 @@
-//! The in_flight against a naive model.
+//! The tables of calls in flight against a naive model.
 
 use duplexer_types::jsonrpc::RequestId;
 use proptest::prelude::*;
@@ -9,21 +9,21 @@ fn number(n: i64) -> RequestId {
     n.into()
 }
 
-/// DISP-01, DISP-02: ids count from one, step over chosen ones, and never collide.
+/// DISP-01, DISP-02: ids count from one, skip chosen ones, and never collide.
 #[test]
-fn minted_ids_step_over_those_that_callers_chose() {
+fn generated_ids_skip_those_that_callers_chose() {
     let mut outgoing = Outstanding::new();
     outgoing.begin("2".into(), ()).unwrap();
     assert_eq!(outgoing.next_id(), number(1));
     outgoing.begin(number(1), ()).unwrap();
     assert_eq!(outgoing.next_id(), number(3));
-    assert_eq!(outgoing.begin(number(2), ()), Err(Taken));
-    assert_eq!(outgoing.begin("1".into(), ()), Err(Taken));
+    assert_eq!(outgoing.begin(number(2), ()), Err(Taken(number(2))));
+    assert_eq!(outgoing.begin("1".into(), ()), Err(Taken("1".into())));
 }
 
 /// DISP-03, DISP-12: an echo finds the exact id first, then its twin; late and unknown ones find nothing.
 #[test]
-fn an_echo_finds_its_waiter_once() {
+fn an_echo_finds_its_request_once() {
     let mut outgoing = Outstanding::new();
     outgoing.begin(number(7), "seven").unwrap();
     assert_eq!(outgoing.find(&"7".into()), Some(&"seven"));
@@ -32,21 +32,21 @@ fn an_echo_finds_its_waiter_once() {
     assert!(outgoing.is_empty());
 }
 
-/// The newcomer is refused, the first runs on; `1` and `"1"` run together and a cancel prefers the exact one.
+/// The second request is refused, the first continues; `1` and `"1"` run together and a cancel prefers the exact one.
 #[test]
 fn a_duplicate_is_refused_and_twins_run_together() {
     let mut incoming = InFlight::new();
     incoming.accept(number(1), |_| "number").unwrap();
     incoming.accept("1".into(), |_| "string").unwrap();
-    assert_eq!(incoming.accept(number(1), |_| "again"), Err(Taken));
+    assert_eq!(incoming.accept(number(1), |_| "again"), Err(Taken(number(1))));
     assert_eq!(incoming.cancel(&"1".into()), Some("string"));
     assert_eq!(incoming.cancel(&"1".into()), Some("number"));
     assert_eq!(incoming.cancel(&"1".into()), None);
 }
 
-/// An id used again is another request: the end of the first says nothing about the second.
+/// A reused id is another request: the end of the first does not affect the second.
 #[test]
-fn an_old_ticket_does_not_finish_a_new_request() {
+fn an_old_generation_does_not_finish_a_new_request() {
     let mut incoming = InFlight::new();
     let first = *incoming.accept(number(1), |generation| generation).unwrap();
     incoming.cancel(&number(1)).unwrap();
@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(left, open);
     }
 
-    /// Our own requests: one settlement each, whatever the peer echoes.
+    /// Our own requests are settled once each, whatever the peer echoes.
     #[test]
     fn every_own_request_is_settled_at_most_once(chosen in prop::collection::vec(ids(), 0..16), echoes in prop::collection::vec(ids(), 0..32)) {
         let mut outgoing = Outstanding::new();

@@ -1,4 +1,4 @@
-//! Two ends that serve each other, over frames in memory, over real pipes, or without either.
+//! Two connected ends that serve each other: over frames in memory, over real pipes, or in process.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
-use super::Desk;
+use super::TestInbound;
 use crate::dispatch::{
     CallOptions, DirectDispatcher, DirectOptions, Dispatch, JsonRpcDispatcher, Outbound, OutboundRequest,
     RunError,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Direct,
 }
 
-/// Each end's desk, way to the other, and way to stop; and the runs of both.
+/// Two ends and their runs.
 pub(super) struct Link {
     pub(super) left: End,
     pub(super) right: End,
@@ -67,12 +67,17 @@ impl Kind {
         })
     }
 
-    pub(super) async fn link(self, left: Desk, right: Desk) -> Link {
+    pub(super) async fn link(self, left: TestInbound, right: TestInbound) -> Link {
         self.link_with(left, right, self.context()).await
     }
 
-    /// `context` is what the right end says about what it receives.
-    pub(super) async fn link_with(self, left: Desk, right: Desk, context: TransportContext) -> Link {
+    /// Connects two ends. `context` is the transport context of messages that the right end receives.
+    pub(super) async fn link_with(
+        self,
+        left: TestInbound,
+        right: TestInbound,
+        context: TransportContext,
+    ) -> Link {
         let mut runs = JoinSet::new();
         let (left, right) = match self {
             Self::Direct => {
@@ -104,15 +109,15 @@ impl Kind {
                 )
             }
         };
-        // Both runs are polled once before anybody asks for anything.
+        // Both runs are polled once before the first request.
         tokio::task::yield_now().await;
         Link { left, right, runs }
     }
 }
 
-fn serve(runs: &mut JoinSet<Result<(), RunError>>, transport: impl Transport, desk: Desk) -> End {
+fn serve(runs: &mut JoinSet<Result<(), RunError>>, transport: impl Transport, inbound: TestInbound) -> End {
     let (dispatcher, peer) = JsonRpcDispatcher::new(transport);
-    runs.spawn(dispatcher.run(Arc::new(desk)));
+    runs.spawn(dispatcher.run(Arc::new(inbound)));
     let stop = peer.clone();
     End { peer: Arc::new(peer), stop: Box::new(move || stop.stop()) }
 }

@@ -1,8 +1,8 @@
-//! What only frames on a wire can show: raw lines in, raw lines out.
+//! Behaviour that shows only in frames: raw lines in, raw lines out.
 
 mod cancelling;
 mod closing;
-mod hints;
+mod frame_meta;
 mod junk;
 mod limits;
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::task::JoinSet;
 
-use super::Desk;
+use super::TestInbound;
 use crate::dispatch::{Dispatch, DispatchOptions, JsonRpcDispatcher, Peer, RunError};
 use crate::transport::{TransportContext, lines};
 
-/// A dispatcher at work and the other end of its wire.
+/// A running dispatcher and the other end of its connection.
 pub(super) struct Wire {
     input: Option<DuplexStream>,
     output: Lines<BufReader<DuplexStream>>,
@@ -25,61 +25,61 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) async fn new(desk: Desk) -> Self {
-        Self::with(desk, DispatchOptions::default()).await
+    pub(super) async fn new(inbound: TestInbound) -> Self {
+        Self::with(inbound, DispatchOptions::default()).await
     }
 
-    pub(super) async fn with(desk: Desk, options: DispatchOptions) -> Self {
-        Self::holding(desk, options, 65_536).await
+    pub(super) async fn with(inbound: TestInbound, options: DispatchOptions) -> Self {
+        Self::holding(inbound, options, 65_536).await
     }
 
-    /// A wire that holds so many bytes in each direction.
-    pub(super) async fn holding(desk: Desk, options: DispatchOptions, bytes: usize) -> Self {
+    /// Creates a connection whose capacity is `bytes` in each direction.
+    pub(super) async fn holding(inbound: TestInbound, options: DispatchOptions, bytes: usize) -> Self {
         let ((input, reader), (writer, output)) = (tokio::io::duplex(bytes), tokio::io::duplex(bytes));
         let transport = lines::over(reader, writer, TransportContext::stream("memory"), 4096);
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options);
         let mut run = JoinSet::new();
-        run.spawn(dispatcher.run(Arc::new(desk)));
+        run.spawn(dispatcher.run(Arc::new(inbound)));
         tokio::task::yield_now().await;
         Self { input: Some(input), output: BufReader::new(output).lines(), peer, run }
     }
 
-    pub(super) async fn say(&mut self, line: &str) {
+    pub(super) async fn send_line(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line.as_bytes()).await.unwrap();
         input.write_all(b"\n").await.unwrap();
     }
 
-    pub(super) async fn ask(&mut self, id: &Value, method: &str) {
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method}).to_string()).await;
+    pub(super) async fn request(&mut self, id: &Value, method: &str) {
+        self.send_line(&json!({"jsonrpc": "2.0", "id": id, "method": method}).to_string()).await;
     }
 
     pub(super) async fn cancel(&mut self, id: &Value) {
         let params = json!({"requestId": id});
         let note = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-        self.say(&note.to_string()).await;
+        self.send_line(&note.to_string()).await;
     }
 
-    /// The next line, which must come.
-    pub(super) async fn hear(&mut self) -> Value {
+    /// Returns the next line, which must arrive.
+    pub(super) async fn receive(&mut self) -> Value {
         let line = self.output.next_line().await.unwrap().expect("a line");
         let value: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["jsonrpc"], "2.0", "{line}");
         value
     }
 
-    /// Nothing is said before the answer to a request that is made now.
-    pub(super) async fn hear_nothing_else(&mut self) {
-        self.ask(&json!("fence"), "echo").await;
-        assert_eq!(self.hear().await, json!({"jsonrpc": "2.0", "id": "fence", "result": {}}));
+    /// Asserts that no frame arrives before the response to a request that is sent now.
+    pub(super) async fn expect_no_other_frame(&mut self) {
+        self.request(&json!("fence"), "echo").await;
+        assert_eq!(self.receive().await, json!({"jsonrpc": "2.0", "id": "fence", "result": {}}));
     }
 
-    /// No more input.
+    /// Ends the input.
     pub(super) fn end_input(&mut self) {
         self.input = None;
     }
 
-    /// Everything that is said until the run ends, and how it ended.
+    /// Returns every frame until the run ends, and how it ended.
     pub(super) async fn rest(mut self) -> (Vec<Value>, Result<(), RunError>) {
         let mut heard = Vec::new();
         while let Some(line) = self.output.next_line().await.unwrap() {

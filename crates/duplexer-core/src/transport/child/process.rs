@@ -1,8 +1,7 @@
 //! A process and the thread that waits for it.
 //!
-//! The thread sees the end at once but leaves the process unreaped until it is told to: so long its number
-//! cannot be given to another, and a signal to its group never hits a stranger. It needs no runtime, so there
-//! are no zombies when there is no runtime any more.
+//! The thread notices the end at once but reaps the process only on request: until then its id cannot be reused, and a signal
+//! to its group never reaches another process. It needs no runtime, so there are no zombies after the runtime has ended.
 
 use std::io;
 use std::process::{self, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
@@ -17,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 pub(super) struct Process {
     group: Pid,
     exited: watch::Receiver<bool>,
-    /// Dropped when the process may be reaped.
+    /// Dropping it lets the thread reap the process.
     keep: Option<SyncSender<()>>,
     pub(super) status: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
 }
@@ -46,7 +45,7 @@ impl Process {
         let mut child = command.process_group(0).spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let group = Pid::from_child(&child);
-        // The thread takes exactly one and is there: the send cannot fail.
+        // The thread receives exactly one process: the send cannot fail.
         let _ = hand_over.send(child);
         let process = Self { group, exited: observed, keep: Some(keep), status: Some(status) };
         match pipes {
@@ -70,7 +69,7 @@ impl Process {
         }
     }
 
-    /// Kills what is left of the group and says how the process ended.
+    /// Kills the rest of the group and returns the exit status of the process.
     pub(super) async fn reap(&mut self) -> io::Result<ExitStatus> {
         self.signal_group(Signal::KILL);
         self.keep = None;
@@ -89,7 +88,7 @@ impl Drop for Process {
 
 fn signal_group(group: Pid, signal: Signal) {
     match kill_process_group(group, signal) {
-        // On some systems a group of zombies does not exist, on others it may not be signalled.
+        // On some systems a group of zombies does not exist, on others it cannot be signalled.
         Ok(()) | Err(Errno::SRCH | Errno::PERM) => {}
         Err(error) => tracing::debug!(%error, "a server process could not be signalled"),
     }

@@ -1,4 +1,4 @@
-//! The standard streams of a child, each shared by the transport and the handle that may take it away.
+//! The standard streams of a child, each shared by the transport and the handle, which can take it away.
 
 use std::fmt;
 use std::io;
@@ -12,18 +12,18 @@ use crate::transport::descriptor::{Input, Output};
 use crate::transport::lines::{LineReader, Source};
 use crate::transport::{FrameReader, FrameWriter, Frames, Incoming, TransportContext, TransportError};
 
-/// The longest line of stderr that is passed on.
+/// Maximum length of a line of stderr that is passed on.
 const STDERR_LIMIT: usize = 64 * 1024;
 
 pub(super) struct Stream<T> {
     state: Mutex<State<T>>,
-    /// Rung when nobody waits for the stream any more.
+    /// Notified when no poll of the stream is pending any more.
     idle: Notify,
 }
 
 struct State<T> {
     stream: Option<T>,
-    /// Who waits for the stream to become ready, to be told if it is taken away.
+    /// The task that waits for the stream. It is woken if the stream is taken away.
     waiting: Option<Waker>,
 }
 
@@ -36,7 +36,7 @@ impl<T> Stream<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the stream away from the transport, which finds it ended.
+    /// Takes the stream away from the transport, for which it has ended.
     pub(super) fn take(&self) -> Option<T> {
         let (stream, waiting) = {
             let mut state = self.state();
@@ -49,7 +49,7 @@ impl<T> Stream<T> {
         stream
     }
 
-    /// Until no poll is left pending.
+    /// Waits until no poll is pending.
     pub(super) async fn idle(&self) {
         loop {
             let idle = self.idle.notified();
@@ -122,7 +122,7 @@ impl Drop for Writer {
     }
 }
 
-/// Reads stderr to its end, whatever becomes of the sink: a process whose stderr is full stands still.
+/// Reads stderr to its end even if the sink panics: a process whose stderr is full blocks.
 pub(super) async fn drain_stderr(stderr: Input, mut sink: Box<dyn FnMut(&str) + Send>) {
     let mut lines = LineReader::new(stderr, TransportContext::stream("stderr"), STDERR_LIMIT);
     while let Some(Ok(line)) = std::future::poll_fn(|cx| lines.poll_next(cx)).await {

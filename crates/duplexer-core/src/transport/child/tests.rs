@@ -10,11 +10,11 @@ use super::*;
 use crate::transport::Frames;
 use crate::transport::testing::{next, text, write};
 
-fn shell(script: &str) -> Program {
-    Program::new("sh").args(["-c", script]).stderr(Stderr::Discard)
+fn shell(script: &str) -> ChildCommand {
+    ChildCommand::new("sh").args(["-c", script]).stderr(Stderr::Discard)
 }
 
-/// The state of a process as the kernel names it; `None` if there is no such process.
+/// Returns the state of a process as the kernel names it; `None` if there is no such process.
 fn state(id: &str) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).ok()?;
     stat.rsplit(')').next()?.trim().chars().next()
@@ -23,7 +23,7 @@ fn state(id: &str) -> Option<char> {
 #[tokio::test]
 async fn a_process_answers_and_ends_when_its_input_is_closed() {
     // CSTD-01, P-STDIO-7.
-    let (transport, child) = Program::new("cat").spawn().unwrap();
+    let (transport, child) = ChildCommand::new("cat").spawn().unwrap();
     let (mut reader, mut writer) = transport.split();
     for line in ["{\"a\":1}", "{\"b\":2}"] {
         write(&mut writer, line).await.unwrap();
@@ -52,7 +52,7 @@ async fn dropping_or_closing_the_writer_ends_the_input() {
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_named_in_the_error() {
-    let error = Program::new("/no/such/server").spawn().unwrap_err();
+    let error = ChildCommand::new("/no/such/server").spawn().unwrap_err();
     assert!(error.to_string().starts_with("`/no/such/server` cannot be started: "), "{error}");
 }
 
@@ -61,7 +61,7 @@ async fn a_process_gets_a_short_environment_and_what_the_caller_adds() {
     // CSTD-01. The test harness itself has many variables.
     let ours = ["PWD", "SHLVL", "_", "OLDPWD"];
     for (program, most) in
-        [(shell("env; pwd"), &INHERITED[..]), (shell("/usr/bin/env; pwd").env_clear(), &[])]
+        [(shell("env; pwd"), &INHERITED_VARIABLES[..]), (shell("/usr/bin/env; pwd").env_clear(), &[])]
     {
         let (transport, child) = program.env("ADDED", "by caller").current_dir("/usr").spawn().unwrap();
         let (mut reader, _writer) = transport.split();
@@ -106,7 +106,7 @@ async fn a_process_that_ignores_the_end_of_input_is_asked_to_terminate() {
     assert_eq!(text(next(&mut reader).await), "ready");
     let begun = tokio::time::Instant::now();
     assert_eq!(child.shutdown().await.unwrap().code(), Some(7));
-    assert!((STEP..2 * STEP).contains(&begun.elapsed()));
+    assert!((STEP_TIMEOUT..2 * STEP_TIMEOUT).contains(&begun.elapsed()));
 }
 
 #[tokio::test]
@@ -165,14 +165,14 @@ async fn a_cancelled_shutdown_kills_at_once() {
 
 #[tokio::test]
 async fn output_is_drained_while_the_process_ends() {
-    // CSTD-01: it could not end if nobody read, for the output is far more than a pipe holds.
+    // CSTD-01: the output is far more than a pipe holds, so the process could not end if it were not read.
     let (transport, child) = shell("cat; head -c 3000000 /dev/zero; exit 3").spawn().unwrap();
     let _halves = transport.split();
     assert_eq!(child.shutdown().await.unwrap().code(), Some(3));
 }
 
 #[tokio::test]
-async fn a_flood_on_stderr_stops_nobody() {
+async fn a_flood_on_stderr_blocks_neither_side() {
     // C12, robustness 1.2 "stderr pipe fills".
     let flood =
         "head -c 3000000 /dev/zero | tr '\\0' '\\n' >&2; head -c 3000000 /dev/zero >&2; echo done; cat";
@@ -200,7 +200,7 @@ async fn every_line_of_stderr_reaches_the_sink_also_the_last() {
 
 #[tokio::test]
 async fn what_is_being_written_is_flushed_before_the_input_is_closed() {
-    // CSTD-01: far more than a pipe holds, so that the write is under way when the shutdown begins.
+    // CSTD-01: far more than a pipe holds, so that the write is in progress when the shutdown begins.
     let counted = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&counted);
     let stderr = Stderr::lines(move |line| sink.lock().unwrap().push_str(line.trim()));

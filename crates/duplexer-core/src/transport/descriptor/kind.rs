@@ -1,4 +1,4 @@
-//! What a descriptor is, and so how it can be read and written without blocking the runtime.
+//! The kind of a descriptor, which decides how it is read and written without blocking the runtime.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,7 +9,7 @@ use rustix::net::SocketType;
 pub(super) enum Kind {
     /// An anonymous pipe.
     Pipe,
-    /// A stream socket: calls on it can refuse to block without a flag that others would feel.
+    /// A stream socket: a call on it can be non-blocking without a flag of the shared description.
     Socket,
     /// A terminal, a file, a device, a named pipe, a socket of datagrams.
     Blocking,
@@ -24,7 +24,7 @@ pub(super) fn kind(fd: impl AsFd) -> rustix::io::Result<Kind> {
     })
 }
 
-/// Whether a hang-up is final: a named pipe can be opened again by another writer.
+/// Returns whether a hang-up is final: another writer can open a named pipe again.
 #[cfg(target_os = "linux")]
 fn is_anonymous(fd: std::os::fd::BorrowedFd<'_>) -> bool {
     use std::os::fd::AsRawFd;
@@ -38,7 +38,7 @@ fn is_anonymous(_: std::os::fd::BorrowedFd<'_>) -> bool {
     true
 }
 
-/// The same pipe through a description of its own that does not block, so that nobody else feels the flag.
+/// Opens the same pipe with a non-blocking description of its own, so that other users of the pipe are not affected.
 #[cfg(target_os = "linux")]
 pub(super) fn reopen(fd: impl AsFd, mode: OFlags) -> Option<OwnedFd> {
     use std::os::fd::AsRawFd;
@@ -55,7 +55,7 @@ pub(super) fn reopen(_: impl AsFd, _: OFlags) -> Option<OwnedFd> {
     None
 }
 
-/// Whether two descriptors lead to the same place, in which case they may share a description.
+/// Returns whether two descriptors refer to the same file, in which case they may share a description.
 pub(super) fn same_file(one: impl AsFd, other: impl AsFd) -> bool {
     match (fstat(one), fstat(other)) {
         (Ok(one), Ok(other)) => (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino),

@@ -1,7 +1,7 @@
-//! Reading and writing when the reactor says so.
+//! Reads and writes when the reactor reports readiness.
 //!
-//! A read that does not fill its room has emptied the pipe, and a write that takes less than offered has filled
-//! it. The readiness is cleared there and then, which saves the call that would only say so.
+//! A read that does not fill the buffer has emptied the pipe, and a partial write has filled it. The readiness is cleared at
+//! once, which saves the call that would only return `EAGAIN`.
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -15,7 +15,7 @@ use super::Descriptor;
 use crate::transport::lines::{Source, write_error};
 use crate::transport::{Frames, TransportError};
 
-/// How not to block: by a flag of the description, or by a flag of the call.
+/// How a call does not block: by a flag of the description, or by a flag of the call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Call {
     File,

@@ -1,4 +1,4 @@
-//! Which descriptor is served how.
+//! How each kind of descriptor is read and written.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ fn writer(fd: impl Into<OwnedFd>) -> Box<dyn FrameWriter> {
     Box::new(Output::open(Descriptor::owned(fd)).unwrap())
 }
 
-/// A path that no other test has.
+/// Returns a path that no other test uses.
 fn path(name: &str) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("duplexer-{}-{name}", std::process::id()))
 }
@@ -39,7 +39,7 @@ fn nonblocking(fd: impl AsFd) -> bool {
 }
 
 #[test]
-fn every_kind_of_descriptor_is_told_apart() {
+fn every_kind_of_descriptor_is_recognised() {
     let (pipe_reader, pipe_writer) = io::pipe().unwrap();
     assert_eq!(kind(&pipe_reader), Ok(Kind::Pipe));
     assert_eq!(kind(&pipe_writer), Ok(Kind::Pipe));
@@ -76,7 +76,7 @@ async fn serving_a_pipe_or_socket_leaves_the_flags_of_the_shared_description_alo
 }
 
 #[tokio::test]
-async fn flags_that_had_to_be_set_in_place_are_taken_back() {
+async fn flags_that_had_to_be_set_in_place_are_restored() {
     let (input, _writer) = io::pipe().unwrap();
     let mut descriptor = Descriptor::owned(input.try_clone().unwrap());
     descriptor.set_nonblocking().unwrap();

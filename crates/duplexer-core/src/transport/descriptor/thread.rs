@@ -1,7 +1,7 @@
-//! Reading and writing what the reactor cannot watch, on a thread of its own.
+//! Reads and writes what the reactor cannot watch, on a thread of its own.
 //!
-//! The hand-over is one chunk each way. A thread ends soon after its other half is dropped, and is never
-//! waited for: one that sits in a call that does not return must not keep the process alive.
+//! One chunk at a time is handed over in each direction. A thread ends soon after its other half is dropped, and is never
+//! joined: a system call that does not return must not keep the process alive.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::task::{Context, Poll, ready};
@@ -16,8 +16,8 @@ use super::Descriptor;
 use crate::transport::lines::{Source, write_error};
 use crate::transport::{Frames, TransportError};
 
-/// The most that is handed over at a time.
-const CHUNK: usize = 64 * 1024;
+/// Maximum bytes that are handed over at a time.
+const MAX_CHUNK: usize = 64 * 1024;
 
 pub(in crate::transport) struct ThreadSource {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
@@ -54,9 +54,9 @@ impl Source for ThreadSource {
 }
 
 fn read_all(descriptor: &Descriptor, ended: &PipeReader, chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
-    let mut buffer = Vec::with_capacity(CHUNK);
+    let mut buffer = Vec::with_capacity(MAX_CHUNK);
     loop {
-        // Waiting before reading keeps an abandoned thread from swallowing what the next reader should get.
+        // Polling before reading keeps an abandoned thread from consuming input of the next reader.
         let mut watched = [PollFd::new(ended, PollFlags::IN), PollFd::new(descriptor, PollFlags::IN)];
         if poll(&mut watched, None) == Err(Errno::INTR) {
             continue;
@@ -81,7 +81,7 @@ fn read_all(descriptor: &Descriptor, ended: &PipeReader, chunks: &mpsc::Sender<i
 pub(in crate::transport) struct ThreadSink {
     chunks: mpsc::Sender<Vec<u8>>,
     outcomes: mpsc::Receiver<(Vec<u8>, Result<(), Errno>)>,
-    /// The buffer that goes back and forth; `None` while the thread has it.
+    /// The buffer that both sides exchange; `None` while the thread has it.
     buffer: Option<Vec<u8>>,
 }
 
@@ -118,7 +118,7 @@ impl ThreadSink {
                 return Poll::Ready(Ok(()));
             }
             let bytes = frames.bytes();
-            let chunk = bytes.get(..CHUNK).unwrap_or(bytes);
+            let chunk = bytes.get(..MAX_CHUNK).unwrap_or(bytes);
             buffer.clear();
             buffer.extend_from_slice(chunk);
             frames.advance(buffer.len());
@@ -147,7 +147,7 @@ fn write_all(descriptor: &Descriptor, mut bytes: &[u8]) -> Result<(), Errno> {
         match rustix::io::write(descriptor, bytes) {
             Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
             Err(Errno::INTR) => {}
-            // Whoever shares the description has made it non-blocking.
+            // Another process that shares the description has made it non-blocking.
             Err(Errno::AGAIN) => match poll(&mut [PollFd::new(descriptor, PollFlags::OUT)], None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),

@@ -1,22 +1,22 @@
-//! Bytes in, lines out, without I/O.
+//! Splits bytes into lines, without I/O.
 //!
-//! Every byte is scanned for a newline once and moved to the front at most once. The room grows with the
-//! traffic and with a long line, never beyond the limit plus one read, and goes back to small afterwards.
+//! Every byte is scanned for a newline once and moved to the front at most once. The capacity grows with the traffic and
+//! with a long line, never beyond the limit plus one read, and shrinks afterwards.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use bytestring::ByteString;
 
-/// Room for one read on a quiet connection, and the most that one read asks for under load.
-const READ_MIN: usize = 8 * 1024;
-pub(super) const READ_MAX: usize = 64 * 1024;
-/// A line up to this size is always copied out: the copy costs less than a new read buffer.
-const COPY_MAX: usize = 128 * 1024;
-/// After so many small reads in a row less room is asked for.
+/// Minimum and maximum size of one read: on a quiet connection, and under load.
+const MIN_READ: usize = 8 * 1024;
+pub(super) const MAX_READ: usize = 64 * 1024;
+/// Maximum length of a line that is always copied: the copy costs less than a new read buffer.
+const MAX_COPY: usize = 128 * 1024;
+/// Number of consecutive small reads after which the size of a read shrinks.
 const QUIET_READS: u8 = 64;
 
-/// What comes out.
+/// A line, as it leaves the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Text(ByteString),
@@ -26,24 +26,24 @@ pub(super) enum Line {
 #[derive(Debug)]
 pub(super) struct LineBuffer {
     bytes: Vec<u8>,
-    /// Where the first line that has not been taken begins.
+    /// Start of the first line that has not been taken.
     start: usize,
-    /// Up to here there is no newline after `start`.
+    /// End of the bytes after `start` that are known to contain no newline.
     scanned: usize,
     limit: usize,
-    /// Inside a line that was reported as too long.
+    /// The bytes belong to a line that was reported as too long.
     skipping: bool,
-    /// The room wanted for the next read.
+    /// Size of the next read.
     want: usize,
     quiet: u8,
 }
 
 impl LineBuffer {
     pub(super) fn new(limit: usize) -> Self {
-        Self { bytes: Vec::new(), start: 0, scanned: 0, limit, skipping: false, want: READ_MIN, quiet: 0 }
+        Self { bytes: Vec::new(), start: 0, scanned: 0, limit, skipping: false, want: MIN_READ, quiet: 0 }
     }
 
-    /// The next whole line that is not blank.
+    /// Takes the next complete line that is not blank.
     pub(super) fn take(&mut self) -> Option<Line> {
         loop {
             let Some(found) = memchr::memchr(b'\n', self.bytes.get(self.scanned..).unwrap_or_default())
@@ -65,7 +65,7 @@ impl LineBuffer {
         }
     }
 
-    /// No newline in sight: what is there is kept, unless it is too much already.
+    /// Keeps a line without a newline so far, unless it is too long already.
     fn unfinished(&mut self) -> Option<Line> {
         self.scanned = self.bytes.len();
         let too_long = !self.skipping && self.scanned - self.start > self.limit;
@@ -77,7 +77,7 @@ impl LineBuffer {
         too_long.then_some(Line::TooLong)
     }
 
-    /// What is left at the end of the stream counts as a line.
+    /// Takes the rest at the end of the stream, which counts as a line.
     pub(super) fn finish(&mut self) -> Option<Line> {
         let line = self.start..self.bytes.len();
         (self.start, self.scanned) = (line.end, line.end);
@@ -87,7 +87,7 @@ impl LineBuffer {
         self.text(line).map(Line::Text)
     }
 
-    /// The text of a line, `None` if it is blank. `start` is already past it.
+    /// Returns the text of a line, `None` if it is blank. `start` is already past it.
     fn text(&mut self, mut line: Range<usize>) -> Option<ByteString> {
         let bytes = self.bytes.get(line.clone())?;
         if bytes.trim_ascii_start().is_empty() {
@@ -96,10 +96,10 @@ impl LineBuffer {
         if bytes.ends_with(b"\r") {
             line.end -= 1;
         }
-        if line.len() <= COPY_MAX || line.len() < self.bytes.capacity() / 2 {
+        if line.len() <= MAX_COPY || line.len() < self.bytes.capacity() / 2 {
             return Some(copied(self.bytes.get(line)?));
         }
-        // The line is most of the buffer and takes it along; less than a line's worth is moved.
+        // The line is most of the buffer and takes it over; the rest, which is smaller, is moved.
         let mut rest = Vec::with_capacity(self.want.max(self.bytes.len() - self.start));
         rest.extend_from_slice(self.bytes.get(self.start..)?);
         let whole = std::mem::replace(&mut self.bytes, rest);
@@ -108,8 +108,8 @@ impl LineBuffer {
         Some(ByteString::try_from(bytes.clone()).unwrap_or_else(|_| copied(&bytes)))
     }
 
-    /// Where the next bytes go: always with spare capacity. To be called when `take` has nothing more.
-    pub(super) fn room(&mut self) -> &mut Vec<u8> {
+    /// Returns the buffer for the next read, always with spare capacity. Call it when `take` returns nothing more.
+    pub(super) fn spare(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
             self.bytes.drain(..self.start);
             self.scanned -= self.start;
@@ -128,14 +128,14 @@ impl LineBuffer {
         &mut self.bytes
     }
 
-    /// To be told how much of the spare capacity a read has filled, so that the next read fits the traffic.
+    /// Adapts the size of the next read to how much of the spare capacity the last one has filled.
     pub(super) fn filled(&mut self, read: usize, spare: usize) {
         if read == spare {
-            self.want = (self.want * 2).min(READ_MAX);
+            self.want = (self.want * 2).min(MAX_READ);
             self.quiet = 0;
         } else if read >= self.want / 4 {
             self.quiet = 0;
-        } else if self.want > READ_MIN {
+        } else if self.want > MIN_READ {
             self.quiet += 1;
             if self.quiet == QUIET_READS {
                 self.want /= 2;
@@ -150,7 +150,7 @@ impl LineBuffer {
     }
 }
 
-/// Text of its own; bytes that are not UTF-8 are replaced.
+/// Copies the text of a line; bytes that are not UTF-8 are replaced.
 fn copied(bytes: &[u8]) -> ByteString {
     match std::str::from_utf8(bytes) {
         Ok(text) => ByteString::from(text),

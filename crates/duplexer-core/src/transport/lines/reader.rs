@@ -1,4 +1,4 @@
-//! Lines from a source of bytes.
+//! Reads lines from a source of bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use crate::transport::{FrameReader, Incoming, IncomingMessage, TransportContext,
 
 const TOO_LONG: &str = "the line is longer than the limit";
 
-/// Where bytes come from.
+/// A source of bytes.
 pub(in crate::transport) trait Source: Send + 'static {
-    /// One read into the spare capacity of `buffer`, which is not empty; 0 at the end.
+    /// Reads once into the spare capacity of `buffer`, which is not empty; 0 at the end.
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 }
 
@@ -56,9 +56,9 @@ impl<S: Source> FrameReader for LineReader<S> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            let room = self.buffer.room();
-            let spare = room.capacity() - room.len();
-            match ready!(self.source.poll_fill(cx, room)) {
+            let buffer = self.buffer.spare();
+            let spare = buffer.capacity() - buffer.len();
+            match ready!(self.source.poll_fill(cx, buffer)) {
                 Ok(0) => {
                     self.ended = true;
                     let last = self.buffer.finish();

@@ -8,18 +8,18 @@ use bytestring::ByteString;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::buffer::{Line, LineBuffer, READ_MAX};
+use super::buffer::{Line, LineBuffer, MAX_READ};
 use super::*;
 use crate::transport::testing::{next, text};
 use crate::transport::{Incoming, TransportError};
 
-/// The lines of chunks that arrive one read at a time.
+/// Returns the lines of chunks that arrive one read at a time.
 fn lines_of<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Vec<Line> {
     let mut buffer = LineBuffer::new(limit);
     let mut lines = Vec::new();
     for mut chunk in chunks {
         while !chunk.is_empty() {
-            let room = buffer.room();
+            let room = buffer.spare();
             let spare = room.capacity() - room.len();
             assert!(spare > 0);
             let (now, later) = chunk.split_at(spare.min(chunk.len()));
@@ -33,7 +33,7 @@ fn lines_of<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit: usize) -> Vec
     lines
 }
 
-/// What a reader of the whole text would say.
+/// Returns the lines of the whole text.
 fn expected(whole: &[u8], limit: usize) -> Vec<Line> {
     whole
         .split(|byte| *byte == b'\n')
@@ -115,9 +115,9 @@ fn an_unterminated_line_of_96_mib_is_reported_once_and_never_held() {
     let mut buffer = LineBuffer::new(DEFAULT_LIMIT);
     let (mut left, mut most, mut reports) = (96 * 1024 * 1024usize, 0, 0);
     while left > 0 {
-        let room = buffer.room();
+        let room = buffer.spare();
         let spare = room.capacity() - room.len();
-        let read = spare.min(left).min(READ_MAX);
+        let read = spare.min(left).min(MAX_READ);
         room.resize(room.len() + read, b'x');
         buffer.filled(read, spare);
         left -= read;
@@ -128,9 +128,9 @@ fn an_unterminated_line_of_96_mib_is_reported_once_and_never_held() {
         }
     }
     assert_eq!(reports, 1);
-    assert!(most <= DEFAULT_LIMIT + READ_MAX, "{most}");
-    assert!(buffer.room().capacity() <= 2 * READ_MAX, "the large buffer is given back");
-    buffer.room().extend_from_slice(b"tail\n{\"next\":1}\n");
+    assert!(most <= DEFAULT_LIMIT + MAX_READ, "{most}");
+    assert!(buffer.spare().capacity() <= 2 * MAX_READ, "the large buffer is given back");
+    buffer.spare().extend_from_slice(b"tail\n{\"next\":1}\n");
     assert_eq!(buffer.take(), Some(Line::Text("{\"next\":1}".into())));
     assert_eq!(buffer.take(), None);
 }
@@ -140,21 +140,21 @@ fn a_huge_line_takes_its_buffer_with_it_and_a_small_one_does_not() {
     let mut buffer = LineBuffer::new(DEFAULT_LIMIT);
     let huge = vec![b'x'; 3 * 1024 * 1024];
     for chunk in huge.chunks(50_000).chain([&b"\n{\"small\":1}\nrest"[..]]) {
-        buffer.room().extend_from_slice(chunk);
+        buffer.spare().extend_from_slice(chunk);
         if chunk.len() == 50_000 {
             assert_eq!(buffer.take(), None);
         }
     }
     assert!(matches!(buffer.take(), Some(Line::Text(text)) if text.len() == huge.len()));
-    assert!(buffer.capacity() <= READ_MAX, "{}", buffer.capacity());
+    assert!(buffer.capacity() <= MAX_READ, "{}", buffer.capacity());
     assert_eq!(buffer.take(), Some(Line::Text("{\"small\":1}".into())));
 }
 
 #[test]
-fn room_grows_with_traffic_and_shrinks_in_quiet_times() {
+fn capacity_grows_with_traffic_and_shrinks_in_quiet_times() {
     let mut buffer = LineBuffer::new(DEFAULT_LIMIT);
     let read = |buffer: &mut LineBuffer, full: bool| {
-        let room = buffer.room();
+        let room = buffer.spare();
         let spare = room.capacity() - room.len();
         let bytes = if full { spare } else { 10 };
         room.resize(room.len() + bytes - 1, b' ');
@@ -167,14 +167,14 @@ fn room_grows_with_traffic_and_shrinks_in_quiet_times() {
     for _ in 0..8 {
         read(&mut buffer, true);
     }
-    assert!((READ_MAX..=2 * READ_MAX).contains(&read(&mut buffer, true)));
+    assert!((MAX_READ..=2 * MAX_READ).contains(&read(&mut buffer, true)));
     for _ in 0..1000 {
         read(&mut buffer, false);
     }
     assert!(read(&mut buffer, false) <= 16 * 1024);
 }
 
-/// Gives out one chunk per read and counts the reads.
+/// Returns one chunk per read and counts the reads.
 struct Chunks(Vec<io::Result<&'static [u8]>>, std::sync::Arc<std::sync::atomic::AtomicUsize>);
 
 impl AsyncRead for Chunks {

@@ -1,4 +1,4 @@
-//! Frames to any sink of bytes: they are lines already and go out as they stand.
+//! Writes frames to any byte sink: they are lines already and are written verbatim.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use crate::transport::{FrameWriter, Frames, TransportError};
 
 pub(super) struct LineWriter<W> {
     sink: W,
-    /// Something was written that has not been flushed.
+    /// There are written bytes that have not been flushed.
     unflushed: bool,
 }
 
@@ -41,7 +41,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> FrameWriter for LineWriter<W> {
     }
 }
 
-/// A peer that is gone is not a fault of the transport.
+/// Distinguishes a peer that is gone from a failure of the transport.
 pub(in crate::transport) fn write_error(error: impl Into<io::Error>) -> TransportError {
     let error = error.into();
     match error.kind() {

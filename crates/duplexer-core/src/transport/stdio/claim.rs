@@ -1,4 +1,4 @@
-//! Who has the standard streams, and how they come back.
+//! The claim on the standard streams, and how they are restored.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,13 +16,13 @@ use crate::transport::descriptor::Descriptor;
 
 static CLAIMED: AtomicBool = AtomicBool::new(false);
 
-/// The lowest number a private duplicate may get: above the three that everyone writes to by number.
-const PRIVATE: i32 = 3;
+/// Minimum number of a private duplicate: above the three that programs use by number.
+const MIN_PRIVATE_FD: i32 = 3;
 
-/// How long giving back may wait for whoever is in the middle of printing.
-const FLUSH: Duration = Duration::from_millis(250);
+/// Maximum time that restoring waits for a thread that is printing.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// The streams as they were. `None` where no duplicate could be made: that one is served in place.
+/// The original streams. `None` if a stream could not be duplicated: it is used in place.
 #[derive(Debug)]
 pub(super) struct Claim {
     stdin: Option<OwnedFd>,
@@ -39,14 +39,14 @@ impl Claim {
             ));
         }
         let claim = Self {
-            stdin: fcntl_dupfd_cloexec(stdin(), PRIVATE).ok(),
-            stdout: fcntl_dupfd_cloexec(stdout(), PRIVATE).ok(),
+            stdin: fcntl_dupfd_cloexec(stdin(), MIN_PRIVATE_FD).ok(),
+            stdout: fcntl_dupfd_cloexec(stdout(), MIN_PRIVATE_FD).ok(),
         };
         claim.divert();
         Ok(claim)
     }
 
-    /// Best effort: what cannot be diverted still works, it is only not protected from others.
+    /// Redirects on a best-effort basis: a stream that cannot be redirected works, but is not protected.
     fn divert(&self) {
         let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
         if let (Some(_), Ok(null)) = (&self.stdin, &null) {
@@ -68,7 +68,7 @@ impl Claim {
 
 fn duplicate(saved: Option<&OwnedFd>, standard: BorrowedFd<'static>) -> io::Result<Descriptor> {
     match saved {
-        Some(saved) => Ok(Descriptor::owned(fcntl_dupfd_cloexec(saved.as_fd(), PRIVATE)?)),
+        Some(saved) => Ok(Descriptor::owned(fcntl_dupfd_cloexec(saved.as_fd(), MIN_PRIVATE_FD)?)),
         None => Ok(Descriptor::standard(standard)),
     }
 }
@@ -86,8 +86,8 @@ impl Drop for Claim {
     }
 }
 
-/// Sends half a line that someone printed to where the other prints went, instead of after the protocol.
-/// On a thread, because whoever holds the lock of standard output may hold it for ever.
+/// Flushes a partly printed line to stderr like other prints, instead of behind the protocol. On a thread, because another
+/// thread may hold the lock of standard output indefinitely.
 fn flush_prints() {
     let (done, flushed) = mpsc::sync_channel(1);
     let flush = move || {
@@ -95,6 +95,6 @@ fn flush_prints() {
         let _ = done.send(());
     };
     if thread::Builder::new().name("duplexer-flush".into()).spawn(flush).is_ok() {
-        let _ = flushed.recv_timeout(FLUSH);
+        let _ = flushed.recv_timeout(FLUSH_TIMEOUT);
     }
 }

@@ -21,7 +21,7 @@ fn subject(role: &str) -> Command {
     command
 }
 
-/// What the subject wrote to its standard output as protocol, without what the test harness says there.
+/// Returns what the subject wrote to its standard output as protocol, without the output of the test harness.
 fn protocol(output: &str) -> Vec<&str> {
     output.lines().filter(|line| line.starts_with('{')).collect()
 }
@@ -90,7 +90,7 @@ async fn crowded() {
     echo(Stdio::claim().unwrap()).await;
 }
 
-/// A reader dropped in the middle of waiting leaves nothing behind that holds the process.
+/// A reader that is dropped while it waits leaves nothing behind that keeps the process alive.
 async fn abandoned() {
     let (mut reader, mut writer) = Stdio::claim().unwrap().split();
     let waiting = std::future::poll_fn(|cx| Poll::Ready(reader.poll_next(cx).is_pending())).await;
@@ -145,7 +145,7 @@ fn what_others_print_or_read_never_touches_the_protocol() {
 
 #[test]
 fn streams_that_cannot_be_duplicated_are_served_in_place() {
-    // STDIO-03: best effort, and the flags that had to be set are taken back.
+    // STDIO-03: best effort, and the flags that had to be set are restored.
     let (input, mut writer) = io::pipe().unwrap();
     let child = subject("crowded").stdin(input.try_clone().unwrap()).spawn().unwrap();
     writer.write_all(b"{\"a\":1}\n").unwrap();
@@ -168,7 +168,7 @@ fn a_reader_can_be_dropped_while_standard_input_stays_open() {
     let (open_pipe, _writer) = io::pipe().unwrap();
     let child = subject("abandoned").stdin(open_pipe).spawn().unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
-    // Nobody ever types into the terminal that a thread waits for.
+    // There is never any input on the terminal that a thread waits for.
     let (_main, terminal) = terminal();
     let child = subject("abandoned").stdin(terminal).spawn().unwrap();
     let output = child.wait_with_output().unwrap();

@@ -58,7 +58,7 @@ impl ExchangeBody {
             _watch: service.streams.watch(watched as Weak<dyn WatchedStream>),
             shared,
             heartbeat: Heartbeat::new(service.config.timing.keep_alive),
-            abort: Box::pin(async move { service.abort.raised().await }),
+            abort: Box::pin(async move { service.abort.cancelled().await }),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytestring::ByteString;
-use duplexer_core::dispatch::{BoxFuture, Cancellation, Channel, Outbound, OutboundRequest, Sending};
+use duplexer_core::dispatch::{BoxFuture, Cancellation, Channel, NotifyFuture, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::Body;
 
@@ -63,7 +63,7 @@ impl ExchangeChannel {
     pub(super) fn close(&self) {
         let wakers = lock(&self.queue).close();
         wakers.wake();
-        self.cancellation.raise();
+        self.cancellation.cancel();
     }
 }
 
@@ -90,13 +90,13 @@ impl Outbound for ExchangeChannel {
         Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if !lock(&self.queue).is_open() {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         match (encode_notification(method, params), self.me.upgrade()) {
             (Some(json), Some(channel)) => enqueue(&channel, json),
-            _ => Sending::done(),
+            _ => NotifyFuture::done(),
         }
     }
 }

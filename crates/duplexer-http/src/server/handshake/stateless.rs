@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{BoxFuture, CallContext, Contained, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CallContext, CatchUnwind, Invocation};
 use duplexer_server::driver::{serve_on, serve_one};
 use duplexer_server::{ClientFacts, Connection};
 use duplexer_types::headers::{self, Values};
@@ -92,7 +92,7 @@ pub(super) async fn notification(context: RequestContext, call: Invocation) {
         serve_on(&running, &connection, principal, cx, call).await;
         connection.close().await;
     };
-    if let Err(error) = Contained::of(Box::pin(handled)).await {
+    if let Err(error) = CatchUnwind::of(Box::pin(handled)).await {
         tracing::error!(%error, "a notification's handler failed");
     }
 }

@@ -42,7 +42,7 @@ impl SseSession {
                 Ok(Err(_)) => Err(unknown_session()),
                 Err(_) => Err(full()),
             },
-            () = service.closing.raised() => Err(full()),
+            () = service.closing.cancelled() => Err(full()),
         }
     }
 }
@@ -110,15 +110,15 @@ impl ServedSession {
     async fn end(&self, peer: &Peer) {
         let over = async {
             tokio::select! {
-                () = self.body.gone.raised() => {}
-                () = self.service.abort.raised() => {}
+                () = self.body.gone.cancelled() => {}
+                () = self.service.abort.cancelled() => {}
             }
         };
         let mut over = pin!(over);
         tokio::select! {
             biased;
             () = over.as_mut() => {}
-            () = self.service.closing.raised() => {
+            () = self.service.closing.cancelled() => {
                 // New POSTs are rejected. Accepted messages are still answered before the stream ends.
                 self.remove();
                 over.await;

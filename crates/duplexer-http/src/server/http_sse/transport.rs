@@ -91,7 +91,7 @@ impl WatchedStream for BodyHandle {
     }
 
     fn time_out(&self) {
-        self.gone.raise();
+        self.gone.cancel();
     }
 }
 
@@ -128,7 +128,7 @@ impl SseSessionBody {
     pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let now = Instant::now();
         self.handle.last_read.touch(now);
-        let chunk = if self.handle.gone.is_raised() {
+        let chunk = if self.handle.gone.is_cancelled() {
             Poll::Ready(Some(Err(StreamTimedOut)))
         } else if !self.endpoint_event.is_empty() {
             Poll::Ready(Some(Ok(std::mem::take(&mut self.endpoint_event))))
@@ -141,6 +141,6 @@ impl SseSessionBody {
 
 impl Drop for SseSessionBody {
     fn drop(&mut self) {
-        self.handle.gone.raise();
+        self.handle.gone.cancel();
     }
 }

@@ -25,7 +25,7 @@ impl PathService {
 
     /// Returns whether the shutdown has begun.
     pub(super) fn is_closing(&self) -> bool {
-        self.0.0.closing.is_raised()
+        self.0.0.closing.is_cancelled()
     }
 
     /// Returns the service if `path` is its path.

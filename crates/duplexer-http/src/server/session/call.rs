@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duplexer_core::dispatch::{
-    Accepted, BoxFuture, CallContext, Cancellation, Contained, Invocation, NotAccepted, Owed,
+    Accepted, BoxFuture, CallContext, Cancellation, CatchUnwind, Disposition, Invocation, RejectReason,
 };
 use duplexer_core::transport::{BackChannel, TransportContext};
 use duplexer_server::driver::{ServerRunner, serve_on};
@@ -79,7 +79,7 @@ struct InFlight {
 }
 
 impl InFlight {
-    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, NotAccepted> {
+    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, RejectReason> {
         let accepted = session.correlation.accept(id.clone())?;
         Ok(Self { session: Arc::clone(session), accepted })
     }
@@ -92,13 +92,13 @@ impl Drop for InFlight {
 }
 
 /// Returns the response to a request that was not accepted.
-fn not_accepted(id: &RequestId, reason: NotAccepted) -> RpcResponse {
+fn not_accepted(id: &RequestId, reason: RejectReason) -> RpcResponse {
     match reason {
-        NotAccepted::InFlight => {
+        RejectReason::InFlight => {
             RpcResponse::failure(id, &ErrorObject::id_in_flight(id), StatusCode::CONFLICT)
         }
         // The session ended while the request was on its way to it.
-        NotAccepted::Closed => {
+        RejectReason::Closed => {
             let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND);
             RpcResponse::failure(id, &error, StatusCode::NOT_FOUND)
         }
@@ -223,12 +223,12 @@ impl Serving {
         let errors = ErrorResponder { id, message: Arc::clone(&message), status_of: |_| StatusCode::OK };
         let rendering = errors.clone();
         let request = runner.request(cx, message);
-        let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
+        let work = CatchUnwind::of(Box::pin(async move { rendering.render(request.await) }));
         let run = tokio::select! {
             biased;
             finished = work => Run::Finished(finished.unwrap_or_else(|panicked| errors.response(&panicked))),
-            () = accepted.cancellation().raised() => Run::Cancelled,
-            () = self.service.abort.raised() => Run::Aborted,
+            () = accepted.cancellation().cancelled() => Run::Cancelled,
+            () = self.service.abort.cancelled() => Run::Aborted,
         };
         // A challenged caller has changed nothing, and must not wait for the store.
         if !matches!(&run, Run::Finished(response) if response.is_challenge()) {
@@ -236,12 +236,14 @@ impl Serving {
         }
         let owed = session.correlation.finish(accepted);
         self.stream.finish(match (run, owed) {
-            (_, Owed::Nothing) => errors.failure(&cancelled(), StatusCode::OK),
-            (Run::Finished(response), Owed::Answer) => response,
-            (Run::Cancelled, Owed::Answer) => {
+            (_, Disposition::Cancelled) => errors.failure(&cancelled(), StatusCode::OK),
+            (Run::Finished(response), Disposition::Respond) => response,
+            (Run::Cancelled, Disposition::Respond) => {
                 errors.failure(&terminated(), StatusCode::INTERNAL_SERVER_ERROR)
             }
-            (Run::Aborted, Owed::Answer) => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+            (Run::Aborted, Disposition::Respond) => {
+                errors.failure(&ErrorObject::connection_closed(), StatusCode::OK)
+            }
         });
     }
 }
@@ -292,12 +294,12 @@ pub(in crate::server) async fn notification(
         tokio::select! {
             biased;
             () = served => {}
-            () = state.abort.raised() => {}
+            () = state.abort.cancelled() => {}
         }
         drop(activity);
     };
     let future: BoxFuture<'static, ()> = Box::pin(async move {
-        if let Err(error) = Contained::of(Box::pin(handled)).await {
+        if let Err(error) = CatchUnwind::of(Box::pin(handled)).await {
             tracing::error!(%error, "a notification's handler failed");
         }
     });

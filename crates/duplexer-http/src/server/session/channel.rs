@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, Cancellation, Channel, FrameLine, Outbound, OutboundRequest, Sending, StreamClosing,
+    BoxFuture, Cancellation, Channel, FrameSink, NotifyFuture, Outbound, OutboundRequest, StreamClosing,
 };
 use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::Body;
@@ -41,9 +41,9 @@ impl Outbound for RequestChannel {
         call_client(Arc::clone(&self.session), Arc::clone(&self.stream), request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if self.stream_use == StreamUse::ResponseOnly {
-            Sending::done()
+            NotifyFuture::done()
         } else {
             notify(&self.stream, method, params)
         }
@@ -89,10 +89,10 @@ impl Outbound for ConnectionChannel {
         }
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         match self.open() {
             Some((_, stream)) => notify(&stream, method, params),
-            None => Sending::done(),
+            None => NotifyFuture::done(),
         }
     }
 
@@ -113,7 +113,7 @@ impl Outbound for NotificationChannel {
         self.session.connection.outbound().request(request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.session.connection.outbound().notify(method, params)
     }
 }
@@ -144,12 +144,12 @@ fn call_client(
     Box::pin(async move { session.correlation.call(request, &StreamSink(&stream)).await })
 }
 
-fn notify(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> Sending {
+fn notify(stream: &Arc<Stream>, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
     if !stream.has_receiver() {
         // A handler that only sends notifications must reach an await at which it can be cancelled.
-        return Sending::waiting(tokio::task::yield_now());
+        return NotifyFuture::waiting(tokio::task::yield_now());
     }
-    encode_notification(method, params).map_or_else(Sending::done, |json| enqueue(stream, json))
+    encode_notification(method, params).map_or_else(NotifyFuture::done, |json| enqueue(stream, json))
 }
 
 /// Ends the response of a stream, if the client supports resuming it.
@@ -164,8 +164,8 @@ fn release(session: &Session, stream: &Stream) -> StreamClosing {
 /// Sends the server's own requests as events of a stream.
 struct StreamSink<'a>(&'a Arc<Stream>);
 
-impl FrameLine for StreamSink<'_> {
-    fn send(&self, frame: &[u8]) -> Result<Sending, CallError> {
+impl FrameSink for StreamSink<'_> {
+    fn send(&self, frame: &[u8]) -> Result<NotifyFuture, CallError> {
         if self.0.has_receiver() { Ok(enqueue(self.0, frame.to_vec())) } else { Err(CallError::Closed) }
     }
 

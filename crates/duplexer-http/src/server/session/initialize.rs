@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Cancellation, Contained, Invocation};
+use duplexer_core::dispatch::{CallContext, Cancellation, CatchUnwind, Invocation};
 use duplexer_server::Connection;
 use duplexer_server::driver::ServerRunner;
 use duplexer_types::error::ErrorObject;
@@ -49,11 +49,11 @@ pub(in crate::server) async fn initialize(
     let runner =
         ServerRunner::new(context.running.clone(), Arc::clone(&session.connection)).on_behalf_of(principal);
     let request = runner.request(call_context(&service, &session, &context, &id), message);
-    let work = Contained::of(Box::pin(async move { rendering.render(request.await) }));
+    let work = CatchUnwind::of(Box::pin(async move { rendering.render(request.await) }));
     let response = tokio::select! {
         biased;
         finished = work => finished.unwrap_or_else(|panicked| errors.response(&panicked)),
-        () = service.abort.raised() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+        () = service.abort.cancelled() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
     };
     if response.has_failed() || session.connection.agreed().is_none() {
         return Ok(response.into_reply());

@@ -43,7 +43,7 @@ pub(in crate::server) async fn open_stream(
         streams.standalone = Some(Arc::clone(&stream));
         ReaderHandle::new(stream, number)
     };
-    if service.closing.is_raised() {
+    if service.closing.is_cancelled() {
         session.close_standalone();
     }
     let prefix = priming_event(service, session, reader.stream());

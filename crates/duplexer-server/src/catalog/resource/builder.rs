@@ -88,7 +88,7 @@ macro_rules! settings {
                 self
             }
 
-            /// Hints.
+            /// FrameMeta.
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.draft.annotations = Some(annotations);
                 self

@@ -45,7 +45,7 @@ macro_rules! settings {
                 self
             }
 
-            /// Hints about what it does.
+            /// FrameMeta about what it does.
             pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
                 self.draft.tool.annotations = Some(annotations);
                 self

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use duplexer_core::dispatch::contain;
+use duplexer_core::dispatch::catch_unwind;
 use duplexer_core::dispatch::{BoxFuture, lock};
 use duplexer_core::error::BoxError;
 
@@ -82,7 +82,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let unsubscribe = self.0.take();
-        if contain(|| unsubscribe.map(|run| run())).is_err() {
+        if catch_unwind(|| unsubscribe.map(|run| run())).is_err() {
             tracing::error!("a bus panicked while somebody unsubscribed");
         }
     }
@@ -117,7 +117,7 @@ impl MemoryBus {
     pub fn tell(&self, event: &Event) {
         let all = Arc::clone(&lock(&self.0).all);
         for (_, listener) in &*all {
-            if contain(|| listener(event)).is_err() {
+            if catch_unwind(|| listener(event)).is_err() {
                 tracing::error!("a listener panicked");
             }
         }

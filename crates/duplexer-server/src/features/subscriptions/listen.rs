@@ -25,7 +25,7 @@ use super::filter::{Promised, Wanted};
 use super::{Place, Subscriptions};
 use crate::kernel::context::{Context, States};
 use crate::kernel::outcome::Outcome;
-use duplexer_core::dispatch::{Sending, lock};
+use duplexer_core::dispatch::{NotifyFuture, lock};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::RequestStream;
 
@@ -50,7 +50,7 @@ pub(super) async fn listen(cx: Context<States>) -> Result<Outcome, McpError> {
     teller.tell::<methods::SubscriptionsAcknowledged>(&SubscriptionsAcknowledgedParams::new(honoured)).await;
     tokio::select! {
         biased;
-        () = cx.cancellation().raised() => {}
+        () = cx.cancellation().cancelled() => {}
         () = serve(&cx, &service, &stream, &teller, subscription) => conclude(&cx, &teller, id).await,
     }
     Ok(Outcome::of(SubscriptionsListenResult::new().meta(teller.meta)))
@@ -67,8 +67,8 @@ async fn serve(
     loop {
         tokio::select! {
             biased;
-            () = cx.closing().raised() => break,
-            () = service.closing.raised() => break,
+            () = cx.closing().cancelled() => break,
+            () = service.closing.cancelled() => break,
             event = stream.next() => match event {
                 Some(event) => teller.event(&event).await,
                 None => break,
@@ -102,7 +102,7 @@ impl<'a> Teller<'a> {
         Ok(Self { cx, meta: JsonObject::new().with(key::SUBSCRIPTION_ID, id) })
     }
 
-    fn tell<N: Notification>(&self, params: &N::Params) -> Sending {
+    fn tell<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
         let version = self.cx.protocol_version();
         self.cx.notify_raw(N::METHOD.name(), Some(&Tagged { params, version, meta: &self.meta }))
     }

@@ -105,7 +105,7 @@ impl Session {
             closed: Cancellation::new(),
         });
         let mut subscription = lock(&session.subscription);
-        if subscription.is_none() && !session.closed.is_raised() {
+        if subscription.is_none() && !session.closed.is_cancelled() {
             *subscription = Some(service.plan.bus.subscribe(session.listener()));
             let closing = Arc::downgrade(&session);
             connection.on_close(move || async move {
@@ -119,7 +119,7 @@ impl Session {
     }
 
     fn close(&self) {
-        self.closed.raise();
+        self.closed.cancel();
         let subscription = lock(&self.subscription).take();
         drop(subscription);
     }
@@ -160,8 +160,8 @@ impl Session {
         };
         tokio::select! {
             biased;
-            () = self.closed.raised() => {}
-            () = self.service.closing.raised() => {}
+            () = self.closed.cancelled() => {}
+            () = self.service.closing.cancelled() => {}
             () = all => {}
         }
     }

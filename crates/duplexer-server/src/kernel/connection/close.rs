@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use duplexer_core::dispatch::{BoxFuture, Contained, lock};
+use duplexer_core::dispatch::{BoxFuture, CatchUnwind, lock};
 
 /// How long the hooks of one connection may take together.
 pub(crate) const CLOSE_BUDGET: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ impl CloseStack {
 
 /// Runs something of the author's; a panic ends it and nothing else.
 pub(crate) async fn contained(work: BoxFuture<'static, ()>) {
-    if let Err(failure) = Contained::of(work).await {
+    if let Err(failure) = CatchUnwind::of(work).await {
         tracing::error!(%failure, "a hook panicked");
     }
 }

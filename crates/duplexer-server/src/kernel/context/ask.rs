@@ -16,7 +16,7 @@ use duplexer_types::wire::{self, WireObject};
 
 use super::Context;
 use crate::kernel::connection::{Connection, Requirement};
-use duplexer_core::dispatch::{CallOptions, Outbound, OutboundRequest, Sending};
+use duplexer_core::dispatch::{CallOptions, NotifyFuture, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 use duplexer_core::transport::BackChannel;
 
@@ -72,9 +72,9 @@ impl<S> Context<S> {
     /// Tells the client something on behalf of this message.
     ///
     /// In the envelope era changes reach whoever has subscribed to them, and nobody through this.
-    pub fn notify<N: Notification>(&self, params: &N::Params) -> Sending {
+    pub fn notify<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
         if self.protocol_version().era() == Era::Envelope && is_change(N::METHOD) {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         tell::<N>(&*self.scope().call.channel, self.protocol_version(), params)
     }
@@ -100,7 +100,7 @@ impl<S> Context<S> {
     ///
     /// In the handshake era from the level it has set; in the envelope era only if this very request asks for
     /// it, from the level it names.
-    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> Sending {
+    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> NotifyFuture {
         let wanted = match self.protocol_version().era() {
             Era::Handshake => level as u8 >= self.connection().log_level(),
             Era::Envelope => {
@@ -108,7 +108,7 @@ impl<S> Context<S> {
             }
         };
         if !wanted {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         let mut params = LoggingMessageParams::new(level, data);
         params.logger = logger.map(Into::into);
@@ -134,7 +134,7 @@ impl Connection {
     }
 
     /// Tells the client something; never fails.
-    pub fn notify<N: Notification>(&self, params: &N::Params) -> Sending {
+    pub fn notify<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
         tell::<N>(&**self.outbound(), self.version(), params)
     }
 
@@ -164,34 +164,34 @@ impl Connection {
     }
 
     /// The list of tools has changed.
-    pub fn tools_changed(&self) -> Sending {
+    pub fn tools_changed(&self) -> NotifyFuture {
         self.notify::<methods::ToolsListChanged>(&EmptyParams::new())
     }
 
     /// The list of prompts has changed.
-    pub fn prompts_changed(&self) -> Sending {
+    pub fn prompts_changed(&self) -> NotifyFuture {
         self.notify::<methods::PromptsListChanged>(&EmptyParams::new())
     }
 
     /// The list of resources has changed.
-    pub fn resources_changed(&self) -> Sending {
+    pub fn resources_changed(&self) -> NotifyFuture {
         self.notify::<methods::ResourcesListChanged>(&EmptyParams::new())
     }
 
     /// A resource has changed.
-    pub fn resource_updated(&self, uri: &str) -> Sending {
+    pub fn resource_updated(&self, uri: &str) -> NotifyFuture {
         self.notify::<methods::ResourcesUpdated>(&ResourceUpdatedParams::new(uri))
     }
 
     /// What the user was sent to a URL for is done (2025-11-25).
-    pub fn elicitation_complete(&self, id: &str) -> Sending {
+    pub fn elicitation_complete(&self, id: &str) -> NotifyFuture {
         self.notify::<methods::ElicitationComplete>(&ElicitationCompleteParams::new(id))
     }
 
     /// Logs beside any request: reaches only clients of the handshake era, from the level they have set.
-    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> Sending {
+    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> NotifyFuture {
         if self.era() == Era::Envelope || (level as u8) < self.log_level() {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         let mut params = LoggingMessageParams::new(level, data);
         params.logger = logger.map(Into::into);
@@ -268,10 +268,14 @@ async fn ask<M: Request>(
 }
 
 /// What a revision does not have is not said in it.
-fn tell<N: Notification>(outbound: &dyn Outbound, version: ProtocolVersion, params: &N::Params) -> Sending {
+fn tell<N: Notification>(
+    outbound: &dyn Outbound,
+    version: ProtocolVersion,
+    params: &N::Params,
+) -> NotifyFuture {
     if !N::METHOD.exists(Direction::ServerToClient, version) {
         tracing::debug!(method = %N::METHOD, %version, "a notification this revision does not have is dropped");
-        return Sending::done();
+        return NotifyFuture::done();
     }
     outbound.notify(N::METHOD.name(), Some(&TypedParams(params, version)))
 }

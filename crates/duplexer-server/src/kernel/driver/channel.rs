@@ -7,7 +7,7 @@ use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::Method;
 
 use crate::kernel::context::is_change;
-use duplexer_core::dispatch::{BoxFuture, NotifyOnly, Outbound, OutboundRequest, Sending};
+use duplexer_core::dispatch::{BoxFuture, NotifyFuture, NotifyOnly, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 
 /// Carries notifications, refuses requests, and drops changes: those exist only on the streams of subscribers.
@@ -24,9 +24,9 @@ impl Outbound for EnvelopeStream {
         self.0.request(request)
     }
 
-    fn notify(&self, method: &str, params: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         if Method::parse(method).is_some_and(is_change) {
-            return Sending::done();
+            return NotifyFuture::done();
         }
         self.0.notify(method, params)
     }

@@ -19,7 +19,9 @@ use crate::kernel::envelope;
 use crate::kernel::principal::Principal;
 use crate::kernel::runner::{ServerRunner, Shaped};
 use crate::registry::Running;
-use duplexer_core::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, Outbound, lock};
+use duplexer_core::dispatch::{
+    Batches, CallContext, Inbound, Invocation, NotificationRoute, Outbound, Schedule, lock,
+};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::{BackChannel, TransportContext};
 
@@ -131,7 +133,7 @@ impl EraRouter {
         tokio::select! {
             biased;
             () = self.tell(cx, call) => {}
-            () = channel.closing().raised() => {}
+            () = channel.closing().cancelled() => {}
         }
     }
 
@@ -267,10 +269,10 @@ impl Inbound for EraRouter {
         self.tell(cx, call).await;
     }
 
-    fn lane(&self, call: &Invocation) -> Lane {
+    fn schedule(&self, call: &Invocation) -> Schedule {
         match self.decide(call) {
-            Decided::Handshake(_) => handshake_lane(call),
-            Decided::Envelope(_) => envelope_lane(call),
+            Decided::Handshake(_) => handshake_schedule(call),
+            Decided::Envelope(_) => envelope_schedule(call),
         }
     }
 
@@ -282,20 +284,20 @@ impl Inbound for EraRouter {
     }
 
     /// In the order of the wire: what comes before the first request waits for it, and does not decide.
-    fn intercept(&self, call: &Invocation) -> Intercept {
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
         match self.era.get() {
             Some(Decided::Handshake(runner)) => {
                 runner.confirm(call);
-                return Intercept::Forward;
+                return NotificationRoute::Forward;
             }
-            Some(Decided::Envelope(_)) => return Intercept::Forward,
+            Some(Decided::Envelope(_)) => return NotificationRoute::Forward,
             None => {}
         }
         let mut early = lock(&self.early);
         if early.len() < KEPT {
             early.push_back(call.clone());
         }
-        Intercept::Consume
+        NotificationRoute::Consume
     }
 }
 
@@ -319,10 +321,10 @@ impl Inbound for HandshakeInbound {
         self.0.notification(cx, call).await;
     }
 
-    fn lane(&self, call: &Invocation) -> Lane {
+    fn schedule(&self, call: &Invocation) -> Schedule {
         match self.0.connection().era() {
-            Era::Handshake => handshake_lane(call),
-            Era::Envelope => envelope_lane(call),
+            Era::Handshake => handshake_schedule(call),
+            Era::Envelope => envelope_schedule(call),
         }
     }
 
@@ -330,19 +332,19 @@ impl Inbound for HandshakeInbound {
         handshake_batches(&self.0)
     }
 
-    fn intercept(&self, call: &Invocation) -> Intercept {
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
         self.0.confirm(call);
-        Intercept::Forward
+        NotificationRoute::Forward
     }
 }
 
 /// A client may send its next request right behind `initialize` and finds the connection open.
-fn handshake_lane(call: &Invocation) -> Lane {
-    if call.known() == Some(Method::Initialize) { Lane::Inline } else { Lane::Ordinary }
+fn handshake_schedule(call: &Invocation) -> Schedule {
+    if call.known() == Some(Method::Initialize) { Schedule::Inline } else { Schedule::Concurrent }
 }
 
-fn envelope_lane(call: &Invocation) -> Lane {
-    if call.known().is_some_and(Method::is_long_lived) { Lane::Standing } else { Lane::Ordinary }
+fn envelope_schedule(call: &Invocation) -> Schedule {
+    if call.known().is_some_and(Method::is_long_lived) { Schedule::LongLived } else { Schedule::Concurrent }
 }
 
 fn handshake_batches(runner: &ServerRunner) -> Batches {

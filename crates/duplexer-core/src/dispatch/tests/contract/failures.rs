@@ -1,4 +1,4 @@
-//! Handlers that fail, and what the peer sees of it: one failed call, and nothing of what went wrong.
+//! Handlers that fail. The peer sees one failed call and no detail.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 
 use super::over_every_kind;
 use crate::dispatch::CallOptions;
-use crate::dispatch::tests::desk::DropBomb;
+use crate::dispatch::tests::inbound::PanicOnDrop;
 use crate::dispatch::tests::link::Kind;
-use crate::dispatch::tests::{Desk, Reply};
+use crate::dispatch::tests::{Reply, TestInbound};
 use crate::error::{CallError, McpError};
 
 over_every_kind!(
     every_failure_is_one_answer_and_the_connection_goes_on,
-    an_error_that_cannot_even_be_shown_is_an_answer,
-    a_handler_that_panics_while_it_is_dropped_harms_nobody,
+    an_error_that_cannot_be_formatted_is_an_answer,
+    a_handler_that_panics_while_it_is_dropped_does_no_harm,
 );
 
-fn failing() -> Desk {
-    Desk::new()
+fn failing() -> TestInbound {
+    TestInbound::new()
         .on("refused", |_, _| async {
-            let error = ErrorObject::new(ErrorCode(-7), "told").with_data(json!({"why": 1}));
+            let error = ErrorObject::new(ErrorCode(-7), "refused text").with_data(json!({"why": 1}));
             Err(McpError::Refused(error))
         })
         .on("invalid", |_, _| async { Err(McpError::InvalidParams("secret".into())) })
@@ -32,19 +32,19 @@ fn failing() -> Desk {
             std::panic::panic_any(5)
         })
         .on("panics-early", |_, _| -> std::future::Ready<_> { panic!("secret") })
-        .on("panicking-lane", |_, _| async { Ok(Reply::of(&json!({"lane": "ordinary"}))) })
-        .on("unwritable", |_, _| async { Ok(Reply::Unwritable) })
-        .on("explosive", |_, _| async { Ok(Reply::Explosive) })
-        .on("booby", |_, _| async { Ok(Reply::Booby(DropBomb)) })
+        .on("panicking-schedule", |_, _| async { Ok(Reply::of(&json!({"schedule": "ordinary"}))) })
+        .on("unwritable", |_, _| async { Ok(Reply::FailsToWrite) })
+        .on("panicking", |_, _| async { Ok(Reply::PanicsOnWrite) })
+        .on("booby", |_, _| async { Ok(Reply::PanicsOnDrop(PanicOnDrop)) })
         .on("drop-bomb", |_, _| {
-            let bomb = DropBomb;
+            let bomb = PanicOnDrop;
             async move {
                 let _bomb = bomb;
                 Ok(Reply::of(&json!({})))
             }
         })
         .on("bomb-waits", |_, _| {
-            let bomb = DropBomb;
+            let bomb = PanicOnDrop;
             async move {
                 let _bomb = bomb;
                 std::future::pending().await
@@ -53,7 +53,7 @@ fn failing() -> Desk {
         .on("unspeakable", |_, _| async { Err(McpError::internal(Unspeakable)) })
 }
 
-/// An error that panics when it is to be described, and when it is dropped.
+/// An error that panics when it is formatted, and when it is dropped.
 #[derive(Debug)]
 struct Unspeakable;
 
@@ -67,10 +67,10 @@ impl std::error::Error for Unspeakable {}
 
 /// DISP-32, DIR-04, RUN-19.
 async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
-    let link = kind.link(Desk::new(), failing()).await;
+    let link = kind.link(TestInbound::new(), failing()).await;
     let internal = json!({"code": -32603, "message": "Internal server error"});
     let cases = [
-        ("refused", json!({"code": -7, "message": "told", "data": {"why": 1}})),
+        ("refused", json!({"code": -7, "message": "refused text", "data": {"why": 1}})),
         ("invalid", json!({"code": -32602, "message": "Invalid request parameters", "data": ""})),
         ("nowhere", json!({"code": -32601, "message": "Method not found", "data": "nowhere"})),
         ("internal", internal.clone()),
@@ -78,7 +78,7 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
         ("panics-late", internal.clone()),
         ("panics-early", internal.clone()),
         ("unwritable", internal.clone()),
-        ("explosive", internal.clone()),
+        ("panicking", internal.clone()),
         ("booby", internal.clone()),
         ("drop-bomb", internal),
     ];
@@ -90,14 +90,14 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
         let params = json!({"after": method});
         assert_eq!(link.left.call("echo", params.clone()).await.unwrap(), params);
     }
-    let answer: Value = link.left.call("panicking-lane", json!({})).await.unwrap();
-    assert_eq!(answer, json!({"lane": "ordinary"}));
+    let answer: Value = link.left.call("panicking-schedule", json!({})).await.unwrap();
+    assert_eq!(answer, json!({"schedule": "ordinary"}));
 }
 
-/// Describing an error is its author's code too, and runs when somebody listens to the log.
-async fn an_error_that_cannot_even_be_shown_is_an_answer(kind: Kind) {
+/// The `Display` of an error is its author's code too, and runs when a subscriber formats the log.
+async fn an_error_that_cannot_be_formatted_is_an_answer(kind: Kind) {
     let _listening = tracing::subscriber::set_default(Listener);
-    let link = kind.link(Desk::new(), failing()).await;
+    let link = kind.link(TestInbound::new(), failing()).await;
     let Err(CallError::Peer(error)) = link.left.call("unspeakable", json!({})).await else {
         panic!("it is to fail");
     };
@@ -105,8 +105,8 @@ async fn an_error_that_cannot_even_be_shown_is_an_answer(kind: Kind) {
     link.left.call("echo", json!({})).await.unwrap();
 }
 
-async fn a_handler_that_panics_while_it_is_dropped_harms_nobody(kind: Kind) {
-    let link = kind.link(Desk::new(), failing()).await;
+async fn a_handler_that_panics_while_it_is_dropped_does_no_harm(kind: Kind) {
+    let link = kind.link(TestInbound::new(), failing()).await;
     let options = CallOptions::new().timeout(Duration::from_millis(10));
     let outcome = link.left.call_with("bomb-waits", json!({}), options).await;
     assert!(matches!(outcome, Err(CallError::Timeout(_))));

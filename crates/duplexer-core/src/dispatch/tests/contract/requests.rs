@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Requests and their responses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,39 +11,39 @@ use tokio::sync::Notify;
 
 use super::over_every_kind;
 use crate::dispatch::tests::link::{Kind, value};
-use crate::dispatch::tests::{Desk, Reply};
+use crate::dispatch::tests::{Reply, TestInbound};
 use crate::dispatch::{CallClock, CallOptions, OutboundRequest, lock};
 use crate::error::CallError;
 use crate::transport::BackChannel;
 
 over_every_kind!(
     a_request_is_answered_by_the_other_ends_handler,
-    requests_are_handled_beside_each_other,
+    requests_are_handled_concurrently,
     a_thousand_calls_at_once_each_get_their_own_answer,
-    minted_ids_count_from_one_and_step_over_chosen_ones,
+    generated_ids_count_from_one_and_skip_chosen_ones,
     a_chosen_id_arrives_as_it_is_and_cannot_be_used_twice,
-    asking_for_progress_names_the_request_and_calls_back_in_order,
-    meta_is_written_only_if_there_is_some_and_joins_what_is_there,
+    a_progress_callback_names_the_request_and_is_called_in_order,
+    meta_is_written_only_if_there_is_some_and_is_merged,
     a_call_that_is_not_answered_in_time_fails,
     progress_does_not_extend_a_timeout,
-    time_in_a_pause_is_not_charged_to_a_call,
-    giving_up_a_call_interrupts_its_handler,
-    a_handler_can_ask_its_caller,
-    without_a_back_channel_a_handler_cannot_ask,
-    a_handler_sees_what_the_transport_says,
-    a_request_that_has_ended_is_no_way_to_the_peer,
+    time_in_a_pause_does_not_count_towards_the_timeout,
+    dropping_a_call_interrupts_its_handler,
+    a_handler_can_send_its_caller_a_request,
+    without_a_back_channel_a_handler_cannot_send_requests,
+    a_handler_sees_the_transport_context,
+    the_channel_of_an_ended_request_is_closed,
 );
 
 /// Reports the id, the params and the `_meta` that arrived.
-fn mirror() -> Desk {
-    Desk::new().on("mirror", |cx, call| async move {
+fn mirror() -> TestInbound {
+    TestInbound::new().on("mirror", |cx, call| async move {
         let id = cx.id.map(|id| Json::encode(&id).unwrap().decode::<Value>().unwrap());
         let part = |text: Option<&str>| text.map(|text| serde_json::from_str::<Value>(text).unwrap());
         Ok(Reply::of(&json!({"id": id, "params": part(call.params()), "meta": part(call.meta())})))
     })
 }
 
-/// Never answers, and says when it starts and when it is dropped.
+/// Never answers, and reports when it starts and when it is dropped.
 #[derive(Clone, Default)]
 struct Stuck {
     started: Arc<Notify>,
@@ -59,7 +59,7 @@ impl Drop for Dropped {
 }
 
 impl Stuck {
-    fn desk(&self) -> Desk {
+    fn inbound(&self) -> TestInbound {
         let stuck = self.clone();
         mirror().on("stuck", move |_, _| {
             let (started, dropped) = (Arc::clone(&stuck.started), Dropped(Arc::clone(&stuck.dropped)));
@@ -74,7 +74,7 @@ impl Stuck {
 
 /// DISP-20, DIR-01.
 async fn a_request_is_answered_by_the_other_ends_handler(kind: Kind) {
-    let link = kind.link(Desk::new(), Desk::new()).await;
+    let link = kind.link(TestInbound::new(), TestInbound::new()).await;
     let params = json!({"text": "hello \u{e9} \n \" there", "n": 1.5, "nothing": null});
     assert_eq!(link.left.call("echo", params.clone()).await.unwrap(), params);
     assert_eq!(link.right.call("echo", params.clone()).await.unwrap(), params);
@@ -83,10 +83,10 @@ async fn a_request_is_answered_by_the_other_ends_handler(kind: Kind) {
 }
 
 /// DISP-20: the second is answered while the first still waits for it.
-async fn requests_are_handled_beside_each_other(kind: Kind) {
+async fn requests_are_handled_concurrently(kind: Kind) {
     let gate = Arc::new(Notify::new());
     let opened = Arc::clone(&gate);
-    let desk = Desk::new()
+    let inbound = TestInbound::new()
         .on("wait", move |_, _| {
             let gate = Arc::clone(&gate);
             async move {
@@ -98,7 +98,7 @@ async fn requests_are_handled_beside_each_other(kind: Kind) {
             opened.notify_one();
             async { Ok(Reply::of(&json!({}))) }
         });
-    let link = kind.link(Desk::new(), desk).await;
+    let link = kind.link(TestInbound::new(), inbound).await;
     let (waited, opened) = tokio::join!(link.left.call("wait", json!({})), link.left.call("open", json!({})));
     assert_eq!(waited.unwrap(), json!({"waited": true}));
     opened.unwrap();
@@ -106,13 +106,13 @@ async fn requests_are_handled_beside_each_other(kind: Kind) {
 
 /// DISP-12, DISP-33.
 async fn a_thousand_calls_at_once_each_get_their_own_answer(kind: Kind) {
-    let desk = Desk::new().on("late", |_, call| async move {
+    let inbound = TestInbound::new().on("late", |_, call| async move {
         for _ in 0..call.params().map_or(0, str::len) % 5 {
             tokio::task::yield_now().await;
         }
         Ok(Reply::Text(call.params().unwrap_or_default().to_owned()))
     });
-    let link = Arc::new(kind.link(Desk::new(), desk).await);
+    let link = Arc::new(kind.link(TestInbound::new(), inbound).await);
     let mut calls = tokio::task::JoinSet::new();
     for n in 0..1000 {
         let link = Arc::clone(&link);
@@ -125,9 +125,9 @@ async fn a_thousand_calls_at_once_each_get_their_own_answer(kind: Kind) {
 }
 
 /// DISP-01, DIR-03.
-async fn minted_ids_count_from_one_and_step_over_chosen_ones(kind: Kind) {
+async fn generated_ids_count_from_one_and_skip_chosen_ones(kind: Kind) {
     let stuck = Stuck::default();
-    let link = kind.link(Desk::new(), stuck.desk()).await;
+    let link = kind.link(TestInbound::new(), stuck.inbound()).await;
     let chosen = link.left.call_with("stuck", json!({}), CallOptions::new().id("2"));
     tokio::pin!(chosen);
     let calls = async {
@@ -145,7 +145,7 @@ async fn minted_ids_count_from_one_and_step_over_chosen_ones(kind: Kind) {
 /// DISP-02, DISP-03, DIR-03: nor can its twin of the other JSON type.
 async fn a_chosen_id_arrives_as_it_is_and_cannot_be_used_twice(kind: Kind) {
     let stuck = Stuck::default();
-    let link = kind.link(Desk::new(), stuck.desk()).await;
+    let link = kind.link(TestInbound::new(), stuck.inbound()).await;
     for id in [RequestId::from("seven"), RequestId::from(7_i64), RequestId::from("7"), RequestId::from("")] {
         let sent = Json::encode(&id).unwrap().decode::<Value>().unwrap();
         let seen = link.left.call_with("mirror", json!({}), CallOptions::new().id(id)).await.unwrap();
@@ -167,9 +167,9 @@ async fn a_chosen_id_arrives_as_it_is_and_cannot_be_used_twice(kind: Kind) {
     }
 }
 
-/// DISP-04, DISP-26, DIR-07: and a callback that panics costs nothing but its own call.
-async fn asking_for_progress_names_the_request_and_calls_back_in_order(kind: Kind) {
-    let desk = Desk::new().on("work", |cx, call| async move {
+/// DISP-04, DISP-26, DIR-07: and a callback that panics affects only its own call.
+async fn a_progress_callback_names_the_request_and_is_called_in_order(kind: Kind) {
+    let inbound = TestInbound::new().on("work", |cx, call| async move {
         let meta: Value = serde_json::from_str(call.meta().unwrap()).unwrap();
         for step in 1..=4 {
             let params = json!({"progressToken": meta["progressToken"], "progress": step, "total": 4.5, "message": "m"});
@@ -177,7 +177,7 @@ async fn asking_for_progress_names_the_request_and_calls_back_in_order(kind: Kin
         }
         Ok(Reply::of(&json!({"token": meta["progressToken"]})))
     });
-    let link = kind.link(Desk::new(), desk).await;
+    let link = kind.link(TestInbound::new(), inbound).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let options = CallOptions::new().id("tok").on_progress(move |progress| {
@@ -192,8 +192,8 @@ async fn asking_for_progress_names_the_request_and_calls_back_in_order(kind: Kin
 }
 
 /// DISP-05.
-async fn meta_is_written_only_if_there_is_some_and_joins_what_is_there(kind: Kind) {
-    let link = kind.link(Desk::new(), mirror()).await;
+async fn meta_is_written_only_if_there_is_some_and_is_merged(kind: Kind) {
+    let link = kind.link(TestInbound::new(), mirror()).await;
     let bare = link.left.call("mirror", json!({"a": 1})).await.unwrap();
     assert_eq!((&bare["params"], &bare["meta"]), (&json!({"a": 1}), &Value::Null));
     let meta = JsonObject::new().with("k", Json::from(json!([1]))).with("own", Json::from(json!("ours")));
@@ -208,7 +208,7 @@ async fn meta_is_written_only_if_there_is_some_and_joins_what_is_there(kind: Kin
 /// DISP-07, DIR-05: and its handler is interrupted.
 async fn a_call_that_is_not_answered_in_time_fails(kind: Kind) {
     let stuck = Stuck::default();
-    let link = kind.link(Desk::new(), stuck.desk()).await;
+    let link = kind.link(TestInbound::new(), stuck.inbound()).await;
     let options = CallOptions::new().timeout(Duration::from_millis(20));
     let error = link.left.call_with("stuck", json!({}), options).await.unwrap_err();
     let object = error.as_error_object().unwrap();
@@ -223,14 +223,14 @@ async fn a_call_that_is_not_answered_in_time_fails(kind: Kind) {
 
 /// DISP-07.
 async fn progress_does_not_extend_a_timeout(kind: Kind) {
-    let desk = Desk::new().on("busy", |cx, _| async move {
+    let inbound = TestInbound::new().on("busy", |cx, _| async move {
         loop {
             let params = Json::from(json!({"progressToken": 1, "progress": 1}));
             cx.channel.notify("notifications/progress", Some(&params)).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    let link = kind.link(Desk::new(), desk).await;
+    let link = kind.link(TestInbound::new(), inbound).await;
     let calls = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&calls);
     let options = CallOptions::new().timeout(Duration::from_millis(40)).on_progress(move |_| {
@@ -242,10 +242,10 @@ async fn progress_does_not_extend_a_timeout(kind: Kind) {
 }
 
 /// DISP-08: the handler takes three times the timeout, all but a little of it in a pause.
-async fn time_in_a_pause_is_not_charged_to_a_call(kind: Kind) {
+async fn time_in_a_pause_does_not_count_towards_the_timeout(kind: Kind) {
     let clock = CallClock::new();
     let pausing = clock.clone();
-    let desk = Desk::new().on("login", move |_, _| {
+    let inbound = TestInbound::new().on("login", move |_, _| {
         let pausing = pausing.clone();
         async move {
             let pause = pausing.pause();
@@ -254,15 +254,15 @@ async fn time_in_a_pause_is_not_charged_to_a_call(kind: Kind) {
             Ok(Reply::of(&json!({})))
         }
     });
-    let link = kind.link(Desk::new(), desk).await;
+    let link = kind.link(TestInbound::new(), inbound).await;
     let options = CallOptions::new().timeout(Duration::from_millis(100)).clock(clock);
     link.left.call_with("login", json!({}), options).await.unwrap();
 }
 
 /// DISP-09, DISP-24.
-async fn giving_up_a_call_interrupts_its_handler(kind: Kind) {
+async fn dropping_a_call_interrupts_its_handler(kind: Kind) {
     let stuck = Stuck::default();
-    let link = kind.link(Desk::new(), stuck.desk()).await;
+    let link = kind.link(TestInbound::new(), stuck.inbound()).await;
     tokio::select! {
         _ = link.left.call("stuck", json!({})) => panic!("stuck calls are not answered"),
         () = stuck.started.notified() => {}
@@ -271,13 +271,13 @@ async fn giving_up_a_call_interrupts_its_handler(kind: Kind) {
     assert_eq!(link.left.call("mirror", json!({})).await.unwrap()["id"], json!(2));
 }
 
-async fn a_handler_can_ask_its_caller(kind: Kind) {
-    let asking = Desk::new().on("ask", |cx, _| async move {
+async fn a_handler_can_send_its_caller_a_request(kind: Kind) {
+    let asking = TestInbound::new().on("ask", |cx, _| async move {
         let request = OutboundRequest::new("name").params(json!({"who": "you"}));
         let answer = value(cx.channel.request(request).await)?;
         Ok(Reply::of(&json!({"heard": answer})))
     });
-    let named = Desk::new().on("name", |_, call| async move {
+    let named = TestInbound::new().on("name", |_, call| async move {
         assert_eq!(call.params(), Some(r#"{"who":"you"}"#));
         Ok(Reply::of(&json!("left")))
     });
@@ -286,14 +286,14 @@ async fn a_handler_can_ask_its_caller(kind: Kind) {
 }
 
 /// TYP-27, DIR-08.
-async fn without_a_back_channel_a_handler_cannot_ask(kind: Kind) {
-    let asking = Desk::new().on("ask", |cx, _| async move {
+async fn without_a_back_channel_a_handler_cannot_send_requests(kind: Kind) {
+    let asking = TestInbound::new().on("ask", |cx, _| async move {
         cx.channel.request(OutboundRequest::new("roots/list")).await?;
         Ok(Reply::of(&json!({})))
     });
     let mut context = kind.context();
     context.back_channel = BackChannel::Closed;
-    let link = kind.link_with(Desk::new(), asking, context).await;
+    let link = kind.link_with(TestInbound::new(), asking, context).await;
     let Err(CallError::Peer(error)) = link.left.call("ask", json!({})).await else { panic!("refused") };
     assert_eq!(error.code.0, -32600);
     assert_eq!(
@@ -303,40 +303,40 @@ async fn without_a_back_channel_a_handler_cannot_ask(kind: Kind) {
 }
 
 /// DISP-30, DIR-08.
-async fn a_handler_sees_what_the_transport_says(kind: Kind) {
-    let desk = Desk::new().on("context", |cx, _| async move {
+async fn a_handler_sees_the_transport_context(kind: Kind) {
+    let inbound = TestInbound::new().on("context", |cx, _| async move {
         let headers: Vec<_> = cx.transport.header("X-One").collect();
         Ok(Reply::of(&json!({"kind": cx.transport.kind, "headers": headers})))
     });
     let mut context = kind.context();
     context.headers = vec![("x-one".into(), "1".into()), ("x-two".into(), "2".into())].into();
-    let link = kind.link_with(Desk::new(), desk, context).await;
+    let link = kind.link_with(TestInbound::new(), inbound, context).await;
     let seen = link.left.call("context", json!({})).await.unwrap();
     assert_eq!(seen, json!({"kind": kind.context().kind, "headers": ["1"]}));
 }
 
 /// DISP-31.
-async fn a_request_that_has_ended_is_no_way_to_the_peer(kind: Kind) {
+async fn the_channel_of_an_ended_request_is_closed(kind: Kind) {
     let kept = Arc::new(Mutex::new(None));
     let keep = Arc::clone(&kept);
-    let desk = Desk::new().on("leak", move |cx, _| {
+    let inbound = TestInbound::new().on("leak", move |cx, _| {
         *lock(&keep) = Some(cx.channel);
         async { Ok(Reply::of(&json!({}))) }
     });
-    let told = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&told);
-    let listening = Desk::new().on_notification(move |_, _| {
+    let received = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&received);
+    let listening = TestInbound::new().on_notification(move |_, _| {
         count.fetch_add(1, Ordering::Relaxed);
         async {}
     });
-    let link = kind.link(listening, desk).await;
+    let link = kind.link(listening, inbound).await;
     link.left.call("leak", json!({})).await.unwrap();
     let channel = lock(&kept).take().unwrap();
     let refused = channel.request(OutboundRequest::new("x")).await;
     assert!(matches!(refused, Err(CallError::NoBackChannel(method)) if method == "x"));
     channel.notify("late", None).await;
-    // What travels behind it arrives, so it was not merely slow.
+    // A later message arrives, so the earlier one was not merely slow.
     link.right.peer.notify("fence", None).await;
     link.right.call("echo", json!({})).await.unwrap();
-    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(received.load(Ordering::Relaxed), 1);
 }

@@ -1,4 +1,4 @@
-//! Lines that are not a frame, and frames nobody waits for.
+//! Lines that are not a frame, and frames without a receiver.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Wire, error, result};
-use crate::dispatch::tests::{Desk, Reply};
-use crate::dispatch::{Batches, DispatchOptions, Intercept, Lane, lock};
+use crate::dispatch::tests::{Reply, TestInbound};
+use crate::dispatch::{Batches, DispatchOptions, NotificationRoute, Schedule, lock};
 
 const PARSE: (i64, &str) = (-32700, "Parse error");
 
 /// DISP-22, STDIO-02: a request whose id can be read is answered under it, whatever else is wrong.
 #[tokio::test(start_paused = true)]
 async fn a_malformed_request_is_answered_under_its_id_if_that_can_be_read() {
-    let mut wire = Wire::new(Desk::new()).await;
+    let mut wire = Wire::new(TestInbound::new()).await;
     let cases = [
         (r#"{"jsonrpc":"1.0","id":7,"method":"echo"}"#, json!(7), "jsonrpc is not \"2.0\""),
         (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, json!("a"), "the method is not a string"),
@@ -23,10 +23,10 @@ async fn a_malformed_request_is_answered_under_its_id_if_that_can_be_read() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"echo","method":"x"}"#, json!(1), "a member stands twice"),
     ];
     for (line, id, reason) in cases {
-        wire.say(line).await;
-        assert_eq!(wire.hear().await, error(Some(&id), -32600, &format!("Invalid request: {reason}")));
+        wire.send_line(line).await;
+        assert_eq!(wire.receive().await, error(Some(&id), -32600, &format!("Invalid request: {reason}")));
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
 }
 
 /// TYP-02, TYP-05.
@@ -34,63 +34,63 @@ async fn a_malformed_request_is_answered_under_its_id_if_that_can_be_read() {
 async fn a_bad_id_is_refused_without_one_and_is_never_a_notification() {
     let intercepted = Arc::new(Mutex::new(0));
     let count = Arc::clone(&intercepted);
-    let desk = Desk::new().on_intercept(move |_| {
+    let inbound = TestInbound::new().on_read(move |_| {
         *lock(&count) += 1;
-        Intercept::Forward
+        NotificationRoute::Forward
     });
-    let mut wire = Wire::new(desk).await;
+    let mut wire = Wire::new(inbound).await;
     for id in ["null", "1.5", "true", "[]", "{}"] {
-        wire.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"echo"}}"#)).await;
+        wire.send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"echo"}}"#)).await;
         let message = "Invalid request: the id is neither a string nor an integer";
-        assert_eq!(wire.hear().await, error(None, -32600, message), "{id}");
+        assert_eq!(wire.receive().await, error(None, -32600, message), "{id}");
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
     assert_eq!(*lock(&intercepted), 0);
 }
 
-/// DISP-22: and serving goes on after each.
+/// DISP-22: and serving continues after each.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_json_or_too_long_is_a_parse_error_without_an_id() {
-    let mut wire = Wire::new(Desk::new()).await;
+    let mut wire = Wire::new(TestInbound::new()).await;
     let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(5000));
     for line in ["{", "nonsense", &long] {
-        wire.say(line).await;
-        assert_eq!(wire.hear().await, error(None, PARSE.0, PARSE.1));
-        wire.hear_nothing_else().await;
+        wire.send_line(line).await;
+        assert_eq!(wire.receive().await, error(None, PARSE.0, PARSE.1));
+        wire.expect_no_other_frame().await;
     }
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":3,"method":"echo","params":{{"a":{}{}}}}}"#,
         "[".repeat(200),
         "]".repeat(200)
     );
-    wire.say(&deep).await;
-    assert_eq!(wire.hear().await, error(Some(&json!(3)), -32600, "Invalid request: nested too deeply"));
+    wire.send_line(&deep).await;
+    assert_eq!(wire.receive().await, error(Some(&json!(3)), -32600, "Invalid request: nested too deeply"));
 }
 
-/// Two peers that answer each other's errors would never end; a frame shows that the peer has come to reason.
+/// Two peers could answer each other's errors forever; a valid frame resets the count.
 #[tokio::test(start_paused = true)]
-async fn after_eight_nameless_answers_junk_is_met_with_silence_until_there_is_a_frame() {
-    let mut wire = Wire::new(Desk::new()).await;
+async fn after_eight_errors_without_an_id_malformed_input_is_ignored_until_there_is_a_frame() {
+    let mut wire = Wire::new(TestInbound::new()).await;
     for _ in 0..20 {
-        wire.say("junk").await;
-        // An error without an id is no sign of reason.
-        wire.say(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#).await;
+        wire.send_line("junk").await;
+        // An error without an id does not reset the count.
+        wire.send_line(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}"#).await;
     }
     for _ in 0..8 {
-        assert_eq!(wire.hear().await, error(None, PARSE.0, PARSE.1));
+        assert_eq!(wire.receive().await, error(None, PARSE.0, PARSE.1));
     }
     // A readable id is always answered, even now, and is not a frame in between.
-    wire.say(r#"{"jsonrpc":"2.0","id":5,"method":7}"#).await;
-    assert_eq!(wire.hear().await["id"], json!(5));
-    wire.hear_nothing_else().await;
-    wire.say("junk").await;
-    assert_eq!(wire.hear().await, error(None, PARSE.0, PARSE.1));
+    wire.send_line(r#"{"jsonrpc":"2.0","id":5,"method":7}"#).await;
+    assert_eq!(wire.receive().await["id"], json!(5));
+    wire.expect_no_other_frame().await;
+    wire.send_line("junk").await;
+    assert_eq!(wire.receive().await, error(None, PARSE.0, PARSE.1));
 }
 
 /// DISP-12, P-CAN-7: nor is anything that looks like a response or a notification gone wrong.
 #[tokio::test(start_paused = true)]
 async fn responses_are_never_answered() {
-    let mut wire = Wire::new(Desk::new()).await;
+    let mut wire = Wire::new(TestInbound::new()).await;
     for line in [
         r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}"#,
@@ -100,38 +100,38 @@ async fn responses_are_never_answered() {
         r#"{"jsonrpc":"2.0","method":5}"#,
         r#"{"jsonrpc":"2.0","method":"x","params":[]}"#,
     ] {
-        wire.say(line).await;
+        wire.send_line(line).await;
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
 }
 
-/// DISP-23, overridden: the newcomer is refused, the first runs on.
+/// DISP-23, overridden: the second request is refused, the first continues.
 #[tokio::test(start_paused = true)]
 async fn a_second_request_with_an_id_in_flight_is_refused() {
     let gate = Arc::new(tokio::sync::Notify::new());
     let opened = Arc::clone(&gate);
-    let desk = Desk::new().on("wait", move |_, _| {
+    let inbound = TestInbound::new().on("wait", move |_, _| {
         let gate = Arc::clone(&gate);
         async move {
             gate.notified().await;
             Ok(Reply::of(&json!("first")))
         }
     });
-    let mut wire = Wire::new(desk).await;
-    wire.ask(&json!(1), "wait").await;
-    wire.ask(&json!(1), "echo").await;
+    let mut wire = Wire::new(inbound).await;
+    wire.request(&json!(1), "wait").await;
+    wire.request(&json!(1), "echo").await;
     assert_eq!(
-        wire.hear().await,
+        wire.receive().await,
         error(Some(&json!(1)), -32600, "Invalid request: id 1 is already in flight")
     );
     // Its twin of the other JSON type is another request.
-    wire.ask(&json!("1"), "echo").await;
-    assert_eq!(wire.hear().await, result(&json!("1"), &json!({})));
+    wire.request(&json!("1"), "echo").await;
+    assert_eq!(wire.receive().await, result(&json!("1"), &json!({})));
     opened.notify_one();
-    assert_eq!(wire.hear().await, result(&json!(1), &json!("first")));
+    assert_eq!(wire.receive().await, result(&json!(1), &json!("first")));
     // Now it is free again.
-    wire.ask(&json!(1), "echo").await;
-    assert_eq!(wire.hear().await, result(&json!(1), &json!({})));
+    wire.request(&json!(1), "echo").await;
+    assert_eq!(wire.receive().await, result(&json!(1), &json!({})));
 }
 
 /// DISP-22: with the text where there is one; and an observer that panics changes nothing.
@@ -146,36 +146,36 @@ async fn an_observer_sees_what_could_not_be_read() {
         })),
         ..DispatchOptions::default()
     };
-    let mut wire = Wire::with(Desk::new(), options).await;
+    let mut wire = Wire::with(TestInbound::new(), options).await;
     let long = "x".repeat(5000);
     for line in ["{", "[]", &long, r#"{"jsonrpc":"2.0","result":1}"#] {
-        wire.say(line).await;
+        wire.send_line(line).await;
     }
     for code in [-32700, -32600, -32700] {
-        assert_eq!(wire.hear().await["error"]["code"], json!(code));
+        assert_eq!(wire.receive().await["error"]["code"], json!(code));
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
     let texts: Vec<_> = lock(&seen).iter().map(|(text, _)| text.clone()).collect();
     let readable = r#"{"jsonrpc":"2.0","result":1}"#;
     assert_eq!(texts, [Some("{".into()), Some("[]".into()), None, Some(readable.into())]);
     assert_eq!(lock(&seen)[3].1, "a result without a readable id");
 }
 
-/// Section on batches: refused unless the revision at hand has them.
+/// Section on batches: refused unless the revision has them.
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_refused_where_there_are_none() {
-    let mut wire = Wire::new(Desk::new()).await;
-    wire.say(r#"[{"jsonrpc":"2.0","id":1,"method":"echo"}]"#).await;
+async fn a_batch_is_refused_if_the_revision_has_none() {
+    let mut wire = Wire::new(TestInbound::new()).await;
+    wire.send_line(r#"[{"jsonrpc":"2.0","id":1,"method":"echo"}]"#).await;
     let message = "Invalid request: batches are not part of this protocol revision";
-    assert_eq!(wire.hear().await, error(None, -32600, message));
-    wire.hear_nothing_else().await;
+    assert_eq!(wire.receive().await, error(None, -32600, message));
+    wire.expect_no_other_frame().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_taken_apart_where_there_are_some() {
-    let desk = Desk::new().batches(Batches::Accepted).lane("first", Lane::Inline);
-    let mut wire = Wire::new(desk).await;
-    wire.say(concat!(
+async fn a_batch_is_split_if_the_revision_has_them() {
+    let inbound = TestInbound::new().batches(Batches::Accepted).schedule("first", Schedule::Inline);
+    let mut wire = Wire::new(inbound).await;
+    wire.send_line(concat!(
         r#"[{"jsonrpc":"2.0","id":1,"method":"echo"},{"jsonrpc":"2.0","method":"note"},5,"#,
         r#"{"jsonrpc":"2.0","id":2,"method":"first"},[],{"jsonrpc":"2.0","id":3,"method":4},"#,
         r#"{"jsonrpc":"2.0","id":4,"method":"echo"}]"#
@@ -183,7 +183,7 @@ async fn a_batch_is_taken_apart_where_there_are_some() {
     .await;
     let mut heard: Vec<Value> = Vec::new();
     for _ in 0..6 {
-        heard.push(wire.hear().await);
+        heard.push(wire.receive().await);
     }
     for expected in [
         result(&json!(1), &json!({})),
@@ -195,41 +195,46 @@ async fn a_batch_is_taken_apart_where_there_are_some() {
     ] {
         assert!(heard.contains(&expected), "{expected} in {heard:?}");
     }
-    wire.say("[]").await;
-    assert_eq!(wire.hear().await, error(None, -32600, "Invalid request: a batch holds at least one message"));
-    wire.hear_nothing_else().await;
+    wire.send_line("[]").await;
+    assert_eq!(
+        wire.receive().await,
+        error(None, -32600, "Invalid request: a batch holds at least one message")
+    );
+    wire.expect_no_other_frame().await;
 }
 
 /// Messages of a batch do not wait for each other, even if nothing else arrives.
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_waits_does_not_hold_up_the_rest_of_its_batch() {
-    let desk =
-        Desk::new().batches(Batches::Accepted).on("wait", |_, _| async { std::future::pending().await });
-    let mut wire = Wire::new(desk).await;
+async fn a_handler_that_waits_does_not_delay_the_rest_of_its_batch() {
+    let inbound = TestInbound::new()
+        .batches(Batches::Accepted)
+        .on("wait", |_, _| async { std::future::pending().await });
+    let mut wire = Wire::new(inbound).await;
     let wait = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "wait"});
     let echo = json!({"jsonrpc": "2.0", "id": 9, "method": "echo"});
-    wire.say(&json!([wait(1), wait(2), wait(3), wait(4), echo]).to_string()).await;
-    let heard = tokio::time::timeout(Duration::from_secs(1), wire.hear()).await;
+    wire.send_line(&json!([wait(1), wait(2), wait(3), wait(4), echo]).to_string()).await;
+    let heard = tokio::time::timeout(Duration::from_secs(1), wire.receive()).await;
     assert_eq!(heard.expect("an answer")["id"], 9);
 }
 
-/// What an author writes as a result may be spread over lines; a frame is one.
+/// The result of a handler may contain line breaks; a frame is one line.
 #[tokio::test(start_paused = true)]
 async fn a_result_with_line_breaks_is_one_line() {
-    let desk = Desk::new().on("pretty", |_, _| async { Ok(Reply::Text("{\n  \"a\": 1\n}".into())) });
-    let mut wire = Wire::new(desk).await;
-    wire.ask(&json!(1), "pretty").await;
-    assert_eq!(wire.hear().await, result(&json!(1), &json!({"a": 1})));
-    wire.hear_nothing_else().await;
+    let inbound =
+        TestInbound::new().on("pretty", |_, _| async { Ok(Reply::Text("{\n  \"a\": 1\n}".into())) });
+    let mut wire = Wire::new(inbound).await;
+    wire.request(&json!(1), "pretty").await;
+    assert_eq!(wire.receive().await, result(&json!(1), &json!({"a": 1})));
+    wire.expect_no_other_frame().await;
 }
 
-/// DISP-21: what is pipelined behind an inline method finds it done.
+/// DISP-21: a request that is pipelined behind an inline method runs after it.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_read_while_an_inline_method_runs() {
     let done = Arc::new(Mutex::new(false));
     let (set, look) = (Arc::clone(&done), Arc::clone(&done));
-    let desk = Desk::new()
-        .lane("initialize", Lane::Inline)
+    let inbound = TestInbound::new()
+        .schedule("initialize", Schedule::Inline)
         .on("initialize", move |_, _| {
             let set = Arc::clone(&set);
             async move {
@@ -242,9 +247,9 @@ async fn nothing_is_read_while_an_inline_method_runs() {
             let seen = *lock(&look);
             async move { Ok(Reply::of(&json!(seen))) }
         });
-    let mut wire = Wire::new(desk).await;
-    wire.ask(&json!(1), "initialize").await;
-    wire.ask(&json!(2), "look").await;
-    assert_eq!(wire.hear().await["id"], json!(1));
-    assert_eq!(wire.hear().await, result(&json!(2), &json!(true)));
+    let mut wire = Wire::new(inbound).await;
+    wire.request(&json!(1), "initialize").await;
+    wire.request(&json!(2), "look").await;
+    assert_eq!(wire.receive().await["id"], json!(1));
+    assert_eq!(wire.receive().await, result(&json!(2), &json!(true)));
 }

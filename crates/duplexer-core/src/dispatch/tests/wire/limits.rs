@@ -1,4 +1,4 @@
-//! The bounds of one connection: what runs, what waits, and when the peer feels it.
+//! The bounds of one connection: running and queued requests, and back-pressure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{Wire, error, result};
-use crate::dispatch::tests::{Desk, Reply};
-use crate::dispatch::{DispatchOptions, Lane, Limits, Outbound, OutboundRequest};
+use crate::dispatch::tests::{Reply, TestInbound};
+use crate::dispatch::{DispatchOptions, Limits, Outbound, OutboundRequest, Schedule};
 
 fn limits(limits: Limits) -> DispatchOptions {
     DispatchOptions { limits, ..DispatchOptions::default() }
 }
 
 /// Each call of `wait` needs a permit to end.
-fn gated(gate: &Arc<Semaphore>) -> Desk {
+fn gated(gate: &Arc<Semaphore>) -> TestInbound {
     let gate = Arc::clone(gate);
-    Desk::new().on("wait", move |_, _| {
+    TestInbound::new().on("wait", move |_, _| {
         let gate = Arc::clone(&gate);
         async move {
             gate.acquire().await.unwrap().forget();
@@ -26,65 +26,68 @@ fn gated(gate: &Arc<Semaphore>) -> Desk {
     })
 }
 
-/// DISP-20, overridden: beyond the limit requests wait in the order they came, and can be called off there.
+/// DISP-20, overridden: beyond the limit requests are queued in the order of arrival, and can be cancelled there.
 #[tokio::test(start_paused = true)]
 async fn requests_beyond_the_running_ones_wait_in_order() {
     let gate = Arc::new(Semaphore::new(0));
     let mut wire = Wire::with(gated(&gate), limits(Limits { running: 1, ..Limits::default() })).await;
     for id in 1..=4 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     wire.cancel(&json!(2)).await;
-    // An id that waits is taken.
-    wire.ask(&json!(3), "wait").await;
-    assert_eq!(wire.hear().await["error"]["code"], json!(-32600));
+    // The id of a queued request is in flight.
+    wire.request(&json!(3), "wait").await;
+    assert_eq!(wire.receive().await["error"]["code"], json!(-32600));
     gate.add_permits(3);
     for id in [1, 3, 4] {
-        assert_eq!(wire.hear().await, result(&json!(id), &json!("waited")));
+        assert_eq!(wire.receive().await, result(&json!(id), &json!("waited")));
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
 }
 
-/// When nothing more can wait, reading stops and the peer's writes do, until there is room.
+/// When the queue is full, reading stops, and so do the peer's writes, until there is capacity.
 #[tokio::test(start_paused = true)]
-async fn a_full_park_stops_the_reading_and_an_ended_request_resumes_it() {
+async fn a_full_queue_stops_the_reading_and_an_ended_request_resumes_it() {
     let gate = Arc::new(Semaphore::new(0));
-    let bounds = Limits { running: 1, parked: 2, ..Limits::default() };
+    let bounds = Limits { running: 1, queued: 2, ..Limits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
-            wire.ask(&json!(id), "wait").await;
+            wire.request(&json!(id), "wait").await;
         }
     };
-    // Nobody else is at work, so time passes only because everybody waits.
+    // No task is runnable, so time advances only because all tasks wait.
     assert!(tokio::time::timeout(Duration::from_secs(5), flood).await.is_err());
-    assert!(tokio::time::timeout(Duration::from_secs(5), wire.hear()).await.is_err(), "nothing is refused");
+    assert!(
+        tokio::time::timeout(Duration::from_secs(5), wire.receive()).await.is_err(),
+        "nothing is refused"
+    );
     gate.add_permits(1000);
-    assert_eq!(wire.hear().await, result(&json!(1), &json!("waited")));
+    assert_eq!(wire.receive().await, result(&json!(1), &json!("waited")));
 }
 
-/// Bytes count as well as heads.
+/// The queue is bounded by bytes as well as by count.
 #[tokio::test(start_paused = true)]
-async fn a_park_is_full_when_its_bytes_are() {
+async fn a_queue_is_full_when_its_bytes_are() {
     let gate = Arc::new(Semaphore::new(0));
-    let bounds = Limits { running: 1, parked_bytes: 100, ..Limits::default() };
+    let bounds = Limits { running: 1, queued_bytes: 100, ..Limits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
-            wire.ask(&json!(id), "wait").await;
+            wire.request(&json!(id), "wait").await;
         }
     };
     assert!(tokio::time::timeout(Duration::from_secs(5), flood).await.is_err());
 }
 
-/// A handler asks the peer while the park is full: its answer is read, new requests are refused meanwhile, and
-/// afterwards the peer feels back-pressure again instead of refusals.
+/// A handler sends the peer a request while the queue is full: the response is read, new requests are refused meanwhile, and
+/// afterwards there is back-pressure again instead of refusals.
 #[tokio::test(start_paused = true)]
-async fn while_a_call_of_ours_is_out_reading_goes_on_and_new_requests_are_refused() {
+async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_are_refused() {
     let gate = Arc::new(Semaphore::new(0));
     let start = Arc::new(Semaphore::new(0));
     let begin = Arc::clone(&start);
-    let desk = gated(&gate).on("ask", move |cx, _| {
+    let inbound = gated(&gate).on("ask", move |cx, _| {
         let begin = Arc::clone(&begin);
         async move {
             begin.acquire().await.unwrap().forget();
@@ -92,28 +95,28 @@ async fn while_a_call_of_ours_is_out_reading_goes_on_and_new_requests_are_refuse
             Ok(Reply::Text(answer.to_string()))
         }
     });
-    let mut wire = Wire::with(desk, limits(Limits { running: 2, parked: 1, ..Limits::default() })).await;
-    wire.ask(&json!(1), "ask").await;
+    let mut wire = Wire::with(inbound, limits(Limits { running: 2, queued: 1, ..Limits::default() })).await;
+    wire.request(&json!(1), "ask").await;
     for id in 2..=3 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
-    // Full. The call starts only now, while the loop waits for room.
+    // Full. The call starts only now, while the reader waits for capacity.
     tokio::time::sleep(Duration::from_secs(1)).await;
     start.add_permits(1);
-    let asked = wire.hear().await;
+    let asked = wire.receive().await;
     assert_eq!(asked["method"], json!("name"));
-    wire.ask(&json!(4), "wait").await;
-    assert_eq!(wire.hear().await, error(Some(&json!(4)), -32603, "Too many requests in flight"));
-    wire.say(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": "me"}).to_string()).await;
-    assert_eq!(wire.hear().await, result(&json!(1), &json!("me")));
-    // The place of 1 went to 3: the park has one place, and beyond it nobody is refused any more.
+    wire.request(&json!(4), "wait").await;
+    assert_eq!(wire.receive().await, error(Some(&json!(4)), -32603, "Too many requests in flight"));
+    wire.send_line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": "me"}).to_string()).await;
+    assert_eq!(wire.receive().await, result(&json!(1), &json!("me")));
+    // The capacity of 1 went to 3: one request can be queued, and beyond it no request is refused any more.
     for id in 5..=9 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     gate.add_permits(1000);
     let mut heard: Vec<i64> = Vec::new();
     for _ in 0..7 {
-        let answer: Value = wire.hear().await;
+        let answer: Value = wire.receive().await;
         assert_eq!(answer["result"], json!("waited"), "{answer}");
         heard.push(answer["id"].as_i64().unwrap());
     }
@@ -121,81 +124,84 @@ async fn while_a_call_of_ours_is_out_reading_goes_on_and_new_requests_are_refuse
     assert_eq!(heard, [2, 3, 5, 6, 7, 8, 9]);
 }
 
-/// A call that ends without an answer leaves the loop reading; what it reads next is taken in, not refused.
+/// A call that ends without a response leaves the reader reading; the next request is admitted, not refused.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_arrives_after_our_call_was_given_up_is_not_refused() {
+async fn a_request_that_arrives_after_our_call_was_dropped_is_not_refused() {
     let gate = Arc::new(Semaphore::new(0));
     let mut wire =
-        Wire::with(gated(&gate), limits(Limits { running: 1, parked: 1, ..Limits::default() })).await;
+        Wire::with(gated(&gate), limits(Limits { running: 1, queued: 1, ..Limits::default() })).await;
     let peer = wire.peer.clone();
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { peer.request(OutboundRequest::new("ask")).await });
-    assert_eq!(wire.hear().await["method"], json!("ask"));
+    assert_eq!(wire.receive().await["method"], json!("ask"));
     for id in 1..=2 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     calls.shutdown().await;
-    assert_eq!(wire.hear().await["method"], json!("notifications/cancelled"));
+    assert_eq!(wire.receive().await["method"], json!("notifications/cancelled"));
     for id in 3..=5 {
-        wire.ask(&json!(id), "wait").await;
+        wire.request(&json!(id), "wait").await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     gate.add_permits(5);
     for id in 1..=5 {
-        assert_eq!(wire.hear().await, result(&json!(id), &json!("waited")));
+        assert_eq!(wire.receive().await, result(&json!(id), &json!("waited")));
     }
 }
 
-/// Standing requests take no handler's place and have a bound of their own.
+/// Long-lived requests do not count as running and have a bound of their own.
 #[tokio::test(start_paused = true)]
-async fn standing_requests_have_a_cap_of_their_own() {
-    let desk = Desk::new().lane("listen", Lane::Standing).on("listen", |_, _| std::future::pending());
-    let mut wire = Wire::with(desk, limits(Limits { running: 1, standing: 2, ..Limits::default() })).await;
-    for id in 1..=3 {
-        wire.ask(&json!(id), "listen").await;
-    }
-    assert_eq!(wire.hear().await, error(Some(&json!(3)), -32603, "Too many requests in flight"));
-    wire.hear_nothing_else().await;
-    wire.cancel(&json!(1)).await;
-    wire.hear_nothing_else().await;
-    wire.ask(&json!(4), "listen").await;
-    wire.hear_nothing_else().await;
-}
-
-/// A park of no size refuses nobody and deadlocks nobody while there are places.
-#[tokio::test(start_paused = true)]
-async fn without_a_park_there_is_still_room_for_what_can_run() {
+async fn long_lived_requests_have_a_limit_of_their_own() {
+    let inbound = TestInbound::new()
+        .schedule("listen", Schedule::LongLived)
+        .on("listen", |_, _| std::future::pending());
     let mut wire =
-        Wire::with(Desk::new(), limits(Limits { running: 1, parked: 0, ..Limits::default() })).await;
+        Wire::with(inbound, limits(Limits { running: 1, long_lived: 2, ..Limits::default() })).await;
+    for id in 1..=3 {
+        wire.request(&json!(id), "listen").await;
+    }
+    assert_eq!(wire.receive().await, error(Some(&json!(3)), -32603, "Too many requests in flight"));
+    wire.expect_no_other_frame().await;
+    wire.cancel(&json!(1)).await;
+    wire.expect_no_other_frame().await;
+    wire.request(&json!(4), "listen").await;
+    wire.expect_no_other_frame().await;
+}
+
+/// A queue of size zero neither refuses nor deadlocks requests that can run.
+#[tokio::test(start_paused = true)]
+async fn without_a_queue_requests_that_can_run_are_admitted() {
+    let mut wire =
+        Wire::with(TestInbound::new(), limits(Limits { running: 1, queued: 0, ..Limits::default() })).await;
     for _ in 0..10 {
-        wire.say("{").await;
-        assert_eq!(wire.hear().await["error"]["code"], json!(-32700));
-        wire.hear_nothing_else().await;
+        wire.send_line("{").await;
+        assert_eq!(wire.receive().await["error"]["code"], json!(-32700));
+        wire.expect_no_other_frame().await;
     }
 }
 
-/// DISP-29: more notifications than can be handled at a time are dropped, and their places come back.
+/// DISP-29: more notifications than can be handled at a time are dropped, and the capacity of ended ones is freed.
 #[tokio::test(start_paused = true)]
 async fn notifications_have_a_bound() {
     let gate = Arc::new(Semaphore::new(0));
     let handled = Arc::new(Semaphore::new(0));
     let (open, done) = (Arc::clone(&gate), Arc::clone(&handled));
-    let desk = Desk::new().on_notification(move |_, _| {
+    let inbound = TestInbound::new().on_notification(move |_, _| {
         let (open, done) = (Arc::clone(&open), Arc::clone(&done));
         async move {
             open.acquire().await.unwrap().forget();
             done.add_permits(1);
         }
     });
-    let mut wire = Wire::with(desk, limits(Limits { notifications: 2, ..Limits::default() })).await;
+    let mut wire = Wire::with(inbound, limits(Limits { notifications: 2, ..Limits::default() })).await;
     for _ in 0..5 {
-        wire.say(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
+        wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
     }
-    wire.hear_nothing_else().await;
+    wire.expect_no_other_frame().await;
     gate.add_permits(10);
     handled.acquire_many(2).await.unwrap().forget();
-    wire.say(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
+    wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
     handled.acquire().await.unwrap().forget();
     tokio::task::yield_now().await;
     assert_eq!(handled.available_permits(), 0);

@@ -12,7 +12,7 @@ use super::*;
 use crate::kernel::connection::Caller;
 use crate::kernel::driver::serve_envelope;
 use duplexer_core::dispatch::{
-    CallContext, Cancellation, Channel, Invocation, Outbound, OutboundRequest, Sending, lock,
+    CallContext, Cancellation, Channel, Invocation, NotifyFuture, Outbound, OutboundRequest, lock,
 };
 use duplexer_core::error::CallError;
 use duplexer_core::transport::{RequestStream, TransportContext};
@@ -114,14 +114,14 @@ impl Outbound for Way {
         Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
 
-    fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
+    fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
         lock(&self.told).push(method.to_owned());
         match method {
             "notifications/subscriptions/acknowledged" => self.bus.tell(&Event::ToolsChanged),
-            "notifications/tools/list_changed" => self.closing.raise(),
+            "notifications/tools/list_changed" => self.closing.cancel(),
             _ => {}
         }
-        Sending::done()
+        NotifyFuture::done()
     }
 }
 

@@ -1,23 +1,25 @@
-//! Somebody to talk to: an [`Inbound`] whose behaviour a test spells out method by method.
+//! An [`Inbound`] whose handlers a test defines method by method.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use duplexer_types::jsonrpc::Body;
 
-use crate::dispatch::{Batches, BoxFuture, CallContext, Inbound, Intercept, Invocation, Lane, lock};
+use crate::dispatch::{
+    Batches, BoxFuture, CallContext, Inbound, Invocation, NotificationRoute, Schedule, lock,
+};
 use crate::error::McpError;
 
-/// What a handler of a test answers.
+/// The result of a test handler.
 pub(crate) enum Reply {
     /// This JSON text.
     Text(String),
-    /// Something that cannot be written.
-    Unwritable,
-    /// Something that panics half-way through being written.
-    Explosive,
-    /// Something that panics when it is dropped.
-    Booby(DropBomb),
+    /// A value that cannot be serialized.
+    FailsToWrite,
+    /// A value that panics while it is serialized.
+    PanicsOnWrite,
+    /// A value that panics when it is dropped.
+    PanicsOnDrop(PanicOnDrop),
 }
 
 impl Reply {
@@ -27,9 +29,9 @@ impl Reply {
 }
 
 /// Panics when dropped.
-pub(crate) struct DropBomb;
+pub(crate) struct PanicOnDrop;
 
-impl Drop for DropBomb {
+impl Drop for PanicOnDrop {
     fn drop(&mut self) {
         panic!("secret: dropped");
     }
@@ -43,9 +45,9 @@ impl Body for Reply {
                 out.truncate(out.len() - 8);
                 text.as_str().write(out)
             }
-            Self::Unwritable => Err(serde::ser::Error::custom("secret: unwritable")),
-            Self::Explosive => panic!("secret: explosive"),
-            Self::Booby(_) => {
+            Self::FailsToWrite => Err(serde::ser::Error::custom("secret: unwritable")),
+            Self::PanicsOnWrite => panic!("secret: panicking"),
+            Self::PanicsOnDrop(_) => {
                 out.extend_from_slice(b"1}");
                 Ok(())
             }
@@ -56,19 +58,19 @@ impl Body for Reply {
 type RequestFn =
     Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, Result<Reply, McpError>> + Send + Sync>;
 type NotificationFn = Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, ()> + Send + Sync>;
-type InterceptFn = Box<dyn Fn(&Invocation) -> Intercept + Send + Sync>;
+type OnReadFn = Box<dyn Fn(&Invocation) -> NotificationRoute + Send + Sync>;
 
 #[derive(Default)]
-pub(crate) struct Desk {
+pub(crate) struct TestInbound {
     requests: HashMap<&'static str, RequestFn>,
-    lanes: HashMap<&'static str, Lane>,
+    schedules: HashMap<&'static str, Schedule>,
     notification: Option<NotificationFn>,
-    intercept: Option<InterceptFn>,
+    on_notification_read: Option<OnReadFn>,
     batches: Mutex<Option<Batches>>,
 }
 
-impl Desk {
-    /// Answers `echo` with its params and knows nothing else.
+impl TestInbound {
+    /// Creates a handler set that answers `echo` with its params and no other method.
     pub(crate) fn new() -> Self {
         Self::default()
             .on("echo", |_, call| async move { Ok(Reply::Text(call.params().unwrap_or("{}").to_owned())) })
@@ -86,8 +88,8 @@ impl Desk {
         self
     }
 
-    pub(crate) fn lane(mut self, method: &'static str, lane: Lane) -> Self {
-        self.lanes.insert(method, lane);
+    pub(crate) fn schedule(mut self, method: &'static str, schedule: Schedule) -> Self {
+        self.schedules.insert(method, schedule);
         self
     }
 
@@ -102,11 +104,11 @@ impl Desk {
         self
     }
 
-    pub(crate) fn on_intercept(
+    pub(crate) fn on_read(
         mut self,
-        intercept: impl Fn(&Invocation) -> Intercept + Send + Sync + 'static,
+        on_notification_read: impl Fn(&Invocation) -> NotificationRoute + Send + Sync + 'static,
     ) -> Self {
-        self.intercept = Some(Box::new(intercept));
+        self.on_notification_read = Some(Box::new(on_notification_read));
         self
     }
 
@@ -116,7 +118,7 @@ impl Desk {
     }
 }
 
-impl Inbound for Desk {
+impl Inbound for TestInbound {
     type Reply = Reply;
 
     async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Reply, McpError> {
@@ -132,13 +134,15 @@ impl Inbound for Desk {
         }
     }
 
-    fn lane(&self, call: &Invocation) -> Lane {
-        assert_ne!(call.method(), "panicking-lane", "secret: lane");
-        self.lanes.get(call.method()).copied().unwrap_or(Lane::Ordinary)
+    fn schedule(&self, call: &Invocation) -> Schedule {
+        assert_ne!(call.method(), "panicking-schedule", "secret: schedule");
+        self.schedules.get(call.method()).copied().unwrap_or(Schedule::Concurrent)
     }
 
-    fn intercept(&self, call: &Invocation) -> Intercept {
-        self.intercept.as_ref().map_or(Intercept::Forward, |intercept| intercept(call))
+    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+        self.on_notification_read
+            .as_ref()
+            .map_or(NotificationRoute::Forward, |on_notification_read| on_notification_read(call))
     }
 
     fn batches(&self) -> Batches {
