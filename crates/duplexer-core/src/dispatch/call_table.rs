@@ -72,9 +72,11 @@ pub(crate) trait LockedCalls: Send + Sync {
 
     /// Completes the outgoing call that the peer has answered.
     fn settle(&self, id: &RequestId, response: Result<ByteString, CallError>) {
-        match self.with_calls(|calls| calls.outgoing.settle(id)) {
-            Some(call) => call.settle(response),
-            None => tracing::debug!(%id, "a response without a pending request is dropped"),
+        let call = self.with_calls(|calls| calls.outgoing.settle(id));
+        if let Some(call) = call {
+            call.settle(response);
+        } else {
+            tracing::debug!(%id, "a response without a pending request is dropped");
         }
     }
 
