@@ -1,7 +1,7 @@
 //! Streamable HTTP for Duplexer servers.
 //!
-//! [`StreamableHttp`] is a tower service: mount it in an existing application, or let it serve a socket of its
-//! own. It knows HTTP and which era a request belongs to; what requests mean is the business of `duplexer-core`.
+//! [`StreamableHttp`] is a tower service: mount it in an existing application, or serve it on a listener of its
+//! own. It handles HTTP and chooses the era of a request; `duplexer-core` handles the requests themselves.
 //!
 //! ```no_run
 //! # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {

@@ -20,6 +20,7 @@ use super::route::{self, PostStep};
 use super::rpc_response::{ErrorResponder, RpcResponse};
 use duplexer_core::dispatch::Frame;
 
+/// Serves the frame of a POST.
 pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
     match frame {
         Frame::Request(id, call) => {

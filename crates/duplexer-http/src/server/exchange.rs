@@ -70,7 +70,7 @@ impl Exchange {
     }
 
     /// Drops the handler and returns the error response: the shutdown grace has ended.
-    pub(super) fn abort(&mut self) -> RpcResponse {
+    pub(super) fn abort_handler(&mut self) -> RpcResponse {
         self.handler = Handler::Gone;
         let closed = ErrorObject::connection_closed();
         self.errors.failure(&closed, (self.errors.status_of)(&closed))
@@ -99,7 +99,7 @@ impl ResponseSource for Exchange {
     }
 
     fn abort(&mut self) -> Option<RpcResponse> {
-        Some(Self::abort(self))
+        Some(self.abort_handler())
     }
 
     fn into_body(self) -> ResponseBody {

@@ -29,6 +29,7 @@ const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
 /// Time for the error responses of requests that the end of the grace aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// State that all clones of a service share.
 pub(super) struct ServiceState {
     pub(super) config: Config,
     pub(super) streams: StreamWatch,

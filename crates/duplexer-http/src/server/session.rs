@@ -42,6 +42,7 @@ pub(super) use table::{Ending, SessionPermit, Sessions};
 /// Error text for a session that does not exist or belongs to another principal.
 pub(super) const NOT_FOUND: &str = "Session not found";
 
+/// One session: its connection, its calls in flight and its streams.
 pub(super) struct Session {
     id: Arc<str>,
     header: HeaderValue,

@@ -78,7 +78,7 @@ impl ExchangeBody {
         };
         exchange.channel().forget_reader();
         let response = match exchange.poll(cx) {
-            Poll::Pending if self.abort.as_mut().poll(cx).is_ready() => Poll::Ready(exchange.abort()),
+            Poll::Pending if self.abort.as_mut().poll(cx).is_ready() => Poll::Ready(exchange.abort_handler()),
             response => response,
         };
         let mut events = exchange.channel().read(cx.waker());

@@ -34,6 +34,7 @@ enum Work {
     Running(BoxFuture<'static, RpcResponse>),
 }
 
+/// Serves a batch.
 pub(super) async fn serve(
     host: Host,
     context: RequestContext,

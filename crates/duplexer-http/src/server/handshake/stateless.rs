@@ -21,6 +21,7 @@ use crate::server::route::{self, PostStep};
 use crate::server::rpc_response::{ErrorResponder, RpcResponse};
 use duplexer_core::dispatch::Frame;
 
+/// Serves the frame of a POST.
 pub(super) fn serve(context: RequestContext, frame: Frame) -> Result<PostStep, Rejection> {
     let accepted = || reply::empty(StatusCode::ACCEPTED);
     match frame {

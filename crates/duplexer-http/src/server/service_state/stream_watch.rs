@@ -48,6 +48,7 @@ impl LastRead {
     }
 }
 
+/// The open streams, and the task that ends unread ones.
 pub(in crate::server) struct StreamWatch {
     open: Arc<Mutex<Open>>,
     limit: Duration,

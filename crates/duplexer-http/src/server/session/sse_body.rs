@@ -15,6 +15,7 @@ use crate::server::body::{Chunk, Heartbeat, StreamTimedOut};
 use crate::server::service_state::ServiceState;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 
+/// SSE body that reads a stream of a session.
 pub(in crate::server) struct SseBody {
     reader: Arc<ReaderHandle>,
     /// Sent before the stream: the priming event and the replayed events.

@@ -16,6 +16,7 @@ use crate::server::service_state::{ServiceState, lock, shrink};
 /// expired at once.
 const SWEEPS_PER_TIMEOUT: u32 = 8;
 
+/// Table of all sessions.
 #[derive(Default)]
 pub(in crate::server) struct Sessions {
     table: Mutex<Table>,
