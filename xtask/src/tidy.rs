@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: the invariants of the source tree, checked on every test run.
 //!
-//! [`rules`] holds the rules, each once and as data; `tree`, `scan` and `paths` give them the sources.
+//! [`rules`] is the table of rules; `tree`, `scan` and `paths` provide the sources.
 
 mod paths;
 mod rules;
@@ -21,12 +21,12 @@ enum Severity {
     Warns,
 }
 
-/// A place where a rule is broken.
+/// A violation of a rule.
 #[derive(Debug)]
 struct Finding {
     severity: Severity,
     path: String,
-    /// From 1; 0 when the file as a whole is meant.
+    /// Counted from 1; 0 for the file as a whole.
     line: usize,
     /// What was found there.
     what: String,
@@ -59,7 +59,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
 /// Prints every finding; `Err` says how many of them count.
 pub(crate) fn check_repository() -> Result<(), String> {
     let tree = Tree::read(&process::root())?;
-    // Rules over nothing hold; a wrong folder must not look like a tidy one.
+    // An empty tree breaks no rule, so a wrong folder must be an error.
     if !tree.sources().any(|source| source.path.starts_with("crates/")) {
         return Err("no sources below crates/: is this the root of the repository?".to_owned());
     }

@@ -1,13 +1,12 @@
-//! What the suite says at its end, read back into a table.
+//! Parses the summary of the suite.
 //!
-//! The suite passes a scenario that did not do what it should, and some that could not be run at all, with a warning.
-//! Here a warning is a failure.
+//! The suite reports some failed scenarios, and some that could not run, as warnings. Here a warning is a failure.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// What the suite runs without scoring it must hold all the same, but for an extension that is not there.
+/// Scenarios that the suite does not score must pass too, except those of an unimplemented extension.
 const EXTENSION: &str = "tasks-";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +21,9 @@ enum Verdict {
 struct Scenario {
     name: String,
     verdict: Verdict,
-    /// How many checks passed and failed, in the suite's words.
+    /// Passed and failed checks, as the suite prints them.
     checks: String,
-    /// Why it is not scored.
+    /// Reason why it is not scored.
     unscored: Option<String>,
 }
 
@@ -38,7 +37,7 @@ impl Scenario {
 pub(super) struct Report(Vec<Scenario>);
 
 impl Report {
-    /// Reads the summary of the suite and which of it is not scored, and looks for warnings among the results.
+    /// Reads the summary, the unscored scenarios and the warnings in the results.
     pub(super) fn read(output: &str, results: &Path) -> Self {
         let summary = output.split_once("=== SUMMARY ===").map_or("", |(_, summary)| summary);
         let (scenarios, unscored) = summary.split_once("Not scored for").unwrap_or((summary, ""));
@@ -65,7 +64,7 @@ impl Report {
         self.0.iter().filter(|scenario| scenario.must_hold() && scenario.verdict != Verdict::Passed)
     }
 
-    /// `Ok` if as many scenarios were run as the revision has, and all that must hold do.
+    /// Succeeds if all scenarios of the revision ran and the required ones passed.
     pub(super) fn verdict(&self, scored: usize, unscored: usize) -> Result<(), String> {
         let held = self.0.iter().filter(|scenario| scenario.must_hold());
         let (was_scored, was_not): (Vec<_>, Vec<_>) = held.partition(|scenario| scenario.unscored.is_none());
@@ -77,7 +76,7 @@ impl Report {
         if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
     }
 
-    /// What the suite has written down about the scenarios that failed.
+    /// Returns the details of the failed scenarios.
     pub(super) fn complaints(&self, results: &Path) -> String {
         let complaint = |scenario: &Scenario| {
             let lines = lines(results, &scenario.name);
@@ -89,7 +88,7 @@ impl Report {
     }
 }
 
-/// A line that begins with the mark of a verdict.
+/// Parses a line that begins with the mark of a verdict.
 fn marked(line: &str) -> Option<(bool, &str)> {
     let line = line.trim_start();
     let passed = line.strip_prefix("✓ ").map(|rest| (true, rest));
@@ -105,13 +104,13 @@ fn reason(line: &str) -> Option<(&str, &str)> {
 const WARNING: &str = r#""status": "WARNING","#;
 const COMPLAINT: &str = r#""errorMessage": "#;
 
-/// The suite writes its checks one member per line, which is enough to find things without reading JSON.
+/// The suite writes one JSON member per line, so that a text search is enough.
 fn lines(results: &Path, scenario: &str) -> Vec<String> {
     let folders = fs::read_dir(results).into_iter().flatten().flatten().map(|entry| entry.path());
     let ours = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let rest = name.strip_prefix("server-").and_then(|name| name.strip_prefix(scenario));
-        // What follows is the time: a scenario may have the name of another one as its beginning.
+        // The time follows: the name of a scenario can be a prefix of another one.
         rest.is_some_and(|rest| rest.starts_with("-2"))
     };
     let texts = folders.filter(|path| ours(path)).map(|path| fs::read_to_string(path.join("checks.json")));

@@ -1,4 +1,4 @@
-//! The shape of files: how long, what they are called, how they begin.
+//! Layout of files: length, name and header.
 
 use crate::tidy::tree::{Source, Tree};
 use crate::tidy::{Finding, Severity};
@@ -7,7 +7,7 @@ const QUESTIONED: usize = 400;
 const REFUSED: usize = 600;
 const HEADER: usize = 10;
 
-/// Tables are as long as what they list.
+/// Tables, which have no limit.
 const TABLES: &[&str] = &["crates/duplexer-types/src/methods.rs"];
 
 pub(super) fn size(tree: &Tree) -> Vec<Finding> {
@@ -28,7 +28,7 @@ pub(super) fn size(tree: &Tree) -> Vec<Finding> {
 }
 
 fn lines_before_tests(source: &Source) -> usize {
-    // Searched in the code, where a string or a remark with the same words is already gone.
+    // Searches the code without strings and comments.
     let tests = source.scan.code.iter().position(|line| line.starts_with("#[cfg(test)]"));
     tests.unwrap_or_else(|| source.text.lines().count())
 }

@@ -1,4 +1,4 @@
-//! Every rule, broken and kept. A rule without a sample that breaks it is a rule that cannot fail.
+//! Samples that break and keep each rule. A rule without a sample that breaks it might never fail.
 
 use super::RULES;
 use crate::tidy::tree::Tree;
@@ -85,7 +85,7 @@ const BROKEN: &[(&str, Files, usize)] = &[
     ),
 ];
 
-/// The rule and a tree that keeps it, for the cases where it might cry wolf.
+/// The rule and a tree that keeps it, for possible false positives.
 const KEPT: &[(&str, Files)] = &[
     ("module-edge", &[("crates/duplexer-core/src/dispatch.rs", "use crate::transport::Lines;")]),
     (
@@ -190,7 +190,7 @@ fn a_rule_that_is_kept_finds_nothing() {
 
 #[test]
 fn every_rule_has_a_sample_that_breaks_it_and_one_that_keeps_it() {
-    // The size rule needs long files; it has tests of its own below.
+    // The size rule needs long files; its tests are below.
     for rule in RULES.iter().filter(|rule| rule.name != "file-size") {
         assert!(BROKEN.iter().any(|(name, ..)| *name == rule.name), "nothing breaks {}", rule.name);
         assert!(KEPT.iter().any(|(name, _)| *name == rule.name), "nothing keeps {}", rule.name);
