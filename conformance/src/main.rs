@@ -1,8 +1,8 @@
-//! A server with one of everything that the official conformance suite asks for.
+//! A server with every feature that the official conformance suite tests.
 //!
-//! `everything-server PORT` serves both eras at `http://127.0.0.1:PORT/mcp`. Port 0 takes any that is free; the first line of
-//! its output says where it is. Behind a proxy `everything-server PORT URL HOST` names the URL that clients know, and the
-//! host under which the proxy knows the server.
+//! `everything-server PORT` serves both eras at `http://127.0.0.1:PORT/mcp`. Port 0 selects a free one; the first line of
+//! its output is the URL. Behind a proxy `everything-server PORT URL HOST` gives the public URL, and the host name that
+//! the proxy sends.
 
 mod asking;
 mod changes;
@@ -21,14 +21,14 @@ use duplexer_http::{MemoryEvents, StreamableHttp};
 async fn main() -> Result<(), BoxError> {
     let mut arguments = std::env::args().skip(1);
     let port: u16 = arguments.next().ok_or("usage: everything-server PORT [URL HOST]")?.parse()?;
-    // Events are kept, so that a client can come back for the rest of a stream.
+    // Events are stored, so that a client can resume a stream.
     let mut service = StreamableHttp::builder(server()?).event_store(MemoryEvents::new());
     if let (Some(url), Some(host)) = (arguments.next(), arguments.next()) {
         service = service.public_url(&url).allow_host(&host);
     }
     let service = service.build()?.bind(("127.0.0.1", port)).await?;
     let mut signals = ShutdownSignals::listen()?;
-    #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
+    #[expect(clippy::print_stdout, reason = "the parent process waits for this line")]
     {
         println!("http://{}/mcp", service.local_addr()?);
     }

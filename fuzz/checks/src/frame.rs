@@ -1,4 +1,4 @@
-//! Frames: the verdict of the plain route, and what is written reads back.
+//! Frames: comparison with the plain implementation, and round trips.
 
 use duplexer_types::error::ErrorObject;
 use duplexer_types::json::Json;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::tree::{Found, Reading, Tree};
 
-/// Reads `data` as a frame and as a batch, and compares with the plain route.
+/// Reads `data` as a frame and as a batch, and compares with the plain implementation.
 pub fn frame(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let ours = jsonrpc::read(text);
     match Tree::read(text) {
         Reading::NotJson => assert_eq!(ours, Err(Malformed::NotJson), "{text:?}"),
-        // Ours reads on to find the id, so it may still see that the rest is no JSON.
+        // The library reads on to find the id, so it can still detect that the rest is no JSON.
         Reading::TooDeep => {}
         Reading::Tree(tree) => {
             assert_eq!(summary(&ours), expected(&tree), "{text:?}");
@@ -29,7 +29,7 @@ pub fn frame(data: &[u8]) {
     }
 }
 
-/// A params type with what params types are made of.
+/// A params type with typical fields.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Params {
     name: Option<String>,
@@ -40,14 +40,14 @@ struct Params {
     request_id: Option<RequestId>,
 }
 
-/// Decoding from the frame gives what plain `serde_json` makes of the same text.
+/// Decoding from the frame gives the same as plain `serde_json`.
 fn decodes(call: &Invocation<'_>) {
     let text = call.params.unwrap_or("{}");
     assert_eq!(call.decode::<Tree>().ok(), Tree::of(text), "{text:?}");
     assert_eq!(call.decode::<Params>().ok(), serde_json::from_str(text).ok(), "{text:?}");
 }
 
-/// A verdict without borrowed text, so that both routes can speak it.
+/// Owned result that both implementations return.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     NotJson,
@@ -90,7 +90,7 @@ impl Call {
     }
 }
 
-/// The rules of a frame, said once more over a tree.
+/// The rules of a frame, implemented over a tree.
 fn expected(tree: &Tree) -> Verdict {
     match tree {
         Tree::Array(_) => return Verdict::Batch,
@@ -135,7 +135,7 @@ fn response(tree: &Tree, id: Option<RequestId>) -> Option<Verdict> {
     }
 }
 
-/// Right version, and no member twice of those that mean something.
+/// Checks the version, and that no known member is repeated.
 fn is_sound(tree: &Tree) -> bool {
     let known = ["jsonrpc", "id", "method", "params", "result", "error"];
     let repeated = |found: Found<'_>| found == Found::Repeated;

@@ -1,4 +1,4 @@
-//! Header values survive, and mirrored arguments pass the check they were written for and no other.
+//! Header values round-trip, and mirrored arguments pass their own check and no other.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use duplexer_types::json::Json;
 
 use crate::tree::{Reading, Tree};
 
-/// Takes `data` as a header value and as a text to be put into one.
+/// Uses `data` as a header value and as a text to encode.
 pub fn header_value(data: &[u8]) {
     if let Some(text) = decode(data) {
         let again = encode(&text);
         assert_eq!(decode(again.as_bytes()).as_deref(), Some(&*text));
-        // Canonical: in the base64 form a text has one spelling only.
+        // Canonical: a text has one base64 form only.
         if matches!(text, Cow::Owned(_)) && again != text {
             assert_eq!(again.as_bytes(), data.trim_ascii());
         }
@@ -24,7 +24,7 @@ pub fn header_value(data: &[u8]) {
     assert_eq!(decode(value.as_bytes()).as_deref(), Some(text));
 }
 
-/// Takes the first line of `data` as a schema, the second as arguments, the others as headers.
+/// Uses the first line of `data` as a schema, the second as arguments, the others as headers.
 pub fn param_headers(data: &[u8]) {
     let mut lines = data.splitn(3, |byte| *byte == b'\n');
     let mut text = || lines.next().and_then(|line| std::str::from_utf8(line).ok());
@@ -48,7 +48,7 @@ pub fn param_headers(data: &[u8]) {
     }
 }
 
-/// Whatever headers come, the check ends with a verdict.
+/// The check terminates for any headers.
 fn foreign(headers: &ParamHeaders, arguments: &str, lines: &[u8]) {
     let lines: Vec<_> = lines.split(|byte| *byte == b'\n').collect();
     let lookup = |name: &str| -> Values<'_> {
@@ -66,8 +66,8 @@ fn foreign(headers: &ParamHeaders, arguments: &str, lines: &[u8]) {
     }
 }
 
-/// What was emitted is accepted; with a header missing, doubled or changed, or with every argument twice, it
-/// is not.
+/// Emitted headers are accepted; with a header missing, repeated or changed, or with every argument twice, they are
+/// rejected.
 fn own(headers: &ParamHeaders, arguments: &str, emitted: &[(String, String)]) {
     let accepted = |arguments: &str, sent: &[(String, String)]| {
         let lookup = |name: &str| -> Values<'_> {

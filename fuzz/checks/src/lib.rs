@@ -1,7 +1,7 @@
-//! What the fuzz targets check: each function takes any bytes and panics where the code is wrong.
+//! The checks of the fuzz targets: each function takes any bytes and panics on a defect.
 //!
-//! The readers of `duplexer-types` are compared with a second, plain route over a tree of values. Where
-//! the two may differ by design (repeated members, nesting) the check says so. Request states go through a server.
+//! The readers of `duplexer-types` are compared with a plain implementation over a tree of values. The checks state where
+//! the two differ by design (repeated members, nesting). Request states go through a server.
 
 mod frame;
 mod header;
@@ -17,7 +17,7 @@ pub use request_state::request_state;
 /// A check.
 pub type Check = fn(&[u8]);
 
-/// Every check under the name of its fuzz target and of its folder in the corpus.
+/// All checks, by the name of their fuzz target and corpus folder.
 pub const TARGETS: [(&str, Check); 5] = [
     ("frame", frame),
     ("meta", meta),

@@ -1,4 +1,4 @@
-//! `_meta`: what the plain route finds, and keys that follow the grammar.
+//! `_meta`: comparison with the plain implementation, and the grammar of keys.
 
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::meta::{InvalidMeta, RequestMeta, key, reserved, valid_key};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::tree::{Found, Reading, Tree};
 
-/// Reads `data` as a `_meta` and compares with the plain route.
+/// Reads `data` as a `_meta` and compares with the plain implementation.
 pub fn meta(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     keys(text);

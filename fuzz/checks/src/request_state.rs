@@ -1,4 +1,4 @@
-//! Request states: nothing opens that was not sealed, claims hold or are refused, and what was sealed comes back.
+//! Request states: only sealed states open, invalid claims are rejected, and a sealed state is returned unchanged.
 
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
@@ -28,10 +28,10 @@ const NOW: u64 = 1_800_000_000;
 const SKEW: f64 = 60.0;
 const SECRET: [u8; 32] = [7; 32];
 const PLAIN: &str = "plain";
-/// The only text that was ever sealed with [`SECRET`] and then written down.
+/// The only recorded text that was sealed with [`SECRET`].
 const SEALED: &str = include_str!("../../corpus/request_state/sealed");
 
-/// Takes `data` as a sealed state, and as the params of a request that may carry one.
+/// Uses `data` as a sealed state, and as the params of a request with one.
 pub fn request_state(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(ring) = KeyRing::new([SECRET]) {
@@ -46,11 +46,11 @@ pub fn request_state(data: &[u8]) {
         (Found::Absent, outcome) => comes_back(text, outcome),
         (Found::Once(value), outcome) if value.is_null() => drop(outcome),
         (Found::Once(value), Ok(outcome)) => {
-            let told = told(&outcome);
-            assert!(told.is_some(), "a state that was opened reaches the handler: {text:?}");
-            assert_holds(value, &tree, told.as_deref());
+            let received = handler_state(&outcome);
+            assert!(received.is_some(), "a state that was opened reaches the handler: {text:?}");
+            assert_holds(value, &tree, received.as_deref());
         }
-        // A state that holds may still stand in params that do not fit; one that does not gets the one refusal.
+        // A valid state can be in invalid params; an invalid state always gets the same error.
         (Found::Once(value), Err(McpError::InvalidParams(_))) => assert_holds(value, &tree, None),
         (_, refused) => assert_refused(refused, text),
     }
@@ -59,7 +59,7 @@ pub fn request_state(data: &[u8]) {
     }
 }
 
-/// What a request without a state is answered with is accepted when it comes back, and nothing else sees it.
+/// The state in the response to a request without one is accepted in the retry, and nowhere else.
 fn comes_back(params: &str, outcome: Result<Outcome, McpError>) {
     let Ok(outcome) = outcome else { return };
     assert!(outcome.downcast_ref::<InputRequiredResult>().is_some(), "{params:?}");
@@ -71,18 +71,18 @@ fn comes_back(params: &str, outcome: Result<Outcome, McpError>) {
         };
         let rest = params.trim_start().trim_start_matches('{');
         let retry = format!(r#"{{"requestState":{},{rest}"#, Json::from(state));
-        let again = call(server, &retry).ok().and_then(|outcome| told(&outcome));
+        let again = call(server, &retry).ok().and_then(|outcome| handler_state(&outcome));
         assert_eq!(again.as_deref(), Some(PLAIN), "{retry:?}");
     }
 }
 
-/// The claims once more, over plain values. The digest of the arguments is left to the way back.
-fn assert_holds(state: &Tree, params: &Tree, told: Option<&str>) {
+/// Checks the claims again over plain values. The round trip covers the digest of the arguments.
+fn assert_holds(state: &Tree, params: &Tree, received: Option<&str>) {
     let claims: Value = state.as_str().and_then(|state| serde_json::from_str(state).ok()).unwrap_or_default();
     let now = Duration::from_secs(NOW).as_secs_f64();
     let number = |name: &str| claims[name].as_f64();
     let holds = claims["v"] == 1
-        && claims["s"].as_str().is_some_and(|state| told.is_none_or(|told| told == state))
+        && claims["s"].as_str().is_some_and(|state| received.is_none_or(|received| received == state))
         && claims["m"] == Method::ToolsCall.name()
         && claims["t"].as_str() == params.get("name").once().and_then(Tree::as_str)
         && claims["a"].is_string()
@@ -102,15 +102,15 @@ fn assert_refused(outcome: Result<Outcome, McpError>, text: &str) {
     }
 }
 
-/// The state that the handler was given, as it says.
-fn told(outcome: &Outcome) -> Option<String> {
+/// Returns the state that the handler received.
+fn handler_state(outcome: &Outcome) -> Option<String> {
     match outcome.downcast_ref::<CallToolResult>()?.content.first()? {
         Content::Text(text) => Some(text.text.clone()),
         _ => None,
     }
 }
 
-/// A codec that hides nothing, so that mutations reach the claims.
+/// A codec without encryption, so that mutations reach the claims.
 struct Open;
 
 impl RequestStateCodec for Open {
@@ -155,12 +155,12 @@ fn start(state: RequestState) -> Running {
 
 fn call(running: &Running, params: &str) -> Result<Outcome, McpError> {
     let connection = Arc::new(Connection::ready(ProtocolVersion::V2026_07_28, ClientFacts::UNKNOWN));
-    let channel = Arc::new(Nobody(Cancellation::new()));
+    let channel = Arc::new(NoPeer(Cancellation::new()));
     let cx = CallContext::new(Some(1_i64.into()), Arc::new(TransportContext::stream("fuzz")), channel);
     ready(running.call(&connection, cx, Method::ToolsCall.name(), Some(params)))
 }
 
-/// Nothing here waits for anything, so one look is enough.
+/// Polls once: nothing here waits.
 fn ready<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -168,9 +168,9 @@ fn ready<F: Future>(future: F) -> F::Output {
     }
 }
 
-struct Nobody(Cancellation);
+struct NoPeer(Cancellation);
 
-impl Outbound for Nobody {
+impl Outbound for NoPeer {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<bytestring::ByteString, CallError>> {
         Box::pin(async move { NoChannel.request(request).await })
     }
@@ -180,7 +180,7 @@ impl Outbound for Nobody {
     }
 }
 
-impl Channel for Nobody {
+impl Channel for NoPeer {
     fn cancellation(&self) -> &Cancellation {
         &self.0
     }

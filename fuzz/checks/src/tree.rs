@@ -1,4 +1,4 @@
-//! The second route: JSON as a tree that keeps repeated members.
+//! The plain implementation: JSON as a tree that keeps repeated members.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ pub(crate) enum Tree {
     Object(Vec<(String, Tree)>),
 }
 
-/// What the plain route makes of a text.
+/// Result of parsing a text.
 pub(crate) enum Reading {
     Tree(Tree),
     NotJson,
-    /// The plain route gives up on nesting before ours does.
+    /// The nesting exceeds the limit of the plain implementation, which is lower than that of the library.
     TooDeep,
 }
 
-/// How often a member stands in an object.
+/// Number of occurrences of a member in an object.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Found<'t> {
     Absent,
@@ -50,7 +50,7 @@ impl Tree {
         }
     }
 
-    /// The same, where the text has already been accepted by ours.
+    /// Parses a text that the library has accepted.
     pub(crate) fn of(text: &str) -> Option<Self> {
         match Self::read(text) {
             Reading::Tree(tree) => Some(tree),
@@ -87,7 +87,7 @@ impl Tree {
         matches!(self, Self::Scalar(Value::Null))
     }
 
-    /// Whether any object inside has a member twice.
+    /// Returns whether any object inside has a repeated member.
     pub(crate) fn repeats(&self) -> bool {
         match self {
             Self::Scalar(_) => false,

@@ -1,4 +1,4 @@
-//! Every file of the corpus, as it is and in some thousand deterministic mutations, on stable.
+//! Every file of the corpus, unchanged and in some thousand deterministic mutations, on stable.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use duplexer_fuzz_checks::{Check, TARGETS};
 
 /// Mutations per file.
 const MUTATIONS: usize = 1000;
-/// Pieces that mean something to the readers.
+/// Fragments with a meaning for the readers.
 const PIECES: [&[u8]; 24] = [
     b"\"",
     b"\\",
@@ -34,7 +34,7 @@ const PIECES: [&[u8]; 24] = [
     b"2.0",
 ];
 
-/// The generator of Marsaglia: small, and the same everywhere.
+/// Xorshift generator of Marsaglia: small and deterministic.
 struct Xorshift(u64);
 
 impl Xorshift {
@@ -94,7 +94,7 @@ fn the_corpus_and_its_mutations_hold() -> std::io::Result<()> {
         let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
         for (path, data) in &files {
             run(check, data, path);
-            // Files of nesting are long; a few of their mutations say enough.
+            // Nesting files are long; a few of their mutations are enough.
             let mutations = if data.len() > 10_000 { 4 } else { MUTATIONS };
             for _ in 0..mutations {
                 let mut mutant = data.clone();
