@@ -14,27 +14,19 @@ use self::tree::Tree;
 use crate::process;
 use crate::{Failure, no_arguments};
 
-/// What a finding means for the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Severity {
-    Fails,
-    Warns,
-}
-
 /// A violation of a rule.
 #[derive(Debug)]
 struct Finding {
-    severity: Severity,
     path: String,
     /// Counted from 1; 0 for the file as a whole.
     line: usize,
-    /// What was found there.
+    /// Description of the violation.
     what: String,
 }
 
 impl Finding {
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Fails, path: path.to_owned(), line, what: what.into() }
+        Self { path: path.to_owned(), line, what: what.into() }
     }
 }
 
@@ -56,7 +48,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// Prints every finding; `Err` says how many of them count.
+/// Prints every finding; `Err` gives their number.
 pub(crate) fn check_repository() -> Result<(), String> {
     let tree = Tree::read(&process::root())?;
     // An empty tree breaks no rule, so a wrong folder must be an error.
@@ -66,12 +58,8 @@ pub(crate) fn check_repository() -> Result<(), String> {
     let mut failures = 0_usize;
     for rule in RULES {
         for finding in (rule.check)(&tree) {
-            let word = match finding.severity {
-                Severity::Fails => "error",
-                Severity::Warns => "warning",
-            };
-            println!("{word}[{}]: {finding}\n    {}", rule.name, rule.remedy);
-            failures += usize::from(finding.severity == Severity::Fails);
+            println!("error[{}]: {finding}\n    {}", rule.name, rule.remedy);
+            failures += 1;
         }
     }
     println!("tidy: {} rules over {} sources: {failures} broken", RULES.len(), tree.sources().count());
