@@ -56,8 +56,8 @@ async fn test_streaming_elicitation(cx: Context) -> Result<String, ToolError> {
 /// Asks the client's model.
 #[tool]
 async fn test_input_required_result_sampling(cx: Context) -> Result<String, ToolError> {
-    let said = model(&cx, "capital_question", "What is the capital of France?").await?;
-    Ok(format!("The model said: {said}"))
+    let answer = model(&cx, "capital_question", "What is the capital of France?").await?;
+    Ok(format!("The model said: {answer}"))
 }
 
 /// Asks where the client works.

@@ -127,10 +127,10 @@ fn check_at(url: &str, packages: &Packages, revisions: &[Revision]) -> Result<()
 
 fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), String> {
     let results = target().join("conformance").join(revision.name);
-    forget(&results)?;
+    remove_results(&results)?;
     let mut suite = packages.node(packages.file(SUITE));
     suite.args(["server", "--url", url, "--requirements", revision.name, "--output-dir"]);
-    let output = said(suite.arg(&results))?;
+    let output = output_of(suite.arg(&results))?;
     let report = Report::read(&output, &results);
     let verdict = report.verdict(revision.scored, revision.unscored);
     let story = match &verdict {
@@ -143,7 +143,7 @@ fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), Stri
 }
 
 /// Removes the results of earlier runs.
-fn forget(results: &Path) -> Result<(), String> {
+fn remove_results(results: &Path) -> Result<(), String> {
     match fs::remove_dir_all(results) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", results.display()))
@@ -153,7 +153,7 @@ fn forget(results: &Path) -> Result<(), String> {
 }
 
 /// Returns the output of the suite, which contains its verdict.
-fn said(suite: &mut Command) -> Result<String, String> {
+fn output_of(suite: &mut Command) -> Result<String, String> {
     suite.current_dir(root()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = suite.output().map_err(|error| format!("the suite could not be started: {error}"))?;
     String::from_utf8(output.stdout).map_err(|error| format!("the suite's output: {error}"))

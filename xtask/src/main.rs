@@ -62,13 +62,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         usage: "bench [--record]",
-        about: "instructions and allocations of one call, compared with those recorded (or record them); wants valgrind",
+        about: "instructions and allocations of one call, compared with those recorded (or record them); requires valgrind",
         run: bench::command,
     },
     Command {
         name: "compare",
         usage: "compare [--seconds N] [--beside S=CMD] [scenario ..]",
-        about: "our server under load, beside a floor without any protocol and whatever else is named",
+        about: "the server under load, compared with a floor without any protocol and with other servers",
         run: compare::command,
     },
     Command {

@@ -70,7 +70,7 @@ fn run(parts: &[&Part], names: &[String]) -> Result<(), Fault> {
     let mut figures = if names.is_empty() { Figures::default() } else { kept().unwrap_or_default() };
     for part in parts {
         println!("measuring: {}", part.name);
-        figures.forget(part.name);
+        figures.remove(part.name);
         (part.measure)(&mut figures)?;
     }
     fs::create_dir_all(folder())?;

@@ -42,7 +42,7 @@ fn repeat(case: &str, calls: &str) -> Result<(), String> {
 }
 
 /// Answers a case repeatedly and prints the time of one call.
-#[expect(clippy::disallowed_methods, reason = "a benchmark wants the real clock")]
+#[expect(clippy::disallowed_methods, reason = "a benchmark requires the real clock")]
 fn answer(case: &Case, calls: u64) -> Result<Duration, String> {
     let failed = || format!("{}: the call was not answered", case.name);
     let mut work = case.work().ok_or_else(failed)?;

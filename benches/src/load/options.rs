@@ -35,7 +35,7 @@ impl Options {
         let mut names = Vec::new();
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value\n{}", usage()));
+            let mut value = || words.next().ok_or_else(|| format!("{word} requires a value\n{}", usage()));
             match word.as_str() {
                 "--seconds" => {
                     let number = value()?;

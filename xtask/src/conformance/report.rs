@@ -151,7 +151,7 @@ mod tests {
         Report::read(output, Path::new("no results"))
     }
 
-    const SAID: &str = "✓ noise: 1 passed, 0 failed\n
+    const OUTPUT: &str = "✓ noise: 1 passed, 0 failed\n
 === SUMMARY ===
 ✓ tools-list: 4 passed, 0 failed
 ✗ caching: 7 passed, 1 failed
@@ -167,26 +167,26 @@ Not scored for 2026-07-28: 2 scenario(s) run, 1 failing. These do not affect con
 
     #[test]
     fn only_what_is_scored_fails_the_run() {
-        assert_eq!(read(SAID).verdict(2, 1), Err("failed: caching".to_owned()));
-        let better = SAID.replace("✗ caching", "✓ caching");
+        assert_eq!(read(OUTPUT).verdict(2, 1), Err("failed: caching".to_owned()));
+        let better = OUTPUT.replace("✗ caching", "✓ caching");
         assert_eq!(read(&better).verdict(2, 1), Ok(()));
     }
 
     #[test]
     fn what_we_hold_ourselves_to_fails_the_run_as_well() {
-        let said = SAID.replace("✗ caching", "✓ caching").replace("✓ json", "✗ json");
-        assert_eq!(read(&said).verdict(2, 1), Err("failed: json-schema-2020-12".to_owned()));
+        let output = OUTPUT.replace("✗ caching", "✓ caching").replace("✓ json", "✗ json");
+        assert_eq!(read(&output).verdict(2, 1), Err("failed: json-schema-2020-12".to_owned()));
     }
 
     #[test]
     fn a_run_that_scored_too_little_has_failed() {
         assert!(read("").verdict(37, 3).is_err());
-        assert!(read(SAID).verdict(3, 1).is_err_and(|reason| reason.contains("2 scored and 1 other")));
+        assert!(read(OUTPUT).verdict(3, 1).is_err_and(|reason| reason.contains("2 scored and 1 other")));
     }
 
     #[test]
     fn the_table_tells_scored_from_unscored() {
-        let table = read(SAID).to_string();
+        let table = read(OUTPUT).to_string();
         assert!(table.contains("\nscored: 1 of 2 scenarios passed"), "{table}");
         assert!(table.contains("  FAILED  caching "), "{table}");
         assert!(table.contains("  failed  tasks-lifecycle "), "{table}");
@@ -198,7 +198,7 @@ Not scored for 2026-07-28: 2 scenario(s) run, 1 failing. These do not affect con
         let scenario = results.join("server-tools-list-2026-07-28T00-00-00");
         std::fs::create_dir_all(&scenario).unwrap();
         std::fs::write(scenario.join("checks.json"), "[{\n  \"status\": \"WARNING\",\n}]").unwrap();
-        let report = Report::read(SAID, &results);
+        let report = Report::read(OUTPUT, &results);
         std::fs::remove_dir_all(&results).unwrap();
         assert_eq!(report.0[0].verdict, Verdict::Warned);
         assert_eq!(report.verdict(2, 1), Err("failed: tools-list, caching".to_owned()));

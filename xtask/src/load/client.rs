@@ -23,8 +23,8 @@ impl Reply {
         if self.status == status {
             return Ok(());
         }
-        let said: String = self.body.chars().take(200).collect();
-        Err(Fault(format!("a request was answered with {} and not with {status}: {said}", self.status)))
+        let body: String = self.body.chars().take(200).collect();
+        Err(Fault(format!("a request was answered with {} and not with {status}: {body}", self.status)))
     }
 }
 

@@ -30,7 +30,7 @@ impl Figures {
     }
 
     /// Removes the figures of a part; its series begin with its name.
-    pub(super) fn forget(&mut self, part: &str) {
+    pub(super) fn remove(&mut self, part: &str) {
         self.0.retain(|figure| figure.series.split('.').next() != Some(part));
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let mut figures = Figures::default();
         figures.put("tools.call", 10, 1.0);
         figures.put("toolsmith.call", 10, 1.0);
-        figures.forget("tools");
+        figures.remove("tools");
         assert_eq!((figures.of("tools.call"), figures.of("toolsmith.call")), (vec![], vec![(10, 1.0)]));
     }
 

@@ -74,11 +74,11 @@ fn drawn(panel: &Panel, figures: &Figures) -> String {
         let path: Vec<_> = at.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = writeln!(text, "<polyline class=\"line l{index}\" points=\"{}\"/>", path.join(" "));
         for ((x, y), (size, cost)) in at.iter().zip(points) {
-            let said = format!("{} {}: {cost} {}", grouped(*size), panel.sizes, panel.cost);
+            let label = format!("{} {}: {cost} {}", grouped(*size), panel.sizes, panel.cost);
             let _ = writeln!(
                 text,
                 "<circle class=\"p{index}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{}</title></circle>",
-                escaped(&said)
+                escaped(&label)
             );
         }
         if !label.is_empty() {

@@ -51,9 +51,9 @@ fn storms(
 /// The envelope era over HTTP: closing the connection cancels the call.
 fn by_leaving(server: &Server, ids: Range<u32>) -> Result<(), Fault> {
     for connection in waiting(server, ids, |id| Message::call(id, TOOL, ARGUMENTS))? {
-        let heard = connection.leave()?;
-        if !heard.is_empty() {
-            return Err(answered(&String::from_utf8_lossy(&heard)));
+        let received = connection.leave()?;
+        if !received.is_empty() {
+            return Err(answered(&String::from_utf8_lossy(&received)));
         }
     }
     calm(&Connection::open(server.port)?.post(&Message::call(0, ECHO, CALM))?.body)
