@@ -7,6 +7,7 @@ mod edges;
 mod layout;
 mod literals;
 mod naming;
+mod phrases;
 
 use super::Finding;
 use super::tree::Tree;
@@ -85,6 +86,11 @@ pub(super) const RULES: &[Rule] = &[
         name: "one-wire-boundary",
         remedy: "exactly one function turns a failure into a wire error object: call it",
         check: naming::wire_boundary,
+    },
+    Rule {
+        name: "phrase",
+        remedy: "name the actor and use the term of the field: cancelled, resumed, in flight, admitted, ignored",
+        check: phrases::phrases,
     },
 ];
 

@@ -83,6 +83,18 @@ const BROKEN: &[(&str, Files, usize)] = &[
         ],
         1,
     ),
+    ("phrase", &[(CORE, "// Sent to whoever waits.")], 1),
+    ("phrase", &[(CORE, "\n/// Nobody's business.")], 2),
+    ("phrase", &[(CORE, "//! One.\n//! A request under\n//! way.")], 2),
+    ("phrase", &[(CORE, "fn a_call_that_is_called_off() {}")], 1),
+    ("phrase", &[(CORE, "self.call_off(id);")], 1),
+    ("phrase", &[(CORE, "struct UnderWay;")], 1),
+    ("phrase", &[(CORE, "const UNDER_WAY: usize = 1;")], 1),
+    ("phrase", &[(CORE, "fn guests_let_in() {}")], 1),
+    ("phrase", &[(CORE, "let a = \"the client was told\";")], 1),
+    ("phrase", &[("crates/duplexer-core/tests/it.rs", "let told = 1;")], 1),
+    ("phrase", &[("README.md", "# Streams\n\nA stream is taken up\nagain, as it stands.")], 3),
+    ("phrase", &[("docs/guide.md", "Only those with a token are Let in; others are passed over.")], 1),
 ];
 
 /// The rule and a tree that keeps it, for possible false positives.
@@ -164,6 +176,11 @@ const KEPT: &[(&str, Files)] = &[
             ("crates/duplexer-types/src/wire.rs", "fn to_wire() {}"),
         ],
     ),
+    ("phrase", &[(CORE, "// Untold; a call, off the record. `let in_flight = 1` goes underway.")]),
+    ("phrase", &[(CORE, "let inner = let_inner(under, way); let in_flight = call(off);")]),
+    ("phrase", &[(CORE, "// They call.\n\n// Off they go.")]),
+    ("phrase", &[("CHANGELOG.md", "`call_off` is now `cancel`: whoever used it has to rename it.")]),
+    ("phrase", &[("interop/drive.py", "nobody = 1")]),
 ];
 
 fn check(rule: &str, files: &[(&str, &str)]) -> Vec<Finding> {
