@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The system's allocator with a counter. Make it the `#[global_allocator]` of a binary that counts.
+/// System allocator with a counter per thread. Use it as the `#[global_allocator]` of a binary.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -13,11 +13,11 @@ thread_local! {
 }
 
 fn note() {
-    // Gone while a thread ends; those are not of interest.
+    // Fails while a thread ends; those allocations are not counted.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call goes on to the system's allocator unchanged.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
@@ -37,14 +37,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How often `work` allocates or grows an allocation.
+/// Counts the allocations and reallocations of `work`.
 pub fn during(work: impl FnOnce()) -> usize {
     let before = COUNT.get();
     work();
     COUNT.get() - before
 }
 
-/// The system's allocator with counters for all threads together.
+/// System allocator with global counters.
 #[derive(Debug)]
 pub struct Total;
 
@@ -56,7 +56,7 @@ fn note_total(size: usize) {
     BYTES.fetch_add(size as u64, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes on to the system's allocator unchanged.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Total {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note_total(layout.size());
@@ -76,7 +76,7 @@ unsafe impl GlobalAlloc for Total {
     }
 }
 
-/// How many allocations there were and how many bytes, as the load generator reads them.
+/// Returns the number of allocations and their bytes, in the format of the load generator.
 pub fn total() -> String {
     format!("{} {}", CALLS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed))
 }

@@ -1,4 +1,4 @@
-//! Plain `serde_json` types, as one would write them for exactly this message.
+//! Plain `serde_json` types, written for exactly this message.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ struct ResultMeta<'a> {
     server_info: &'a serde_json::value::RawValue,
 }
 
-/// Answers a frame the plain way.
+/// Answers a frame with plain types.
 pub fn baseline(frame: &str, out: &mut Vec<u8>) -> Option<()> {
     let request: Request = serde_json::from_str(frame).ok()?;
     let known = request.jsonrpc == "2.0"

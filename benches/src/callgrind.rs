@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Calls of the shorter of two runs, enough to fill what is kept from call to call.
+/// Calls of the shorter of two runs, enough as a warm-up.
 const FEW: u64 = 50;
 
-/// Whether there is a valgrind here.
+/// Returns whether valgrind is installed.
 pub fn is_installed() -> bool {
     let quiet =
         Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
 }
 
-/// Instructions of one call by a program that takes a case and the number of calls; `None` if they cannot be counted.
+/// Counts the instructions of one call of a program that takes a case and the number of calls; `None` on failure.
 ///
-/// Two runs that differ by `calls`, so that what start-up costs cancels out.
+/// Compares two runs that differ by `calls`, so that the cost of start-up cancels out.
 pub fn instructions(program: &Path, case: &str, calls: u64) -> Option<u64> {
     let total = |calls: u64| total(program, case, calls);
     Some(total(FEW + calls)?.checked_sub(total(FEW)?)? / calls)

@@ -1,4 +1,4 @@
-//! What is measured: one table of cases, each of which answers the same request again and again in this thread.
+//! The table of measured cases, each of which answers the same request repeatedly in this thread.
 
 use duplexer_types::version::ProtocolVersion;
 
@@ -8,25 +8,25 @@ use crate::kernel::Kernel;
 use crate::stream_call::StreamCall;
 use crate::{FRAME, Way, allocations, baseline, ours, server, text};
 
-/// One thing that is measured.
+/// One measured case.
 #[derive(Debug)]
 pub struct Case {
-    /// What it is called on the command line and in the recorded figures.
+    /// Name on the command line and in the recorded figures.
     pub name: &'static str,
-    /// How many calls make its instructions stand out from what start-up costs.
+    /// Number of calls that makes its instructions significant against start-up.
     pub calls: u64,
     make: fn() -> Option<Work>,
 }
 
-/// Answers the request once, behind what `out` holds already. `None` if it could not.
+/// Answers the request once and appends to `out`. `None` on failure.
 pub type Work = Box<dyn FnMut(&mut Vec<u8>) -> Option<()>>;
 
-/// The case whose instructions are the measure of [`FRAME_CASE`].
+/// Baseline of [`FRAME_CASE`].
 pub const PLAIN_CASE: &str = "frame-plain";
-/// Reading and answering a frame, without any server.
+/// Reads and answers a frame without a server.
 pub const FRAME_CASE: &str = "frame";
 
-/// Every case.
+/// All cases.
 pub const CASES: &[Case] = &[
     Case { name: FRAME_CASE, calls: 2000, make: || Some(frame(ours)) },
     Case { name: PLAIN_CASE, calls: 2000, make: || Some(frame(baseline)) },
@@ -56,18 +56,18 @@ const SMALL: usize = 43;
 const LARGE: usize = 64 * 1024;
 const PROGRESS: &str = r#""name":"progress","arguments":{"n":1000}"#;
 
-/// The case of this name.
+/// Returns the case with this name.
 pub fn find(name: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.name == name)
 }
 
 impl Case {
-    /// What answers its request; `None` if it cannot be set up.
+    /// Sets up the function that answers its request; `None` on failure.
     pub fn work(&self) -> Option<Work> {
         (self.make)()
     }
 
-    /// How often one call allocates, once the first ones have filled what is kept from call to call.
+    /// Counts the allocations of one call after a warm-up.
     pub fn allocations(&self) -> Option<u64> {
         let mut work = self.work()?;
         let mut out = Vec::with_capacity(4 * LARGE);
@@ -105,7 +105,7 @@ fn offered(tools: usize, ask: Ask) -> Option<Kernel> {
     catalog::asked(&catalog::server(tools)?, ENVELOPE, ask)
 }
 
-/// The kernel of the server that load generators measure.
+/// Returns the kernel of the server under load.
 fn asked(method: &str, params: &str) -> Option<Kernel> {
     Kernel::new(&server::build(server::Offer::default()).ok()?, ENVELOPE, method, params)
 }

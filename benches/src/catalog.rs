@@ -1,4 +1,4 @@
-//! Servers written with the authoring interface, of few tools and of many: calling one of them, and listing them all.
+//! Servers with few and many tools: calls one tool, or lists all.
 
 use duplexer::types::content::Content;
 use duplexer::{Server, Tool};
@@ -8,16 +8,16 @@ use serde::Deserialize;
 
 use crate::kernel::Kernel;
 
-/// What is asked of the server.
+/// The measured request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// One of the tools is called.
+    /// Calls one of the tools.
     Call,
-    /// All are listed.
+    /// Lists all tools.
     List,
 }
 
-/// The kernel that is asked this of a server, in a revision.
+/// Builds the kernel that answers this request, in a revision.
 pub fn asked(server: &Server, version: ProtocolVersion, ask: Ask) -> Option<Kernel> {
     match ask {
         Ask::Call => {
@@ -29,11 +29,11 @@ pub fn asked(server: &Server, version: ProtocolVersion, ask: Ask) -> Option<Kern
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
-    /// What is said again.
+    /// The echoed text.
     text: String,
 }
 
-/// A server with this many tools. What it offers may change.
+/// Builds a server with this many tools, which can change.
 pub fn server(tools: usize) -> Option<Server> {
     let builder = Server::builder("bench-server").version("1.0.0").dynamic();
     let offered = (0..tools).fold(builder, |builder, number| builder.tool(tool(number)));

@@ -1,34 +1,34 @@
-//! The figures recorded in `figures.txt`: reading and writing them, and comparing new ones with them.
+//! The figures in `figures.txt`: reads, writes and compares them.
 //!
-//! An allocation more is a fault, and so are five percent more instructions. What has become cheaper is only told.
+//! One more allocation is a fault, and so are five percent more instructions. An improvement is only reported.
 
 use std::fmt::Write as _;
 
-/// What one call of a case costs.
+/// Cost of one call of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The case.
+    /// Name of the case.
     pub name: String,
-    /// How often it allocates, or lets an allocation grow.
+    /// Allocations and reallocations.
     pub allocations: u64,
-    /// What it executes; unknown where nothing counts them.
+    /// Instructions, if they were counted.
     pub instructions: Option<u64>,
 }
 
-/// What a comparison has found, a sentence each.
+/// Result of a comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// What must not stay so.
+    /// Regressions, which fail the comparison.
     pub faults: Vec<String>,
-    /// What may be recorded.
+    /// Improvements, which can be recorded.
     pub advice: Vec<String>,
 }
 
-/// How far instructions may move, in percent.
+/// Tolerance of instructions, in percent.
 const TOLERANCE: u64 = 5;
 const RECORD: &str = "`cargo xtask bench --record`";
 
-/// Reads recorded figures. The first line that cannot be read is an error that names it.
+/// Reads recorded figures. Fails with the number of the first malformed line.
 pub fn read(text: &str) -> Result<Vec<Figure>, String> {
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -55,7 +55,7 @@ fn figure(line: &str) -> Option<Figure> {
     })
 }
 
-/// The file's text; `None` if something was not counted. `made_with` says which compiler counts belong to.
+/// Formats the file; `None` if something was not counted. `made_with` names the compiler of the counts.
 pub fn write(figures: &[Figure], made_with: &str) -> Option<String> {
     let mut text = format!(
         "# What one call of each case costs. Written by {RECORD}, compared by `cargo xtask bench`.\n\
@@ -69,7 +69,7 @@ pub fn write(figures: &[Figure], made_with: &str) -> Option<String> {
     Some(text)
 }
 
-/// Compares what was measured with what was recorded. Instructions that were not counted are passed over.
+/// Compares measured with recorded figures. Ignores instructions that were not counted.
 pub fn compare(recorded: &[Figure], measured: &[Figure]) -> Findings {
     let mut findings = Findings::default();
     for new in measured {
@@ -88,7 +88,7 @@ pub fn compare(recorded: &[Figure], measured: &[Figure]) -> Findings {
     findings
 }
 
-/// Instructions of one case in percent of another's, if both were counted.
+/// Returns the instructions of one case in percent of another, if both were counted.
 pub fn percent_of(measured: &[Figure], name: &str, other: &str) -> Option<u64> {
     let of = |name: &str| measured.iter().find(|figure| figure.name == name)?.instructions;
     (of(name)? * 100).checked_div(of(other)?)
@@ -97,23 +97,23 @@ pub fn percent_of(measured: &[Figure], name: &str, other: &str) -> Option<u64> {
 impl Findings {
     fn weigh(&mut self, known: &Figure, new: &Figure) {
         let (was, is) = (known.allocations, new.allocations);
-        let told = format!("{}: {is} allocations, {was} are recorded", new.name);
+        let text = format!("{}: {is} allocations, {was} are recorded", new.name);
         if is > was {
-            self.faults.push(told);
+            self.faults.push(text);
         } else if is < was {
-            self.advice.push(told);
+            self.advice.push(text);
         }
         let (Some(was), Some(is)) = (known.instructions, new.instructions) else { return };
-        let told = || format!("{}: {is} instructions, {was} are recorded ({})", new.name, change(was, is));
+        let text = || format!("{}: {is} instructions, {was} are recorded ({})", new.name, change(was, is));
         if is * 100 > was * (100 + TOLERANCE) {
-            self.faults.push(told());
+            self.faults.push(text());
         } else if is * 100 < was * (100 - TOLERANCE) {
-            self.advice.push(told());
+            self.advice.push(text());
         }
     }
 }
 
-/// The change in percent, with its sign.
+/// Formats the change in percent, with its sign.
 fn change(was: u64, is: u64) -> String {
     let tenths = is.abs_diff(was) * 1000 / was.max(1);
     format!("{}{}.{} %", if is < was { '-' } else { '+' }, tenths / 10, tenths % 10)
@@ -127,7 +127,7 @@ mod tests {
         Figure { name: name.to_owned(), allocations, instructions: instructions.into() }
     }
 
-    /// Compares one case: how many faults, how much advice.
+    /// Compares one case and checks faults and advice.
     fn check(was: Figure, is: Figure, faults: &[&str], advice: &[&str]) {
         let found = compare(&[was], &[is]);
         assert_eq!(found.faults, faults);
@@ -137,25 +137,25 @@ mod tests {
     #[test]
     fn more_than_five_percent_more_instructions_is_a_fault() {
         check(figure("a", 4, 10_000), figure("a", 4, 10_500), &[], &[]);
-        let told = ["a: 10501 instructions, 10000 are recorded (+5.0 %)"];
-        check(figure("a", 4, 10_000), figure("a", 4, 10_501), &told, &[]);
+        let text = ["a: 10501 instructions, 10000 are recorded (+5.0 %)"];
+        check(figure("a", 4, 10_000), figure("a", 4, 10_501), &text, &[]);
     }
 
     #[test]
     fn less_than_that_is_worth_recording() {
         check(figure("a", 4, 10_000), figure("a", 4, 9_500), &[], &[]);
-        let told = ["a: 9000 instructions, 10000 are recorded (-10.0 %)"];
-        check(figure("a", 4, 10_000), figure("a", 4, 9_000), &[], &told);
+        let text = ["a: 9000 instructions, 10000 are recorded (-10.0 %)"];
+        check(figure("a", 4, 10_000), figure("a", 4, 9_000), &[], &text);
     }
 
     #[test]
-    fn one_allocation_more_is_a_fault_and_one_less_is_told() {
+    fn one_allocation_more_is_a_fault_and_one_less_is_reported() {
         check(figure("a", 4, 100), figure("a", 5, 100), &["a: 5 allocations, 4 are recorded"], &[]);
         check(figure("a", 4, 100), figure("a", 3, 100), &[], &["a: 3 allocations, 4 are recorded"]);
     }
 
     #[test]
-    fn instructions_that_nobody_counted_are_not_compared() {
+    fn uncounted_instructions_are_not_compared() {
         check(figure("a", 4, 100), figure("a", 4, None), &[], &[]);
         check(figure("a", 4, 100), figure("a", 5, None), &["a: 5 allocations, 4 are recorded"], &[]);
     }

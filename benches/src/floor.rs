@@ -1,8 +1,8 @@
-//! What a server would cost that had no protocol: it reads a message's outline with `serde_json` and writes what the
-//! answer needs.
+//! A server without a protocol, as the lower bound of the cost: reads id, method and params with `serde_json` and writes
+//! the response.
 //!
-//! It checks nothing, negotiates nothing, remembers nothing and correlates nothing. The echoed text passes through as the
-//! JSON it came as; the list of tools is rendered once. What a server needs beyond this is the price of its protocol.
+//! It has no validation, negotiation, state or correlation. The echoed text is copied as JSON; the list of tools is
+//! rendered once. Any further cost of a server is the price of its protocol.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,16 +12,16 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What is to be sent.
+/// Response to a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing: it was a notification.
+    /// None: the message was a notification.
     Nothing,
-    /// What has been written.
+    /// The written text.
     Whole,
-    /// The same, for a client that is to be given a session if the transport has such.
+    /// The written text, with a new session if the transport has sessions.
     Opened,
-    /// Notifications, and then an answer.
+    /// Notifications, then a response.
     Telling(Telling),
 }
 
@@ -70,7 +70,7 @@ struct Steps {
     n: u64,
 }
 
-/// Answers a message, behind what `out` holds already. What it does not understand is an error without a reason.
+/// Answers a message and appends to `out`. An unknown message gets an error without a reason.
 pub fn answer(message: &[u8], out: &mut Vec<u8>) -> Answer {
     let Ok(outline) = serde_json::from_slice::<Outline<'_>>(message) else {
         return refuse(out, "null");
@@ -125,7 +125,7 @@ fn read(out: &mut Vec<u8>, id: &str, params: &str) -> Option<Answer> {
     Some(Answer::Whole)
 }
 
-/// One text, which is JSON already.
+/// Writes one text, which is JSON already.
 fn content(out: &mut Vec<u8>, id: &str, text: &str) -> Answer {
     result(out, id, &[r#""content":[{"type":"text","text":"#, text, "}]"])
 }
@@ -151,7 +151,7 @@ fn refuse(out: &mut Vec<u8>, id: &str) -> Answer {
     Answer::Whole
 }
 
-/// A call that tells of its progress before it answers.
+/// A call that sends progress before its response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Telling {
     id: String,
@@ -161,7 +161,7 @@ pub struct Telling {
 }
 
 impl Telling {
-    /// Writes the next message; `None` after the answer.
+    /// Writes the next message; `None` after the response.
     pub fn write_next(&mut self, out: &mut Vec<u8>) -> Option<()> {
         let (step, last) = (self.next, self.last);
         if step > last + 1 {
@@ -180,7 +180,7 @@ impl Telling {
     }
 }
 
-/// As many tools as the server has that stands beside it, in about as many bytes.
+/// Renders as many tools as the compared server has, in about as many bytes.
 static LIST: LazyLock<String> = LazyLock::new(|| {
     let mut list = String::from("[");
     for name in ["echo", "add", "sleep", "progress", "fail", "panic"] {
@@ -214,7 +214,7 @@ mod tests {
         (answer, String::from_utf8(out).unwrap())
     }
 
-    /// Otherwise the two would not be put to the same.
+    /// Both servers must have the same work.
     #[test]
     fn its_list_is_as_long_as_that_of_the_server_beside_it() {
         let (_, floor) = text(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);

@@ -1,5 +1,5 @@
 //! A call through the whole HTTP service in this thread, without a socket: from an `http::Request` to the last byte of
-//! its response. Making the request is part of it.
+//! its response. The measurement includes building the request.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tower_service::Service;
 use crate::message::{self, Era};
 use crate::server;
 
-/// A service and a request for it.
+/// A service and a request to it.
 #[derive(Debug)]
 pub struct HttpCall {
     runtime: Runtime,
@@ -25,7 +25,7 @@ pub struct HttpCall {
 }
 
 impl HttpCall {
-    /// A call of a tool in the envelope era. `params` are the members of an object, without `_meta`.
+    /// Creates a tool call in the envelope era. `params` are the members of an object, without `_meta`.
     pub fn envelope(tool: &'static str, params: &str) -> Option<Self> {
         let mut call = Self::new(Handshake::Sessions)?;
         call.set("mcp-method", HeaderValue::from_static("tools/call"));
@@ -33,7 +33,7 @@ impl HttpCall {
         Some(call.asks(Era::Envelope, params))
     }
 
-    /// The same in a session of the handshake era.
+    /// Creates a tool call in a session of the handshake era.
     pub fn session(params: &str) -> Option<Self> {
         let mut call = Self::new(Handshake::Sessions)?;
         let mut ignored = Vec::new();
@@ -45,7 +45,7 @@ impl HttpCall {
         Some(call.asks(Era::Handshake, params))
     }
 
-    /// The same in the handshake era, without sessions.
+    /// Creates a tool call in the handshake era, without sessions.
     pub fn stateless(params: &str) -> Option<Self> {
         Some(Self::new(Handshake::Stateless)?.asks(Era::Handshake, params))
     }
@@ -79,12 +79,12 @@ impl HttpCall {
         self
     }
 
-    /// Makes the call once; `None` if it was refused.
+    /// Makes the call once; `None` on an error.
     pub fn answer(&mut self, out: &mut Vec<u8>) -> Option<()> {
         self.exchange(out).map(|_| ())
     }
 
-    /// Sends what is in `body`, reads the whole response and gives out its headers.
+    /// Sends `body`, reads the whole response and returns its headers.
     fn exchange(&mut self, out: &mut Vec<u8>) -> Option<HeaderMap> {
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = Method::POST;

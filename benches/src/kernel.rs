@@ -1,5 +1,5 @@
-//! The server's kernel alone: a message that has been read, through middleware and registry to an echo, and its answer
-//! written. No dispatcher, no task, no transport.
+//! The kernel of the server alone: from a parsed message through middleware and registry to an echo and its response.
+//! No dispatcher, no task, no transport.
 
 use std::future::Future;
 use std::pin::pin;
@@ -25,23 +25,23 @@ use crate::message::META;
 
 const ARGUMENTS: &str = r#""name":"echo","arguments":{"text":"The quick brown fox jumps over the lazy dog"}"#;
 
-/// A server to be called in this thread.
+/// A server that is called in this thread.
 #[derive(Debug)]
 pub struct Kernel {
     running: Running,
     connection: Arc<Connection>,
     message: Invocation,
     transport: Arc<TransportContext>,
-    channel: Arc<Nobody>,
+    channel: Arc<NoPeer>,
 }
 
 impl Kernel {
-    /// An echo behind so many middlewares, at the level of the registry.
+    /// Creates an echo behind this many middlewares, at the level of the registry.
     pub fn echo(version: ProtocolVersion, middlewares: usize) -> Option<Self> {
         Self::new(&server(middlewares)?, version, "tools/call", ARGUMENTS)
     }
 
-    /// A server that is asked the same again and again. `params` are the members of an object, without `_meta`.
+    /// Creates a server with a repeated request. `params` are the members of an object, without `_meta`.
     pub fn new(server: &Server, version: ProtocolVersion, method: &str, params: &str) -> Option<Self> {
         let comma = if params.is_empty() { "" } else { "," };
         let params = match version.era() {
@@ -57,12 +57,12 @@ impl Kernel {
         })
     }
 
-    /// The server that runs.
+    /// Returns the running server.
     pub fn running(&self) -> &Running {
         &self.running
     }
 
-    /// Answers the call once; `None` if it could not.
+    /// Answers the call once; `None` on failure.
     pub fn answer(&self, out: &mut Vec<u8>) -> Option<()> {
         let id = RequestId::from(42_i64);
         let cx =
@@ -94,7 +94,7 @@ async fn echo(params: CallToolParams) -> Result<CallToolResult, McpError> {
     Ok(CallToolResult::text(text))
 }
 
-/// The output of a future that has nothing to wait for.
+/// Returns the output of a future that is ready at once.
 fn now<F: Future>(future: F) -> Option<F::Output> {
     match pin!(future).poll(&mut TaskContext::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -102,11 +102,11 @@ fn now<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
-/// A way back to nobody.
+/// A channel without a peer.
 #[derive(Debug, Default)]
-struct Nobody(Cancellation);
+struct NoPeer(Cancellation);
 
-impl Outbound for Nobody {
+impl Outbound for NoPeer {
     fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
         Box::pin(std::future::ready(Err(CallError::NoBackChannel(request.method))))
     }
@@ -116,7 +116,7 @@ impl Outbound for Nobody {
     }
 }
 
-impl Channel for Nobody {
+impl Channel for NoPeer {
     fn cancellation(&self) -> &Cancellation {
         &self.0
     }

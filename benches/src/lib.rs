@@ -1,9 +1,7 @@
-//! What a request costs: [`cases`] are measured call by call and held to recorded [`figures`]; [`load`] puts
-//! whole servers under load beside a [`floor`].
-//!
-//! The smallest case is one `tools/call` of the envelope era: read, its arguments decoded, a text result written. [`ours`]
-//! goes the way of the library; [`baseline`] is what plain `serde_json` types would do that read the same fields and
-//! write the same bytes. Both keep nothing between calls but the output buffer.
+//! Benchmarks: [`cases`] are measured call by call and compared with recorded [`figures`]; [`load`] compares whole
+//! servers under load with a [`floor`]. The smallest case is one `tools/call` of the envelope era: read, its arguments
+//! decoded, a text result written. [`ours`] uses the library; [`baseline`] uses plain `serde_json` types that read the
+//! same fields and write the same bytes. Both keep only the output buffer between calls.
 
 pub mod allocations;
 mod baseline;
@@ -26,7 +24,7 @@ pub mod tokens;
 pub use baseline::baseline;
 pub use ours::ours;
 
-/// The frame that is measured.
+/// The measured frame.
 pub const FRAME: &str = concat!(
     r#"{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"echo","#,
     r#""arguments":{"text":"The quick brown fox jumps over the lazy dog"},"#,
@@ -35,7 +33,7 @@ pub const FRAME: &str = concat!(
     r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#,
 );
 
-/// What both ways write.
+/// The text result that both write.
 pub const REPLY: &str = concat!(
     r#"{"jsonrpc":"2.0","id":42,"result":{"content":[{"type":"text","#,
     r#""text":"The quick brown fox jumps over the lazy dog"}],"resultType":"complete","#,
@@ -45,5 +43,5 @@ pub const REPLY: &str = concat!(
 /// The server's identity, rendered once.
 pub const SERVER_INFO: &str = r#"{"name":"bench-server","version":"1.0.0"}"#;
 
-/// One way to answer a frame: `None` if it could not.
+/// Answers a frame; `None` on failure.
 pub type Way = fn(frame: &str, out: &mut Vec<u8>) -> Option<()>;

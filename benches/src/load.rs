@@ -1,8 +1,8 @@
-//! The load generator: several servers, all alive, loaded in turn in short slices, so that a noisy spell of the machine
-//! hits all of them alike. Every answer is checked.
+//! The load generator: loads several running servers in turn in short slices, so that noise of the machine affects all
+//! of them alike. Every response is checked.
 //!
-//! A server's figure is the CPU time of its process per request; what counts is its ratio to that of the server named first
-//! (the floor) in the same round, and of those the median.
+//! The figure of a server is the CPU time of its process per request, and its ratio to the first server (the floor) in
+//! the same round; medians over the rounds.
 
 mod check;
 mod options;
@@ -26,14 +26,14 @@ use self::scenario::{Kind, Scenario};
 use self::server::Server;
 use self::sockets::Sockets;
 
-/// How long one server is loaded at a time.
+/// Duration of a slice.
 const SLICE: Duration = Duration::from_millis(150);
-/// Which part of its time a scenario is run before what counts.
+/// Fraction of the time that is used as a warm-up.
 const WARMING: u32 = 16;
-/// After this a server that does not answer has failed.
+/// Time after which a server without a response has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does what the command line says. An error is for a person.
+/// Runs the command line. An error is a message for the user.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let options = Options::read(arguments)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
@@ -48,7 +48,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// One scenario for every server that has a command for it. Gives back how many have failed.
+/// Runs one scenario for every server with a command for it. Returns the number of failures.
 async fn compare(scenario: &Scenario, options: &Options) -> usize {
     let mut failed = BTreeMap::new();
     let mut targets = Vec::new();
@@ -70,7 +70,7 @@ async fn compare(scenario: &Scenario, options: &Options) -> usize {
     let rounds = stats::rounds(options.seconds, targets.len(), SLICE);
     for round in 0..rounds {
         for position in 0..targets.len() {
-            // Who comes first changes with every round.
+            // The order rotates with every round.
             let at = (round + position) % targets.len();
             if let Err(reason) = targets[at].load(SLICE, scenario.width).await {
                 failed.insert(targets[at].name.clone(), reason);
@@ -78,7 +78,7 @@ async fn compare(scenario: &Scenario, options: &Options) -> usize {
         }
         targets.retain(|target| !failed.contains_key(&target.name));
     }
-    // If the first one has failed there is nothing to compare with.
+    // Without the first server there is no ratio.
     let first = targets.iter().find(|target| servers.first().is_some_and(|(name, _)| *name == target.name));
     let first = first.map(Target::cpu).unwrap_or_default();
     for target in &targets {
@@ -90,16 +90,16 @@ async fn compare(scenario: &Scenario, options: &Options) -> usize {
     failed.len()
 }
 
-/// What one slice has shown.
+/// Measurements of one slice.
 #[derive(Debug, Default)]
 struct Slice {
-    /// From the request to the end of its answer, for each.
+    /// Latency of each request, to the end of its response.
     latencies: Vec<Duration>,
-    /// How long the slice took.
+    /// Duration of the slice.
     took: Duration,
-    /// What the server's process has spent.
+    /// CPU time of the server process.
     cpu: Duration,
-    /// What the cost is divided by: requests, or the notifications before their answers.
+    /// Divisor of the cost: requests, or notifications before the responses.
     units: u64,
 }
 
@@ -112,7 +112,7 @@ struct Target {
     slices: Vec<Slice>,
 }
 
-/// How it is spoken to.
+/// Connection to a server.
 enum Way {
     Pipe(Pipe),
     Sockets(Sockets),
@@ -158,7 +158,7 @@ impl Target {
         Ok(())
     }
 
-    /// The cost of a unit in each slice.
+    /// Returns the cost of a unit in each slice.
     fn cpu(&self) -> Vec<f64> {
         self.slices.iter().map(Slice::cpu_per_unit).collect()
     }

@@ -1,46 +1,46 @@
-//! Requests as a client writes them, of both eras.
+//! Requests of a client, in both eras.
 
 use std::io::Write as _;
 
-/// How a request is put: with its own envelope, or within what a handshake has settled.
+/// Era of a request: with its own envelope, or after a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// Every request carries its `_meta`.
+    /// Every request carries its envelope in `_meta`.
     Envelope,
-    /// A handshake comes first.
+    /// Requests follow a handshake.
     Handshake,
 }
 
-/// The revision that is spoken in the envelope era.
+/// Revision of the envelope era.
 pub const ENVELOPE_VERSION: &str = "2026-07-28";
-/// The revision that is spoken in the handshake era.
+/// Revision of the handshake era.
 pub const HANDSHAKE_VERSION: &str = "2025-11-25";
 
-/// The members of `_meta` in the envelope era.
+/// Members of `_meta` in the envelope era.
 pub const META: &str = concat!(
     r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
     r#""io.modelcontextprotocol/clientInfo":{"name":"bench-client","version":"1.0.0"},"#,
     r#""io.modelcontextprotocol/clientCapabilities":{}"#,
 );
 
-/// The handshake's first message.
+/// `initialize`.
 pub const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","#,
     r#""capabilities":{},"clientInfo":{"name":"bench-client","version":"1.0.0"}}}"#,
 );
-/// And its last.
+/// `notifications/initialized`.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A request but for its id. `params` are the members of an object, without `_meta`.
+/// A request without its id. `params` are the members of an object, without `_meta`.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The method's name.
+    /// Name of the method.
     pub method: &'a str,
-    /// The members of its params.
+    /// Members of its params.
     pub params: &'a str,
-    /// How it is put.
+    /// Its era.
     pub era: Era,
-    /// Under which token it wants to hear of progress.
+    /// Progress token.
     pub token: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The library's way: frame, envelope, params, arguments, result.
+//! The implementation of the library: frame, envelope, params, arguments, result.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ struct Arguments {
 static SERVER: LazyLock<Json> =
     LazyLock::new(|| Json::parse(crate::SERVER_INFO).unwrap_or_else(|_| Json::null()));
 
-/// Answers a frame the library's way.
+/// Answers a frame with the library.
 pub fn ours(frame: &str, out: &mut Vec<u8>) -> Option<()> {
     let Ok(RawFrame::Request { id, call }) = jsonrpc::read(frame) else { return None };
     let version: ProtocolVersion = RequestMeta::read(call.meta?).ok()?.version()?.parse().ok()?;

@@ -1,6 +1,6 @@
-//! The server that is measured, written as a user would write it.
+//! The measured server, written as a user would write it.
 //!
-//! It offers what comparable servers of other SDKs offer: a few small tools, fifty that only make the list long, and a
+//! It offers the same as comparable servers of other SDKs: a few small tools, fifty filler tools for a long list, and a
 //! resource of any size.
 
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn progress(cx: Context, n: u32) -> Content {
     Content::text("done")
 }
 
-/// An ordinary failure, told in-band.
+/// An ordinary failure, reported in-band.
 #[tool]
 async fn fail() -> Result<String, ToolError> {
     Err(ToolError::new("this tool always fails"))
@@ -61,7 +61,7 @@ async fn blob(n: usize) -> Result<String, ResourceError> {
     if n > 64 * 1024 * 1024 { Err(ResourceError::NotFound) } else { Ok("x".repeat(n)) }
 }
 
-/// The arguments of the tools that only make the list long.
+/// Arguments of the filler tools.
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only their schema is of interest")]
 struct Dummy {
@@ -72,22 +72,22 @@ struct Dummy {
     recursive: Option<bool>,
 }
 
-/// What changes when it is touched.
+/// URI of the resource that `touch` changes.
 const TOUCHED: &str = "bench://touched";
 
-/// Tell everybody that something has changed.
+/// Notify all subscribers of a change.
 #[tool]
 async fn touch(cx: Context) -> Content {
     cx.notify_resource_updated(TOUCHED).await;
     Content::text("touched")
 }
 
-/// What is offered beside the usual.
+/// Optional parts of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
-    /// How many tools only make the list long.
+    /// Number of filler tools.
     pub dummies: usize,
-    /// Whether there is a tool `touch` that tells all who listen that a resource has changed.
+    /// Whether there is a tool `touch` that notifies all subscribers of a changed resource.
     pub changes: bool,
 }
 
@@ -98,8 +98,7 @@ impl Default for Offer {
 }
 
 impl Offer {
-    /// Reads the options that say what is offered, `--dummies N` and `--with-changes`, which come first, and leaves the
-    /// others.
+    /// Reads the leading options `--dummies N` and `--with-changes`, and returns the others.
     pub fn read(mut options: &[String]) -> Result<(Self, &[String]), BoxError> {
         let mut offer = Self::default();
         loop {
@@ -118,7 +117,7 @@ impl Offer {
     }
 }
 
-/// The server, ready to be put on a transport.
+/// Builds the server.
 pub fn build(offer: Offer) -> Result<Server, BoxError> {
     let mut server = Server::builder("bench")
         .version("1.0.0")
@@ -146,7 +145,7 @@ pub fn build(offer: Offer) -> Result<Server, BoxError> {
     Ok(server.build()?)
 }
 
-/// Allocations and bytes since the start.
+/// Allocations and bytes since the start of the process.
 #[cfg(feature = "count-alloc")]
 #[tool]
 async fn alloc_stats() -> Content {

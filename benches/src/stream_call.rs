@@ -1,5 +1,4 @@
-//! Requests through a whole server on a stream in this thread: lines, dispatcher, kernel, outbox, lines. No descriptor is
-//! read or written; the other end is in memory.
+//! Requests through a whole server on an in-memory stream in this thread: lines, dispatcher, kernel, outbox, lines.
 
 use duplexer_core::transport::{TransportContext, lines};
 use duplexer_server::serve;
@@ -10,25 +9,25 @@ use tokio::task::JoinSet;
 use crate::message::{Era, Request};
 use crate::server;
 
-/// A server, and the client's end of its stream.
+/// A server and the client end of its stream.
 #[derive(Debug)]
 pub struct StreamCall {
     runtime: Runtime,
-    /// The server's task ends with this.
+    /// Owns the task of the server.
     _serving: JoinSet<()>,
     stream: DuplexStream,
     requests: Vec<u8>,
-    /// How many lines come back.
+    /// Lines in the response.
     answers: usize,
     room: Vec<u8>,
 }
 
-/// Room for everything that is sent at once, so that nobody waits for the other in the middle.
+/// Capacity for all requests at once, so that neither side blocks on the other.
 const ROOM: usize = 1024 * 1024;
 
 impl StreamCall {
-    /// So many calls of a tool, sent at once. `params` are the members of an object, without `_meta`; each call is
-    /// answered with `lines` lines.
+    /// Creates a case with `calls` concurrent calls of a tool. `params` are the members of an object, without `_meta`;
+    /// each call has a response of `lines` lines.
     pub fn new(params: &str, calls: u64, lines: usize) -> Option<Self> {
         let mut requests = Vec::new();
         for id in 1..=calls {
@@ -44,7 +43,7 @@ impl StreamCall {
         let serve = async move {
             let (reader, writer) = tokio::io::split(far);
             let context = TransportContext::stream("bench");
-            // It ends when this end is dropped.
+            // The task ends when this end is dropped.
             let _ = serve(&running, lines::over(reader, writer, context, lines::DEFAULT_LIMIT)).await;
         };
         serving.spawn_on(serve, runtime.handle());
@@ -52,7 +51,7 @@ impl StreamCall {
         Some(Self { runtime, _serving: serving, stream, requests, answers, room: vec![0; 64 * 1024] })
     }
 
-    /// Sends the requests and reads all that comes back; `None` if the server has ended.
+    /// Sends the requests and reads the responses; `None` if the server has ended.
     pub fn answer(&mut self, out: &mut Vec<u8>) -> Option<()> {
         let Self { runtime, stream, requests, room, .. } = self;
         runtime.block_on(async {

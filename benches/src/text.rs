@@ -1,6 +1,6 @@
-//! Texts to be echoed: a short one is plain, a long one looks like a document, with what JSON has to escape.
+//! Echoed texts: a short one is plain, a long one resembles a document with characters that JSON escapes.
 
-/// A text of so many bytes.
+/// Returns a text of this many bytes.
 pub fn of(length: usize) -> String {
     const LINE: &str =
         "He said \"duplex\" and meant both directions at once, all the time, on one antenna.\n";
@@ -10,7 +10,7 @@ pub fn of(length: usize) -> String {
     LINE.chars().cycle().take(length).collect()
 }
 
-/// The text as JSON, quotes included.
+/// Returns the text as JSON, with quotes.
 pub fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,14 +1,14 @@
 //! Tokens from a file, for `bench-server http PORT --static-tokens FILE`.
 //!
-//! A line is a token, its subject, its audience (the URL of the server it is meant for), its scopes and its expiry in
-//! seconds since 1970, separated by tabs, or by commas, or by blanks. Several scopes are separated by any other of these
-//! or by `+`. `-` stands for no scope, and for no end. Empty lines and those that begin with `#` say nothing.
+//! A line has a token, its subject, its audience (the URL of the server), its scopes and its expiry in seconds since
+//! 1970, separated by tabs, commas or blanks. Several scopes are separated by another of these, or by `+`. `-` means no
+//! scope, or no expiry. Empty lines and lines that begin with `#` are ignored.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use duplexer_auth::StaticToken;
 
-/// Reads a whole file. The first line that cannot be read is an error that names it.
+/// Reads a file. Fails with the number of the first malformed line.
 pub fn read(text: &str) -> Result<Vec<StaticToken>, String> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_token_however_it_is_separated() {
-        let text = "# who may come in\n\na ada http://h/mcp read,write 4102444800\nb\tbob\thttp://h/mcp\tread write\t-\n\
+        let text = "# accepted tokens\n\na ada http://h/mcp read,write 4102444800\nb\tbob\thttp://h/mcp\tread write\t-\n\
             c,eve,http://h/mcp,-,1\n";
         let shown = format!("{:?}", read(text).unwrap());
         for part in ["\"ada\"", "[\"read\", \"write\"]", "\"bob\"", "\"eve\"", "scopes: []", "4102444800"] {

@@ -1,4 +1,4 @@
-//! What many tools cost: nothing, in calls and in lists that are asked for again.
+//! Many tools cost nothing in calls and in repeated lists.
 
 use duplexer_bench::allocations::{self, Counting};
 use duplexer_bench::catalog::{Ask, asked, server, tool};
@@ -10,14 +10,14 @@ static ALLOCATOR: Counting = Counting;
 
 const REVISIONS: [ProtocolVersion; 2] = [ProtocolVersion::LATEST_HANDSHAKE, ProtocolVersion::LATEST_ENVELOPE];
 
-/// The answer, and how often it has allocated.
+/// Returns the response and its allocations.
 fn answer(kernel: &Kernel) -> (String, usize) {
     let mut out = Vec::with_capacity(256 * 1024);
     let count = allocations::during(|| assert_eq!(kernel.answer(&mut out), Some(())));
     (String::from_utf8(out).unwrap(), count)
 }
 
-/// The answer to a request that has been answered before.
+/// Returns the response to a repeated request.
 fn again(kernel: &Kernel) -> (String, usize) {
     answer(kernel);
     answer(kernel)
@@ -33,7 +33,7 @@ fn calling_one_of_a_thousand_tools_costs_the_same_as_one_of_ten() {
     }
 }
 
-/// A list that was rendered again would allocate for each of its tools.
+/// A list that is rendered again allocates for each of its tools.
 #[test]
 fn a_list_is_rendered_once_per_revision() {
     for version in REVISIONS {
@@ -68,7 +68,7 @@ fn a_change_is_rendered_once_more() {
         assert!(changed.contains(r#""tool_50""#) && !changed.contains(r#""tool_49""#), "{version}");
         assert!(rendering > 50, "{rendering} allocations");
         assert_eq!(answer(&list), (changed, sending));
-        // As it was, for the next revision.
+        // Restores the catalog for the next revision.
         runtime.block_on(catalog.edit(|edit| edit.remove_tool("tool_50"))).unwrap();
         runtime.block_on(catalog.edit(|edit| edit.add_tool(tool(49)))).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The part of the figures that is cheap to check: what is answered, and how often that allocates.
+//! The part of the figures that is cheap to check: responses and allocations.
 
 use duplexer_bench::allocations::Counting;
 use duplexer_bench::cases::{CASES, Case, FRAME_CASE, PLAIN_CASE, find};
@@ -24,7 +24,7 @@ fn no_case_allocates_more_than_recorded() {
     assert!(measured.iter().all(|figure| figure.allocations > 0), "the allocator counts: {measured:?}");
 }
 
-/// What the case of this name answers the second time.
+/// Returns the second response of the case with this name.
 fn answer(name: &str) -> String {
     let mut work = find(name).and_then(Case::work).unwrap_or_else(|| panic!("{name}: no such case"));
     let mut out = Vec::new();
@@ -86,9 +86,9 @@ fn a_stream_answers_every_request_and_tells_of_every_step() {
     ids.sort_unstable();
     assert_eq!(ids, (1..=64).collect::<Vec<_>>());
     assert!(answers.iter().all(|answer| answer["result"]["content"][0]["text"] == text::of(43)));
-    let told = answer("stream-progress-1000");
-    assert_eq!(told.lines().filter(|line| line.contains("notifications/progress")).count(), 1000);
-    assert!(told.lines().last().unwrap().contains("done"), "{:?}", told.lines().last());
+    let response = answer("stream-progress-1000");
+    assert_eq!(response.lines().filter(|line| line.contains("notifications/progress")).count(), 1000);
+    assert!(response.lines().last().unwrap().contains("done"), "{:?}", response.lines().last());
 }
 
 #[test]

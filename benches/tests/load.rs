@@ -1,11 +1,11 @@
-//! The load generator, the floor and the server as programs: `cargo xtask compare` in small.
+//! The load generator, the floor and the server as programs: a short `cargo xtask compare`.
 
 use std::process::Command;
 
 const FLOOR: &str = env!("CARGO_BIN_EXE_floor");
 const SERVER: &str = env!("CARGO_BIN_EXE_bench-server");
 
-/// Whether it succeeds, and what it prints.
+/// Returns whether it succeeds, and its output.
 fn load(arguments: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_load")).args(arguments).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
@@ -36,7 +36,7 @@ fn both_servers_answer_on_every_way_of_theirs() {
 }
 
 #[test]
-fn a_server_that_answers_wrongly_is_told_and_fails_the_run() {
+fn a_server_that_answers_wrongly_is_reported_and_fails_the_run() {
     let wrong = "wrong=sh -c 'while read -r line; do echo nonsense; done'";
     let floor = format!("floor='{FLOOR}' stdio");
     let (succeeds, text) = load(&["--seconds", "0", "--beside", &floor, "--beside", wrong, "stdio-echo-64k"]);
@@ -46,7 +46,7 @@ fn a_server_that_answers_wrongly_is_told_and_fails_the_run() {
 }
 
 #[test]
-fn a_server_that_ends_at_once_is_told() {
+fn a_server_that_ends_at_once_is_reported() {
     for (server, scenario) in [("gone=true", "stdio-add"), ("gone:http=true", "http-envelope-1")] {
         let (succeeds, text) = load(&["--seconds", "0", "--beside", server, scenario]);
         assert!(!succeeds && text.contains("FAILED: it "), "{text}");

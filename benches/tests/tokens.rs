@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-/// Ended when dropped.
+/// Child process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -15,7 +15,7 @@ impl Drop for Running {
     }
 }
 
-/// Lines name the server's own address, so the port is chosen before it starts. Somebody may be faster; then another one.
+/// The lines name the address of the server, so the port is chosen before it starts. If it is taken meanwhile, tries another.
 fn start(lines: impl Fn(&str) -> String) -> (Running, String) {
     let path = std::env::temp_dir().join(format!("tokens-{}", std::process::id()));
     loop {
@@ -57,7 +57,7 @@ fn status(address: &str, token: &str) -> String {
 
 /// AUTH-02, AUTH-04: by token, audience, scope and time.
 #[test]
-fn tokens_of_the_file_are_let_in() {
+fn tokens_of_the_file_are_accepted() {
     let (_running, address) = start(|here| {
         format!(
             "# token subject audience scopes expiry\n\

@@ -1,4 +1,4 @@
-//! Tools that ask the user or the client's model, one way in both eras.
+//! Tools that ask the user or the client's model, with the same code in both eras.
 
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
@@ -21,13 +21,13 @@ pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
 #[tool]
 async fn test_sampling(
     cx: Context,
-    /// What to ask it.
+    /// The question.
     prompt: String,
 ) -> Result<String, ToolError> {
     Ok(format!("LLM response: {}", model(&cx, "prompt", &prompt).await?))
 }
 
-/// What the client's model says to a question. A client that lends none is told so, and the caller need not care.
+/// Asks the client's model. The library returns the error of a client without sampling.
 pub(crate) async fn model(cx: &Context, key: &str, question: &str) -> Result<String, McpError> {
     let question = CreateMessageParams::new(vec![SamplingMessage::user(question)], 100_u64);
     Ok(cx.sample(key, question).await?.content.text())
@@ -77,7 +77,7 @@ enum Status {
     Pending,
 }
 
-/// Asks the user, who can leave everything as it is.
+/// Asks the user, who can accept all defaults.
 #[tool]
 async fn test_elicitation_sep1034_defaults(cx: Context) -> Result<String, ToolError> {
     let profile: Answer<Profile> = cx.elicit("profile", "Please check your profile").await?;
@@ -91,7 +91,7 @@ async fn test_elicitation_sep1330_enums(cx: Context) -> Result<String, ToolError
     Ok(format!("Elicitation completed: {chosen:?}"))
 }
 
-/// Made by hand: no type has a field in the spelling that was there before `oneOf`.
+/// Built manually: no type generates the older form of a choice, without `oneOf`.
 fn choices() -> FormSchema {
     let plain = || ["option1", "option2", "option3"].map(Choice::new);
     let titled = || [("value1", "First"), ("value2", "Second"), ("value3", "Third")].map(titled);

@@ -1,4 +1,4 @@
-//! Tools that change what the server offers. Whoever has subscribed is told by the change itself.
+//! Tools that change the catalog. The change itself notifies subscribers.
 
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
@@ -19,7 +19,7 @@ async fn test_dynamic_prompt() -> &'static str {
     "This prompt comes and goes."
 }
 
-/// Offers one more tool, or takes it away again.
+/// Adds a tool, or removes it again.
 #[tool]
 async fn test_trigger_tool_change(cx: Context<()>) -> Result<&'static str, ToolError> {
     let catalog = cx.catalog()?;
@@ -30,7 +30,7 @@ async fn test_trigger_tool_change(cx: Context<()>) -> Result<&'static str, ToolE
     Ok(change.await?)
 }
 
-/// Offers one more prompt, or takes it away again.
+/// Adds a prompt, or removes it again.
 #[tool]
 async fn test_trigger_prompt_change(cx: Context<()>) -> Result<&'static str, ToolError> {
     let catalog = cx.catalog()?;

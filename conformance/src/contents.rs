@@ -1,4 +1,4 @@
-//! A picture and a sound, both as small as they can be.
+//! A minimal image and a minimal sound.
 
 use duplexer::types::content::Content;
 
@@ -6,7 +6,7 @@ use duplexer::types::content::Content;
 pub(crate) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
-/// A WAV file that holds no sample.
+/// A WAV file without samples.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
 pub(crate) fn picture() -> Content {

@@ -1,9 +1,9 @@
-//! Tools and a prompt that need something from the client before they can answer.
+//! Tools and a prompt that request input from the client.
 //!
-//! In the envelope era each runs once per round: a question that has not been answered yet is the answer to that round,
-//! and what has been answered travels with the client, sealed. Nothing is kept here in between.
+//! In the envelope era each runs once per round: an unanswered request is the result of that round, and earlier answers
+//! are sent back by the client in the sealed request state. The server keeps no state between rounds.
 
-mod by_hand;
+mod manual;
 
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
@@ -15,7 +15,7 @@ use crate::asking::model;
 
 pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
     server
-        .tool(by_hand::test_input_required_result_elicitation)
+        .tool(manual::test_input_required_result_elicitation)
         .tool(test_streaming_elicitation)
         .tool(test_input_required_result_sampling)
         .tool(test_input_required_result_list_roots)
@@ -57,8 +57,8 @@ async fn test_streaming_elicitation(cx: Context) -> Result<String, ToolError> {
 /// Asks the client's model.
 #[tool]
 async fn test_input_required_result_sampling(cx: Context) -> Result<String, ToolError> {
-    let said = model(&cx, "capital_question", "What is the capital of France?").await?;
-    Ok(format!("The model said: {said}"))
+    let answer = model(&cx, "capital_question", "What is the capital of France?").await?;
+    Ok(format!("The model said: {answer}"))
 }
 
 /// Asks where the client works.
@@ -67,14 +67,14 @@ async fn test_input_required_result_list_roots(cx: Context) -> Result<String, To
     Ok(format!("Roots: {}", roots(&cx).await?))
 }
 
-/// Asks for a confirmation. That it was asked for is in the state.
+/// Asks for a confirmation. The request state records that it was requested.
 #[tool]
 async fn test_input_required_result_request_state(cx: Context) -> Result<String, ToolError> {
     let Confirmation { ok } = cx.elicit("confirm", "Please confirm").await?.accepted()?;
     Ok(format!("state-ok: confirmed {ok}"))
 }
 
-/// Does the same. Whether the state is still what it was is not for a tool to find out.
+/// Asks for a confirmation. The server checks the integrity of the state, not the tool.
 #[tool]
 async fn test_input_required_result_tampered_state(cx: Context) -> Result<String, ToolError> {
     let Confirmation { ok } = cx.elicit("confirm", "Please confirm").await?.accepted()?;
@@ -111,7 +111,7 @@ async fn test_input_required_result_capabilities(cx: Context) -> Result<String, 
     Ok(name)
 }
 
-/// Asks what it is about before it says something.
+/// Asks for a topic first.
 #[prompt]
 async fn test_input_required_result_prompt(cx: Context) -> Result<String, McpError> {
     let answer = cx.elicit("user_context", "What context should the prompt use?").await?;
@@ -121,7 +121,7 @@ async fn test_input_required_result_prompt(cx: Context) -> Result<String, McpErr
     })
 }
 
-/// The URIs of the roots.
+/// Returns the URIs of the roots.
 async fn roots(cx: &Context) -> Result<String, McpError> {
     let roots = cx.roots().await?;
     Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))

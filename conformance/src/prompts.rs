@@ -1,4 +1,4 @@
-//! Prompts: without and with arguments, and with more than text in them.
+//! Prompts: without arguments, with arguments, and with content other than text.
 
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;

@@ -1,4 +1,4 @@
-//! Resources: a text, bytes, one to watch, and a template for many.
+//! Resources: a text, bytes, one with subscriptions, and a template.
 
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
@@ -23,7 +23,7 @@ async fn static_binary() -> ResourceContents {
     ResourceContents::blob("test://static-binary", PNG).mime_type("image/png")
 }
 
-/// A text that clients can be told the changes of.
+/// A text with change notifications.
 #[resource("test://watched-resource", mime_type = "text/plain")]
 async fn watched() -> &'static str {
     "This is the content of the watched resource."

@@ -1,4 +1,4 @@
-//! Tools whose input schemas say something special.
+//! Tools with special input schemas.
 
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
@@ -11,7 +11,7 @@ pub(crate) fn offer(server: ServerBuilder<()>) -> Result<ServerBuilder<()>, BoxE
     Ok(server.tool(whole_dialect).tool(test_header_parameter))
 }
 
-/// Takes an argument that HTTP clients also send as a header, for proxies to see.
+/// Takes an argument that HTTP clients also send as a header for proxies.
 #[tool(read_only)]
 async fn test_header_parameter(
     /// Where the call belongs.

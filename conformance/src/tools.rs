@@ -1,4 +1,4 @@
-//! Tools that show what a result can hold and what can be told while it is made.
+//! Tools with every kind of content, progress and log messages.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use crate::asking::model;
 use crate::contents::{picture, sound};
 
-/// Between two things that are told.
+/// Pause between two notifications.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn offer(server: ServerBuilder<()>) -> ServerBuilder<()> {
@@ -67,13 +67,13 @@ async fn test_multiple_content_types() -> [Content; 3] {
     ]
 }
 
-/// Always fails, and tells the model so.
+/// Always fails with an error for the model.
 #[tool(read_only)]
 async fn test_error_handling() -> Result<String, ToolError> {
     Err(ToolError::new("This tool intentionally returns an error for testing"))
 }
 
-/// Says how far it is.
+/// Reports progress.
 #[tool(read_only)]
 async fn test_tool_with_progress(cx: Context) -> &'static str {
     for step in [0.0, 50.0, 100.0] {
@@ -93,22 +93,22 @@ async fn test_tool_with_logging(cx: Context) -> &'static str {
     "Done."
 }
 
-/// Logs, which reaches only clients that asked for it.
+/// Logs; the messages reach only clients that requested them.
 #[tool(read_only)]
 async fn test_logging_tool(cx: Context) -> &'static str {
     cx.log(LoggingLevel::Info, None, "The tool has been called.").await;
     "Logged."
 }
 
-/// Lets the client go before it has an answer: the client comes back for it.
+/// Closes the stream before the response: the client must resume it.
 #[tool(read_only)]
 async fn test_reconnection(cx: Context) -> &'static str {
     cx.close_stream();
     sleep(PAUSE).await;
-    "The stream was taken up again."
+    "The stream was resumed."
 }
 
-/// Can only be used by clients that lend their model.
+/// Requires a client with sampling.
 #[tool(read_only)]
 async fn test_missing_capability(cx: Context) -> Result<String, McpError> {
     model(&cx, "greeting", "Say hello.").await

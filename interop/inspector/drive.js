@@ -1,4 +1,4 @@
-// Looks at the server with the MCP Inspector, as a person at a terminal does, and fails on the first surprise.
+// Inspects the server with the MCP Inspector, as a user at a terminal does, and fails on the first difference.
 //
 // Usage: drive.js PROGRAM URL    the same server over its standard streams and over HTTP
 
@@ -47,8 +47,8 @@ async function looksAt(home, target) {
     const echo = await call('echo', '--tool-arg', 'text=Grüße \u{1f980}');
     check(echo.content[0].text, 'Grüße \u{1f980}', 'an echo');
     check((await call('progress')).content[0].text, 'done', 'a call that tells on its way');
-    const { failure } = await inspect(home, target, 'tools/call', '--tool-name', 'nobody');
-    check(failure?.includes('nobody'), true, 'an unknown tool is refused');
+    const { failure } = await inspect(home, target, 'tools/call', '--tool-name', 'unknown');
+    check(failure?.includes('unknown'), true, 'an unknown tool is refused');
 
     check((await ask('resources/list')).resources[0].uri, 'demo://text', 'resources');
     check((await ask('resources/templates/list')).resourceTemplates.length, 1, 'templates');

@@ -1,4 +1,4 @@
-"""Drives the server with the official Python client and fails on the first surprise.
+"""Calls the server with the official Python client and fails on the first difference.
 
 Usage: drive.py SERVER            a program, over its standard streams, in both eras
        drive.py URL [resumable]   over HTTP, in both eras at once, the handshake with a session, and over the HTTP+SSE beside it
@@ -43,12 +43,12 @@ def text(result):
 
 
 def own_name():
-    """Several clients drive one server: what is theirs alone has a name of its own."""
+    """Several clients use one server: names of their own items are unique."""
     return uuid.uuid4().hex
 
 
 class Peer:
-    """What the server may ask, and what it has told."""
+    """Handlers for requests of the server, and the received notifications."""
 
     def __init__(self):
         self.logs = []
@@ -101,9 +101,9 @@ async def common(client, peer):
     check(len(tools), 11, "the number of tools")
     check(text(await client.call_tool("echo", {"text": "Grüße \U0001f980"})), "Grüße \U0001f980", "an echo")
     failed = await client.call_tool("echo", {"text": 5})
-    check(failed.is_error, True, "bad arguments are told in-band")
+    check(failed.is_error, True, "bad arguments are reported in-band")
     try:
-        await client.call_tool("nobody", {})
+        await client.call_tool("unknown", {})
         check(True, False, "an unknown tool is refused")
     except MCPError as error:
         check(error.error.code, -32602, "the code of an unknown tool")
@@ -140,7 +140,7 @@ async def common(client, peer):
 
 
 async def cancels(client):
-    """A call that is given up is dropped at the server, and the connection goes on."""
+    """A cancelled call is dropped at the server, and the connection stays usable."""
     name = {"text": own_name()}
     started = anyio.Event()
 
@@ -164,7 +164,7 @@ async def cancels(client):
 
 
 async def updates(client, peer):
-    """Whoever has subscribed to a resource hears of its changes, until the subscription ends."""
+    """Subscribers of a resource are notified of its changes until the subscription ends."""
     watched, other = (f"demo://item/{own_name()}" for _ in range(2))
 
     async def heard(uri):
@@ -196,7 +196,7 @@ async def shake_hands(client, peer):
 
 
 class Wire:
-    """What the client has exchanged with the server over HTTP."""
+    """The HTTP exchanges between client and server."""
 
     def __init__(self, url):
         self.url = url
@@ -217,14 +217,14 @@ class Wire:
 
 
 async def session(url, resumable):
-    """A session over HTTP: the server asks, tells and is told over streams of its own."""
+    """A session over HTTP: requests and notifications of the server use its own streams."""
     peer, wire = Peer(), Wire(url)
     async with wire.http_client() as http:
         async with peer.client(streamable_http_client(url, http_client=http), "legacy") as client:
             await until(lambda: wire.saw("GET", 200, False), "the server's own stream")
             await shake_hands(client, peer)
             check(text(await client.call_tool("leave", {})), "come back" if resumable else "stay", "a stream let go")
-            check(await wire.saw("GET", 200, True), resumable, "a stream is taken up again")
+            check(await wire.saw("GET", 200, True), resumable, "a stream is resumed")
         check(await wire.saw("DELETE", 200, False), True, "the client ends its session")
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         headers = {"mcp-session-id": wire.session, "accept": "application/json, text/event-stream"}

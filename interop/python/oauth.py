@@ -1,4 +1,4 @@
-"""Lets the official Python client go through a whole OAuth flow, and fails on the first surprise.
+"""Runs a whole OAuth flow with the official Python client, and fails on the first difference.
 
 Usage: oauth.py URL   a protected server with an authorization server beside it
 """
@@ -48,7 +48,7 @@ class Memory(TokenStorage):
 
 
 class Browser:
-    """Opens the page, reads who asks for what, and presses the button."""
+    """Opens the consent page, checks its text and submits the decision."""
 
     def __init__(self):
         self.pages = 0
@@ -105,7 +105,7 @@ async def flow(url, mode):
         check(text(await client.call_tool("echo", {"text": "hello"})), "hello", "a call with a token")
         check(browser.pages, 1, "one page was opened")
         check(browser.asked[0], ["mcp"], "what was asked for")
-        # This tool takes one scope more: the client is challenged, asks its user again, and comes back.
+        # This tool requires another scope: the client is challenged, asks its user again, and retries.
         await client.call_tool("change", {})
         check(browser.pages, 2, "a second page for the second scope")
         check(set(browser.asked[1]), {"mcp", "write"}, "all that the tool takes, in one challenge")
@@ -114,7 +114,7 @@ async def flow(url, mode):
     check(storage.client.client_id is not None, True, "the client has registered itself")
     check(set(storage.tokens.scope.split()), {"mcp", "write"}, "the scopes of the token")
 
-    # The access token is gone; the refresh token brings another one, without a page.
+    # The access token is removed; the refresh token gets another one, without a page.
     storage.tokens = storage.tokens.model_copy(update={"access_token": "gone", "expires_in": -1})
 
     async def second(client):

@@ -1,9 +1,8 @@
-//! A server with one of everything for the official clients to drive: on standard input and output, or with the
-//! arguments `http PORT` at `http://127.0.0.1:PORT/mcp` and, for old clients, `/sse`. Port 0 takes any that is free; the
-//! first line of output says which. With `resumable` behind them streams can be taken up again, with `guarded` the way in
-//! takes a token.
+//! A server with every feature for the official clients: over stdio, or with the arguments `http PORT` at
+//! `http://127.0.0.1:PORT/mcp` and, for older clients, `/sse`. Port 0 selects a free one; the first line of output is the
+//! URL. With `resumable` streams can be resumed; with `guarded` requests require a token.
 //!
-//! Written against the registry directly: what the authoring layer adds has tests of its own.
+//! Written against the registry directly: the authoring layer has its own tests.
 
 mod tools;
 
@@ -32,10 +31,10 @@ use duplexer_types::resource::{
 };
 use tokio::net::TcpListener;
 
-/// What the tools share.
+/// Shared state of the tools.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// The texts of those calls of `wait` that were dropped: several clients may call at once.
+    /// Texts of cancelled calls of `wait`: several clients can call concurrently.
     pub(crate) cancelled: Mutex<Vec<String>>,
 }
 
@@ -65,17 +64,17 @@ fn serve(arguments: &[String]) -> Result<(), BoxError> {
     }
 }
 
-/// What is special about a server over HTTP.
+/// Variant of the server over HTTP.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
-    /// Its streams can be taken up again.
+    /// Its streams are resumable.
     Resumable,
-    /// Only whoever has a token of the authorization server beside it comes in.
+    /// Requests require a token of the authorization server in the same process.
     Guarded,
 }
 
-/// Every call takes the scope `mcp`; one that changes something takes `write` too.
+/// Every call requires the scope `mcp`; a call that changes something requires `write` too.
 fn auth(base: &str) -> Result<Auth, ConfigError> {
     let resource = format!("{base}/mcp");
     let issuer = AuthorizationServer::builder(base, DevBackend::new("ada"));
@@ -106,7 +105,7 @@ async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
 
 async fn run<S>(service: HttpServer<TcpListener, S>) -> Result<(), BoxError> {
     let mut signals = ShutdownSignals::listen()?;
-    #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
+    #[expect(clippy::print_stdout, reason = "the parent process waits for this line")]
     {
         println!("http://{}/mcp", service.local_addr()?);
     }

@@ -1,4 +1,4 @@
-//! The tools: each shows one thing a server can do while it is called.
+//! The tools: each uses one feature of the server during a call.
 
 use std::future::pending;
 use std::sync::{Mutex, PoisonError};
@@ -67,7 +67,7 @@ fn text(text: impl Into<String>) -> Reply<CallToolResult> {
     Reply::Complete(CallToolResult::text(text))
 }
 
-/// What every tool may be given.
+/// Arguments of all tools.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Arguments {
@@ -92,7 +92,7 @@ async fn progress(cx: &Context<Shared>) -> Called {
     Ok(text("done"))
 }
 
-/// Never ends by itself: that it is dropped shows in `cancelled`.
+/// Never ends by itself: its cancellation is recorded in `cancelled`.
 async fn wait(cx: &Context<Shared>, params: &CallToolParams) -> Called {
     struct Dropped<'a>(&'a Mutex<Vec<String>>, String);
     impl Drop for Dropped<'_> {
@@ -124,7 +124,7 @@ async fn change(cx: &Context<Shared>, params: &CallToolParams) -> Called {
     Ok(text("changed"))
 }
 
-/// Lets the client go before it has its answer. Where streams are kept it has to come back for it.
+/// Closes the stream before the response. With an event store the client must resume it.
 fn leave(cx: &Context<Shared>) -> Reply<CallToolResult> {
     text(match cx.close_stream() {
         StreamClosing::Closing => "come back",
@@ -142,8 +142,8 @@ fn sample() -> CreateMessageParams {
     CreateMessageParams::new(vec![SamplingMessage::user("Say hello.")], 16_u64)
 }
 
-/// In the handshake era the client is asked while the call waits (for roots beside it: over HTTP on the session's own
-/// stream); in the envelope era the answer is the question.
+/// In the handshake era the server sends a request during the call (for roots outside the call: over HTTP on the
+/// standalone stream); in the envelope era the result contains the request.
 async fn ask(cx: &Context<Shared>, params: &CallToolParams, key: &str, question: InputRequest) -> Called {
     if cx.protocol_version().era() == Era::Envelope {
         let answers = params.input_responses.as_ref();
@@ -178,7 +178,7 @@ fn shown(answer: &InputResponse) -> Result<String, McpError> {
     })
 }
 
-/// Two questions at once, then nothing but a state, then the end: the handler's notes travel with the client.
+/// Two input requests at once, then only a request state, then the result: the client returns the state.
 fn rounds(cx: &Context<Shared>, params: &CallToolParams) -> Reply<CallToolResult> {
     if cx.protocol_version().era() == Era::Handshake {
         return text("only where results can ask");

@@ -1,4 +1,4 @@
-// Drives the server with the official TypeScript client, in both eras at once, and fails on the first surprise.
+// Calls the server with the official TypeScript client, in both eras at once, and fails on the first difference.
 //
 // Usage: drive.js URL [resumable]
 
@@ -62,8 +62,8 @@ async function calls(client) {
     const crab = 'Grüße \u{1f980}';
     check(text(await client.callTool({ name: 'echo', arguments: { text: crab } })), crab, 'an echo');
     const failed = await client.callTool({ name: 'echo', arguments: { text: 5 } });
-    check(failed.isError, true, 'bad arguments are told in-band');
-    await assert.rejects(client.callTool({ name: 'nobody' }), { code: -32602 }, 'an unknown tool is refused');
+    check(failed.isError, true, 'bad arguments are reported in-band');
+    await assert.rejects(client.callTool({ name: 'unknown' }), { code: -32602 }, 'an unknown tool is refused');
     const many = Array.from({ length: 50 }, (_, n) => client.callTool({ name: 'echo', arguments: { text: `${n}` } }));
     check((await Promise.all(many)).map(text).join(), [...many.keys()].join(), 'fifty calls at once');
 }
@@ -102,7 +102,7 @@ async function offers(client) {
     check((await client.listResourceTemplates()).resourceTemplates.length, 1, 'templates');
     check((await client.readResource({ uri: 'demo://text' })).contents[0].text, 'hello', 'a text resource');
     check((await client.readResource({ uri: 'demo://item/QUJD' })).contents[0].blob, 'QUJD', 'a binary resource');
-    await assert.rejects(client.readResource({ uri: 'demo://nobody' }), { code: -32602 }, 'an unknown resource');
+    await assert.rejects(client.readResource({ uri: 'demo://unknown' }), { code: -32602 }, 'an unknown resource');
 
     check((await client.listPrompts()).prompts.length, 1, 'prompts');
     const prompt = await client.getPrompt({ name: 'greeting', arguments: { name: 'Ada' } });
@@ -126,40 +126,40 @@ async function makesRounds(client) {
 }
 
 async function listens(client) {
-    const told = new Set();
-    client.setNotificationHandler('notifications/tools/list_changed', () => void told.add('tools'));
-    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void told.add(params.uri));
+    const received = new Set();
+    client.setNotificationHandler('notifications/tools/list_changed', () => void received.add('tools'));
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void received.add(params.uri));
     const watched = ownResource();
     const change = () => client.callTool({ name: 'change', arguments: { text: watched } });
     const filter = { toolsListChanged: true, resourceSubscriptions: [watched] };
     const subscription = await client.listen(filter);
     check(subscription.honoredFilter, filter, 'what the server agreed to report');
     await change();
-    await until(() => told.size === 2, 'both changes arrive');
+    await until(() => received.size === 2, 'both changes arrive');
     await subscription.close();
     check(await subscription.closed, 'local', 'the end of the subscription');
-    told.clear();
+    received.clear();
     await change();
-    check(told.size, 0, 'nothing after the end');
+    check(received.size, 0, 'nothing after the end');
 }
 
 /** In the handshake era changes arrive on the session's own stream. */
 async function subscribes(client) {
-    const told = new Set();
+    const received = new Set();
     const [watched, other] = [ownResource(), ownResource()];
     const change = uri => client.callTool({ name: 'change', arguments: { text: uri } });
-    client.setNotificationHandler('notifications/tools/list_changed', () => void told.add('tools'));
-    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void told.add(params.uri));
+    client.setNotificationHandler('notifications/tools/list_changed', () => void received.add('tools'));
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void received.add(params.uri));
     await client.subscribeResource({ uri: watched });
     await client.subscribeResource({ uri: other });
     await change(watched);
-    await until(() => told.has('tools') && told.has(watched), 'both changes arrive');
+    await until(() => received.has('tools') && received.has(watched), 'both changes arrive');
     await client.unsubscribeResource({ uri: watched });
-    told.clear();
+    received.clear();
     await change(watched);
     await change(other);
-    await until(() => told.has(other), 'another subscription goes on');
-    check(told.has(watched), false, 'nothing after the end of a subscription');
+    await until(() => received.has(other), 'another subscription goes on');
+    check(received.has(watched), false, 'nothing after the end of a subscription');
 }
 
 /** A call that is given up is dropped at the server, and the others go on. */
@@ -204,7 +204,7 @@ async function session() {
     }
     await client.ping();
     check(text(await client.callTool({ name: 'leave' })), resumable ? 'come back' : 'stay', 'a stream let go');
-    check(exchanges.has('GET 200 again'), resumable, 'a stream is taken up again');
+    check(exchanges.has('GET 200 again'), resumable, 'a stream is resumed');
 
     const { sessionId } = transport;
     await transport.terminateSession();

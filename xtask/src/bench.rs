@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: what one call of each case costs, compared with the figures recorded in the repository.
+//! `cargo xtask bench`: the cost of one call of each case, compared with the recorded figures.
 //!
-//! The program `cost` of the package `duplexer-bench` measures and judges; here it is only built and started.
+//! The program `cost` of the package `duplexer-bench` measures and compares; this command builds and starts it.
 
 use std::process::Command;
 

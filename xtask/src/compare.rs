@@ -1,14 +1,14 @@
-//! `cargo xtask compare`: our server beside a floor without any protocol, and beside others if told, under load.
+//! `cargo xtask compare`: load on the server, on a floor without any protocol, and on other servers if given.
 //!
-//! The program `load` of the package `duplexer-bench` starts the servers, loads them in turn and prints what they cost;
-//! here the programs are built and named to it.
+//! The program `load` of the package `duplexer-bench` starts the servers, loads them in turn and prints their cost. This
+//! command builds the programs and passes their paths.
 
 use std::process::Command;
 
 use crate::Failure;
 use crate::process::{self, PACKAGE_OF_BENCHES};
 
-/// The servers of this repository: what each is called and put to (the kinds that `load` knows), the program, its options.
+/// The servers of this repository: name, kind of load, program, options.
 const SERVERS: &[(&str, &str, &str)] = &[
     ("floor:stdio", "floor", "stdio"),
     ("floor:http", "floor", "http {port}"),

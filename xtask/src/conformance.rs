@@ -1,7 +1,7 @@
-//! `cargo xtask conformance`: the official suite against our everything-server.
+//! `cargo xtask conformance`: the official suite against the everything-server.
 //!
-//! One process serves both eras: the suite looks at it for every revision at once. The suite says which scenarios a revision
-//! scores; beyond these we hold ourselves to those that it runs without scoring.
+//! One process serves both eras, and the suite tests it for all revisions at once. The suite decides which scenarios it
+//! scores; the scenarios that it runs without scoring must pass too.
 
 mod report;
 
@@ -17,7 +17,7 @@ use crate::npm::{self, Packages};
 use crate::process::{built, root, target};
 use crate::server::Server;
 
-/// A revision the suite knows, and how many scenarios must hold: a suite that ran fewer has shown nothing.
+/// A revision of the suite and its number of scenarios: a run with fewer proves nothing.
 struct Revision {
     name: &'static str,
     scored: usize,
@@ -31,10 +31,10 @@ const REVISIONS: [Revision; 2] = [
 
 const SUITE: &str = "@modelcontextprotocol/conformance/dist/index.js";
 
-/// What the proxy calls the server.
+/// Host name under which the proxy serves.
 const INTERNAL_HOST: &str = "everything.internal";
 
-/// What is looked at, and how it is reached.
+/// The tested server and the path to it.
 struct Run {
     revisions: &'static [Revision],
     route: Route,
@@ -47,7 +47,7 @@ enum Route {
     BehindProxy,
 }
 
-/// Runs the suite for one revision, or for every one that it knows.
+/// Runs the suite for one revision, or for all.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     check(&Run::parse(arguments)?).map_err(|reason| {
         eprintln!("conformance: {reason}");
@@ -55,7 +55,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// The same for everything that must hold.
+/// Runs all required variants.
 pub(crate) fn every_revision() -> Result<(), String> {
     check(&Run { revisions: &REVISIONS, route: Route::Direct })
 }
@@ -108,13 +108,13 @@ fn check(run: &Run) -> Result<(), String> {
     }
 }
 
-/// A port that nobody listens on: the server must know the proxy's before the proxy can know the server's.
+/// Returns a free port: the server must know the port of the proxy before the proxy knows the port of the server.
 fn free_port() -> Result<String, String> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     free.map(|address| address.port().to_string()).map_err(|error| format!("no port is free: {error}"))
 }
 
-/// All revisions at once: a server that serves both eras does not have one to itself.
+/// Tests all revisions at once, because a server serves both eras at the same time.
 fn check_at(url: &str, packages: &Packages, revisions: &[Revision]) -> Result<(), String> {
     let verdicts: Vec<_> = thread::scope(|scope| {
         let running: Vec<_> =
@@ -127,23 +127,23 @@ fn check_at(url: &str, packages: &Packages, revisions: &[Revision]) -> Result<()
 
 fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), String> {
     let results = target().join("conformance").join(revision.name);
-    forget(&results)?;
+    remove_results(&results)?;
     let mut suite = packages.node(packages.file(SUITE));
     suite.args(["server", "--url", url, "--requirements", revision.name, "--output-dir"]);
-    let output = said(suite.arg(&results))?;
+    let output = output_of(suite.arg(&results))?;
     let report = Report::read(&output, &results);
     let verdict = report.verdict(revision.scored, revision.unscored);
     let story = match &verdict {
         Ok(()) => String::new(),
         Err(_) => format!("{}the whole story: {}\n", report.complaints(&results), results.display()),
     };
-    // In one piece: the revisions run side by side.
+    // Printed at once: the revisions run concurrently.
     print!("\n{}:{report}{story}", revision.name);
     verdict.map_err(|reason| format!("{}: {reason}", revision.name))
 }
 
-/// Results of an earlier run must not explain this one.
-fn forget(results: &Path) -> Result<(), String> {
+/// Removes the results of earlier runs.
+fn remove_results(results: &Path) -> Result<(), String> {
     match fs::remove_dir_all(results) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", results.display()))
@@ -152,8 +152,8 @@ fn forget(results: &Path) -> Result<(), String> {
     }
 }
 
-/// What the suite prints. Whether it liked what it saw is in there too.
-fn said(suite: &mut Command) -> Result<String, String> {
+/// Returns the output of the suite, which contains its verdict.
+fn output_of(suite: &mut Command) -> Result<String, String> {
     suite.current_dir(root()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = suite.output().map_err(|error| format!("the suite could not be started: {error}"))?;
     String::from_utf8(output.stdout).map_err(|error| format!("the suite's output: {error}"))

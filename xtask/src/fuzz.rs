@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: the targets of `fuzz/`, each for a fixed time.
 //!
-//! Fuzzing needs a nightly toolchain and cargo-fuzz, which a clean clone need not have. The seed corpus is
-//! replayed on stable by an ordinary test; this command looks for new inputs.
+//! Fuzzing requires a nightly toolchain and cargo-fuzz, which a clean clone does not have. An ordinary test replays the
+//! seed corpus on stable; this command searches for new inputs.
 
 use std::fs;
 use std::process::Command;
@@ -10,14 +10,14 @@ use crate::{Failure, process};
 
 const DEFAULT_SECONDS: u32 = 60;
 
-/// What the command line asked for.
+/// Options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     seconds: u32,
     target: Option<String>,
 }
 
-/// Runs the targets one after the other. Fails when one found something, or when none could run.
+/// Runs the targets one after the other. Fails if one finds a crash, or if none can run.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     let request = read(arguments)?;
     let manifest = process::root().join("fuzz").join("Cargo.toml");
@@ -62,7 +62,7 @@ fn read(arguments: &[String]) -> Result<Request, Failure> {
     Ok(request)
 }
 
-/// The names of the `[[bin]]` tables: cargo-fuzz builds one binary per target.
+/// Returns the names of the `[[bin]]` tables: cargo-fuzz builds one binary per target.
 fn targets(manifest: &str) -> Vec<String> {
     let mut section = "";
     let mut names = Vec::new();
@@ -91,7 +91,7 @@ fn chosen(all: &[String], wanted: Option<&str>) -> Result<Vec<String>, Failure> 
     }
 }
 
-/// `cargo` of `PATH`, not the cargo that runs us: only rustup's own understands `+nightly`.
+/// Uses the `cargo` of `PATH`, not the one that runs this command: only the rustup proxy understands `+nightly`.
 fn nightly() -> Command {
     let mut cargo = Command::new("cargo");
     cargo.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
@@ -114,7 +114,7 @@ fn missing_tool() -> Option<&'static str> {
 }
 
 fn run(target: &str, seconds: u32) -> Result<(), String> {
-    // libFuzzer writes what it finds into the first folder. The seeds are checked in, so they come second.
+    // libFuzzer writes new inputs into the first folder. The seeds are checked in, so they come second.
     let fresh = format!("fuzz/corpus.work/{target}");
     let seeds = format!("fuzz/corpus/{target}");
     let mut cargo = nightly();

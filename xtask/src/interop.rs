@@ -1,6 +1,6 @@
-//! `cargo xtask interop`: the official clients against our servers.
+//! `cargo xtask interop`: the official clients against the servers of this project.
 //!
-//! Each suite installs what it needs by pinned versions, and again only when the pins change.
+//! Each suite installs pinned dependencies, and again only when the pins change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// The official Python client drives the server over its standard streams, HTTP and HTTP+SSE, in both eras, and through OAuth.
+/// The official Python client calls the server over stdio, HTTP and HTTP+SSE, in both eras, and with OAuth.
 pub(crate) fn python() -> Result<(), String> {
     let server = interop_server()?;
     run(python_client("drive.py")?.arg(&server))?;
@@ -31,13 +31,13 @@ pub(crate) fn python() -> Result<(), String> {
     run(python_client("oauth.py")?.arg(guarded.url()))
 }
 
-/// The official TypeScript client drives the server over HTTP, in both eras.
+/// The official TypeScript client calls the server over HTTP, in both eras.
 pub(crate) fn typescript() -> Result<(), String> {
     let listening = Server::start(&interop_server()?, &["http", "0"])?;
     run(typescript_client()?.arg(listening.url()))
 }
 
-/// Both clients drive one server in both eras, all at once; its streams can be taken up again.
+/// Both clients call one server concurrently, in both eras; its streams are resumable.
 pub(crate) fn together() -> Result<(), String> {
     let listening = Server::start(&interop_server()?, &["http", "0", "resumable"])?;
     let mut clients = [python_client("drive.py")?, typescript_client()?];
@@ -50,11 +50,11 @@ pub(crate) fn together() -> Result<(), String> {
     outcomes.into_iter().collect()
 }
 
-/// The MCP Inspector looks at the server over its standard streams and over HTTP.
+/// The MCP Inspector inspects the server over stdio and HTTP.
 pub(crate) fn inspector() -> Result<(), String> {
     let suite = "interop/inspector";
     npm::installed(suite)?;
-    // It needs a newer Node than many machines have; the conformance suite brings one.
+    // It needs a newer Node than many machines have; the conformance suite installs one.
     let node = npm::installed("conformance")?;
     let server = interop_server()?;
     let listening = Server::start(&server, &["http", "0"])?;
@@ -78,7 +78,7 @@ fn typescript_client() -> Result<Command, String> {
     Ok(npm::installed(suite)?.node(root().join(suite).join("drive.js")))
 }
 
-/// A virtual environment with exactly what `requirements` names.
+/// Creates a virtual environment with exactly the packages in `requirements`.
 fn installed(requirements: &Path) -> Result<PathBuf, String> {
     let wanted =
         fs::read_to_string(requirements).map_err(|error| format!("{}: {error}", requirements.display()))?;

@@ -1,6 +1,6 @@
-//! Load on a release build of `bench-server`: the server as a process, connections to it, and what it costs.
+//! Load on a release build of `bench-server`: the process, the connections and their cost.
 //!
-//! Shared by the commands that measure a whole process; it knows of no figure and no limit.
+//! Shared by the commands that measure a whole process; it knows neither figures nor limits.
 
 mod client;
 mod message;
@@ -14,10 +14,10 @@ pub(crate) use self::client::{Connection, Reply};
 pub(crate) use self::message::Message;
 pub(crate) use self::server::{Process, Server, build};
 
-/// Connections that work side by side.
+/// Concurrent connections.
 const CONNECTIONS: usize = 8;
 
-/// What went wrong, for a person.
+/// Error message.
 #[derive(Debug)]
 pub(crate) struct Fault(pub(crate) String);
 
@@ -33,7 +33,7 @@ impl From<std::io::Error> for Fault {
     }
 }
 
-/// Runs `work` for the numbers below `count`, on several connections at once.
+/// Runs `work` for the numbers below `count` on concurrent connections.
 pub(crate) fn spread<T: Send>(
     server: &Server,
     count: u32,

@@ -1,7 +1,7 @@
-//! The repository's own commands, run as `cargo xtask <command>`.
+//! Development commands of the repository, run as `cargo xtask <command>`.
 //!
-//! One entry of [`COMMANDS`] per command. Nothing here is part of the product, and nothing outside the
-//! standard library is used, so that the first command on a clean clone starts at once.
+//! [`COMMANDS`] has one entry per command. The package is not part of the product and uses only the standard library,
+//! so that the first command on a clean clone starts at once.
 
 #![allow(
     clippy::print_stdout,
@@ -26,7 +26,7 @@ mod tidy;
 
 use std::process::ExitCode;
 
-/// One command: how it is called, what it does, and the function that does it.
+/// One command: its usage, its description and its function.
 struct Command {
     name: &'static str,
     usage: &'static str,
@@ -56,19 +56,19 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "fuzz",
         usage: "fuzz [--seconds N] [target]",
-        about: "run the fuzz targets, N seconds each (60 unless told); needs nightly and cargo-fuzz",
+        about: "run the fuzz targets, N seconds each (default: 60); needs nightly and cargo-fuzz",
         run: fuzz::command,
     },
     Command {
         name: "bench",
         usage: "bench [--record]",
-        about: "instructions and allocations of one call, compared with those recorded (or record them); wants valgrind",
+        about: "instructions and allocations of one call, compared with those recorded (or record them); requires valgrind",
         run: bench::command,
     },
     Command {
         name: "compare",
         usage: "compare [--seconds N] [--beside S=CMD] [scenario ..]",
-        about: "our server under load, beside a floor without any protocol and whatever else is named",
+        about: "the server under load, compared with a floor without any protocol and with other servers",
         run: compare::command,
     },
     Command {
@@ -98,12 +98,12 @@ const COMMANDS: &[Command] = &[
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];
 
-/// Why a command did not succeed, and so which exit code it leaves.
+/// Failure of a command, which determines the exit code.
 #[derive(Debug, PartialEq, Eq)]
 enum Failure {
-    /// The command ran and the answer is no. What went wrong is already printed.
+    /// The command ran and failed. The reason is printed already.
     Failed,
-    /// The command was called in a way it does not understand.
+    /// Wrong usage.
     Usage(String),
 }
 
@@ -142,7 +142,7 @@ fn help_text() -> String {
     format!("commands:{}", lines.collect::<String>())
 }
 
-/// Refuses arguments for a command that takes none: a mistyped option must not be ignored.
+/// Rejects arguments of a command without options: a mistyped option must not be ignored.
 fn no_arguments(command: &str, arguments: &[String]) -> Result<(), Failure> {
     match arguments.first() {
         None => Ok(()),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_nobody_reads_is_refused() {
+    fn a_surplus_argument_is_rejected() {
         let outcome = dispatch(&["tidy".to_owned(), "--fast".to_owned()]);
         assert!(matches!(outcome, Err(Failure::Usage(message)) if message.contains("--fast")));
     }

@@ -1,4 +1,4 @@
-//! Packages of npm, as a lockfile pins them.
+//! npm packages, pinned by a lockfile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::process::{program, root, run};
 
-/// Installs what the lockfile in a folder of the repository names, unless that is what is there already.
+/// Installs the packages of a lockfile, unless they are installed already.
 pub(crate) fn installed(folder: &str) -> Result<Packages, String> {
     let folder = root().join(folder);
     let lockfile = folder.join("package-lock.json");
@@ -16,7 +16,7 @@ pub(crate) fn installed(folder: &str) -> Result<Packages, String> {
     if fs::read_to_string(&marker).is_ok_and(|present| present == wanted) {
         return Ok(packages);
     }
-    // No package may run anything while it is installed.
+    // Packages must not run install scripts.
     let options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
     run(Command::new("npm").arg("ci").args(options).arg("--prefix").arg(&folder))?;
     fs::write(&marker, wanted).map_err(|error| format!("{}: {error}", marker.display()))?;
@@ -27,7 +27,7 @@ pub(crate) fn installed(folder: &str) -> Result<Packages, String> {
 pub(crate) struct Packages(PathBuf);
 
 impl Packages {
-    /// Runs a script with the Node among the packages, or with the machine's own.
+    /// Runs a script with the Node of the packages, or of the machine.
     pub(crate) fn node(&self, script: impl AsRef<Path>) -> Command {
         let own = self.0.join(".bin").join("node");
         let node = if own.exists() { own.into() } else { program("node") };

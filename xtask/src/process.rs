@@ -1,11 +1,11 @@
-//! Running other programs: where they are, and how a command line is shown to a person.
+//! Runs other programs, and formats their command lines.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A command line as data, so that it can be run, and printed for someone to run again.
+/// A command line that can be run and printed.
 #[derive(Clone, Copy)]
 pub(crate) struct CommandLine {
     pub(crate) program: &'static str,
@@ -14,14 +14,14 @@ pub(crate) struct CommandLine {
 }
 
 impl CommandLine {
-    /// Runs it in the root of the repository with this process's output. `Err` says why it did not succeed.
+    /// Runs it in the root of the repository with the output of this process. `Err` describes the failure.
     pub(crate) fn run(&self) -> Result<(), String> {
         let mut command = Command::new(program(self.program));
         command.args(self.arguments).envs(self.environment.iter().copied());
         run(&mut command)
     }
 
-    /// The line a person types to run the same thing.
+    /// Returns the command line as a user types it.
     pub(crate) fn shown(&self) -> String {
         let mut words = Vec::new();
         for (name, value) in self.environment {
@@ -42,13 +42,13 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Whether a prepared command succeeds; its output is thrown away.
+/// Returns whether a prepared command succeeds, and discards its output.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     run(command).is_ok()
 }
 
-/// Whether a program of this name is found on `PATH`.
+/// Returns whether a program of this name is on `PATH`.
 pub(crate) fn is_installed(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| {
@@ -56,13 +56,13 @@ pub(crate) fn is_installed(name: &str) -> bool {
     })
 }
 
-/// The root of the repository: the parent of this package.
+/// Returns the root of the repository: the parent of this package.
 pub(crate) fn root() -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&package).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The cargo that runs us is the cargo that we run: a second toolchain would build everything twice.
+/// Returns the cargo that runs this command: a second toolchain would build everything twice.
 pub(crate) fn program(name: &str) -> OsString {
     match name {
         "cargo" => env::var_os("CARGO").unwrap_or_else(|| "cargo".into()),
@@ -70,7 +70,7 @@ pub(crate) fn program(name: &str) -> OsString {
     }
 }
 
-/// Builds a program of the workspace and says where it is.
+/// Builds a program of the workspace and returns its path.
 pub(crate) fn built(package: &str, name: &str) -> Result<PathBuf, String> {
     run(Command::new(program("cargo")).args([
         "build",
@@ -84,10 +84,10 @@ pub(crate) fn built(package: &str, name: &str) -> Result<PathBuf, String> {
     Ok(target().join("debug").join(name))
 }
 
-/// The package of what is measured and what measures.
+/// The package of the benchmarks.
 pub(crate) const PACKAGE_OF_BENCHES: &str = "duplexer-bench";
 
-/// Builds programs of a package as a user would have them and says in which folder they are.
+/// Builds programs of a package in release mode and returns their folder.
 pub(crate) fn released(package: &str, names: &[&str]) -> Result<PathBuf, String> {
     let mut cargo = Command::new(program("cargo"));
     cargo.args(["build", "--release", "--locked", "--package", package]);
@@ -98,7 +98,7 @@ pub(crate) fn released(package: &str, names: &[&str]) -> Result<PathBuf, String>
     Ok(target().join("release"))
 }
 
-/// Where cargo puts what it builds.
+/// Returns the target directory of cargo.
 pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_program_that_does_not_exist_is_not_installed() {
         assert!(is_installed("cargo"));
-        assert!(!is_installed("a-program-that-nobody-has"));
+        assert!(!is_installed("an-absent-program"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `cargo xtask requirements`: what of `tests/manifest` is shown by which test, what is left out and why, what is missing.
+//! `cargo xtask requirements`: the requirements of `tests/manifest` with their tests, exclusions and gaps.
 
 mod evidence;
 
@@ -7,7 +7,7 @@ use std::fmt;
 use self::evidence::{Citation, Evidence, Reason, area};
 use crate::{Failure, process};
 
-/// Prints the table, of all areas or of those whose name begins as one of the arguments.
+/// Prints the table of all areas, or of those whose name begins with an argument.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     let evidence = Evidence::gather(&process::root()).map_err(|reason| {
         eprintln!("requirements: {reason}");
@@ -32,16 +32,16 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     if faults.is_empty() { Ok(()) } else { Err(Failure::Failed) }
 }
 
-/// What is known about an id.
+/// Status of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A test cites it, or a deviation says what is done instead.
+    /// A test cites it, or a deviation replaces it.
     Covered,
     Excluded,
     Missing,
 }
 
-/// Ids that begin alike.
+/// Ids with the same prefix.
 struct Area<'a> {
     name: &'a str,
     rows: Vec<Row<'a>>,
@@ -104,7 +104,7 @@ impl fmt::Display for Reason {
             Self::Later => out.write_str("no issue has reached it"),
             Self::Client => out.write_str("a duty of clients"),
             Self::Host => out.write_str("a duty of the application around a client"),
-            Self::Author => out.write_str("a duty of whoever writes the handlers"),
+            Self::Author => out.write_str("a duty of the author of the handlers"),
             Self::Absent(why) => write!(out, "absent: {why}"),
         }
     }
@@ -135,7 +135,7 @@ impl fmt::Display for Area<'_> {
     }
 }
 
-/// The last lines: the sums, in a form that scripts can read.
+/// Formats the totals, in a form that scripts can read.
 struct Totals<'a>(&'a [&'a Area<'a>]);
 
 impl fmt::Display for Totals<'_> {
@@ -161,7 +161,7 @@ mod tests {
         Evidence {
             listed: vec![
                 ("RUN-01".into(), None),
-                ("RUN-02".into(), Some(Reason::Absent("nobody has it".into()))),
+                ("RUN-02".into(), Some(Reason::Absent("not implemented".into()))),
                 ("ENV-01".into(), None),
                 ("ENV-02".into(), None),
             ],
@@ -178,7 +178,7 @@ mod tests {
         for line in [
             "RUN: 1 covered, 1 excluded, 0 missing\n",
             "  RUN-01     covered   a_test (tests/a.rs)\n",
-            "  RUN-02     excluded  absent: nobody has it\n",
+            "  RUN-02     excluded  absent: not implemented\n",
             "  ENV-01     covered   docs/deviations.md\n",
             "  ENV-02     MISSING   \n",
         ] {

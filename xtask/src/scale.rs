@@ -1,7 +1,7 @@
-//! `cargo xtask scale`: how the cost of one process grows with what it holds and what is asked of it.
+//! `cargo xtask scale`: growth of the cost of one process with its connections, sessions and load.
 //!
-//! Each part measures a release build of `bench-server` at several sizes. The figures are kept in `docs/scale`, with a plot
-//! drawn from them, and shown in `docs/performance.md`; a cost that grows faster than it may fails the command.
+//! Each part measures a release build of `bench-server` at several sizes. The figures and their plot are stored in
+//! `docs/scale` and shown in `docs/performance.md`. A cost that grows too fast fails the command.
 
 mod document;
 mod figures;
@@ -21,7 +21,7 @@ use self::panels::PANELS;
 use crate::load::{self, Fault};
 use crate::{Failure, process};
 
-/// Something that is measured by itself, so that it can be measured again by itself.
+/// A part of the measurement that can be repeated alone.
 struct Part {
     name: &'static str,
     measure: fn(&mut Figures) -> Result<(), Fault>,
@@ -47,7 +47,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// The parts of these names, or all of them.
+/// Returns the parts with these names, or all.
 fn parts(names: &[String]) -> Result<Vec<&'static Part>, Failure> {
     if names.is_empty() {
         return Ok(PARTS.iter().collect());
@@ -66,11 +66,11 @@ fn run(parts: &[&Part], names: &[String]) -> Result<(), Fault> {
         return Ok(());
     }
     load::build()?;
-    // What is not measured now keeps its figures.
+    // Parts that are not measured keep their figures.
     let mut figures = if names.is_empty() { Figures::default() } else { kept().unwrap_or_default() };
     for part in parts {
         println!("measuring: {}", part.name);
-        figures.forget(part.name);
+        figures.remove(part.name);
         (part.measure)(&mut figures)?;
     }
     fs::create_dir_all(folder())?;
@@ -79,7 +79,7 @@ fn run(parts: &[&Part], names: &[String]) -> Result<(), Fault> {
     judge(&figures)
 }
 
-/// Every cost that grows faster than it may.
+/// Returns every cost that grows too fast.
 fn judge(figures: &Figures) -> Result<(), Fault> {
     let faults: Vec<_> = PANELS.iter().flat_map(|panel| panel.faults(figures)).collect();
     if faults.is_empty() {
@@ -95,7 +95,7 @@ fn kept() -> Result<Figures, Fault> {
     Figures::from_csv(&text)
 }
 
-/// Shows the figures as tables, here and in the document about them, and draws them.
+/// Prints the figures as tables, updates the document and draws the plot.
 fn draw(figures: &Figures) -> Result<(), Fault> {
     for panel in PANELS {
         if let Some(table) = figures.table(panel) {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Plot and tables in the repository are those of the figures in the repository, and these hold what they are to show.
+    /// Plot and tables in the repository match the figures in the repository, and these keep the permitted growth.
     #[test]
     fn the_recorded_figures_are_complete_and_drawn() {
         let figures = kept().unwrap();
@@ -149,10 +149,10 @@ mod tests {
         assert!(faults.is_empty(), "{faults:?}");
         let drawn = std::fs::read_to_string(super::folder().join("scale.svg")).unwrap();
         assert!(drawn == plot::svg(&figures), "run `cargo xtask scale --plot`");
-        let told = std::fs::read_to_string(crate::process::root().join("docs/performance.md")).unwrap();
+        let document = std::fs::read_to_string(crate::process::root().join("docs/performance.md")).unwrap();
         for panel in PANELS {
-            assert!(told.contains(&document::place(panel)), "{} is not told", panel.title);
+            assert!(document.contains(&document::place(panel)), "{} is missing", panel.title);
         }
-        assert!(told == document::renewed(&told, &figures), "run `cargo xtask scale --plot`");
+        assert!(document == document::renewed(&document, &figures), "run `cargo xtask scale --plot`");
     }
 }

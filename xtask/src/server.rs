@@ -1,4 +1,4 @@
-//! A server of ours as a process of its own, which never outlives the command that started it.
+//! A server as a child process, which ends with the command that started it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it and waits for the first line of its output, which says where it listens.
+    /// Starts it and waits for the first line of its output, which is its address.
     pub(crate) fn start(program: &Path, arguments: &[&str]) -> Result<Self, String> {
         let failed = |error| format!("{}: {error}", program.display());
         let mut command = Command::new(program);

@@ -1,7 +1,7 @@
-//! `cargo xtask soak`: sessions by the thousand against our own server, and what they leave behind in its memory.
+//! `cargo xtask soak`: memory of the server under thousands of sessions.
 //!
-//! Opens as many sessions as a server holds and abandons them: they must be small, and gone after their idle time. Then
-//! opens, uses and ends sessions without a pause: the memory must stay where it was.
+//! Opens the maximum number of sessions and abandons them: they must be small, and removed after their idle timeout. Then
+//! opens, uses and ends sessions without a pause: the memory must not grow.
 
 #![expect(clippy::disallowed_methods, reason = "there is no runtime here whose clock could be used")]
 
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use crate::Failure;
 use crate::load::{self, Connection, Fault, Message, Reply, Server, spread};
 
-/// How many sessions a server holds unless told otherwise.
+/// Default maximum of sessions of a server.
 const SESSIONS: u32 = 10_000;
-/// What an abandoned session may cost, in bytes.
+/// Maximum memory of an abandoned session, in bytes.
 const SESSION_LIMIT: u64 = 20_000;
 const REQUESTS: u32 = 1_000_000;
-/// How long an abandoned session lives in this run.
+/// Idle timeout of a session in this run.
 const IDLE: Duration = Duration::from_secs(30);
-/// How much the memory may grow while sessions come and go, beside a tenth of itself, in kB.
+/// Permitted growth of the memory, in addition to a tenth, in kB.
 const SLACK: u32 = 4 * 1024;
 
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ fn run(requests: u32) -> Result<(), Fault> {
     churn(&server, requests)
 }
 
-/// Sessions that nobody uses any more.
+/// Abandoned sessions.
 fn abandoned(server: &Server) -> Result<(), Fault> {
     spread(server, 200, |connection, _| cycle(connection))?;
     let before = server.process.memory()?;
@@ -80,7 +80,7 @@ fn abandoned(server: &Server) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Sessions that come and go: four requests each.
+/// Short sessions of four requests each.
 fn churn(server: &Server, requests: u32) -> Result<(), Fault> {
     let tenth = (requests / 40).max(1);
     let begun = Instant::now();
@@ -115,7 +115,7 @@ fn echo(connection: &mut Connection, session: &str) -> Result<Reply, Fault> {
     connection.post(&Message::call_in(session, 1, "echo", r#"{"text":"x"}"#))
 }
 
-/// Of so many kB, as a person likes them.
+/// Formats kB as MB.
 struct Megabytes(u32);
 
 impl std::fmt::Display for Megabytes {

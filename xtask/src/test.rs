@@ -1,7 +1,7 @@
-//! `cargo xtask test`: everything that must hold, as a table of steps.
+//! `cargo xtask test`: all required checks, as a table of steps.
 //!
-//! A later suite is one more row of [`STEPS`]. A row whose programs are missing is skipped loudly on a
-//! developer's machine and fails where `CI=true`, so a suite can never drop out of the checks unseen.
+//! A further suite is one more row of [`STEPS`]. A row whose programs are missing is skipped with a message on a
+//! developer's machine and fails where `CI=true`, so that no suite is skipped unnoticed.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use std::time::Duration;
 use crate::process::{self, CommandLine};
 use crate::{Failure, conformance, interop, no_arguments, tidy};
 
-/// One thing that is checked.
+/// One check.
 struct Step {
     name: &'static str,
-    /// Programs besides the Rust toolchain that the step cannot run without.
+    /// Required programs besides the Rust toolchain.
     needs: &'static [&'static str],
     action: Action,
 }
 
-/// How a step is carried out.
+/// Implementation of a step.
 #[derive(Clone, Copy)]
 enum Action {
     Run(CommandLine),
@@ -71,7 +71,7 @@ impl Action {
         }
     }
 
-    /// The command that repeats this step alone.
+    /// Returns the command that repeats this step alone.
     fn shown(&self) -> String {
         match self {
             Self::Run(line) => line.shown(),
@@ -84,7 +84,7 @@ impl Action {
     }
 }
 
-/// What a missing program means.
+/// Effect of a missing program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absence {
     /// On a developer's machine: the step is skipped, and the summary says so.
@@ -93,7 +93,7 @@ enum Absence {
     Fails,
 }
 
-/// What became of one step.
+/// Outcome of one step.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Passed(Duration),
@@ -160,7 +160,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (value, start.elapsed())
 }
 
-/// The list at the end. Its last line is the count, in a form that scripts can read.
+/// Formats the summary. Its last line is the count, in a form that scripts can read.
 struct Summary<'a> {
     steps: &'a [Step],
     verdicts: &'a [Verdict],

@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: the invariants of the source tree, checked on every test run.
 //!
-//! [`rules`] holds the rules, each once and as data; `tree`, `scan` and `paths` give them the sources.
+//! [`rules`] is the table of rules; `tree`, `scan` and `paths` provide the sources.
 
 mod paths;
 mod rules;
@@ -14,27 +14,19 @@ use self::tree::Tree;
 use crate::process;
 use crate::{Failure, no_arguments};
 
-/// What a finding means for the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Severity {
-    Fails,
-    Warns,
-}
-
-/// A place where a rule is broken.
+/// A violation of a rule.
 #[derive(Debug)]
 struct Finding {
-    severity: Severity,
     path: String,
-    /// From 1; 0 when the file as a whole is meant.
+    /// Counted from 1; 0 for the file as a whole.
     line: usize,
-    /// What was found there.
+    /// Description of the violation.
     what: String,
 }
 
 impl Finding {
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Fails, path: path.to_owned(), line, what: what.into() }
+        Self { path: path.to_owned(), line, what: what.into() }
     }
 }
 
@@ -56,22 +48,18 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// Prints every finding; `Err` says how many of them count.
+/// Prints every finding; `Err` gives their number.
 pub(crate) fn check_repository() -> Result<(), String> {
     let tree = Tree::read(&process::root())?;
-    // Rules over nothing hold; a wrong folder must not look like a tidy one.
+    // An empty tree breaks no rule, so a wrong folder must be an error.
     if !tree.sources().any(|source| source.path.starts_with("crates/")) {
         return Err("no sources below crates/: is this the root of the repository?".to_owned());
     }
     let mut failures = 0_usize;
     for rule in RULES {
         for finding in (rule.check)(&tree) {
-            let word = match finding.severity {
-                Severity::Fails => "error",
-                Severity::Warns => "warning",
-            };
-            println!("{word}[{}]: {finding}\n    {}", rule.name, rule.remedy);
-            failures += usize::from(finding.severity == Severity::Fails);
+            println!("error[{}]: {finding}\n    {}", rule.name, rule.remedy);
+            failures += 1;
         }
     }
     println!("tidy: {} rules over {} sources: {failures} broken", RULES.len(), tree.sources().count());

@@ -1,7 +1,7 @@
-//! The server that load generators measure, written as a user would write it.
+//! The server under load, written as a user would write it.
 //!
 //! Usage: `bench-server stdio [OFFER]...`, `bench-server http PORT [OFFER]... [--stateless] [--session-idle SECONDS]
-//! [--static-tokens FILE [SCOPE]...]`. What it offers, and what an OFFER is, stands in `duplexer_bench::server`.
+//! [--static-tokens FILE [SCOPE]...]`. See `duplexer_bench::server` for OFFER.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,7 +35,7 @@ const USAGE: &str = "usage: bench-server stdio [OFFER]... | bench-server http PO
 
 async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
     let (offer, options) = Offer::read(options)?;
-    // Room for what is measured with many idle streams.
+    // Enough for measurements with many idle streams.
     let mut service = StreamableHttp::builder(build(offer)?).max_requests(16_384);
     let mut options = options.iter();
     while let Some(option) = options.next() {
@@ -59,7 +59,7 @@ async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Only for those who show a token from the file; every request needs the `required` scopes.
+/// Serves only requests with a token from the file and the `required` scopes.
 #[cfg(feature = "tokens")]
 async fn serve_protected(
     service: duplexer_http::StreamableHttpBuilder,
@@ -71,7 +71,7 @@ async fn serve_protected(
     let here = format!("http://{}/mcp", listener.local_addr()?);
     let tokens = duplexer_bench::tokens::read(&std::fs::read_to_string(file)?)?;
     let auth = duplexer_auth::Auth::static_tokens(tokens).audience(&here).require_scopes(required).build()?;
-    // Whoever started it may have left the port to us.
+    // The port can be 0: prints the address in use.
     eprintln!("{here}");
     let mut signals = ShutdownSignals::listen()?;
     service

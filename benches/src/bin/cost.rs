@@ -1,5 +1,5 @@
-//! What one call of each case costs: `cost CASE N` answers it N times, for a tool that looks on; `cost compare FILE`
-//! measures all cases and compares them with the figures in the file, `cost record FILE` writes them there.
+//! The cost of one call of each case. `cost CASE N` answers it N times, under a profiler; `cost compare FILE` measures all
+//! cases and compares them with the figures in the file; `cost record FILE` writes them there.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -14,7 +14,7 @@ use duplexer_bench::figures::{self, Figure};
 static ALLOCATOR: Counting = Counting;
 
 const USAGE: &str = "usage: cost CASE N | cost compare FILE | cost record FILE";
-/// How much more than plain `serde_json` reading and answering a frame may execute, in percent.
+/// Maximum instructions of a frame relative to plain `serde_json`, in percent.
 const BAR: u64 = 150;
 
 fn main() -> ExitCode {
@@ -41,8 +41,8 @@ fn repeat(case: &str, calls: &str) -> Result<(), String> {
     answer(case, calls).map(|_| ())
 }
 
-/// Answers a case so many times, and says how long one took.
-#[expect(clippy::disallowed_methods, reason = "a benchmark wants the real clock")]
+/// Answers a case repeatedly and prints the time of one call.
+#[expect(clippy::disallowed_methods, reason = "a benchmark requires the real clock")]
 fn answer(case: &Case, calls: u64) -> Result<Duration, String> {
     let failed = || format!("{}: the call was not answered", case.name);
     let mut work = case.work().ok_or_else(failed)?;
@@ -64,10 +64,10 @@ fn compare(file: &str) -> Result<(), String> {
     let mut found = figures::compare(&recorded, &measured);
     found.faults.extend(above_the_bar(&measured));
     if !counted {
-        let told = "instructions were NOT COUNTED AND NOT COMPARED: there is no valgrind here";
+        let text = "instructions were NOT COUNTED AND NOT COMPARED: there is no valgrind here";
         match std::env::var("CI").as_deref() {
-            Ok("true" | "1") => found.faults.push(format!("{told} (under CI=true that is a failure)")),
-            _ => eprintln!("WARNING: {told}"),
+            Ok("true" | "1") => found.faults.push(format!("{text} (under CI=true that is a failure)")),
+            _ => eprintln!("WARNING: {text}"),
         }
     }
     for advice in &found.advice {
@@ -114,27 +114,27 @@ fn measure() -> Result<Vec<Figure>, String> {
     figures.collect()
 }
 
-/// The best of several rounds: everything else is the machine's noise.
+/// Returns the best of several rounds: the rest is noise of the machine.
 fn nanoseconds(case: &Case) -> Result<u128, String> {
     let rounds: Result<Vec<_>, _> = (0..5).map(|_| answer(case, case.calls)).collect();
     Ok(rounds?.into_iter().min().unwrap_or_default().as_nanos())
 }
 
-/// Ours beside plain types, if both were counted.
+/// Compares the library with plain types, if both were counted.
 fn above_the_bar(measured: &[Figure]) -> Option<String> {
     let percent = figures::percent_of(measured, FRAME_CASE, PLAIN_CASE)?;
-    let told = format!(
+    let text = format!(
         "{FRAME_CASE}: {}.{:02} times the instructions of plain serde_json (bar: {}.{:02})",
         percent / 100,
         percent % 100,
         BAR / 100,
         BAR % 100
     );
-    println!("{told}");
-    (percent > BAR).then_some(told)
+    println!("{text}");
+    (percent > BAR).then_some(text)
 }
 
-/// Instructions are those of one compiler and one machine language.
+/// Names the compiler and the architecture of the counts.
 fn compiler() -> String {
     let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-V").output();
     let version = output.ok().and_then(|output| String::from_utf8(output.stdout).ok());

@@ -1,6 +1,6 @@
 //! An echo server at the level of the dispatcher, over the pipes on stdin and stdout.
 //!
-//! It knows just enough of MCP to be put under load: any `tools/call` is answered with `arguments.text`.
+//! It implements only what the load needs: it answers any `tools/call` with `arguments.text`.
 
 use std::borrow::Cow;
 use std::os::fd::{AsFd, OwnedFd};
@@ -90,7 +90,7 @@ impl Inbound for Echo {
     async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 }
 
-/// The pipes this process was given, and nobody else reads or writes them.
+/// The pipes of this process, which no other code reads or writes.
 fn pipes() -> std::io::Result<impl Transport> {
     let own = |fd: std::os::fd::BorrowedFd<'_>| -> std::io::Result<OwnedFd> { fd.try_clone_to_owned() };
     let reader = pipe::Receiver::from_owned_fd(own(std::io::stdin().as_fd())?)?;

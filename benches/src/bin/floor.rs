@@ -1,7 +1,7 @@
-//! The floor that servers are measured against: `floor stdio`, `floor http PORT`.
+//! The floor for comparisons: `floor stdio`, `floor http PORT`.
 //!
-//! Over stdio one thread reads lines from a pipe, and writes when no further line is there. Over HTTP it is hyper as it
-//! comes, with a thread per core. See `duplexer_bench::floor` for what it does not do.
+//! Over stdio one thread reads lines from a pipe and writes when no further line is available. Over HTTP it is hyper with
+//! default settings and a thread per core. See `duplexer_bench::floor` for its limits.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -24,7 +24,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// How much is written at once.
+/// Maximum size of a write.
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 fn stdio() -> std::io::Result<()> {
-    // The descriptors themselves: what the standard library puts around them would look for ends of lines.
+    // The raw descriptors: the wrappers of the standard library would search for line ends.
     let mut input =
         BufReader::with_capacity(CHUNK, File::from(std::io::stdin().as_fd().try_clone_to_owned()?));
     let mut output = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
@@ -88,7 +88,7 @@ fn http(port: u16) -> std::io::Result<()> {
             stream.set_nodelay(true)?;
             let connection =
                 http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(respond));
-            // A connection that breaks is its client's affair.
+            // A broken connection affects only its client.
             connections.spawn(async { connection.await.unwrap_or_default() });
             while connections.try_join_next().is_some() {}
         }
@@ -128,7 +128,7 @@ fn json(text: Vec<u8>) -> Reply {
     reply
 }
 
-/// One event after the other, as somebody who tells of progress has to send them.
+/// Body of one event per notification.
 struct Events(Telling);
 
 impl Body for Events {

@@ -1,4 +1,4 @@
-//! What is asked, and whether an answer is the right one.
+//! Builds the requests of a scenario and checks the responses.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use super::scenario::{Ask, Scenario};
 use crate::message::{Era, Request};
 use crate::text;
 
-/// A scenario's request, whose id and text change from one to the next.
+/// Template of the requests of a scenario, which differ in id and text.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     ask: Ask,
     era: Era,
     params: String,
-    /// What is echoed behind the id.
+    /// Echoed text after the id.
     text: String,
 }
 
-/// How far a request has come.
+/// Progress of a request.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
-    told: u64,
+    steps: u64,
 }
 
 #[derive(Deserialize)]
@@ -74,18 +74,18 @@ struct Tool<'a> {
     name: Cow<'a, str>,
 }
 
-/// What a message was.
+/// Kind of a received message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// A step of the request with this id.
+    /// A progress step of the request with this id.
     Step(u64),
-    /// The right answer to the request with this id.
+    /// The correct response to the request with this id.
     Answer(u64),
-    /// Something that belongs to no request.
+    /// A message without a request.
     Aside,
 }
 
-/// How many tools only make the list long.
+/// Number of filler tools in the list.
 const DUMMIES: usize = 50;
 
 impl Plan {
@@ -99,7 +99,7 @@ impl Plan {
         Self { ask: scenario.ask, era: scenario.era, params, text }
     }
 
-    /// What the cost of a request is divided by.
+    /// Divisor of the cost of a request.
     pub(super) fn units(&self) -> u64 {
         if let Ask::Progress(n) = self.ask { n } else { 1 }
     }
@@ -123,7 +123,7 @@ impl Plan {
         Request { method: self.ask.method(), params, era: self.era, token }.write(id, out);
     }
 
-    /// Looks at a message; `flight` finds the request it belongs to. `Err` says what is wrong with it.
+    /// Checks a message; `flight` finds its request. `Err` describes what is wrong.
     pub(super) fn look<'f>(
         &self,
         message: &[u8],
@@ -135,10 +135,10 @@ impl Plan {
         match (read.method, step, read.id, read.result) {
             (Some(method), Some((token, step)), ..) if method == "notifications/progress" => {
                 let Some(flight) = flight(token) else { return wrong("progress of an unknown request") };
-                flight.told += 1;
-                // Both count from one.
+                flight.steps += 1;
+                // Both counts start at one.
                 #[expect(clippy::float_cmp, reason = "whole numbers, far from where they are not exact")]
-                if step != flight.told as f64 {
+                if step != flight.steps as f64 {
                     return wrong("a step is missing or out of order");
                 }
                 Ok(Seen::Step(token))
@@ -174,7 +174,7 @@ impl Plan {
                 named("echo") == 1 && named("dummy_") == DUMMIES
             }
             Ask::Read(size) => only(&result.contents, &|text| text.len() == size),
-            Ask::Progress(n) => flight.told == n && only(&result.content, &|text| text == "done"),
+            Ask::Progress(n) => flight.steps == n && only(&result.content, &|text| text == "done"),
         };
         right && result.is_error != Some(true)
     }
@@ -183,7 +183,7 @@ impl Plan {
 /// Digits of an id in an echoed text.
 const ID: usize = 16;
 
-/// So much of a message as a person wants to see.
+/// Truncates a message for display.
 fn start_of(message: &[u8]) -> String {
     String::from_utf8_lossy(&message[..message.len().min(200)]).into_owned()
 }

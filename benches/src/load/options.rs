@@ -1,17 +1,17 @@
-//! The command line: which servers, which scenarios, for how long.
+//! The command line: servers, scenarios and duration.
 
 use super::scenario::{Kind, SCENARIOS, Scenario};
 
-/// What was asked for.
+/// Options of the command line.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) scenarios: Vec<Scenario>,
-    /// How long a scenario takes, all servers together.
+    /// Duration of a scenario, all servers together.
     pub(super) seconds: u32,
     servers: Vec<Command>,
 }
 
-/// A server, and what one of its commands is good for.
+/// A command of a server, and the scenarios it serves.
 #[derive(Debug)]
 struct Command {
     name: String,
@@ -19,11 +19,11 @@ struct Command {
     line: String,
 }
 
-/// Which scenarios a command takes part in.
+/// Scenarios of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
     Exactly(Kind),
-    /// All over HTTP, unless there is a command for just that kind.
+    /// All over HTTP without a more specific command.
     Http,
 }
 
@@ -35,7 +35,7 @@ impl Options {
         let mut names = Vec::new();
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value\n{}", usage()));
+            let mut value = || words.next().ok_or_else(|| format!("{word} requires a value\n{}", usage()));
             match word.as_str() {
                 "--seconds" => {
                     let number = value()?;
@@ -55,7 +55,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The servers that have a command for this, each with its command, in the order they were named.
+    /// Returns the servers with a command for this kind, with the command, in the given order.
     pub(super) fn servers_for(&self, kind: Kind) -> Vec<(&str, &str)> {
         let mut found: Vec<(&str, &str)> = Vec::new();
         for command in &self.servers {
@@ -72,7 +72,7 @@ impl Options {
 }
 
 impl Command {
-    /// `NAME=COMMAND`, or `NAME:KIND=COMMAND`.
+    /// Parses `NAME=COMMAND` or `NAME:KIND=COMMAND`.
     fn read(text: &str) -> Result<Self, String> {
         let odd = || format!("'{text}' is not NAME=COMMAND or NAME:KIND=COMMAND\n{}", usage());
         let (name, line) = text.split_once('=').ok_or_else(odd)?;
@@ -93,7 +93,7 @@ impl Command {
     }
 }
 
-/// The scenarios whose names begin with one of these; all of them if there is none.
+/// Returns the scenarios whose names begin with one of these; all if the list is empty.
 fn chosen(names: &[&str]) -> Result<Vec<Scenario>, String> {
     for name in names {
         if !SCENARIOS.iter().any(|scenario| scenario.name.starts_with(name)) {

@@ -1,4 +1,4 @@
-//! Load on a pair of pipes: so many requests under way, a line each.
+//! Load on a pair of pipes: a fixed number of concurrent requests, one line each.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -10,19 +10,19 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use super::check::{Flight, Plan, Seen};
 use crate::message::{Era, INITIALIZE, INITIALIZED};
 
-/// Both directions, and what has been written and read in part.
+/// Both directions with their buffers.
 #[derive(Debug)]
 pub(super) struct Pipe {
     input: Sender,
     output: Receiver,
-    /// What is to be written, from `written` on.
+    /// Unwritten bytes start at `written`.
     out: Vec<u8>,
     written: usize,
-    /// What has been read, from `taken` on; up to `searched` there is no end of line.
+    /// Unconsumed bytes start at `taken`; there is no line end before `searched`.
     held: Vec<u8>,
     taken: usize,
     searched: usize,
-    /// Where what comes in is put first.
+    /// Read buffer.
     room: Vec<u8>,
     next_id: u64,
 }
@@ -43,7 +43,7 @@ impl Pipe {
         })
     }
 
-    /// The handshake, where there is one.
+    /// Performs the handshake, in the handshake era.
     pub(super) async fn open(&mut self, era: Era) -> Result<(), String> {
         if era == Era::Envelope {
             return Ok(());
@@ -59,7 +59,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Keeps `width` requests under way until then, and waits for the last answers. Gives back how long each took.
+    /// Keeps `width` requests in flight until the deadline and waits for the last responses. Returns the latencies.
     #[expect(clippy::disallowed_methods, reason = "what is measured is real time")]
     pub(super) async fn load(
         &mut self,
@@ -67,26 +67,26 @@ impl Pipe {
         width: usize,
         until: Instant,
     ) -> Result<Vec<Duration>, String> {
-        let mut under_way: HashMap<u64, (Instant, Flight)> = HashMap::new();
+        let mut in_flight: HashMap<u64, (Instant, Flight)> = HashMap::new();
         let mut latencies = Vec::new();
         loop {
             let now = Instant::now();
-            while under_way.len() < width && now < until {
+            while in_flight.len() < width && now < until {
                 let id = self.next_id;
                 self.next_id += 1;
                 self.queue(|out| plan.write(id, out));
-                under_way.insert(id, (Instant::now(), Flight::default()));
+                in_flight.insert(id, (Instant::now(), Flight::default()));
             }
-            if under_way.is_empty() {
+            if in_flight.is_empty() {
                 return Ok(latencies);
             }
-            // All that has come is looked at before anything new is sent, as it came.
+            // All received lines are checked before new requests are sent.
             let mut next = Some(self.line().await?);
             while let Some((start, end)) = next {
                 let line = &self.held[start..end];
                 if let Seen::Answer(id) =
-                    plan.look(line, |id| under_way.get_mut(&id).map(|(_, flight)| flight))?
-                    && let Some((begun, _)) = under_way.remove(&id)
+                    plan.look(line, |id| in_flight.get_mut(&id).map(|(_, flight)| flight))?
+                    && let Some((begun, _)) = in_flight.remove(&id)
                 {
                     latencies.push(begun.elapsed());
                 }
@@ -102,7 +102,7 @@ impl Pipe {
         self.out.push(b'\n');
     }
 
-    /// Where the next line is, if it is there already.
+    /// Returns the range of the next line, if it is complete.
     fn held_line(&mut self) -> Option<(usize, usize)> {
         let Some(found) = memchr::memchr(b'\n', &self.held[self.searched..]) else {
             self.searched = self.held.len();
@@ -114,7 +114,7 @@ impl Pipe {
         Some(line)
     }
 
-    /// Where the next line is. Meanwhile writes what is to be written.
+    /// Waits for the next line and returns its range. Writes pending bytes meanwhile.
     async fn line(&mut self) -> Result<(usize, usize), String> {
         loop {
             self.write()?;
@@ -132,7 +132,7 @@ impl Pipe {
         }
     }
 
-    /// Writes as much as the pipe takes.
+    /// Writes as much as the pipe accepts.
     fn write(&mut self) -> Result<(), String> {
         while self.written < self.out.len() {
             match self.input.try_write(&self.out[self.written..]) {
@@ -144,7 +144,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// Reads what is there. Whether there was anything.
+    /// Reads available bytes. Returns whether there were any.
     fn read(&mut self) -> Result<bool, String> {
         self.held.drain(..self.taken);
         self.searched -= self.taken;

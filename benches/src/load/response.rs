@@ -1,33 +1,33 @@
-//! Reads HTTP/1.1 responses from the bytes of a connection: heads, bodies with a length, and bodies in chunks.
+//! Parser of HTTP/1.1 responses: heads, bodies with a length, and chunked bodies.
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) session: Option<String>,
-    /// Whether the body is a stream of events.
+    /// Whether the body is an SSE stream.
     pub(super) events: bool,
-    /// Whether the server closes the connection behind it.
+    /// Whether the server closes the connection after it.
     pub(super) closes: bool,
     pub(super) body: Vec<u8>,
 }
 
-/// What is read next.
+/// State of the parser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
     Head,
-    /// So many bytes, and it is whole.
+    /// The remaining bytes of the body.
     Rest(usize),
     ChunkSize,
-    /// So many bytes and an end of line.
+    /// The bytes of a chunk and a line end.
     Chunk(usize),
-    /// Lines up to an empty one.
+    /// Trailer lines up to an empty one.
     Trailers,
     Whole,
 }
 
-/// What has come in and was not read yet.
+/// Buffer of unparsed bytes.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     held: Vec<u8>,
@@ -37,14 +37,14 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Takes what has come in.
+    /// Appends received bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.held.drain(..self.at);
         self.at = 0;
         self.held.extend_from_slice(bytes);
     }
 
-    /// The next response, if all of it is there.
+    /// Returns the next response, if it is complete.
     pub(super) fn next(&mut self) -> Result<Option<Response>, String> {
         while self.stage != Stage::Whole {
             let Some(stage) = self.step()? else { return Ok(None) };
@@ -54,7 +54,7 @@ impl Reader {
         Ok(Some(std::mem::take(&mut self.response)))
     }
 
-    /// Reads what the stage wants; `None` if it is not there yet.
+    /// Advances the state; `None` if bytes are missing.
     fn step(&mut self) -> Result<Option<Stage>, String> {
         Ok(match self.stage {
             Stage::Head => match self.until(b"\r\n\r\n") {
@@ -84,7 +84,7 @@ impl Reader {
         })
     }
 
-    /// Moves so many bytes into the body, if they are there.
+    /// Moves bytes into the body, if they have arrived.
     fn take(&mut self, length: usize) -> bool {
         let Some(bytes) = self.held.get(self.at..self.at + length) else { return false };
         self.response.body.extend_from_slice(bytes);
@@ -92,7 +92,7 @@ impl Reader {
         true
     }
 
-    /// What comes before an end, which is read too.
+    /// Consumes the bytes up to a terminator, and the terminator.
     fn until(&mut self, end: &[u8]) -> Option<String> {
         let rest = &self.held[self.at..];
         let length = rest.windows(end.len()).position(|window| window == end)?;
@@ -130,7 +130,7 @@ impl Reader {
     }
 }
 
-/// What the line before a chunk says: the last one has no length.
+/// Parses a chunk size line: the last chunk has size zero.
 fn chunk(line: &str) -> Result<Stage, String> {
     let digits = line.split(';').next().unwrap_or_default().trim();
     match usize::from_str_radix(digits, 16) {
@@ -140,13 +140,13 @@ fn chunk(line: &str) -> Result<Stage, String> {
     }
 }
 
-/// The data of every event in a stream that is there as a whole.
+/// Returns the data of every event in a complete stream.
 pub(super) fn events(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = body.split(|byte| *byte == b'\n');
     lines
         .filter_map(|line| line.strip_suffix(b"\r").unwrap_or(line).strip_prefix(b"data:"))
         .map(<[u8]>::trim_ascii_start)
-        // An event that only opens the stream says nothing.
+        // The priming event has no data.
         .filter(|data| !data.is_empty())
 }
 
@@ -159,7 +159,7 @@ mod tests {
     const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
         Mcp-Session-Id: abc\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\nA;x=y\r\n\r\n\r\n world\r\n0\r\nt: x\r\n\r\n";
 
-    /// Reads the bytes in pieces of every size.
+    /// Parses the bytes in chunks of every size.
     fn read(bytes: &[u8], check: impl Fn(&[Response])) {
         for size in 1..=bytes.len() {
             let mut reader = Reader::default();

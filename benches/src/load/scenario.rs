@@ -1,8 +1,8 @@
-//! What the servers are put to, one row each.
+//! The load scenarios, one row each.
 
 use crate::message::Era;
 
-/// Which command of a server a scenario needs.
+/// Kind of command that a scenario needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Stdio,
@@ -10,22 +10,22 @@ pub(super) enum Kind {
     Envelope,
     /// HTTP in the handshake era, with sessions.
     Sessions,
-    /// HTTP in the handshake era, without.
+    /// HTTP in the handshake era, without sessions.
     Stateless,
 }
 
-/// What is asked for, again and again.
+/// The repeated request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
-    /// The tool `echo`, with a text of so many bytes.
+    /// The tool `echo`, with a text of this many bytes.
     Echo(usize),
     /// The tool `add`, which has a structured result.
     Add,
     /// All tools.
     List,
-    /// A resource of so many bytes.
+    /// A resource of this many bytes.
     Read(usize),
-    /// The tool `progress`, with so many notifications.
+    /// The tool `progress`, with this many notifications.
     Progress(u64),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Scenario {
     pub(super) kind: Kind,
     pub(super) era: Era,
     pub(super) ask: Ask,
-    /// Requests under way on a pipe; connections over HTTP, with one request each.
+    /// Concurrent requests on a pipe; connections over HTTP, with one request each.
     pub(super) width: usize,
 }
 
@@ -82,7 +82,7 @@ impl Ask {
         }
     }
 
-    /// What the header `Mcp-Name` says.
+    /// Returns the value of the header `Mcp-Name`.
     pub(super) fn name(self) -> Option<String> {
         match self {
             Self::Echo(_) => Some("echo".to_owned()),

@@ -1,4 +1,4 @@
-//! A server as a process of its own: starting it, ending it, and what it has spent.
+//! A server as a child process, and its CPU time.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// A server on the pipes of its standard input and output.
+    /// Starts a server on pipes.
     pub(super) fn on_pipes(command: &str) -> Result<(Self, Pipe), String> {
         let mut server = Self::start(command, Stdio::piped)?;
         let taken = server.child.stdin.take().zip(server.child.stdout.take());
@@ -23,7 +23,7 @@ impl Server {
         Ok((server, pipe))
     }
 
-    /// A server that is told its port.
+    /// Starts a server on a given port.
     pub(super) fn on_port(command: &str) -> Result<(Self, u16), String> {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.map_err(|error| error.to_string())?.port();
@@ -32,29 +32,29 @@ impl Server {
     }
 
     fn start(command: &str, stream: fn() -> Stdio) -> Result<Self, String> {
-        // The shell takes the words apart and then becomes the server, whose process is measured.
+        // The shell splits the words and then execs the server, whose process is measured.
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("exec {command}")]).stdin(stream()).stdout(stream());
         let child = shell.spawn().map_err(|error| format!("`{command}` could not be started: {error}"))?;
         Ok(Self { child })
     }
 
-    /// Whether it runs no more.
+    /// Returns whether it has ended.
     pub(super) fn has_ended(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// The CPU time of all its threads, those that have ended included.
+    /// Returns the CPU time of all its threads, including ended ones.
     pub(super) fn cpu(&self) -> Result<Duration, String> {
         let gone = || "its CPU clock cannot be read: has it ended?".to_owned();
         let process = libc::pid_t::try_from(self.child.id()).map_err(|_| gone())?;
         let mut clock: libc::clockid_t = 0;
-        // SAFETY: it writes the number of a clock into a place of its size.
+        // SAFETY: it writes a clock id into a variable of its size.
         if unsafe { libc::clock_getcpuclockid(process, &raw mut clock) } != 0 {
             return Err(gone());
         }
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: it writes a time into a place of its size.
+        // SAFETY: it writes a time into a variable of its size.
         if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
             return Err(gone());
         }

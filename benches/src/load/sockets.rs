@@ -1,4 +1,4 @@
-//! Load on sockets: so many connections, each with one request under way.
+//! Load on sockets: a fixed number of connections, each with one request in flight.
 
 use std::io::{ErrorKind, Write as _};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ impl Sockets {
         Self { port, width: scenario.width, connections: Vec::new() }
     }
 
-    /// Connects, as soon as the server listens, and opens a session on each connection where there are any.
+    /// Connects as soon as the server listens, and opens a session on each connection if the scenario has sessions.
     pub(super) async fn open(&mut self, server: &mut Server, scenario: &Scenario) -> Result<(), String> {
         while TcpStream::connect(("127.0.0.1", self.port)).await.is_err() {
             if server.has_ended() {
@@ -39,7 +39,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Asks on every connection until then. Gives back how long each answer took.
+    /// Sends requests on every connection until the deadline. Returns the latencies.
     pub(super) async fn load(&mut self, plan: &Plan, until: Instant) -> Result<Vec<Duration>, String> {
         let mut workers = JoinSet::new();
         for mut connection in self.connections.drain(..) {
@@ -59,7 +59,7 @@ impl Sockets {
     }
 }
 
-/// One connection, and what every request on it begins with.
+/// One connection and the constant head of its requests.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
@@ -67,7 +67,7 @@ struct Connection {
     head: Vec<u8>,
     reader: Reader,
     out: Vec<u8>,
-    /// Where what comes in is put first.
+    /// Read buffer.
     room: Vec<u8>,
     next_id: u64,
 }
@@ -88,7 +88,7 @@ impl Connection {
             reader: Reader::default(),
             out: Vec::new(),
             room: vec![0; 64 * 1024],
-            // Ids of one connection are those of no other.
+            // Ids are unique across connections.
             next_id: ((number as u64) << 32) + 1,
         };
         if scenario.era == Era::Envelope {
@@ -114,7 +114,7 @@ impl Connection {
             (Kind::Sessions, Some(session)) => {
                 let _ = write!(self.head, "Mcp-Session-Id: {session}\r\n");
             }
-            // Somebody without state may offer a session; nobody has to use it.
+            // A stateless server can offer a session; the client can ignore it.
             _ => {}
         }
         let _ = write!(self.head, "MCP-Protocol-Version: {HANDSHAKE_VERSION}\r\n");
@@ -189,7 +189,7 @@ async fn connect(port: u16) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Whether the response is the right answer, and all that was to come before it has come.
+/// Checks the response and the notifications before it.
 fn check(plan: &Plan, id: u64, response: &Response) -> Result<(), String> {
     let mut flight = Flight::default();
     let mut answered = false;

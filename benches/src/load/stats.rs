@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Slice;
 
 impl Slice {
-    /// What a unit cost the server, in microseconds.
+    /// Cost of a unit, in microseconds.
     pub(super) fn cpu_per_unit(&self) -> f64 {
         per_unit(self.cpu, self.units)
     }
@@ -19,15 +19,15 @@ fn per_unit(cpu: Duration, units: u64) -> f64 {
     cpu.as_secs_f64() * 1e6 / units.max(1) as f64
 }
 
-/// How often everybody gets a slice.
+/// Number of rounds.
 pub(super) fn rounds(seconds: u32, servers: usize, slice: Duration) -> usize {
     let all = slice.as_millis() * servers.max(1) as u128;
     let rounds = usize::try_from(u128::from(seconds) * 1000 / all.max(1)).unwrap_or(usize::MAX);
-    // Fewer would make no median.
+    // A median needs at least this many.
     rounds.max(3)
 }
 
-/// The middle one, or the mean of the two in the middle; nothing of nothing.
+/// Returns the median; zero for no values.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -38,25 +38,25 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The least value that so many percent do not exceed.
+/// Returns a percentile.
 fn percentile(sorted: &[Duration], percent: usize) -> Option<Duration> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
 }
 
-/// The median of the ratios round by round.
+/// Returns the median of the ratios of each round.
 fn ratio(ours: &[f64], floor: &[f64]) -> Option<f64> {
     let pairs = ours.iter().zip(floor).filter(|(_, floor)| **floor > 0.0);
     median(pairs.map(|(ours, floor)| ours / floor).collect())
 }
 
-/// What the table begins with.
+/// Returns the header of the table.
 pub(super) const HEADER: &str = concat!(
     "| scenario               | server       |  CPU us |  / first |  per second |   p50 us |   p99 us |\n",
     "|------------------------|--------------|--------:|---------:|------------:|---------:|---------:|"
 );
 
-/// A line: what a server's slices have shown, beside the cost of the first server's.
+/// Formats the line of a server, with its cost relative to the first server.
 pub(super) fn row(scenario: &str, server: &str, slices: &[Slice], first: &[f64]) -> String {
     let cpu: Vec<f64> = slices.iter().map(Slice::cpu_per_unit).collect();
     let mut latencies: Vec<Duration> =
@@ -75,7 +75,7 @@ pub(super) fn row(scenario: &str, server: &str, slices: &[Slice], first: &[f64])
     )
 }
 
-/// The line of a server that has failed.
+/// Formats the line of a failed server.
 pub(super) fn failed_row(scenario: &str, server: &str, reason: &str) -> String {
     format!("| {scenario:<22} | {server:<12} | FAILED: {reason} |")
 }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(median(vec![4.0, 1.0, 2.0, 100.0]), Some(3.0));
     }
 
-    /// A slow round slows both, and the ratio does not notice.
+    /// A slow round slows both servers, and the ratio stays.
     #[test]
     fn a_ratio_is_taken_round_by_round() {
         assert_eq!(ratio(&[2.0, 20.0, 2.2], &[1.0, 10.0, 1.0]), Some(2.0));

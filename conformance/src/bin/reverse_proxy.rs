@@ -1,8 +1,8 @@
-//! A plain reverse proxy, such as stands before most servers on the web.
+//! A plain reverse proxy, as in front of most web servers.
 //!
-//! `reverse-proxy PORT UPSTREAM HOST` passes what comes to `http://127.0.0.1:PORT` on to the address UPSTREAM, under the name
-//! HOST, and says in `X-Forwarded-*` what the client said. Bodies stream through in both directions. The first line of
-//! its output says where it is.
+//! `reverse-proxy PORT UPSTREAM HOST` forwards requests to `http://127.0.0.1:PORT` to the address UPSTREAM with the host
+//! name HOST, and adds `X-Forwarded-*` headers. Bodies are streamed in both directions. The first line of its output is
+//! its URL.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 type Reply = Response<Either<Incoming, Full<Bytes>>>;
 
-/// What concerns one connection only, and so is never passed on.
+/// Hop-by-hop headers, which are never forwarded.
 const HOP_BY_HOP: [HeaderName; 7] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
@@ -33,7 +33,7 @@ const HOP_BY_HOP: [HeaderName; 7] = [
     header::UPGRADE,
 ];
 
-/// Where everything goes, and what the server is called there.
+/// Address of the upstream and its host name.
 #[derive(Clone)]
 struct Upstream {
     client: Client<HttpConnector, Incoming>,
@@ -48,7 +48,7 @@ async fn main() -> Result<(), BoxError> {
     let listener = TcpListener::bind(("127.0.0.1", argument()?.parse::<u16>()?)).await?;
     let client = Client::builder(TokioExecutor::new()).build_http();
     let upstream = Upstream { client, address: argument()?.parse()?, host: argument()?.parse()? };
-    #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
+    #[expect(clippy::print_stdout, reason = "the parent process waits for this line")]
     {
         println!("http://{}", listener.local_addr()?);
     }
@@ -61,7 +61,7 @@ async fn main() -> Result<(), BoxError> {
 
 async fn serve(upstream: Upstream, stream: TcpStream, peer: SocketAddr) {
     let pass = service_fn(|request| pass_on(&upstream, peer, request));
-    // A client that leaves takes its connection with it, and that is all there is to say about it.
+    // An error of a connection affects only its client.
     let _ = stream.set_nodelay(true);
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), pass).await;
 }

@@ -61,7 +61,7 @@ pub(crate) enum Verb {
     /// Show change notifications of a server, until Ctrl-C
     #[command(override_usage = "duplexer listen [OPTIONS] URL [RESOURCE]...\n       \
         duplexer listen [OPTIONS] [RESOURCE]... -- COMMAND...\n\n\
-        Changes of lists are always shown, those of resources where a RESOURCE says which")]
+        Changes of lists are always shown, those of resources only for each given RESOURCE")]
     Listen(Request),
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]

@@ -90,9 +90,9 @@ mod tests {
 
     #[test]
     fn an_invalid_target_gets_a_hint() {
-        let check = |line: &str, said: &str| {
+        let check = |line: &str, text: &str| {
             let failure = Target::of(&request(line)).unwrap_err().to_string();
-            assert!(failure.contains(said), "{failure}");
+            assert!(failure.contains(text), "{failure}");
         };
         check("duplexer call", "which server?");
         check("duplexer call localhost:8000/mcp add", "write http://localhost:8000/mcp");

@@ -1,13 +1,12 @@
-//! What the suite says at its end, read back into a table.
+//! Parses the summary of the suite.
 //!
-//! The suite passes a scenario that did not do what it should, and some that could not be run at all, with a warning.
-//! Here a warning is a failure.
+//! The suite reports some failed scenarios, and some that could not run, as warnings. Here a warning is a failure.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// What the suite runs without scoring it must hold all the same, but for an extension that is not there.
+/// Scenarios that the suite does not score must pass too, except those of an unimplemented extension.
 const EXTENSION: &str = "tasks-";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +21,9 @@ enum Verdict {
 struct Scenario {
     name: String,
     verdict: Verdict,
-    /// How many checks passed and failed, in the suite's words.
+    /// Passed and failed checks, as the suite prints them.
     checks: String,
-    /// Why it is not scored.
+    /// Reason why it is not scored.
     unscored: Option<String>,
 }
 
@@ -38,7 +37,7 @@ impl Scenario {
 pub(super) struct Report(Vec<Scenario>);
 
 impl Report {
-    /// Reads the summary of the suite and which of it is not scored, and looks for warnings among the results.
+    /// Reads the summary, the unscored scenarios and the warnings in the results.
     pub(super) fn read(output: &str, results: &Path) -> Self {
         let summary = output.split_once("=== SUMMARY ===").map_or("", |(_, summary)| summary);
         let (scenarios, unscored) = summary.split_once("Not scored for").unwrap_or((summary, ""));
@@ -65,7 +64,7 @@ impl Report {
         self.0.iter().filter(|scenario| scenario.must_hold() && scenario.verdict != Verdict::Passed)
     }
 
-    /// `Ok` if as many scenarios were run as the revision has, and all that must hold do.
+    /// Succeeds if all scenarios of the revision ran and the required ones passed.
     pub(super) fn verdict(&self, scored: usize, unscored: usize) -> Result<(), String> {
         let held = self.0.iter().filter(|scenario| scenario.must_hold());
         let (was_scored, was_not): (Vec<_>, Vec<_>) = held.partition(|scenario| scenario.unscored.is_none());
@@ -77,7 +76,7 @@ impl Report {
         if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
     }
 
-    /// What the suite has written down about the scenarios that failed.
+    /// Returns the details of the failed scenarios.
     pub(super) fn complaints(&self, results: &Path) -> String {
         let complaint = |scenario: &Scenario| {
             let lines = lines(results, &scenario.name);
@@ -89,7 +88,7 @@ impl Report {
     }
 }
 
-/// A line that begins with the mark of a verdict.
+/// Parses a line that begins with the mark of a verdict.
 fn marked(line: &str) -> Option<(bool, &str)> {
     let line = line.trim_start();
     let passed = line.strip_prefix("✓ ").map(|rest| (true, rest));
@@ -105,13 +104,13 @@ fn reason(line: &str) -> Option<(&str, &str)> {
 const WARNING: &str = r#""status": "WARNING","#;
 const COMPLAINT: &str = r#""errorMessage": "#;
 
-/// The suite writes its checks one member per line, which is enough to find things without reading JSON.
+/// The suite writes one JSON member per line, so that a text search is enough.
 fn lines(results: &Path, scenario: &str) -> Vec<String> {
     let folders = fs::read_dir(results).into_iter().flatten().flatten().map(|entry| entry.path());
     let ours = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let rest = name.strip_prefix("server-").and_then(|name| name.strip_prefix(scenario));
-        // What follows is the time: a scenario may have the name of another one as its beginning.
+        // The time follows: the name of a scenario can be a prefix of another one.
         rest.is_some_and(|rest| rest.starts_with("-2"))
     };
     let texts = folders.filter(|path| ours(path)).map(|path| fs::read_to_string(path.join("checks.json")));
@@ -152,7 +151,7 @@ mod tests {
         Report::read(output, Path::new("no results"))
     }
 
-    const SAID: &str = "✓ noise: 1 passed, 0 failed\n
+    const OUTPUT: &str = "✓ noise: 1 passed, 0 failed\n
 === SUMMARY ===
 ✓ tools-list: 4 passed, 0 failed
 ✗ caching: 7 passed, 1 failed
@@ -168,26 +167,26 @@ Not scored for 2026-07-28: 2 scenario(s) run, 1 failing. These do not affect con
 
     #[test]
     fn only_what_is_scored_fails_the_run() {
-        assert_eq!(read(SAID).verdict(2, 1), Err("failed: caching".to_owned()));
-        let better = SAID.replace("✗ caching", "✓ caching");
+        assert_eq!(read(OUTPUT).verdict(2, 1), Err("failed: caching".to_owned()));
+        let better = OUTPUT.replace("✗ caching", "✓ caching");
         assert_eq!(read(&better).verdict(2, 1), Ok(()));
     }
 
     #[test]
     fn what_we_hold_ourselves_to_fails_the_run_as_well() {
-        let said = SAID.replace("✗ caching", "✓ caching").replace("✓ json", "✗ json");
-        assert_eq!(read(&said).verdict(2, 1), Err("failed: json-schema-2020-12".to_owned()));
+        let output = OUTPUT.replace("✗ caching", "✓ caching").replace("✓ json", "✗ json");
+        assert_eq!(read(&output).verdict(2, 1), Err("failed: json-schema-2020-12".to_owned()));
     }
 
     #[test]
     fn a_run_that_scored_too_little_has_failed() {
         assert!(read("").verdict(37, 3).is_err());
-        assert!(read(SAID).verdict(3, 1).is_err_and(|reason| reason.contains("2 scored and 1 other")));
+        assert!(read(OUTPUT).verdict(3, 1).is_err_and(|reason| reason.contains("2 scored and 1 other")));
     }
 
     #[test]
     fn the_table_tells_scored_from_unscored() {
-        let table = read(SAID).to_string();
+        let table = read(OUTPUT).to_string();
         assert!(table.contains("\nscored: 1 of 2 scenarios passed"), "{table}");
         assert!(table.contains("  FAILED  caching "), "{table}");
         assert!(table.contains("  failed  tasks-lifecycle "), "{table}");
@@ -199,7 +198,7 @@ Not scored for 2026-07-28: 2 scenario(s) run, 1 failing. These do not affect con
         let scenario = results.join("server-tools-list-2026-07-28T00-00-00");
         std::fs::create_dir_all(&scenario).unwrap();
         std::fs::write(scenario.join("checks.json"), "[{\n  \"status\": \"WARNING\",\n}]").unwrap();
-        let report = Report::read(SAID, &results);
+        let report = Report::read(OUTPUT, &results);
         std::fs::remove_dir_all(&results).unwrap();
         assert_eq!(report.0[0].verdict, Verdict::Warned);
         assert_eq!(report.verdict(2, 1), Err("failed: tools-list, caching".to_owned()));

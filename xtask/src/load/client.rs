@@ -1,4 +1,4 @@
-//! As much of HTTP as the server under load needs: one request after the other on a connection that is kept.
+//! Minimal HTTP client for the server under load: sequential requests on one connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -23,8 +23,8 @@ impl Reply {
         if self.status == status {
             return Ok(());
         }
-        let said: String = self.body.chars().take(200).collect();
-        Err(Fault(format!("a request was answered with {} and not with {status}: {said}", self.status)))
+        let body: String = self.body.chars().take(200).collect();
+        Err(Fault(format!("a request was answered with {} and not with {status}: {body}", self.status)))
     }
 }
 
@@ -46,7 +46,7 @@ impl Connection {
         self.post(&Message::initialize())
     }
 
-    /// A session that is ready to be used.
+    /// Opens a session.
     pub(crate) fn open_session(&mut self) -> Result<String, Fault> {
         let opened = self.initialize()?;
         opened.expect(200)?;
@@ -61,7 +61,7 @@ impl Connection {
         self.reply()
     }
 
-    /// Opens the stream of a session; what is told on it follows.
+    /// Opens the standalone stream of a session and reads its head.
     pub(crate) fn listen_in(&mut self, session: &str) -> Result<(), Fault> {
         self.send("GET", &Message::empty_in(session))?;
         self.streaming()
@@ -72,7 +72,7 @@ impl Connection {
         self.reply()
     }
 
-    /// Sends a request and does not wait for what comes back.
+    /// Sends a request without waiting for the response.
     pub(crate) fn send(&mut self, method: &str, message: &Message) -> Result<(), Fault> {
         let Message { headers, body } = message;
         let head = format!(
@@ -93,7 +93,7 @@ impl Connection {
         Ok(reply)
     }
 
-    /// The head of a response whose body is a stream of events.
+    /// Reads the head of a response with an SSE body.
     pub(crate) fn streaming(&mut self) -> Result<(), Fault> {
         let head = self.head()?;
         head.expect(200)?;
@@ -103,13 +103,13 @@ impl Connection {
         }
     }
 
-    /// Reads a stream of events up to the line that contains this.
+    /// Reads an SSE stream up to the line that contains this text.
     pub(crate) fn hear(&mut self, words: &str) -> Result<(), Fault> {
         while !self.line()?.contains(words) {}
         Ok(())
     }
 
-    /// Leaves, and says what still came: everything up to the server's own end.
+    /// Closes the write half and returns everything that the server still sends.
     pub(crate) fn leave(mut self) -> Result<Vec<u8>, Fault> {
         self.stream.get_ref().shutdown(Shutdown::Write)?;
         let mut rest = Vec::new();

@@ -1,47 +1,47 @@
-//! Messages for the server under load, as text: what is posted, or written as a line.
+//! Messages to the server under load, for HTTP or for a line.
 
 const ENVELOPE: &str = "2026-07-28";
 
-/// A message: the HTTP headers that are its own, and its body.
+/// A message: its HTTP headers and its body.
 pub(crate) struct Message {
     pub(crate) headers: String,
     pub(crate) body: String,
 }
 
 impl Message {
-    /// The handshake, which belongs to no session yet.
+    /// Builds `initialize`, which belongs to no session.
     pub(crate) fn initialize() -> Self {
         let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"xtask","version":"1"}}"#;
         Self { headers: String::new(), body: request(0, "initialize", params) }
     }
 
-    /// A request in a session of the handshake era.
+    /// Builds a request in a session of the handshake era.
     pub(crate) fn asked_in(session: &str, id: u32, method: &str, params: &str) -> Self {
         Self { headers: session_header(session), body: request(id, method, params) }
     }
 
-    /// The end of the handshake.
+    /// Builds `notifications/initialized`.
     pub(crate) fn initialized(session: &str) -> Self {
         Self { headers: session_header(session), body: notification("notifications/initialized", "{}") }
     }
 
-    /// Calls a request of a session off.
+    /// Builds a cancellation in a session.
     pub(crate) fn cancelled_in(session: &str, id: u32) -> Self {
         Self { headers: session_header(session), body: Self::cancelled(id).body }
     }
 
-    /// Calls a request off, on a stream of both eras.
+    /// Builds a cancellation for a byte stream, in either era.
     pub(crate) fn cancelled(id: u32) -> Self {
         let body = notification("notifications/cancelled", &format!(r#"{{"requestId":{id}}}"#));
         Self { headers: String::new(), body }
     }
 
-    /// Nothing but the name of a session, for what has no body.
+    /// Builds a message with a session id and no body.
     pub(crate) fn empty_in(session: &str) -> Self {
         Self { headers: session_header(session), body: String::new() }
     }
 
-    /// A request of the envelope era; `members` are its params, without braces.
+    /// Builds a request of the envelope era; `members` are its params, without braces.
     pub(crate) fn enveloped(id: u32, method: &str, members: &str) -> Self {
         let comma = if members.is_empty() { "" } else { "," };
         let params = format!(
@@ -53,14 +53,14 @@ impl Message {
         Self { headers, body: request(id, method, &params) }
     }
 
-    /// A call of a tool in the envelope era.
+    /// Builds a tool call of the envelope era.
     pub(crate) fn call(id: u32, tool: &str, arguments: &str) -> Self {
         let mut message = Self::enveloped(id, "tools/call", &call(tool, arguments));
         message.headers.extend(["mcp-name: ", tool, "\r\n"]);
         message
     }
 
-    /// A call of a tool in a session.
+    /// Builds a tool call in a session.
     pub(crate) fn call_in(session: &str, id: u32, tool: &str, arguments: &str) -> Self {
         Self::asked_in(session, id, "tools/call", &format!("{{{}}}", call(tool, arguments)))
     }

@@ -1,4 +1,4 @@
-//! The server under load: a process of its own, what it holds in memory, and how long it has computed.
+//! The server under load as a process: its memory and its CPU time.
 
 #![expect(clippy::disallowed_methods, reason = "there is no runtime here whose clock could be used")]
 
@@ -12,11 +12,11 @@ use super::{Connection, Fault};
 use crate::process::{self, PACKAGE_OF_BENCHES};
 
 const NAME: &str = "bench-server";
-/// How long a server may take to listen, and to come to rest.
+/// Maximum time until a server listens, and until it is idle.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A server is at rest that has computed less than this ...
+/// A server is idle if it has used less CPU time than this ...
 const IDLE: Duration = Duration::from_millis(1);
-/// ... in this while.
+/// ... in this interval.
 const WHILE: Duration = Duration::from_millis(100);
 
 /// Builds the server as a user would run it.
@@ -24,7 +24,7 @@ pub(crate) fn build() -> Result<(), Fault> {
     process::released(PACKAGE_OF_BENCHES, &[NAME]).map(drop).map_err(Fault)
 }
 
-/// A server that listens on a port of its own.
+/// A server that listens on its own port.
 pub(crate) struct Server {
     pub(crate) process: Process,
     pub(crate) port: u16,
@@ -57,7 +57,7 @@ fn program() -> Command {
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// A server on pipes, and our ends of them.
+    /// Starts a server on pipes and returns their other ends.
     pub(crate) fn piped() -> Result<(Self, ChildStdin, ChildStdout), Fault> {
         let mut command = program();
         command.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -68,29 +68,29 @@ impl Process {
         }
     }
 
-    /// What it holds in memory, in kB.
+    /// Returns its resident memory in kB.
     pub(crate) fn memory(&self) -> Result<u32, Fault> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         resident(&text).ok_or_else(|| Fault("the system does not say how much memory it has".into()))
     }
 
-    /// The same in MB.
+    /// Returns its resident memory in MB.
     pub(crate) fn megabytes(&self) -> Result<f64, Fault> {
         Ok(f64::from(self.memory()?) * 1024.0 / 1_000_000.0)
     }
 
-    /// How long all of its threads together have computed.
+    /// Returns the CPU time of all its threads.
     pub(crate) fn cpu(&self) -> Result<Duration, Fault> {
         let mut sum = Duration::ZERO;
         for thread in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
-            // A thread may end while we look.
+            // A thread can end meanwhile.
             let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
             sum += computed(&text).ok_or_else(|| Fault("the system does not say who computes".into()))?;
         }
         Ok(sum)
     }
 
-    /// Waits until it has nothing to do.
+    /// Waits until it is idle.
     pub(crate) fn rest(&self) -> Result<(), Fault> {
         let until = Instant::now() + PATIENCE;
         let mut before = self.cpu()?;
@@ -114,13 +114,13 @@ impl Drop for Process {
     }
 }
 
-/// The kilobytes in a process's `status`.
+/// Reads the kilobytes in the `status` of a process.
 fn resident(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
-/// The time in a thread's `schedstat`: nanoseconds on a processor come first.
+/// Reads the CPU time in the `schedstat` of a thread: the first field, in nanoseconds.
 fn computed(schedstat: &str) -> Option<Duration> {
     schedstat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }

@@ -1,5 +1,5 @@
-//! What the manifest asks for and what shows it: the one reading of `tests/manifest`, of the citations in the workspace's
-//! tests, and of `docs/deviations.md`. The interaction suite includes this file and holds the three against each other.
+//! Requirements and their evidence: reads `tests/manifest`, the citations in the tests of the workspace, and
+//! `docs/deviations.md`. The interaction suite includes this file and compares the three.
 //!
 //! A test cites an id in a comment, most of them in its doc comment. A deviation is a row that begins with the id.
 
@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 
 pub(crate) type Ids = BTreeSet<String>;
 
-/// Why an id needs no test.
+/// Reason why an id has no test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// An issue that is not closed yet brings it.
+    /// An open issue will implement it.
     Issue(u32),
-    /// No issue has reached it.
+    /// No issue covers it.
     Later,
-    /// A duty of clients: a server cannot show it.
+    /// A duty of clients, which a server cannot demonstrate.
     Client,
     /// A duty of the application around a client, towards its user.
     Host,
-    /// A duty of whoever writes the handlers of a server.
+    /// A duty of the author of a server's handlers.
     Author,
-    /// Belongs to a part of the protocol that is left out, and why.
+    /// Part of the protocol that is not implemented, with the reason.
     Absent(String),
 }
 
@@ -47,24 +47,24 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Citation {
     pub(crate) test: String,
-    /// From the root of the repository.
+    /// Relative to the root of the repository.
     pub(crate) file: PathBuf,
 }
 
-/// Everything that is known about the requirements.
+/// All requirements with their evidence.
 #[derive(Debug)]
 pub(crate) struct Evidence {
     /// Each id in the order of the manifest, and its reason.
     pub(crate) listed: Vec<(String, Option<Reason>)>,
-    /// By id: the tests that cite it.
+    /// The tests that cite an id.
     pub(crate) tested: BTreeMap<String, Vec<Citation>>,
-    /// Cited by any comment at all, and where.
+    /// All cited ids, with the place.
     pub(crate) mentioned: BTreeMap<String, PathBuf>,
     pub(crate) deviations: Ids,
 }
 
 impl Evidence {
-    /// Reads the repository at `root`; `Err` says what in the manifest cannot be understood.
+    /// Reads the repository at `root`. Fails if the manifest is malformed.
     pub(crate) fn gather(root: &Path) -> Result<Self, String> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
@@ -89,7 +89,7 @@ impl Evidence {
         Ok(Self { listed, tested, mentioned, deviations })
     }
 
-    /// Where manifest, tests and deviations do not agree, in words.
+    /// Describes the disagreements of manifest, tests and deviations.
     pub(crate) fn faults(&self) -> Vec<String> {
         let shown = |id: &str| self.tested.contains_key(id) || self.deviations.contains(id);
         let known: Ids = self.listed.iter().map(|(id, _)| id.clone()).collect();
@@ -149,7 +149,7 @@ pub(crate) fn area(id: &str) -> &str {
     id.rsplit_once('-').map_or(id, |(area, _)| area)
 }
 
-/// The ids in a text whose area the manifest knows; others, such as UTF-16, are only words.
+/// Returns the ids in a text whose area the manifest has; others, such as UTF-16, are words.
 fn ids(text: &str, areas: &Ids) -> Ids {
     text.split(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-'))
         .filter(|word| is_id(word) && areas.contains(area(word)))
@@ -176,7 +176,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Every id that comments cite, with the function it belongs to: the one that follows a doc comment, the one around any other.
+/// Returns every id in comments with its function: the one after a doc comment, or the one around any other comment.
 pub(crate) fn citations(text: &str, areas: &Ids) -> Vec<(String, String)> {
     let (mut found, mut announced, mut within) = (Vec::new(), Ids::new(), String::new());
     for line in text.lines().map(str::trim_start) {
@@ -193,14 +193,14 @@ pub(crate) fn citations(text: &str, areas: &Ids) -> Vec<(String, String)> {
     found
 }
 
-/// The name of the function whose head this line is.
+/// Returns the name of the function that this line declares.
 fn function(line: &str) -> Option<&str> {
     let head = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub ")).unwrap_or(line);
     let name = head.strip_prefix("async ").unwrap_or(head).strip_prefix("fn ")?;
     name.split(['(', '<']).next()
 }
 
-/// The part of a source that is tests: all of a file of tests, and what follows the head of a module of tests.
+/// Returns the tests in a source: the whole of a test file, or the lines from the test module on.
 pub(crate) fn tests_of<'a>(file: &Path, text: &'a str) -> &'a str {
     let is_tests = |part: &std::ffi::OsStr| matches!(part.to_str(), Some("tests" | "tests.rs"));
     if file.iter().any(is_tests) {

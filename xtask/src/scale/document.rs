@@ -1,11 +1,11 @@
-//! The tables within a document: each stands between a comment that names its panel and one that ends it.
+//! Tables in a document: each is between a comment that names its panel and one that ends it.
 
 use super::figures::Figures;
 use super::panels::{PANELS, Panel};
 
 const END: &str = "<!-- end -->";
 
-/// The document with the tables of these figures, where it has a place for them.
+/// Returns the document with the tables of these figures, where it has markers for them.
 pub(super) fn renewed(document: &str, figures: &Figures) -> String {
     let mut text = document.to_owned();
     for panel in PANELS {
@@ -20,7 +20,7 @@ pub(super) fn renewed(document: &str, figures: &Figures) -> String {
     text
 }
 
-/// The line that a panel's table stands below.
+/// Returns the marker line before the table of a panel.
 pub(super) fn place(panel: &Panel) -> String {
     format!("<!-- scale: {} -->\n", panel.title)
 }

@@ -1,4 +1,4 @@
-//! What was measured: a cost for a size, in several series; read and written as comma-separated text.
+//! The measured figures: costs by size, in several series; stored as comma-separated text.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ pub(super) struct Figure {
 pub(super) struct Figures(Vec<Figure>);
 
 impl Figures {
-    /// Writes a measurement down, in the place of an earlier one of the same size. Three decimals are kept: more would be noise.
+    /// Records a measurement and replaces an earlier one of the same size. Keeps three decimals: more would be noise.
     pub(super) fn put(&mut self, series: &str, size: u32, cost: f64) {
         let cost = (cost * 1000.0).round() / 1000.0;
         match self.0.iter_mut().find(|known| known.series == series && known.size == size) {
@@ -29,12 +29,12 @@ impl Figures {
         }
     }
 
-    /// Strikes out what a part has measured before; its series begin with its name.
-    pub(super) fn forget(&mut self, part: &str) {
+    /// Removes the figures of a part; its series begin with its name.
+    pub(super) fn remove(&mut self, part: &str) {
         self.0.retain(|figure| figure.series.split('.').next() != Some(part));
     }
 
-    /// A series: sizes with their costs, from small to large.
+    /// Returns a series: sizes with their costs, in ascending order.
     pub(super) fn of(&self, series: &str) -> Vec<(u32, f64)> {
         let own = self.0.iter().filter(|figure| figure.series == series);
         let mut points: Vec<_> = own.map(|figure| (figure.size, figure.cost)).collect();
@@ -60,7 +60,7 @@ impl Figures {
         Ok(figures)
     }
 
-    /// A panel as a table, in the form of the documentation; `None` where nothing was measured.
+    /// Formats a panel as a Markdown table; `None` without figures.
     pub(super) fn table(&self, panel: &Panel) -> Option<String> {
         let sizes = self.sizes(panel);
         if sizes.is_empty() {
@@ -115,7 +115,7 @@ fn read(line: &str) -> Option<Figure> {
     fields.next().is_none().then_some(figure)
 }
 
-/// A cost with as many digits as mean something.
+/// Formats a cost with its significant digits.
 fn shown(cost: f64) -> String {
     match cost.abs() {
         large if large >= 100.0 => format!("{cost:.0}"),
@@ -124,7 +124,7 @@ fn shown(cost: f64) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with separated thousands.
 pub(super) fn grouped(number: u32) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -166,7 +166,7 @@ mod tests {
         let mut figures = Figures::default();
         figures.put("tools.call", 10, 1.0);
         figures.put("toolsmith.call", 10, 1.0);
-        figures.forget("tools");
+        figures.remove("tools");
         assert_eq!((figures.of("tools.call"), figures.of("toolsmith.call")), (vec![], vec![(10, 1.0)]));
     }
 

@@ -1,4 +1,4 @@
-//! What is there and does nothing: sessions, and their open streams.
+//! Memory of idle sessions and of their open streams.
 
 use std::thread;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::figures::Figures;
 use crate::load::{Connection, Fault, Process, Server, spread};
 
 const SIZES: [u32; 5] = [1000, 2500, 5000, 7500, 10_000];
-/// One ping per stream goes out in this time.
+/// Interval of the keep-alive pings of a stream.
 const PING: Duration = Duration::from_secs(15);
 
 /// Sessions of the handshake era without a connection.
@@ -23,7 +23,7 @@ pub(super) fn sessions(figures: &mut Figures) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Streams of sessions on which nothing is told: each a session, a connection and a request that waits.
+/// Idle streams of sessions: each is a session, a connection and a pending request.
 pub(super) fn streams(figures: &mut Figures) -> Result<(), Fault> {
     let server = Server::start(&[])?;
     let before = warmed_up(&server)?;
@@ -48,7 +48,7 @@ fn stream(connection: &mut Connection, port: u16) -> Result<Connection, Fault> {
     Ok(stream)
 }
 
-/// The memory of a server that has served before, in MB.
+/// Returns the memory of a server after a warm-up, in MB.
 fn warmed_up(server: &Server) -> Result<f64, Fault> {
     spread(server, 200, |connection, _| {
         let session = connection.open_session()?;
@@ -58,7 +58,7 @@ fn warmed_up(server: &Server) -> Result<f64, Fault> {
     server.process.megabytes()
 }
 
-/// How much more memory it holds than before, in MB.
+/// Returns the growth of the memory, in MB.
 fn grown(process: &Process, before: f64) -> Result<f64, Fault> {
     process.rest()?;
     Ok(process.megabytes()? - before)

@@ -1,4 +1,4 @@
-//! Many listeners and one change: what it costs to tell them all, and how long until the last one has heard.
+//! Many listeners and one change: CPU time and latency until all are notified.
 
 #![expect(clippy::disallowed_methods, reason = "there is no runtime here whose clock could be used")]
 
@@ -8,13 +8,13 @@ use super::figures::Figures;
 use super::rates::median;
 use crate::load::{Connection, Fault, Message, Server, spread};
 
-/// A server holds no more than 1024 of the envelope era unless told otherwise.
+/// The default limit of a server is 1024 listeners of the envelope era.
 const SIZES: [u32; 5] = [100, 250, 500, 750, 1000];
 const CHANGES: u32 = 21;
 const URI: &str = "bench://touched";
 const CHANGED: &str = "notifications/resources/updated";
 
-/// How somebody becomes a listener: on a connection of its own, beside one for what has to be said first.
+/// Opens a listener on its own connection; the other connection is for the preceding requests.
 type Listen = fn(&mut Connection, u16, u32) -> Result<Connection, Fault>;
 
 pub(super) fn measure(figures: &mut Figures) -> Result<(), Fault> {
@@ -36,7 +36,7 @@ pub(super) fn measure(figures: &mut Figures) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The CPU and the time that a change takes until all have heard of it, in ms: medians of many.
+/// Measures CPU time and latency of a change until all listeners are notified, in ms: medians.
 fn changes(server: &Server, listeners: &mut [Connection]) -> Result<(f64, f64), Fault> {
     let mut trigger = Connection::open(server.port)?;
     let (mut cpus, mut times) = (Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ fn changes(server: &Server, listeners: &mut [Connection]) -> Result<(f64, f64), 
     Ok((median(cpus), median(times)))
 }
 
-/// The envelope era: a request that stands.
+/// The envelope era: a long-lived request.
 fn by_request(_: &mut Connection, port: u16, number: u32) -> Result<Connection, Fault> {
     let asked = format!(r#""notifications":{{"resourceSubscriptions":["{URI}"]}}"#);
     let mut stream = Connection::open(port)?;

@@ -1,4 +1,4 @@
-//! Room for ten thousand connections: a process may open only so many files, and so may the server it starts.
+//! The limit of open files, which must allow ten thousand connections in this process and in the server.
 
 use std::env;
 use std::fs;
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use crate::load::Fault;
 
-/// Ten thousand connections and what a process needs besides.
+/// Ten thousand connections and the other files of a process.
 const NEEDED: u64 = 12_000;
 
-/// Sees to it that this process may open enough files. Where it has to be started again for that, `true` says that this has
-/// been done and succeeded.
+/// Ensures that this process can open enough files. Returns `true` if it had to be started again for that, and this run
+/// has succeeded.
 pub(super) fn raised(command: &str, arguments: &[String]) -> Result<bool, Fault> {
     let limits = fs::read_to_string("/proc/self/limits").map_err(|error| {
         Fault(format!("what a process costs is read from /proc, as Linux has it: {error}"))
@@ -26,7 +26,7 @@ pub(super) fn raised(command: &str, arguments: &[String]) -> Result<bool, Fault>
              raise the hard limit (`ulimit -Hn`, or LimitNOFILE, or limits.conf)"
         )));
     }
-    // Only a process itself can raise its limit, and the standard library cannot: the shell can.
+    // The standard library cannot raise the limit of the process, but a shell can.
     let mut again = Command::new("sh");
     again.args(["-c", &format!("ulimit -n {NEEDED} && exec \"$0\" \"$@\"")]);
     let status = again.arg(env::current_exe()?).arg(command).args(arguments).status()?;
@@ -37,7 +37,7 @@ pub(super) fn raised(command: &str, arguments: &[String]) -> Result<bool, Fault>
     }
 }
 
-/// How many files may be open, and how many at most may be allowed.
+/// Returns the soft and the hard limit of open files.
 fn limits_in(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     let mut numbers = line.split_whitespace().map(|number| match number {

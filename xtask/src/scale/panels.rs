@@ -1,21 +1,21 @@
-//! What is shown: one panel per kind of cost, what it is counted in, and how fast it may grow.
+//! The panels: one per kind of cost, with its unit and its permitted growth.
 
 use super::figures::{Figures, grouped};
 
 /// One diagram and one table.
 pub(super) struct Panel {
     pub(super) title: &'static str,
-    /// What there is more and more of.
+    /// The quantity on the horizontal axis.
     pub(super) sizes: &'static str,
-    /// What it costs, with its unit.
+    /// The cost, with its unit.
     pub(super) cost: &'static str,
-    /// The share of one of them, where that says something.
+    /// The cost per unit, where it is meaningful.
     pub(super) each: Option<Each>,
     pub(super) growth: Growth,
     pub(super) lines: &'static [Line],
 }
 
-/// What one of many costs: the total times the factor, divided by the size.
+/// Cost per unit: the total times the factor, divided by the size.
 pub(super) struct Each {
     pub(super) unit: &'static str,
     pub(super) factor: f64,
@@ -27,17 +27,17 @@ pub(super) struct Line {
     pub(super) label: &'static str,
 }
 
-/// How a cost may grow. The slack is in the unit of the cost: what noise may add.
+/// Permitted growth of a cost. The slack, in the unit of the cost, allows for noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Growth {
-    /// At most in proportion: the share of one is at the largest size no more than so many times that at the middle one.
+    /// At most linear: the cost per unit at the largest size is at most this multiple of that at the middle size.
     Linear { times: f64, slack: f64 },
-    /// Not at all: the cost at the largest size is no more than so many times that at the smallest.
+    /// Constant: the cost at the largest size is at most this multiple of that at the smallest.
     Flat { times: f64, slack: f64 },
 }
 
 impl Growth {
-    /// What the cost at the largest size may be, for points from small to large.
+    /// Returns the maximum cost at the largest size, for points in ascending order.
     pub(super) fn limit(self, points: &[(u32, f64)]) -> Option<f64> {
         let (smallest, middle, largest) = (points.first()?, middle(points)?, points.last()?);
         match self {
@@ -49,13 +49,13 @@ impl Growth {
     }
 }
 
-/// The point of the middle size: the lower one of two.
+/// Returns the point of the middle size, the lower one of two.
 pub(super) fn middle(points: &[(u32, f64)]) -> Option<&(u32, f64)> {
     points.get(points.len().saturating_sub(1) / 2)
 }
 
 impl Panel {
-    /// The series of this panel that grow faster than they may.
+    /// Returns the series of this panel that grow too fast.
     pub(super) fn faults(&self, figures: &Figures) -> Vec<String> {
         let judge = |line: &Line| {
             let points = figures.of(line.series);
@@ -139,7 +139,7 @@ pub(super) const PANELS: &[Panel] = &[
         sizes: "KiB",
         cost: "µs of CPU per call",
         each: Some(Each { unit: "µs per KiB", factor: 1.0 }),
-        // From some size on the allocator gives blocks back to the system, which maps them in again: a step, and no slope.
+        // Above some size the allocator returns blocks to the system and maps them again: a step, not a slope.
         growth: Growth::Linear { times: 2.0, slack: 30.0 },
         lines: &[Line { series: "payloads.echo", label: ONE_LINE }],
     },
@@ -148,7 +148,7 @@ pub(super) const PANELS: &[Panel] = &[
         sizes: "cancelled calls",
         cost: "MB of memory",
         each: None,
-        // At most 350 bytes of each call; what the allocator keeps of a wave differs by a few MB from storm to storm.
+        // At most 350 bytes per call; the memory that the allocator keeps of a wave varies by a few MB.
         growth: Growth::Flat { times: 1.1, slack: 8.0 },
         lines: &[
             Line { series: "storm.envelope", label: "closed connections" },
@@ -162,7 +162,7 @@ pub(super) const PANELS: &[Panel] = &[
 mod tests {
     use super::{Figures, Growth, PANELS};
 
-    /// Points whose cost is this function of their size.
+    /// Builds points whose cost is this function of their size.
     fn points(cost: impl Fn(f64) -> f64) -> Vec<(u32, f64)> {
         [1000, 2500, 5000, 7500, 10_000].map(|size| (size, cost(f64::from(size)))).to_vec()
     }

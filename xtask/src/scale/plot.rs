@@ -1,6 +1,6 @@
 //! The plot of all panels, as SVG text: points and lines over axes, readable on light and dark pages.
 //!
-//! A dashed line shows how a cost would be in proportion to the size, as it is at the middle one, or that it stays.
+//! A dashed line shows linear growth through the middle point, or a constant cost.
 
 mod axis;
 
@@ -11,14 +11,14 @@ use super::figures::{Figures, grouped};
 use super::panels::{Growth, PANELS, Panel, middle};
 
 const COLUMNS: usize = 2;
-/// A panel, in pixels, and the room around its diagram.
+/// Size of a panel and the margins of its diagram, in pixels.
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 72.0;
 const BOTTOM: f64 = 50.0;
-/// The line below all panels.
+/// Height of the line below all panels.
 const NOTE: &str =
     "dashed: in proportion to the cost at the middle size, or as at the smallest where it is to stay";
 const NOTE_HEIGHT: f64 = 30.0;
@@ -54,12 +54,12 @@ pub(super) fn svg(figures: &Figures) -> String {
     text
 }
 
-/// A small number of things, as a coordinate.
+/// Converts a small count to a coordinate.
 fn pixels(count: usize) -> f64 {
     u16::try_from(count).map_or(0.0, f64::from)
 }
 
-/// One panel: its title, axes, and every line of it.
+/// Draws one panel: title, axes and lines.
 fn drawn(panel: &Panel, figures: &Figures) -> String {
     let lines: Vec<_> = panel.lines.iter().map(|line| (line.label, figures.of(line.series))).collect();
     let all = || lines.iter().flat_map(|(_, points)| points);
@@ -74,11 +74,11 @@ fn drawn(panel: &Panel, figures: &Figures) -> String {
         let path: Vec<_> = at.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = writeln!(text, "<polyline class=\"line l{index}\" points=\"{}\"/>", path.join(" "));
         for ((x, y), (size, cost)) in at.iter().zip(points) {
-            let said = format!("{} {}: {cost} {}", grouped(*size), panel.sizes, panel.cost);
+            let label = format!("{} {}: {cost} {}", grouped(*size), panel.sizes, panel.cost);
             let _ = writeln!(
                 text,
                 "<circle class=\"p{index}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{}</title></circle>",
-                escaped(&said)
+                escaped(&label)
             );
         }
         if !label.is_empty() {
@@ -90,7 +90,7 @@ fn drawn(panel: &Panel, figures: &Figures) -> String {
     text
 }
 
-/// The frame, its ticks with their numbers, and what is counted on either side.
+/// Draws the frame, the ticks with their numbers and the axis labels.
 fn axes(panel: &Panel, sizes: &Axis, costs: &Axis) -> String {
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let mut text = String::new();
@@ -117,7 +117,7 @@ fn axes(panel: &Panel, sizes: &Axis, costs: &Axis) -> String {
     text
 }
 
-/// How the cost would be in proportion to the one at the middle size, as far as there is room, or as at the smallest.
+/// Draws linear growth through the middle point, clipped to the frame, or the constant cost of the smallest size.
 fn guide(growth: Growth, points: &[(u32, f64)], sizes: &Axis, costs: &Axis) -> String {
     let (Some(first), Some(middle), Some(last)) = (points.first(), middle(points), points.last()) else {
         return String::new();

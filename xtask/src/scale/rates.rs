@@ -1,25 +1,25 @@
-//! What one request costs: of few tools and of many, and with more and more in it.
+//! CPU time of one request, by the number of tools and by the size of the request.
 //!
-//! Requests of all sizes take turns, so that whatever else the machine does is nobody's in particular.
+//! Requests of all sizes alternate, so that other load of the machine affects all of them alike.
 
 use super::figures::Figures;
 use crate::load::{Connection, Fault, Message, Server};
 
 const ROUNDS: u32 = 15;
-/// The tools that are there at any number of dummies.
+/// Tools besides the dummies.
 const NAMED: u32 = 6;
 const TOOLS: [u32; 5] = [10, 100, 250, 500, 1000];
 const KIBIBYTES: [u32; 9] = [1, 16, 64, 256, 512, 1024, 1536, 2048, 3072];
 
-/// A request that is sent over and over again.
+/// A request that is sent repeatedly.
 struct Course<'a> {
     series: &'static str,
     size: u32,
     server: &'a Server,
     message: Message,
-    /// How often in one round.
+    /// Requests per round.
     times: u32,
-    /// What an answer is known by.
+    /// Text that identifies the response.
     within: String,
 }
 
@@ -49,13 +49,13 @@ pub(super) fn payloads(figures: &mut Figures) -> Result<(), Fault> {
     run(&KIBIBYTES.map(course), figures)
 }
 
-/// Runs all courses in turn and writes down the CPU of a request, in µs: the median of the rounds.
+/// Runs all courses in turn and records the CPU time of a request, in µs: the median of the rounds.
 fn run(courses: &[Course<'_>], figures: &mut Figures) -> Result<(), Fault> {
     let mut connections = Vec::new();
     for course in courses {
         connections.push((Connection::open(course.server.port)?, Vec::new()));
     }
-    // The first round is for caches and pools.
+    // The first round is a warm-up.
     for round in 0..=ROUNDS {
         for (course, (connection, costs)) in courses.iter().zip(&mut connections) {
             let cost = course.once(connection)?;
@@ -71,7 +71,7 @@ fn run(courses: &[Course<'_>], figures: &mut Figures) -> Result<(), Fault> {
 }
 
 impl Course<'_> {
-    /// What one request of a round costs the server, in µs of CPU.
+    /// Returns the CPU time of one request of a round, in µs.
     fn once(&self, connection: &mut Connection) -> Result<f64, Fault> {
         let before = self.server.process.cpu()?;
         for _ in 0..self.times {
@@ -86,7 +86,7 @@ impl Course<'_> {
     }
 }
 
-/// The middle one; nothing for nothing.
+/// Returns the median; zero for no values.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()

@@ -1,7 +1,7 @@
-//! Ten thousand calls that wait and are cancelled, again and again: none is answered and nothing is left of them.
+//! Ten thousand pending calls that are cancelled, repeatedly: none gets a response, and no memory leaks.
 //!
-//! The first storm makes the room that all of them use; after it the memory must stay where it is. Calls come in waves: the
-//! C library's allocator keeps the room of the highest wave, and under a high one a leak would not be seen.
+//! The first storm allocates the memory that all of them use; after it the memory must not grow. Calls come in waves: the
+//! allocator of the C library keeps the memory of the largest wave, which would hide a leak.
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::figures::Figures;
 use crate::load::{Connection, Fault, Message, Process, Server, spread};
 
 const CALLS: u32 = 10_000;
-/// Calls that are under way at once.
+/// Concurrent calls.
 const WAVE: u32 = 1000;
 const STORMS: u32 = 5;
 const TOOL: &str = "sleep";
@@ -30,7 +30,7 @@ pub(super) fn measure(figures: &mut Figures) -> Result<(), Fault> {
     storms(figures, "storm.stdio", &process, |ids| pipes.wave(&process, ids))
 }
 
-/// Several storms, each of many waves with ids of their own, and the memory after each storm, in MB.
+/// Runs several storms of many waves with distinct ids, and records the memory after each storm, in MB.
 fn storms(
     figures: &mut Figures,
     series: &str,
@@ -48,18 +48,18 @@ fn storms(
     Ok(())
 }
 
-/// The envelope era over HTTP: whoever leaves has cancelled.
+/// The envelope era over HTTP: closing the connection cancels the call.
 fn by_leaving(server: &Server, ids: Range<u32>) -> Result<(), Fault> {
     for connection in waiting(server, ids, |id| Message::call(id, TOOL, ARGUMENTS))? {
-        let heard = connection.leave()?;
-        if !heard.is_empty() {
-            return Err(answered(&String::from_utf8_lossy(&heard)));
+        let received = connection.leave()?;
+        if !received.is_empty() {
+            return Err(answered(&String::from_utf8_lossy(&received)));
         }
     }
     calm(&Connection::open(server.port)?.post(&Message::call(0, ECHO, CALM))?.body)
 }
 
-/// The handshake era over HTTP: a notification cancels. The request over HTTP has to end, so it ends as cancelled.
+/// The handshake era over HTTP: a notification cancels. The HTTP request must end, so it ends as cancelled.
 fn in_a_session(server: &Server, session: &str, ids: Range<u32>) -> Result<(), Fault> {
     let first = ids.start;
     let mut waiting = waiting(server, ids, |id| Message::call_in(session, id, TOOL, ARGUMENTS))?;
@@ -75,7 +75,7 @@ fn in_a_session(server: &Server, session: &str, ids: Range<u32>) -> Result<(), F
     calm(&Connection::open(server.port)?.post(&Message::call_in(session, first, ECHO, CALM))?.body)
 }
 
-/// Calls that are under way, each on a connection of its own.
+/// Calls in flight, each on its own connection.
 fn waiting(
     server: &Server,
     ids: Range<u32>,
@@ -97,13 +97,13 @@ struct Pipes {
 }
 
 impl Pipes {
-    /// Whatever comes first after the cancels must be the answer to the one call behind them.
+    /// The first message after the cancellations must be the response to the call after them.
     fn wave(&mut self, process: &Process, ids: Range<u32>) -> Result<(), Fault> {
         self.write(ids.clone().map(|id| Message::call(id, TOOL, ARGUMENTS)))?;
         process.rest()?;
         self.write(ids.clone().map(Message::cancelled))?;
         process.rest()?;
-        // The id is free again.
+        // The id can be reused.
         let id = ids.start;
         self.write(std::iter::once(Message::call(id, ECHO, CALM)))?;
         let mut line = String::new();
@@ -121,7 +121,7 @@ fn answered(answer: &str) -> Fault {
     Fault(format!("a cancelled call was answered: {answer}"))
 }
 
-/// The server serves on, and this is its answer.
+/// Checks that the server still responds.
 fn calm(answer: &str) -> Result<(), Fault> {
     if answer.contains("\"text\":\"calm\"") { Ok(()) } else { Err(answered(answer)) }
 }

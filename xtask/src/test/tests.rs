@@ -1,4 +1,4 @@
-//! The step runner with steps of its own: the real table takes minutes.
+//! The step runner with short steps: the real table takes minutes.
 
 use super::{Absence, Action, STEPS, Step, Summary, Verdict, cargo, run};
 
@@ -36,17 +36,17 @@ fn the_first_failure_stops_the_run_and_names_the_command_that_repeats_it() {
 
 #[test]
 fn a_missing_program_skips_the_step_loudly_on_a_developers_machine() {
-    let steps = [step("interop", &["a-program-that-nobody-has"], GOOD), step("two", &[], GOOD)];
+    let steps = [step("interop", &["an-absent-program"], GOOD), step("two", &[], GOOD)];
     let text = summary(&steps, Absence::Skips);
     assert!(text.contains("SKIPPED  interop"), "{text}");
-    assert!(text.contains("a-program-that-nobody-has"), "{text}");
+    assert!(text.contains("an-absent-program"), "{text}");
     assert!(text.contains("WARNING: 1 skipped"), "{text}");
     assert_eq!(last_line(&text), "1 passed, 0 failed");
 }
 
 #[test]
 fn a_missing_program_fails_the_step_under_continuous_integration() {
-    let verdicts = run(&[step("interop", &["a-program-that-nobody-has"], GOOD)], Absence::Fails);
+    let verdicts = run(&[step("interop", &["an-absent-program"], GOOD)], Absence::Fails);
     assert!(matches!(&verdicts[..], [Verdict::Failed(reason)] if reason.contains("CI=true")));
 }
 

@@ -1,19 +1,19 @@
-//! Finds the paths in code (`crate::a::b`, `use x::{y, z}`) and what they name.
+//! Finds the paths in code (`crate::a::b`, `use x::{y, z}`) and resolves them.
 //!
-//! `self`, `super` and `crate` are resolved by the file's place in the tree; a name re-exported at a crate's
-//! root is followed to the module it comes from. Names brought in by a glob are not.
+//! `self`, `super` and `crate` are resolved by the position of the file in the tree. A name that a crate root re-exports
+//! is resolved to its module. Glob imports are not resolved.
 
 use std::collections::BTreeMap;
 
 use super::scan::is_word;
 use super::tree::{Source, Tree};
 
-/// A path as written, with groups spelled out, and the line of its last segment.
+/// A path with expanded groups, and the line of its last segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PathUse {
     pub(crate) line: usize,
     pub(crate) segments: Vec<String>,
-    /// The modules written inside the file that the path stands in.
+    /// Inline modules around the path.
     pub(crate) inside: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ enum Token {
     Mark(char),
 }
 
-/// Every path of a source, production code and tests alike.
+/// Returns every path of a source, in production code and tests.
 pub(crate) fn paths(code: &[String]) -> Vec<PathUse> {
     let tokens = tokens(code);
     let mut reader = Reader { tokens: &tokens, at: 0, braces: Vec::new(), found: Vec::new() };
@@ -66,7 +66,7 @@ fn tokens(code: &[String]) -> Vec<(usize, Token)> {
 struct Reader<'a> {
     tokens: &'a [(usize, Token)],
     at: usize,
-    /// The open braces, each with the module it belongs to, if it is a module's.
+    /// Open braces, each with the inline module that it opens, if any.
     braces: Vec<Option<String>>,
     found: Vec<PathUse>,
 }
@@ -76,13 +76,13 @@ impl Reader<'_> {
         self.tokens.get(self.at).map(|(_, token)| token)
     }
 
-    /// Steps over an opening brace.
+    /// Consumes an opening brace.
     fn open(&mut self, module: Option<String>) {
         self.braces.push(module);
         self.at += 1;
     }
 
-    /// `mod name {` opens a module inside the file.
+    /// `mod name {` opens an inline module.
     fn module(&mut self) {
         if let Some([(_, Token::Word(name)), (_, Token::Mark('{'))]) =
             self.tokens.get(self.at + 1..self.at + 3)
@@ -94,7 +94,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads one path, or one branch of a group, that begins here.
+    /// Reads one path, or one branch of a group.
     fn path(&mut self, prefix: &[String]) {
         let mut segments = prefix.to_vec();
         loop {
@@ -139,10 +139,10 @@ impl Reader<'_> {
     }
 }
 
-/// The names a crate's root re-exports, and the module each comes from.
+/// Names that a crate root re-exports, with their modules.
 pub(crate) type Exports = BTreeMap<String, Vec<String>>;
 
-/// What `pub use` in `lib.rs` makes reachable at the root of each crate.
+/// Returns the `pub use` names in the `lib.rs` of each crate.
 pub(crate) fn exports(tree: &Tree) -> BTreeMap<String, Exports> {
     let mut all = BTreeMap::new();
     for source in tree.sources() {
@@ -178,8 +178,8 @@ fn declared_modules(source: &Source) -> Vec<String> {
     names.collect()
 }
 
-/// The full name of what a path means, crate first: `duplexer_core::dispatch::Peer`. `None` for a path that
-/// leads out of the workspace or cannot be told from a local name.
+/// Resolves a path to its full name, crate first: `duplexer_core::dispatch::Peer`. `None` for a path that leads out of
+/// the workspace or is ambiguous with a local name.
 pub(crate) fn resolve(
     source: &Source,
     found: &PathUse,

@@ -1,12 +1,13 @@
-//! The rules, one row each: a name, what to do about a finding, and the function that finds.
+//! The rules, one row each: a name, a remedy, and the function that finds violations.
 //!
-//! The design's reasons are in `ARCHITECTURE.md`; a remedy here says what to change. A new rule is a new row
-//! and a new pair of samples in `rules/tests.rs`, which fails for a rule that nothing can break.
+//! `ARCHITECTURE.md` gives the reasons of the design; a remedy describes the change. A new rule is a new row and a new
+//! pair of samples in `rules/tests.rs`, which fails for a rule without samples.
 
 mod edges;
 mod layout;
 mod literals;
 mod naming;
+mod phrases;
 
 use super::Finding;
 use super::tree::Tree;
@@ -14,7 +15,7 @@ use super::tree::Tree;
 /// One rule of the tree.
 pub(super) struct Rule {
     pub(super) name: &'static str,
-    /// What to do about a finding.
+    /// How to fix a finding.
     pub(super) remedy: &'static str,
     pub(super) check: fn(&Tree) -> Vec<Finding>,
 }
@@ -85,6 +86,11 @@ pub(super) const RULES: &[Rule] = &[
         name: "one-wire-boundary",
         remedy: "exactly one function turns a failure into a wire error object: call it",
         check: naming::wire_boundary,
+    },
+    Rule {
+        name: "phrase",
+        remedy: "name the actor and use the term of the field: cancelled, resumed, in flight, admitted, ignored",
+        check: phrases::phrases,
     },
 ];
 

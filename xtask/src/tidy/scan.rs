@@ -1,25 +1,25 @@
 //! Splits a Rust source into code, string literals and comments, keeping line numbers.
 //!
-//! A lexer and not a parser: it knows enough to tell a rule whether a word is code, text or remark, and
-//! which lines exist only under `#[cfg(test)]`. It does not know macros or types.
+//! A lexer, not a parser: it distinguishes code, literals and comments, and marks the lines under `#[cfg(test)]`. It
+//! does not know macros or types.
 
-/// A piece of text and the line (from 1) it begins on.
+/// A text and its first line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
     pub(crate) line: usize,
     pub(crate) text: String,
 }
 
-/// One source, taken apart.
+/// The parts of one source.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// The source with comments and the insides of literals left out, line for line.
+    /// The lines of the source without comments and contents of literals.
     pub(crate) code: Vec<String>,
-    /// String literals as written, without quotes; escapes are not resolved.
+    /// String literals verbatim, without quotes.
     pub(crate) strings: Vec<Text>,
     /// Comments, one entry per line, without the leading slashes.
     pub(crate) comments: Vec<Text>,
-    /// For each line whether it is compiled for tests only.
+    /// Per line, whether it is compiled for tests only.
     pub(crate) test: Vec<bool>,
 }
 
@@ -71,7 +71,7 @@ impl Lexer {
         }
     }
 
-    /// Steps over a character that is not code; line ends stay, so that lines keep their numbers.
+    /// Skips a character that is not code. Keeps line ends, so that lines keep their numbers.
     fn skip(&mut self) -> Option<char> {
         let here = self.peek(0);
         if here == Some('\n') {
@@ -129,7 +129,7 @@ impl Lexer {
         self.out.strings.push(Text { line, text });
     }
 
-    /// The number of hashes when a raw string begins here (`r"`, `r#"`, and so for `br` and `cr`).
+    /// Returns the number of hashes if a raw string begins here (`r"`, `r#"`, likewise `br` and `cr`).
     fn raw_hashes(&self) -> Option<usize> {
         let before = self.at.checked_sub(1).and_then(|index| self.chars.get(index));
         if self.peek(0) != Some('r') || before.is_some_and(|c| is_word(*c) && !matches!(c, 'b' | 'c')) {
@@ -156,7 +156,7 @@ impl Lexer {
         self.out.strings.push(Text { line, text });
     }
 
-    /// A character literal is left out; a lifetime is code.
+    /// Skips a character literal; keeps a lifetime.
     fn quote(&mut self) {
         match (self.peek(1), self.peek(2)) {
             (Some('\\'), _) => {
@@ -173,7 +173,7 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Which lines belong to an item under `#[cfg(test)]`: from the attribute to the end of what it marks.
+/// Marks the lines of items under `#[cfg(test)]`, from the attribute to the end of the item.
 fn test_lines(code: &str) -> Vec<bool> {
     let mut test = vec![code.contains("#![cfg(test)]"); code.split('\n').count()];
     for mark in ["#[cfg(test)]", "#[cfg(all(test,"] {
@@ -187,7 +187,7 @@ fn test_lines(code: &str) -> Vec<bool> {
     test
 }
 
-/// Bytes up to the end of the item that begins here with its attributes.
+/// Returns the length of the item that begins here with its attributes, in bytes.
 fn item_length(code: &str) -> usize {
     let mut depth = 0_usize;
     for (offset, c) in code.char_indices() {

@@ -1,17 +1,17 @@
-//! The files of the repository as the rules see them.
+//! The files of the repository, as input of the rules.
 
 use std::fs;
 use std::path::Path;
 
 use super::scan::Scan;
 
-/// Folders that hold no source of ours: build output, downloads, machine-made inputs.
+/// Folders without sources of the project: build output, downloads, generated inputs.
 const SKIPPED: &[&str] = &["target", "node_modules", ".git", ".venv", "corpus", "corpus.work", "artifacts"];
 
-/// A text file and, for Rust, what the lexer made of it.
+/// A text file, lexed if it is Rust.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// From the root of the repository, with forward slashes.
+    /// Relative to the root of the repository, with forward slashes.
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) scan: Scan,
@@ -25,7 +25,7 @@ impl Source {
         Self { path: path.to_owned(), text: text.to_owned(), scan, is_test: is_test_path(path) }
     }
 
-    /// The crate's name in paths, and the module: `crates/duplexer-core/src/server/runner.rs` is
+    /// Returns crate and module: `crates/duplexer-core/src/server/runner.rs` is
     /// (`duplexer_core`, [`server`, `runner`]).
     pub(crate) fn module(&self) -> Option<(String, Vec<String>)> {
         let (package, file) = self.path.strip_prefix("crates/")?.split_once("/src/")?;
@@ -36,7 +36,7 @@ impl Source {
         Some((package.replace('-', "_"), module))
     }
 
-    /// Lines of code that are not compiled for tests only, with their numbers.
+    /// Returns the numbered lines of production code.
     pub(crate) fn production(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = self.scan.code.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()));
         lines.filter(|(line, _)| self.is_production(*line))
@@ -46,7 +46,7 @@ impl Source {
         !self.is_test && !self.scan.is_test(line)
     }
 
-    /// Whether the path is this one, or below it when it ends with a slash.
+    /// Returns whether the path equals `place`, or is below it if `place` ends with a slash.
     pub(crate) fn is_at(&self, place: &str) -> bool {
         if place.ends_with('/') { self.path.starts_with(place) } else { self.path == place }
     }
@@ -68,7 +68,7 @@ impl Tree {
         Ok(Self::of(&files))
     }
 
-    /// A tree from paths and contents.
+    /// Builds a tree from paths and contents.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let mut files: Vec<Source> = files.iter().map(|(path, text)| Source::of(path, text)).collect();
         let test_only: Vec<String> = files.iter().flat_map(test_modules).collect();
@@ -84,7 +84,7 @@ impl Tree {
         self.files.iter()
     }
 
-    /// Rust sources only.
+    /// Returns the Rust sources.
     pub(crate) fn sources(&self) -> impl Iterator<Item = &Source> {
         self.files.iter().filter(|file| has_extension(&file.path, "rs"))
     }
@@ -101,7 +101,7 @@ fn is_test_path(path: &str) -> bool {
     file == Some("tests.rs") || parts.iter().any(|part| FOLDERS.contains(part))
 }
 
-/// The files, without `.rs`, that a source declares as modules under `#[cfg(test)]`.
+/// Returns the files, without `.rs`, that a source declares as modules under `#[cfg(test)]`.
 fn test_modules(source: &Source) -> Vec<String> {
     let Some((folder, file)) = source.path.trim_end_matches(".rs").rsplit_once('/') else {
         return Vec::new();

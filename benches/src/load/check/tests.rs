@@ -6,13 +6,13 @@ fn plan(name: &str) -> Plan {
     Plan::new(SCENARIOS.iter().find(|scenario| scenario.name == name).unwrap())
 }
 
-/// What the plan makes of a message to the request 7, which has been told so many steps.
-fn look(plan: &Plan, message: &str, told: u64) -> Result<Seen, String> {
-    let mut flight = Flight { told };
+/// Checks a message to the request 7 after this many progress steps.
+fn look(plan: &Plan, message: &str, steps: u64) -> Result<Seen, String> {
+    let mut flight = Flight { steps };
     plan.look(message.as_bytes(), |id| (id == 7).then_some(&mut flight))
 }
 
-/// Every message that the floor sends for the request 7.
+/// Returns every message that the floor sends for the request 7.
 fn answers(plan: &Plan) -> Vec<String> {
     let (mut request, mut out) = (Vec::new(), Vec::new());
     plan.write(7, &mut request);
@@ -46,7 +46,7 @@ fn the_floor_answers_every_scenario() {
 }
 
 #[test]
-fn an_answer_to_somebody_else_or_with_another_text_is_wrong() {
+fn an_answer_to_another_request_or_with_another_text_is_wrong() {
     let plan = plan("stdio-echo-1");
     let right = answers(&plan).remove(0);
     for (wrong, reason) in [
@@ -59,8 +59,8 @@ fn an_answer_to_somebody_else_or_with_another_text_is_wrong() {
         ("nonsense".to_owned(), "not a message"),
     ] {
         assert_ne!(wrong, right);
-        let told = look(&plan, &wrong, 0).unwrap_err();
-        assert!(told.starts_with(reason), "{told}");
+        let error = look(&plan, &wrong, 0).unwrap_err();
+        assert!(error.starts_with(reason), "{error}");
     }
 }
 

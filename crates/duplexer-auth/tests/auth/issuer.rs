@@ -62,7 +62,7 @@ impl Published {
     }
 }
 
-/// An issuer on a socket. `claims` are what it says in its metadata instead of its own URL.
+/// An issuer on a socket. `named` replaces its own URL in the metadata.
 pub(crate) async fn issuer(named: Option<&str>) -> (Site, Arc<Published>) {
     let published = Arc::new(Published { keys: Mutex::default(), asked: AtomicUsize::new(0) });
     let shared = Arc::clone(&published);

@@ -70,9 +70,9 @@ async fn no_secret_reaches_the_log() {
             .client(Client::confidential("corp", "corporate-password", [REDIRECT]).identity_assertions())
     });
     let site = site.await;
-    let said = json!({"redirect_uris": [REDIRECT]}).to_string();
+    let metadata = json!({"redirect_uris": [REDIRECT]}).to_string();
     let register =
-        site.http.post(site.url("/register")).header("content-type", "application/json").body(said);
+        site.http.post(site.url("/register")).header("content-type", "application/json").body(metadata);
     let client = json_of(register.send().await.unwrap()).await;
     let (id, secret) = (client["client_id"].as_str().unwrap(), client["client_secret"].as_str().unwrap());
     let page = site.authorize(&question(&[("client_id", id)])).await;

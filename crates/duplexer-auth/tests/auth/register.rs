@@ -17,15 +17,15 @@ async fn site() -> Site {
 #[tokio::test]
 async fn a_client_is_registered_and_gets_its_credentials() {
     let site = site().await;
-    let said = json!({
+    let metadata = json!({
         "redirect_uris": [REDIRECT, "https://app.example/cb"],
         "client_name": "App", "client_uri": "https://app.example", "scope": "read",
         "application_type": "native", "contacts": ["a@app.example"], "software_id": "x",
     });
-    let response = register(&site, &said).await;
+    let response = register(&site, &metadata).await;
     assert_eq!((response.status().as_u16(), header(&response, "cache-control")), (201, "no-store"));
     let registered = json_of(response).await;
-    for (name, value) in said.as_object().unwrap() {
+    for (name, value) in metadata.as_object().unwrap() {
         assert_eq!(&registered[name], value, "{name}");
     }
     assert_eq!(registered["token_endpoint_auth_method"], "client_secret_post");
@@ -47,8 +47,9 @@ async fn a_client_is_registered_and_gets_its_credentials() {
 #[tokio::test]
 async fn a_registered_client_gets_tokens() {
     let site = site().await;
-    let said = json!({"redirect_uris": [REDIRECT], "scope": "read", "token_endpoint_auth_method": "none"});
-    let registered = json_of(register(&site, &said).await).await;
+    let metadata =
+        json!({"redirect_uris": [REDIRECT], "scope": "read", "token_endpoint_auth_method": "none"});
+    let registered = json_of(register(&site, &metadata).await).await;
     let id = registered["client_id"].as_str().unwrap();
     let more = site.code(&[("client_id", id), ("scope", "read write")]).await;
     let tokens = json_of(site.redeem(&more, &[("client_id", id)]).await).await;

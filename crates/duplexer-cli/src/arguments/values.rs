@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_says_what_to_write() {
-        let said = Argument::parse("a:=b").unwrap_err().to_string();
-        assert!(said.ends_with("for a text write a=b"), "{said}");
+        let text = Argument::parse("a:=b").unwrap_err().to_string();
+        assert!(text.ends_with("for a text write a=b"), "{text}");
     }
 }

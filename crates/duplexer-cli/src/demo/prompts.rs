@@ -13,7 +13,7 @@ async fn greetings(typed: Completing) -> Vec<String> {
 pub(super) async fn greet(
     /// The name of the person.
     name: String,
-    /// The style of the greeting.
+    /// The greeting to use.
     #[complete(greetings)]
     greeting: Option<String>,
 ) -> String {

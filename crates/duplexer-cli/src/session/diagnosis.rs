@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure};
 /// Maximum time of the diagnosis.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum shown length of an error body.
-const SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// Diagnoses a URL with which no session could be opened. A failure that is specific already is returned unchanged.
 pub(super) async fn of_http(url: &str, headers: &[(String, String)], failure: Failure) -> Failure {
@@ -53,9 +53,9 @@ async fn of_response(url: &str, response: Response, failure: Failure) -> Failure
                 .hint("give a token with --header 'Authorization: Bearer ...'")
         }
         StatusCode::FORBIDDEN => {
-            let said = response.text().await.unwrap_or_default();
-            let said: String = said.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
-            Failure::new(Exit::Auth, format!("{url} does not let this request in ({status}): {said}"))
+            let body = response.text().await.unwrap_or_default();
+            let body: String = body.lines().next().unwrap_or_default().chars().take(MAX_SHOWN).collect();
+            Failure::new(Exit::Auth, format!("{url} does not let this request in ({status}): {body}"))
         }
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
             Failure::new(Exit::Connect, format!("there is no MCP server at {url} ({status})"))

@@ -49,7 +49,7 @@ impl Call {
     }
 }
 
-/// Returns whether a text looks like another JSON type.
+/// Returns the text of a string argument that is valid JSON of another type.
 fn meant(value: &Json) -> Option<String> {
     let text: String = value.decode().ok()?;
     let value = Json::parse(&text).ok()?;

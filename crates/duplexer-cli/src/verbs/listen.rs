@@ -34,7 +34,7 @@ impl Listen {
             filter = filter.resource_subscriptions(self.0.clone());
         }
         let mut changes = session.client.listen(filter).await?;
-        session.terminal.note(&format!("listening to {}; Ctrl-C ends it", heard(changes.honoured())));
+        session.terminal.note(&format!("listening to {}; Ctrl-C ends it", acknowledged(changes.honoured())));
         while let Some(change) = changes.next().await {
             let change = change.map_err(|lost| Failure::new(Exit::Connect, chain(&lost)))?;
             show(&change, output);
@@ -53,7 +53,7 @@ impl Listen {
             .prompts_list_changed(true)
             .resources_list_changed(true)
             .resource_subscriptions(self.0.clone());
-        session.terminal.note(&format!("listening to {}; Ctrl-C ends it", heard(&all)));
+        session.terminal.note(&format!("listening to {}; Ctrl-C ends it", acknowledged(&all)));
         loop {
             let notification = tokio::select! {
                 notification = session.notifications.recv() => notification,
@@ -68,7 +68,7 @@ impl Listen {
 }
 
 /// Describes the notifications that the server has acknowledged.
-fn heard(filter: &SubscriptionFilter) -> String {
+fn acknowledged(filter: &SubscriptionFilter) -> String {
     let lists = [
         (filter.tools_list_changed, "tools"),
         (filter.prompts_list_changed, "prompts"),

@@ -11,10 +11,10 @@ fn a_form_is_filled_field_by_field() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
         let booked = book(&place, "4\ngarden\nA quiet corner\n");
-        for said in
+        for text in
             ["A table for Friday", "How many people? (whole number, 1 to 12)", "1) inside", "[nothing]"]
         {
-            assert!(booked.stderr.contains(said), "{said:?} is not in {}", booked.stderr);
+            assert!(booked.stderr.contains(text), "{text:?} is not in {}", booked.stderr);
         }
         assert_eq!(booked.ok(), "A table for 4 in the garden, Friday. We noted: A quiet corner.\n");
     }
@@ -25,10 +25,10 @@ fn a_wrong_answer_is_asked_for_again() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
         let booked = book(&place, "many\n13\n\n2\nroof\n1\n\n");
-        for said in
+        for text in
             ["`many` is not a whole number", "at most 12", "an answer is needed", "`roof` is not among"]
         {
-            assert!(booked.stderr.contains(said), "{said:?} is not in {}", booked.stderr);
+            assert!(booked.stderr.contains(text), "{text:?} is not in {}", booked.stderr);
         }
         assert_eq!(booked.ok(), "A table for 2 inside, Friday.\n");
     }
@@ -38,9 +38,9 @@ fn a_wrong_answer_is_asked_for_again() {
 fn a_question_can_be_refused_or_left() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
-        let check = |answers: &str, said: &str| {
+        let check = |answers: &str, text: &str| {
             let ran = book(&place, answers);
-            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), said), "{ran:?}");
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), text), "{ran:?}");
         };
         check("4\n/decline\n", "The user declined to answer.\n");
         check("/cancel\n", "The user dismissed the question.\n");
@@ -52,10 +52,10 @@ fn a_question_can_be_refused_or_left() {
 fn a_page_is_opened_only_if_the_person_agrees() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
-        let check = |answers: &str, said: &str| {
+        let check = |answers: &str, text: &str| {
             let ran = run_with(&place.line(&["call", "tour", "--interactive"]), answers);
             assert!(ran.stderr.contains("It wants you to open https://modelcontextprotocol.io"), "{ran:?}");
-            assert_eq!(ran.ok(), said);
+            assert_eq!(ran.ok(), text);
         };
         check("perhaps\ny\n", "The user has a look.\n");
         check("n\n", "The user knows already.\n");

@@ -36,7 +36,7 @@ fn wrong_usage_is_2() {
     check(&["ping", "http://a/mcp", "twice"], "what is `twice` for?");
     check(&["list", "--header", "A: b", "--", PROGRAM], "--header is for servers at a URL");
     check(&["list", "http://a/mcp", "--header", "a b: c"], "'a b' is not a header");
-    for (words, said) in [
+    for (words, text) in [
         (&["frobnicate"][..], "unrecognized subcommand"),
         (&["list", "http://a/mcp", "--era", "stone"], "auto, handshake, envelope"),
         (&["list", "http://a/mcp", "--log", "loud"], "debug, info"),
@@ -44,7 +44,7 @@ fn wrong_usage_is_2() {
     ] {
         let ran = run(words);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{words:?}");
-        assert!(ran.stderr.contains(said), "{said:?} is not in {}", ran.stderr);
+        assert!(ran.stderr.contains(text), "{text:?} is not in {}", ran.stderr);
     }
 }
 

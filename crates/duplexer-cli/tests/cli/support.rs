@@ -230,7 +230,7 @@ fn serving(answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> 
     url
 }
 
-/// A server that answers `initialize` or `server/discover` and rejects everything else with 401.
+/// A server that answers `server/discover` and rejects everything else with 403.
 pub(crate) fn guarded() -> String {
     serving(|body| {
         let request: Value = serde_json::from_str(body).unwrap();

@@ -7,19 +7,19 @@ use crate::support::{Demo, PROGRAM, Place, run};
 /// CLI-01: `version` prints version and revisions.
 #[test]
 fn version_names_the_program_and_what_it_speaks() {
-    let said = run(&["version"]).ok();
-    assert!(said.starts_with(concat!("duplexer ", env!("CARGO_PKG_VERSION"))), "{said}");
-    assert!(said.contains("2024-11-05") && said.contains("2026-07-28"), "{said}");
+    let text = run(&["version"]).ok();
+    assert!(text.starts_with(concat!("duplexer ", env!("CARGO_PKG_VERSION"))), "{text}");
+    assert!(text.contains("2024-11-05") && text.contains("2026-07-28"), "{text}");
 }
 
 /// CLI-01: the command of a server is enough to start and inspect it.
 #[test]
 fn a_server_program_is_started_and_listed() {
     let listed = run(&["list", "--", PROGRAM, "--stdio"]).ok();
-    for said in
+    for text in
         ["Tools", "  add(a: number, b: number)", "Resources", "  demo://clock", "Templates", "Prompts"]
     {
-        assert!(listed.contains(said), "{said:?} is not in {listed}");
+        assert!(listed.contains(text), "{text:?} is not in {listed}");
     }
 }
 
@@ -27,9 +27,9 @@ fn a_server_program_is_started_and_listed() {
 fn one_kind_can_be_listed_everywhere() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
-        let check = |kind: &str, said: &str| {
+        let check = |kind: &str, text: &str| {
             let listed = place.run(&["list", kind]).ok();
-            assert!(listed.contains(said), "{said:?} is not in {listed}");
+            assert!(listed.contains(text), "{text:?} is not in {listed}");
             assert_eq!(listed.lines().filter(|line| !line.starts_with(' ')).count(), 1, "{listed}");
         };
         check("tools", "  count(to: integer, pause?: integer = 100)\n      Counts up");
@@ -129,8 +129,8 @@ fn a_ping_says_who_is_there_and_what_it_speaks() {
     for (place, spoken) in
         Place::all(&demo).into_iter().zip(["handshake", "handshake", "envelope", "envelope"])
     {
-        let said = place.run(&["ping"]).ok();
-        assert!(said.starts_with("Duplexer demo ") && said.ends_with(&format!("({spoken})\n")), "{said}");
+        let text = place.run(&["ping"]).ok();
+        assert!(text.starts_with("Duplexer demo ") && text.ends_with(&format!("({spoken})\n")), "{text}");
     }
     assert_eq!(Place::stdio("handshake").run(&["ping", "--json"]).json(), json!({}));
     let found = Place::stdio("auto").run(&["ping", "--json"]).json();

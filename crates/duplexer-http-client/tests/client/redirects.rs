@@ -19,7 +19,7 @@ async fn a_redirect_on_the_same_server_keeps_method_body_and_session() {
     let again = script.plain(Method::GET).await;
     assert_eq!((&*again.path, again.belongs_to()), ("/mcp/", (Some("s-1"), Some(NEWEST))));
     again.status(405);
-    let (said, ()) = calling(&client, &mut script, async |script, asked| {
+    let (result, ()) = calling(&client, &mut script, async |script, asked| {
         let body = asked.body.clone();
         moved(308)(asked);
         let again = script.next().await;
@@ -28,7 +28,7 @@ async fn a_redirect_on_the_same_server_keeps_method_body_and_session() {
         again.say("here");
     })
     .await;
-    assert_eq!(said.as_deref(), Ok("here"));
+    assert_eq!(result.as_deref(), Ok("here"));
     let (closed, ()) = tokio::join!(client.close(), async {
         moved(307)(script.plain(Method::DELETE).await);
         let again = script.plain(Method::DELETE).await;
@@ -48,11 +48,11 @@ async fn other_redirects_are_refusals() {
     for (status, location) in
         [(307, &*elsewhere), (308, &*elsewhere), (301, "/mcp/"), (302, "/mcp/"), (303, "/mcp/")]
     {
-        let (said, ()) = calling(&client, &mut script, async |_, asked| {
+        let (result, ()) = calling(&client, &mut script, async |_, asked| {
             asked.reply(status, &[("location", location)], Piped::whole(""));
         })
         .await;
-        assert_eq!(said, Err((-32603, "Server returned an error response".to_owned())), "{status}");
+        assert_eq!(result, Err((-32603, "Server returned an error response".to_owned())), "{status}");
     }
     assert!(other.unexpected().is_none());
     assert!(script.unexpected().is_none());
@@ -63,17 +63,17 @@ async fn other_redirects_are_refusals() {
 async fn redirects_have_an_end() {
     let mut script = Script::start().await;
     let client = script.session(options()).await;
-    let (said, ()) = calling(&client, &mut script, async |script, asked| {
+    let (result, ()) = calling(&client, &mut script, async |script, asked| {
         asked.reply(307, &[("location", "/round")], Piped::whole(""));
         for _ in 0..5 {
             script.next().await.reply(307, &[("location", "/round")], Piped::whole(""));
         }
     })
     .await;
-    assert_eq!(said, Err((-32603, "Server returned an error response".to_owned())));
-    let (said, ()) = calling(&client, &mut script, async |_, asked| {
+    assert_eq!(result, Err((-32603, "Server returned an error response".to_owned())));
+    let (result, ()) = calling(&client, &mut script, async |_, asked| {
         asked.say("still here");
     })
     .await;
-    assert_eq!(said.as_deref(), Ok("still here"));
+    assert_eq!(result.as_deref(), Ok("still here"));
 }

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Maximum time of a wait, so that a test fails instead of hanging.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) const NEWEST: &str = "2025-11-25";
 
@@ -67,7 +67,7 @@ impl Script {
     }
 
     pub(crate) async fn next(&mut self) -> Asked {
-        timeout(PATIENCE, self.requests.recv()).await.expect("the client says nothing").unwrap()
+        timeout(TIMEOUT, self.requests.recv()).await.expect("the client sends nothing").unwrap()
     }
 
     /// Returns a request that has arrived already, if there is one.
@@ -134,14 +134,14 @@ pub(crate) async fn calling<T>(
         play(script, asked).await
     };
     let (called, played) = tokio::join!(client.call_tool(CallToolParams::new("x")).into_future(), play);
-    let said = match called {
+    let result = match called {
         Ok(result) => {
             Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
         }
         Err(ClientError::Call(CallError::Peer(error))) => Err((error.code.0, error.message.into_owned())),
         Err(other) => panic!("not the server's: {other:?}"),
     };
-    (said, played)
+    (result, played)
 }
 
 pub(crate) fn options() -> ClientOptions {
@@ -179,7 +179,7 @@ impl Asked {
     }
 
     /// Builds the response message of a tool with `text`.
-    pub(crate) fn says(&self, text: &str) -> Value {
+    pub(crate) fn text_result(&self, text: &str) -> Value {
         self.result(&json!({"content": [{"type": "text", "text": text}]}))
     }
 
@@ -201,7 +201,7 @@ impl Asked {
 
     /// Answers with the result of a tool.
     pub(crate) fn say(self, text: &str) {
-        let answer = self.says(text);
+        let answer = self.text_result(text);
         self.json(&answer);
     }
 
@@ -247,7 +247,7 @@ impl Events {
 
     /// Waits until the client stops reading.
     pub(crate) async fn left(&self) {
-        timeout(PATIENCE, self.0.closed()).await.expect("the client still listens");
+        timeout(TIMEOUT, self.0.closed()).await.expect("the client still listens");
     }
 }
 

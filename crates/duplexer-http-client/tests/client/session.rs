@@ -54,14 +54,14 @@ async fn every_message_of_a_session_names_it() {
         check(&answer);
         assert_eq!(answer.body, json!({"jsonrpc": "2.0", "id": 7, "result": {"roots": []}}));
         answer.status(202);
-        let (said, ()) = calling(&client, &mut script, async |_, asked| {
+        let (result, ()) = calling(&client, &mut script, async |_, asked| {
             check(&asked);
             assert_eq!(asked.header("accept"), Some("application/json, text/event-stream"));
             assert_eq!((asked.header("mcp-method"), asked.header("mcp-name")), (None, None));
             asked.say("hello");
         })
         .await;
-        assert_eq!(said.as_deref(), Ok("hello"));
+        assert_eq!(result.as_deref(), Ok("hello"));
         let (closed, ()) = tokio::join!(client.close(), async {
             let end = script.plain(Method::DELETE).await;
             check(&end);
@@ -136,12 +136,12 @@ async fn a_refused_probe_is_followed_by_a_handshake() {
             .await;
         let client = client.unwrap();
         assert_eq!(client.protocol_version().as_str(), NEWEST, "{status} {body}");
-        let (said, ()) = calling(&client, &mut script, async |_, asked| {
+        let (result, ()) = calling(&client, &mut script, async |_, asked| {
             assert_eq!(asked.belongs_to(), (Some("s-1"), Some(NEWEST)));
             asked.say("hello");
         })
         .await;
-        assert_eq!(said.as_deref(), Ok("hello"), "{status} {body}");
+        assert_eq!(result.as_deref(), Ok("hello"), "{status} {body}");
     }
 }
 
@@ -168,11 +168,11 @@ async fn giving_up_a_call_of_a_session_tells_the_server() {
     let over = json!({"code": -32800, "message": "cancelled"});
     stream.message(&json!({"jsonrpc": "2.0", "id": id, "error": over})).await;
     stream.left().await;
-    let (said, ()) = calling(&client, &mut script, async |_, asked| {
+    let (result, ()) = calling(&client, &mut script, async |_, asked| {
         asked.say("next");
     })
     .await;
-    assert_eq!(said.as_deref(), Ok("next"));
+    assert_eq!(result.as_deref(), Ok("next"));
 }
 
 /// CHTTP-03, P-LEG-12: the client sends a DELETE, whatever the server answers.
@@ -212,8 +212,8 @@ async fn without_a_session_id_nothing_is_ended() {
         })
         .await;
     let client = client.unwrap();
-    let (said, ()) = calling(&client, &mut script, async |_, asked| asked.status(404)).await;
-    assert_eq!(said, Err((-32601, "Not Found".to_owned())));
+    let (result, ()) = calling(&client, &mut script, async |_, asked| asked.status(404)).await;
+    assert_eq!(result, Err((-32601, "Not Found".to_owned())));
     client.close().await.unwrap();
     assert!(script.unexpected().is_none());
 }
@@ -226,18 +226,18 @@ async fn a_session_the_server_has_forgotten_is_said_to_be_terminated() {
     let other =
         json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}});
     for body in [String::new(), other.to_string()] {
-        let (said, ()) = calling(&client, &mut script, async |_, asked| {
+        let (result, ()) = calling(&client, &mut script, async |_, asked| {
             asked.reply(404, &[("content-type", "application/json")], Piped::whole(&body));
         })
         .await;
-        assert_eq!(said, Err((-32600, "Session terminated".to_owned())));
+        assert_eq!(result, Err((-32600, "Session terminated".to_owned())));
     }
-    let (said, ()) = calling(&client, &mut script, async |_, asked| {
+    let (result, ()) = calling(&client, &mut script, async |_, asked| {
         let refusal = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "twice"}});
         asked.reply(409, &[("content-type", "application/json")], Piped::whole(&refusal.to_string()));
     })
     .await;
-    assert_eq!(said, Err((-32600, "twice".to_owned())));
+    assert_eq!(result, Err((-32600, "twice".to_owned())));
 }
 
 /// CHTTP-03: the id is in the response headers, the revision in the result.
@@ -354,23 +354,23 @@ async fn a_session_in_an_unknown_revision_is_ended() {
 /// P-HTTP-5: only the revision with batches accepts a batch as a response.
 #[tokio::test]
 async fn an_answer_may_come_in_a_batch_where_there_are_batches() {
-    let heard = |version: &'static str| async move {
+    let received = |version: &'static str| async move {
         let (log, logged) = std::sync::mpsc::sync_channel(1);
         let mut script = Script::start().await;
         let options = options().on_log(move |message| log.send(message.data.to_string()).unwrap());
         let (client, stream) = script.session_in(options, version).await;
         stream.status(405);
-        let (said, ()) = calling(&client, &mut script, async |_, asked| {
-            let answer = asked.says("hello");
+        let (result, ()) = calling(&client, &mut script, async |_, asked| {
+            let answer = asked.text_result("hello");
             let log = json!({"jsonrpc": "2.0", "method": "notifications/message",
                 "params": {"level": "info", "data": 1}});
             asked.json(&Value::Array(vec![log, answer]));
         })
         .await;
-        (said, logged.try_recv().ok())
+        (result, logged.try_recv().ok())
     };
-    assert_eq!(heard("2025-03-26").await, (Ok("hello".to_owned()), Some("1".to_owned())));
-    assert_eq!(heard(NEWEST).await, (Err((-32000, "Connection closed".to_owned())), None));
+    assert_eq!(received("2025-03-26").await, (Ok("hello".to_owned()), Some("1".to_owned())));
+    assert_eq!(received(NEWEST).await, (Err((-32000, "Connection closed".to_owned())), None));
 }
 
 /// The handler gets the challenges of 401 and 403, and no other rejections.
@@ -379,9 +379,9 @@ async fn a_challenge_is_reported() {
     let mut script = Script::start().await;
     let challenges = Arc::new(Mutex::new(Vec::new()));
     for status in [401, 403, 400] {
-        let heard = Arc::clone(&challenges);
+        let sink = Arc::clone(&challenges);
         let note = move |status, challenge: Option<&str>| {
-            heard.lock().unwrap().push((status, challenge.map(str::to_owned)));
+            sink.lock().unwrap().push((status, challenge.map(str::to_owned)));
         };
         let transport = HttpTransport::builder(&script.url).on_challenge(note).build().unwrap();
         let (client, ()) = tokio::join!(Client::connect(transport, options().mode(Mode::Handshake)), async {

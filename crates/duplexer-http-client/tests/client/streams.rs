@@ -61,7 +61,8 @@ async fn a_server_asks_and_tells_on_the_stream_of_a_call() {
     let call = call.on_progress(move |progress| seen.lock().unwrap().push(progress.progress)).into_future();
     let (called, ()) = tokio::join!(call, async {
         let asked = script.posted("tools/call").await;
-        let (answer, token) = (asked.says("done"), asked.body["params"]["_meta"]["progressToken"].clone());
+        let (answer, token) =
+            (asked.text_result("done"), asked.body["params"]["_meta"]["progressToken"].clone());
         let events = asked.events();
         for step in 1..=3 {
             let params = json!({"progressToken": token, "progress": step});
@@ -94,15 +95,15 @@ async fn a_server_asks_and_tells_on_its_own_stream() {
     let (client, stream) = script.session_in(options, NEWEST).await;
     let events = stream.events();
     events.raw("id: 1\ndata:\n\n").await;
-    let (said, ()) = calling(&client, &mut script, async |script, asked| {
-        events.message(&asked.says("on the wrong stream")).await;
+    let (result, ()) = calling(&client, &mut script, async |script, asked| {
+        events.message(&asked.text_result("on the wrong stream")).await;
         events.message(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})).await;
         let declined = ask(script, &events, "elicitation/create", question()).await;
         assert_eq!(declined, json!({"action": "decline"}));
         asked.say("on the right one");
     })
     .await;
-    assert_eq!(said.as_deref(), Ok("on the right one"));
+    assert_eq!(result.as_deref(), Ok("on the right one"));
     assert_eq!(*received.lock().unwrap(), ["ToolsListChanged", "asked"]);
 }
 
@@ -121,8 +122,8 @@ async fn a_stream_that_ends_without_its_answer_is_resumed() {
     let mut script = Script::start().await;
     let (options, received) = listener();
     let client = script.session(options).await;
-    let (said, ()) = calling(&client, &mut script, async |script, asked| {
-        let answer = asked.says("at last");
+    let (result, ()) = calling(&client, &mut script, async |script, asked| {
+        let answer = asked.text_result("at last");
         let events = asked.events();
         events.raw("id: a-0\nretry: 1\ndata:\n\n").await;
         drop(events);
@@ -140,26 +141,26 @@ async fn a_stream_that_ends_without_its_answer_is_resumed() {
         events.left().await;
     })
     .await;
-    assert_eq!(said.as_deref(), Ok("at last"));
+    assert_eq!(result.as_deref(), Ok("at last"));
     assert_eq!(*received.lock().unwrap(), ["log \"one\""]);
 }
 
 /// A call whose stream ends after the first event; `again` serves the resumption.
-async fn broken_off(
+async fn interrupted(
     client: &Client,
     script: &mut Script,
     first: &str,
     again: impl AsyncFnOnce(&mut Script, Value),
 ) -> Result<String, (i64, String)> {
-    let (said, ()) = calling(client, script, async |script, asked| {
-        let answer = asked.says("at last");
+    let (result, ()) = calling(client, script, async |script, asked| {
+        let answer = asked.text_result("at last");
         let events = asked.events();
         events.raw(first).await;
         drop(events);
         again(script, answer).await;
     })
     .await;
-    said
+    result
 }
 
 /// CHTTP-03: without an event id a stream cannot be resumed.
@@ -168,8 +169,8 @@ async fn a_stream_without_ids_is_lost_at_its_end() {
     let mut script = Script::start().await;
     let client = script.session(options()).await;
     for first in [": nothing\n\n", "retry: 1\n\n", "id: 1\ndata:\n\nid\ndata:\n\n"] {
-        let said = broken_off(&client, &mut script, first, async |_, _| {}).await;
-        assert_eq!(said, Err((-32000, "Connection closed: the stream ended without an answer".to_owned())));
+        let result = interrupted(&client, &mut script, first, async |_, _| {}).await;
+        assert_eq!(result, Err((-32000, "Connection closed: the stream ended without an answer".to_owned())));
     }
     assert!(script.unexpected().is_none());
 }
@@ -181,29 +182,29 @@ async fn a_stream_that_cannot_be_taken_up_ends_its_call() {
     let mut script = Script::start().await;
     let client = script.session(options()).await;
     let lost = |reason: &str| Err((-32000, format!("Connection closed: the stream {reason}")));
-    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+    let result = interrupted(&client, &mut script, FIRST, async |script, _| {
         resumed(script, "1").await.status(500);
         resumed(script, "1").await.status(503);
     });
-    assert_eq!(said.await, lost("could not be resumed: the server answered 503 Service Unavailable"));
-    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+    assert_eq!(result.await, lost("could not be resumed: the server answered 503 Service Unavailable"));
+    let result = interrupted(&client, &mut script, FIRST, async |script, _| {
         resumed(script, "1").await.events().cut().await;
         drop(resumed(script, "1").await);
     });
-    assert_eq!(said.await, lost("could not be resumed: the server could not be reached"));
-    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+    assert_eq!(result.await, lost("could not be resumed: the server could not be reached"));
+    let result = interrupted(&client, &mut script, FIRST, async |script, _| {
         resumed(script, "1").await.status(405);
     });
-    assert_eq!(said.await, lost("ended without an answer, and the server does not resume streams"));
-    let said = broken_off(&client, &mut script, FIRST, async |script, _| {
+    assert_eq!(result.await, lost("ended without an answer, and the server does not resume streams"));
+    let result = interrupted(&client, &mut script, FIRST, async |script, _| {
         resumed(script, "1").await.status(404);
     });
-    assert_eq!(said.await, Err((-32600, "Session terminated".to_owned())));
-    let said = broken_off(&client, &mut script, FIRST, async |script, answer| {
+    assert_eq!(result.await, Err((-32600, "Session terminated".to_owned())));
+    let result = interrupted(&client, &mut script, FIRST, async |script, answer| {
         resumed(script, "1").await.status(500);
         resumed(script, "1").await.events().message(&answer).await;
     });
-    assert_eq!(said.await.as_deref(), Ok("at last"));
+    assert_eq!(result.await.as_deref(), Ok("at last"));
     assert!(script.unexpected().is_none());
 }
 
@@ -225,11 +226,11 @@ async fn the_servers_own_stream_is_opened_again() {
     drop(events);
     resumed(&mut script, "g-2").await.status(500);
     resumed(&mut script, "g-2").await.status(409);
-    let (said, ()) = calling(&client, &mut script, async |_, asked| {
+    let (result, ()) = calling(&client, &mut script, async |_, asked| {
         asked.say("unharmed");
     })
     .await;
-    assert_eq!(said.as_deref(), Ok("unharmed"));
+    assert_eq!(result.as_deref(), Ok("unharmed"));
     assert_eq!(*received.lock().unwrap(), ["log \"one\"", "log \"two\""]);
 }
 
@@ -240,13 +241,13 @@ async fn an_event_beyond_the_bound_ends_its_call() {
     let client = script.session(options()).await;
     let large = "x".repeat(20_000);
     for event in [format!("data: {large}"), format!(": {large}"), "data: 1234567890\n".repeat(2000)] {
-        let (said, ()) = calling(&client, &mut script, async |_, asked| {
+        let (result, ()) = calling(&client, &mut script, async |_, asked| {
             let events = asked.events();
             events.raw("id: 1\nretry: 1\ndata:\n\n").await.raw(&event).await;
             events.left().await;
         })
         .await;
-        assert_eq!(said, Err((-32603, "the server's answer is too large".to_owned())));
+        assert_eq!(result, Err((-32603, "the server's answer is too large".to_owned())));
     }
     assert!(script.unexpected().is_none());
 }

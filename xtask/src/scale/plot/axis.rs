@@ -1,11 +1,11 @@
-//! An axis from nothing to a round number: where a value is on it, and its ticks.
+//! An axis from zero to a round number, with its ticks.
 
 use crate::scale::figures::grouped;
 
-/// How many steps an axis has at most.
+/// Maximum steps of an axis.
 const STEPS: u32 = 5;
 
-/// Values from zero on, drawn from one coordinate to another.
+/// Maps values from zero on to a range of coordinates.
 pub(super) struct Axis {
     step: f64,
     steps: u32,
@@ -14,7 +14,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis that has room for all values.
+    /// Creates an axis that covers all values.
     pub(super) fn up_to(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let most = values.fold(0.0, f64::max);
         let step = round(most / f64::from(STEPS));
@@ -22,12 +22,12 @@ impl Axis {
         Self { step, steps: (1..=STEPS).find(fits).unwrap_or(STEPS), from, to }
     }
 
-    /// The largest value it has room for.
+    /// Returns the largest covered value.
     pub(super) fn most(&self) -> f64 {
         self.step * f64::from(self.steps)
     }
 
-    /// The coordinate of a value.
+    /// Returns the coordinate of a value.
     pub(super) fn at(&self, value: f64) -> f64 {
         self.from + (self.to - self.from) * value / self.most()
     }
@@ -36,7 +36,7 @@ impl Axis {
         (0..=self.steps).map(|tick| self.step * f64::from(tick))
     }
 
-    /// The number at a tick, with the decimals that its step has.
+    /// Formats the number at a tick, with the decimals of the step.
     pub(super) fn label(&self, tick: f64) -> String {
         if self.step < 1.0 {
             let decimals = (1..=3).find(|count| self.step * 10_f64.powi(*count) >= 1.0).unwrap_or(4);
@@ -50,7 +50,7 @@ impl Axis {
     }
 }
 
-/// The smallest of 1, 2, 2.5, 5 times a power of ten that is not below the value.
+/// Returns the smallest of 1, 2, 2.5, 5 times a power of ten that is not below the value.
 fn round(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;

@@ -1,4 +1,4 @@
-//! The plot is well-formed, shows every point, and shows it where it belongs.
+//! The plot is well-formed and shows every point at its position.
 
 use super::{BOTTOM, HEIGHT, LEFT, PANELS, RIGHT, TOP, WIDTH, escaped, svg};
 use crate::scale::figures::Figures;
@@ -17,7 +17,7 @@ fn figures() -> Figures {
     figures
 }
 
-/// The tags of a text, each without its brackets.
+/// Returns the tags of a text without their brackets.
 fn tags(text: &str) -> Vec<&str> {
     text.split('<').skip(1).map(|rest| rest.split_once('>').expect("a tag that ends").0).collect()
 }

@@ -1,11 +1,11 @@
-//! Who may see whom: modules, crates, and the two layers that must stay ignorant.
+//! Permitted dependencies of modules and crates.
 
 use crate::tidy::Finding;
 use crate::tidy::paths::{exports, paths, resolve};
 use crate::tidy::scan::is_word;
 use crate::tidy::tree::{Source, Tree, has_extension};
 
-/// Code at `from` (but not at `but`) never names anything below `never`, `except` these.
+/// Code at `from` (but not at `but`) must not name items below `never`, `except` these.
 struct Edge {
     from: &'static str,
     but: &'static [&'static str],

@@ -1,34 +1,30 @@
-//! The shape of files: how long, what they are called, how they begin.
+//! Layout of files: length, name and header.
 
+use crate::tidy::Finding;
 use crate::tidy::tree::{Source, Tree};
-use crate::tidy::{Finding, Severity};
 
-const QUESTIONED: usize = 400;
-const REFUSED: usize = 600;
+/// Maximum lines of a file before its tests.
+const MAX_LINES: usize = 400;
+/// Maximum lines of a module header.
 const HEADER: usize = 10;
 
-/// Tables are as long as what they list.
+/// Tables, which have no limit.
 const TABLES: &[&str] = &["crates/duplexer-types/src/methods.rs"];
 
 pub(super) fn size(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in tree.sources().filter(|source| !source.is_test && !TABLES.contains(&source.path.as_str())) {
         let lines = lines_before_tests(source);
-        let (severity, limit) = if lines > REFUSED {
-            (Severity::Fails, REFUSED)
-        } else if lines > QUESTIONED {
-            (Severity::Warns, QUESTIONED)
-        } else {
-            continue;
-        };
-        let what = format!("{lines} lines before its tests, more than {limit}");
-        findings.push(Finding { severity, ..Finding::new(&source.path, 0, what) });
+        if lines > MAX_LINES {
+            let what = format!("{lines} lines before its tests, more than {MAX_LINES}");
+            findings.push(Finding::new(&source.path, 0, what));
+        }
     }
     findings
 }
 
 fn lines_before_tests(source: &Source) -> usize {
-    // Searched in the code, where a string or a remark with the same words is already gone.
+    // Searches the code without strings and comments.
     let tests = source.scan.code.iter().position(|line| line.starts_with("#[cfg(test)]"));
     tests.unwrap_or_else(|| source.text.lines().count())
 }

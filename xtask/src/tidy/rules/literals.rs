@@ -1,10 +1,10 @@
-//! Words that have one home: method names, protocol revisions, and places outside the repository.
+//! Literals that are restricted to some files: method names, protocol revisions, and paths outside the repository.
 
 use crate::tidy::Finding;
 use crate::tidy::scan::is_word;
 use crate::tidy::tree::{Source, Tree, has_extension};
 
-/// The first part of a method's name, up to the slash.
+/// First parts of method names, before the slash.
 const FAMILIES: &[&str] = &[
     "completion",
     "elicitation",
@@ -20,7 +20,7 @@ const FAMILIES: &[&str] = &[
     "tools",
 ];
 
-/// Methods whose name has no slash. Only a literal that is nothing else counts: both are ordinary words.
+/// Methods without a slash. Only a literal that is exactly the name is reported: both are ordinary words.
 const PLAIN_METHODS: &[&str] = &["initialize", "ping"];
 
 pub(super) fn methods(tree: &Tree) -> Vec<Finding> {
@@ -53,8 +53,8 @@ fn method_in(text: &str) -> Option<&str> {
     })
 }
 
-/// Files that decide by revision; everyone else asks a feature window. In duplexer-types the windows are
-/// themselves the data, down to single fields.
+/// Files that decide by revision; all others use a feature window. In duplexer-types the windows themselves are the
+/// data, down to single fields.
 const VERSION_HOMES: &[&str] = &[
     "crates/duplexer-types/src/",
     "crates/duplexer-core/src/server/serve.rs",
@@ -82,7 +82,7 @@ pub(super) fn versions(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the text is a date of this century: the form of a revision's name.
+/// Returns whether the text is a date of this century: the form of a revision.
 fn is_date(text: &str, separator: char) -> bool {
     let parts: Vec<&str> = text.split(separator).collect();
     let digits = parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -90,7 +90,7 @@ fn is_date(text: &str, separator: char) -> bool {
     digits && lengths == [4, 2, 2] && text.starts_with("20")
 }
 
-/// Folders of one machine. A path begins the literal, or follows something that is not part of a path.
+/// Folders of one machine. A path starts the literal, or follows a character that is not part of a path.
 const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/tmp/", "/home/", "/Users/"];
 
 pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
@@ -112,7 +112,7 @@ fn holds_path(text: &str, path: &str) -> bool {
     })
 }
 
-/// The folder beside the repository, put together so that this file does not name it.
+/// A folder outside the repository, concatenated so that this file does not contain it.
 const OUTSIDE: &str = concat!("..", "/shared");
 
 pub(super) fn outside_folder(tree: &Tree) -> Vec<Finding> {
@@ -126,7 +126,7 @@ pub(super) fn outside_folder(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The sources that are shipped.
+/// Returns the shipped sources.
 fn product(tree: &Tree) -> impl Iterator<Item = &Source> {
     tree.sources().filter(|source| {
         source.path.starts_with("crates/")

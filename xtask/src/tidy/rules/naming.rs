@@ -1,4 +1,4 @@
-//! Names: of types, of unfinished work, and of the one function that makes wire errors.
+//! Names of types, marks of unfinished work, and the one function that makes wire errors.
 
 use crate::tidy::Finding;
 use crate::tidy::scan::is_word;
@@ -30,7 +30,7 @@ fn lacks_issue(comment: &str, mark: &str) -> bool {
     })
 }
 
-/// Endings and beginnings that say nothing about what a type is.
+/// Suffixes and prefixes without meaning.
 const EMPTY_ENDINGS: &[&str] = &["Manager", "Helper", "Helpers", "Util", "Utils", "Common"];
 const EMPTY_BEGINNING: &str = "Base";
 
@@ -48,12 +48,12 @@ pub(super) fn types(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_empty_name(name: &str) -> bool {
-    // `BaseThing` says nothing, `Base64` does.
+    // `BaseThing` has no meaning, `Base64` has.
     let base = name.strip_prefix(EMPTY_BEGINNING).is_some_and(|rest| rest.starts_with(char::is_uppercase));
     base || EMPTY_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The name behind a defining keyword: `pub struct Name<T>` gives `Name`.
+/// Returns the name after a defining keyword: `pub struct Name<T>` gives `Name`.
 fn defined<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
     let (at, _) = line.match_indices(keyword).find(|(at, _)| !line[..*at].ends_with(is_word))?;
     let name = line[at + keyword.len()..].strip_prefix(' ')?;

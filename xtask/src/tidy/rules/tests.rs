@@ -1,8 +1,8 @@
-//! Every rule, broken and kept. A rule without a sample that breaks it is a rule that cannot fail.
+//! Samples that break and keep each rule. A rule without a sample that breaks it might never fail.
 
 use super::RULES;
+use crate::tidy::Finding;
 use crate::tidy::tree::Tree;
-use crate::tidy::{Finding, Severity};
 
 type Files = &'static [(&'static str, &'static str)];
 
@@ -88,9 +88,21 @@ const BROKEN: &[(&str, Files, usize)] = &[
         ],
         1,
     ),
+    ("phrase", &[(CORE, "// Sent to whoever waits.")], 1),
+    ("phrase", &[(CORE, "\n/// Nobody's business.")], 2),
+    ("phrase", &[(CORE, "//! One.\n//! A request under\n//! way.")], 2),
+    ("phrase", &[(CORE, "fn a_call_that_is_called_off() {}")], 1),
+    ("phrase", &[(CORE, "self.call_off(id);")], 1),
+    ("phrase", &[(CORE, "struct UnderWay;")], 1),
+    ("phrase", &[(CORE, "const UNDER_WAY: usize = 1;")], 1),
+    ("phrase", &[(CORE, "fn guests_let_in() {}")], 1),
+    ("phrase", &[(CORE, "let a = \"the client was told\";")], 1),
+    ("phrase", &[("crates/duplexer-core/tests/it.rs", "let told = 1;")], 1),
+    ("phrase", &[("README.md", "# Streams\n\nA stream is taken up\nagain, as it stands.")], 3),
+    ("phrase", &[("docs/guide.md", "Only those with a token are Let in; others are passed over.")], 1),
 ];
 
-/// The rule and a tree that keeps it, for the cases where it might cry wolf.
+/// The rule and a tree that keeps it, for possible false positives.
 const KEPT: &[(&str, Files)] = &[
     ("module-edge", &[("crates/duplexer-core/src/dispatch.rs", "use crate::transport::Lines;")]),
     (
@@ -177,6 +189,11 @@ const KEPT: &[(&str, Files)] = &[
             ("crates/duplexer-types/src/wire.rs", "fn to_wire() {}"),
         ],
     ),
+    ("phrase", &[(CORE, "// Untold; a call, off the record. `let in_flight = 1` goes underway.")]),
+    ("phrase", &[(CORE, "let inner = let_inner(under, way); let in_flight = call(off);")]),
+    ("phrase", &[(CORE, "// They call.\n\n// Off they go.")]),
+    ("phrase", &[("CHANGELOG.md", "`call_off` is now `cancel`: whoever used it has to rename it.")]),
+    ("phrase", &[("interop/drive.py", "nobody = 1")]),
 ];
 
 fn check(rule: &str, files: &[(&str, &str)]) -> Vec<Finding> {
@@ -188,8 +205,7 @@ fn check(rule: &str, files: &[(&str, &str)]) -> Vec<Finding> {
 fn a_broken_rule_is_found_where_it_is_broken() {
     for (rule, files, line) in BROKEN {
         let findings = check(rule, files);
-        let first = findings.first().map(|finding| (finding.severity, finding.line));
-        assert_eq!(first, Some((Severity::Fails, *line)), "{rule}: {files:?}");
+        assert_eq!(findings.first().map(|finding| finding.line), Some(*line), "{rule}: {files:?}");
     }
 }
 
@@ -203,7 +219,7 @@ fn a_rule_that_is_kept_finds_nothing() {
 
 #[test]
 fn every_rule_has_a_sample_that_breaks_it_and_one_that_keeps_it() {
-    // The size rule needs long files; it has tests of its own below.
+    // The size rule needs long files; its tests are below.
     for rule in RULES.iter().filter(|rule| rule.name != "file-size") {
         assert!(BROKEN.iter().any(|(name, ..)| *name == rule.name), "nothing breaks {}", rule.name);
         assert!(KEPT.iter().any(|(name, _)| *name == rule.name), "nothing keeps {}", rule.name);
@@ -211,13 +227,11 @@ fn every_rule_has_a_sample_that_breaks_it_and_one_that_keeps_it() {
 }
 
 #[test]
-fn a_file_is_questioned_above_400_lines_and_refused_above_600() {
-    let severity = |path: &str, text: &str| check("file-size", &[(path, text)]).first().map(|f| f.severity);
-    assert_eq!(severity(CORE, &"x;\n".repeat(400)), None);
-    assert_eq!(severity(CORE, &"x;\n".repeat(401)), Some(Severity::Warns));
-    assert_eq!(severity(CORE, &"x;\n".repeat(600)), Some(Severity::Warns));
-    assert_eq!(severity(CORE, &"x;\n".repeat(601)), Some(Severity::Fails));
-    assert_eq!(severity("xtask/src/main.rs", &"x;\n".repeat(601)), Some(Severity::Fails));
+fn a_file_fails_above_400_lines() {
+    let is_broken = |path: &str, lines| !check("file-size", &[(path, &"x;\n".repeat(lines))]).is_empty();
+    assert!(!is_broken(CORE, 400));
+    assert!(is_broken(CORE, 401));
+    assert!(is_broken("xtask/src/main.rs", 401));
 }
 
 #[test]

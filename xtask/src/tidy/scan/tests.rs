@@ -1,4 +1,4 @@
-//! What is code, what is text, what is a remark, and what is only there for tests.
+//! Separation of code, literals, comments and test code.
 
 use super::{Scan, Text};
 
@@ -37,7 +37,7 @@ fn a_string_over_several_lines_keeps_the_numbers_of_those_behind_it() {
 }
 
 #[test]
-fn characters_and_lifetimes_are_told_apart() {
+fn characters_and_lifetimes_are_distinguished() {
     let scan = Scan::of("fn f<'a>(x: &'a str) { g('\"', '\\'', '\\u{7d}', b'{'); \"s\" }");
     assert_eq!(scan.code, ["fn f<'a>(x: &'a str) { g(, , , b); \"\" }"]);
     assert_eq!(scan.strings, [text(1, "s")]);

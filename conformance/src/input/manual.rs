@@ -1,6 +1,6 @@
-//! A tool that makes its rounds itself, and so takes an answer to a question that it never asked.
+//! A tool that handles its rounds manually, and so accepts an answer to a question that it never asked.
 //!
-//! The suite wants to see that: it answers in the first round. Tools that await their questions ask again instead.
+//! The suite requires this: it answers in the first round. Tools that await their questions ask again instead.
 
 use duplexer::prelude::*;
 use duplexer::server::Reply;
@@ -24,7 +24,7 @@ fn question() -> ElicitParams {
     ElicitParams::form("What is your name?", FormSchema::new(fields).required(vec!["name".to_owned()]))
 }
 
-/// Answers of any other kind count as none.
+/// Ignores other kinds of answers.
 fn name(answer: &InputResponse) -> Option<String> {
     match answer {
         InputResponse::Elicit(result) if result.action == ElicitAction::Accept => {
