@@ -1,6 +1,6 @@
-//! The interaction suite: what a server does, frame by frame, over every transport and in both eras.
+//! The interaction suite: the behaviour of a server, frame by frame, over every transport and in both eras.
 //!
-//! Each test cites the ids of the behaviours it shows; `coverage` holds them against the manifest.
+//! Each test cites the ids of the behaviours it shows; `coverage` compares the citations with the manifest.
 
 mod asking;
 mod attack;

@@ -1,4 +1,4 @@
-//! What becomes of notifications: they are never answered, and heard where they may be.
+//! Notifications: they are never answered, and are handled where the revision defines them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{ENVELOPE, HANDSHAKE};
 
 type Heard = mpsc::Receiver<String>;
 
-/// A server whose handlers and middleware say what they have heard.
+/// A server whose handlers and middleware report the notifications that they receive.
 fn listening() -> (Server, Heard) {
     let (say, heard) = mpsc::channel(64);
     let say = move |text: String| say.try_send(text).unwrap();
@@ -56,7 +56,7 @@ async fn hears(heard: &mut Heard, expected: &[&str]) {
     }
 }
 
-/// RUN-18, SRV-04: the flag is up before the handler of `initialized` runs; a handler's failure reaches middleware, nobody else.
+/// RUN-18, SRV-04: the flag is set before the handler of `initialized` runs; a handler's failure reaches only middleware.
 #[tokio::test]
 async fn handlers_hear_what_their_revision_has() {
     for link in Link::in_process(HANDSHAKE, Needs::Session) {
@@ -69,21 +69,21 @@ async fn handlers_hear_what_their_revision_has() {
         hears(&mut heard, &["roots", "notifications/roots/list_changed passed"]).await;
         wire.notify("notifications/mark", json!({ "n": 13 })).await;
         hears(&mut heard, &["mark 13 2025-11-25 known=true", "notifications/mark failed"]).await;
-        // Unknown, malformed, and not of this direction: passed over, and middleware has seen them.
-        wire.notify("notifications/nobody", json!({})).await;
-        hears(&mut heard, &["notifications/nobody passed"]).await;
+        // Unknown, malformed, and of the wrong direction: ignored, but middleware has seen them.
+        wire.notify("notifications/absent", json!({})).await;
+        hears(&mut heard, &["notifications/absent passed"]).await;
         wire.notify("notifications/progress", json!({ "progress": "much" })).await;
         hears(&mut heard, &["notifications/progress passed"]).await;
         wire.notify("notifications/message", json!({ "level": "info", "data": 1 })).await;
         hears(&mut heard, &["notifications/message passed"]).await;
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     }
 }
 
-/// RUN-18: before the opening only `initialized` is heard.
+/// RUN-18: before the handshake only `initialized` is handled.
 #[tokio::test]
-async fn nothing_is_heard_before_the_opening() {
+async fn nothing_is_handled_before_the_handshake() {
     let (server, mut heard) = listening();
     let mut wire = Wire::connect(Link::Memory, server).await;
     wire.result("ping", json!({})).await;
@@ -93,7 +93,7 @@ async fn nothing_is_heard_before_the_opening() {
     hears(&mut heard, &["initialized true", "notifications/initialized passed"]).await;
 }
 
-/// ERA-08: in the envelope era a notification is nobody's, in the newest revision, whatever it says of itself.
+/// ERA-08: in the envelope era a notification has no client and the newest revision, whatever it declares.
 #[tokio::test]
 async fn a_notification_of_the_envelope_era_is_anonymous() {
     let (server, mut heard) = listening();
@@ -110,7 +110,7 @@ async fn a_notification_of_the_envelope_era_is_anonymous() {
     hears(&mut heard, &["notifications/initialized passed"]).await;
 }
 
-/// P-RPC-5, P-CAN-2: whatever it is, a notification is not answered.
+/// P-RPC-5, P-CAN-2: no notification is answered.
 #[tokio::test]
 async fn a_notification_is_never_answered() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -119,14 +119,14 @@ async fn a_notification_is_never_answered() {
         }
         assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     })
     .await;
 }
 
-/// P-RPC-5: a request without an id is not carried out.
+/// P-RPC-5: a request without an id is not executed.
 #[tokio::test]
-async fn a_request_without_an_id_is_not_carried_out() {
+async fn a_request_without_an_id_is_not_executed() {
     let (say, mut heard) = mpsc::channel::<()>(8);
     let say = Arc::new(say);
     let server = move || {
@@ -143,7 +143,7 @@ async fn a_request_without_an_id_is_not_carried_out() {
         wire.notify("tools/list", json!({ "_meta": crate::wire::envelope(ENVELOPE) })).await;
         wire.notify("initialize", crate::wire::initialize("2024-11-05", json!({}))).await;
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     })
     .await;
     assert!(heard.try_recv().is_err(), "a handler was run");
