@@ -122,7 +122,8 @@ async fn an_older_revision_is_not_asked_what_it_does_not_have() {
     .await;
 }
 
-/// ERA-07, CONN-06, P-RPC-17: in the envelope era the server sends no requests, neither within a client request nor outside one.
+/// ERA-07, CONN-06, P-RPC-17: in the envelope era the server sends no requests, neither within a client request nor
+/// outside one.
 #[tokio::test]
 async fn an_envelope_client_is_never_asked() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -139,8 +140,8 @@ async fn an_envelope_client_is_never_asked() {
     .await;
 }
 
-/// ELI-05, TYP-28, P-RPC-14, P-ELI-11: a tool that requires the user to open a URL first fails with the error code for it, in the
-/// revision that defines the code.
+/// ELI-05, TYP-28, P-RPC-14, P-ELI-11: a tool that requires the user to open a URL first fails with the error code for
+/// it, in the revision that defines the code.
 #[tokio::test]
 async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
     over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
@@ -223,7 +224,8 @@ async fn an_envelope_request_asks_for_its_own_messages() {
     .await;
 }
 
-/// CONN-07, CONN-10, ELI-03, P-ELI-11: change notifications are sent on a handshake connection, and never on an envelope connection.
+/// CONN-07, CONN-10, ELI-03, P-ELI-11: change notifications are sent on a handshake connection, and never on an
+/// envelope connection.
 #[tokio::test]
 async fn changes_are_not_sent_on_the_shared_envelope_channel() {
     over_every_link(HANDSHAKE, Needs::ServerRequests, async |mut wire| {

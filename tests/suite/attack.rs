@@ -37,10 +37,10 @@ fn echo(revision: &str, id: impl Into<Value>, text: &str) -> Value {
 }
 
 /// Checks that a text contains no internal detail of the server.
-fn reveals_no_internals(said: &str) {
+fn reveals_no_internals(text: &str) {
     for secret in
         ["secret-internal-detail", "panicked", "serde", "src/", ".rs", "line 1 column", "attacked::"]
     {
-        assert!(!said.contains(secret), "{secret:?} in {said}");
+        assert!(!text.contains(secret), "{secret:?} in {text}");
     }
 }

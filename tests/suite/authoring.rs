@@ -79,7 +79,8 @@ async fn tools_are_listed_and_called() {
     .await;
 }
 
-/// TOOL-01 (deviation): errors for the model are results and list every fault of the arguments; errors for the client are protocol errors.
+/// TOOL-01 (deviation): errors for the model are results and list every fault of the arguments; errors for the client
+/// are protocol errors.
 #[tokio::test]
 async fn errors_of_tools_reach_their_receiver() {
     everywhere(async |mut wire| {
@@ -129,7 +130,8 @@ async fn resources_are_listed_and_read() {
     .await;
 }
 
-/// PRM-01 (deviation), PRM-02, MCPS-07: prompts are rendered from string arguments; arguments and variables have completions.
+/// PRM-01 (deviation), PRM-02, MCPS-07: prompts are rendered from string arguments; arguments and variables have
+/// completions.
 #[tokio::test]
 async fn prompts_are_filled_and_completed() {
     everywhere(async |mut wire| {

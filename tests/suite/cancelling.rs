@@ -85,7 +85,8 @@ async fn until(counted: &mut watch::Receiver<Count>, reached: impl FnMut(&Count)
     waiting.expect("the count is reached").unwrap();
 }
 
-/// P-CAN-1, section 3.1, cancel storm: ten thousand cancelled calls leave no response and no handler behind, whatever the handler awaits.
+/// P-CAN-1, section 3.1, cancel storm: ten thousand cancelled calls leave no response and no handler behind, whatever
+/// the handler awaits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_cancels_leaves_nothing_behind() {
     for (link, revision) in [(Link::Memory, HANDSHAKE), (Link::Pipe, ENVELOPE)] {

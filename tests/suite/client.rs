@@ -118,16 +118,16 @@ async fn pass(listener: TcpListener, to: SocketAddr, cut: Arc<Notify>, stage: Ar
     }
 }
 
-async fn said(client: &Client, tool: &str) -> Result<String, ClientError> {
+async fn tool_text(client: &Client, tool: &str) -> Result<String, ClientError> {
     let result = client.call_tool(CallToolParams::new(tool)).await?;
     Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
 }
 
 /// Triggers a change notification until the client receives it: one that is sent before the client listens is lost.
-async fn hears(client: &Client, heard: &mut mpsc::Receiver<ServerNotification>) {
+async fn wait_for_change(client: &Client, heard: &mut mpsc::Receiver<ServerNotification>) {
     while heard.try_recv().is_ok() {}
     loop {
-        said(client, "announce").await.unwrap();
+        tool_text(client, "announce").await.unwrap();
         if let Ok(received) = heard.try_recv() {
             return assert_eq!(received, ServerNotification::ToolsListChanged);
         }
@@ -140,14 +140,14 @@ async fn a_session_goes_both_ways() {
     let site = Site::new().await;
     let (client, mut heard) = site.client(Mode::Handshake).await;
     assert_eq!(client.protocol_version().as_str(), HANDSHAKE);
-    let session = said(&client, "who").await.unwrap();
-    assert_eq!((session.len(), said(&client, "who").await.unwrap()), (32, session));
-    hears(&client, &mut heard).await;
-    assert_eq!(said(&client, "roots").await.unwrap(), "1");
+    let session = tool_text(&client, "who").await.unwrap();
+    assert_eq!((session.len(), tool_text(&client, "who").await.unwrap()), (32, session));
+    wait_for_change(&client, &mut heard).await;
+    assert_eq!(tool_text(&client, "roots").await.unwrap(), "1");
     // The same endpoint in the other era, for a client that negotiates first.
     let (other, _) = site.client(Mode::Auto).await;
     assert_eq!(other.protocol_version().as_str(), ENVELOPE);
-    assert_eq!(said(&other, "who").await.unwrap(), "none");
+    assert_eq!(tool_text(&other, "who").await.unwrap(), "none");
 }
 
 /// HTTPL-10, HTTPL-19, HTTPL-20, P-CAN-6, P-LEG-16, P-LEG-18: a cut connection loses neither a response nor an event, nor a
@@ -156,7 +156,7 @@ async fn a_session_goes_both_ways() {
 async fn a_cut_connection_loses_nothing() {
     let site = Site::new().await;
     let (client, mut heard) = site.client(Mode::Handshake).await;
-    hears(&client, &mut heard).await;
+    wait_for_change(&client, &mut heard).await;
     let (steps, begun) = (Arc::<Mutex<Vec<f64>>>::default(), Arc::<Notify>::default());
     let (noted, first) = (Arc::clone(&steps), Arc::clone(&begun));
     let slow = client.call_tool(CallToolParams::new("slow")).on_progress(move |report| {
@@ -171,7 +171,7 @@ async fn a_cut_connection_loses_nothing() {
     let (result, ()) = tokio::join!(slow.into_future(), cutting);
     assert_eq!(result.unwrap(), CallToolResult::text("done"));
     assert_eq!(*steps.lock().unwrap(), [1.0, 2.0]);
-    hears(&client, &mut heard).await;
+    wait_for_change(&client, &mut heard).await;
     assert!(site.stage.cuts.load(Ordering::SeqCst) >= 2, "the call's stream and the session's stream");
 }
 
@@ -180,9 +180,9 @@ async fn a_cut_connection_loses_nothing() {
 async fn a_session_that_is_gone_is_a_clear_error() {
     let site = Site::new().await;
     let (client, _) = site.client(Mode::Handshake).await;
-    let session = said(&client, "who").await.unwrap();
+    let session = tool_text(&client, "who").await.unwrap();
     site.end(&session).await;
-    match said(&client, "who").await {
+    match tool_text(&client, "who").await {
         Err(ClientError::Call(CallError::Peer(error))) => {
             assert_eq!((error.code.0, &*error.message), (-32600, "Session terminated"));
         }
@@ -195,7 +195,7 @@ async fn a_session_that_is_gone_is_a_clear_error() {
 async fn closing_ends_the_session() {
     let site = Site::new().await;
     let (client, _) = site.client(Mode::Handshake).await;
-    said(&client, "hook").await.unwrap();
+    tool_text(&client, "hook").await.unwrap();
     client.close().await.unwrap();
     site.stage.closed.notified().await;
 }

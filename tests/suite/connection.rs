@@ -91,15 +91,15 @@ async fn an_envelope_applies_to_its_own_request_only() {
 
 /// A server whose tools register hooks, and which reports when the hooks run.
 fn hooking() -> (Server, mpsc::Receiver<String>) {
-    let (say, heard) = mpsc::channel(16);
+    let (report, events) = mpsc::channel(16);
     let server = Server::builder("s").on_custom("x/hook", move |cx: Context<()>, params: Value| {
         for name in ["first", "second"] {
-            let (say, name) = (say.clone(), format!("{name} {}", params["how"]));
-            cx.connection().on_close(move || async move { say.try_send(name).unwrap() });
+            let (report, name) = (report.clone(), format!("{name} {}", params["how"]));
+            cx.connection().on_close(move || async move { report.try_send(name).unwrap() });
         }
-        let said = say.try_send(format!("handling {}", params["how"]));
+        let reported = report.try_send(format!("handling {}", params["how"]));
         async move {
-            said.unwrap();
+            reported.unwrap();
             match params["how"].as_str() {
                 Some("panics") => panic!("after the hooks are there"),
                 Some("waits") => std::future::pending().await,
@@ -108,22 +108,22 @@ fn hooking() -> (Server, mpsc::Receiver<String>) {
             }
         }
     });
-    (server.build().unwrap(), heard)
+    (server.build().unwrap(), events)
 }
 
 /// CONN-05: on a handshake connection the hooks run at its end, in reverse order.
 #[tokio::test]
 async fn hooks_run_when_a_handshake_connection_ends() {
     for link in Link::in_process(HANDSHAKE, Needs::Session) {
-        let (server, mut heard) = hooking();
+        let (server, mut events) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(HANDSHAKE).await;
         wire.result("x/hook", json!({ "how": "ends" })).await;
-        assert_eq!(heard.recv().await.as_deref(), Some("handling \"ends\""));
-        assert!(heard.try_recv().is_err());
+        assert_eq!(events.recv().await.as_deref(), Some("handling \"ends\""));
+        assert!(events.try_recv().is_err());
         assert!(wire.finish().await.1.is_orderly());
-        assert_eq!(heard.recv().await.as_deref(), Some("second \"ends\""));
-        assert_eq!(heard.recv().await.as_deref(), Some("first \"ends\""));
+        assert_eq!(events.recv().await.as_deref(), Some("second \"ends\""));
+        assert_eq!(events.recv().await.as_deref(), Some("first \"ends\""));
     }
 }
 
@@ -131,14 +131,14 @@ async fn hooks_run_when_a_handshake_connection_ends() {
 #[tokio::test]
 async fn hooks_run_when_an_envelope_request_ends() {
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
-        let (server, mut heard) = hooking();
+        let (server, mut events) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(ENVELOPE).await;
         for how in ["ends", "fails", "panics"] {
             wire.answer("x/hook", json!({ "how": how })).await;
-            assert_eq!(heard.recv().await, Some(format!("handling \"{how}\"")));
-            assert_eq!(heard.recv().await, Some(format!("second \"{how}\"")));
-            assert_eq!(heard.recv().await, Some(format!("first \"{how}\"")));
+            assert_eq!(events.recv().await, Some(format!("handling \"{how}\"")));
+            assert_eq!(events.recv().await, Some(format!("second \"{how}\"")));
+            assert_eq!(events.recv().await, Some(format!("first \"{how}\"")));
         }
     }
 }
@@ -147,21 +147,21 @@ async fn hooks_run_when_an_envelope_request_ends() {
 #[tokio::test]
 async fn hooks_run_when_an_envelope_request_is_cancelled() {
     for link in Link::in_process(ENVELOPE, Needs::Cancelling) {
-        let (server, mut heard) = hooking();
+        let (server, mut events) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(ENVELOPE).await;
         let id = wire.request("x/hook", json!({ "how": "waits" })).await;
-        assert_eq!(heard.recv().await.as_deref(), Some("handling \"waits\""));
+        assert_eq!(events.recv().await.as_deref(), Some("handling \"waits\""));
         wire.notify("notifications/cancelled", json!({ "requestId": id })).await;
-        assert_eq!(heard.recv().await.as_deref(), Some("second \"waits\""));
-        assert_eq!(heard.recv().await.as_deref(), Some("first \"waits\""));
+        assert_eq!(events.recv().await.as_deref(), Some("second \"waits\""));
+        assert_eq!(events.recv().await.as_deref(), Some("first \"waits\""));
     }
 }
 
 /// An outbound channel that records notifications.
 #[derive(Default)]
 struct Kept {
-    said: Mutex<Vec<String>>,
+    sent: Mutex<Vec<String>>,
     never: Cancellation,
 }
 
@@ -171,7 +171,7 @@ impl Outbound for Kept {
     }
 
     fn notify(&self, method: &str, _: Option<&dyn Body>) -> Sending {
-        self.said.lock().unwrap().push(method.to_owned());
+        self.sent.lock().unwrap().push(method.to_owned());
         Sending::done()
     }
 }
@@ -223,7 +223,7 @@ async fn a_single_request_is_served_on_a_connection_of_its_own() {
     // Notifications outside a request have no receiver, and that is no failure.
     let (cx, kept) = call_context(Some(1));
     serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "log" }))).await.unwrap();
-    assert_eq!(*kept.said.lock().unwrap(), ["notifications/message", "notifications/message"]);
+    assert_eq!(*kept.sent.lock().unwrap(), ["notifications/message", "notifications/message"]);
 }
 
 /// CONN-01: a long-lived connection is served message by message.
@@ -245,7 +245,8 @@ async fn messages_are_served_one_by_one_on_a_long_lived_connection() {
     }
 }
 
-/// ENV-03, CONN-01: one request of the envelope era, from the envelope checks to its result, with the transport's facts about its caller.
+/// ENV-03, CONN-01: one request of the envelope era, from the envelope checks to its result, with the transport's facts
+/// about its caller.
 #[tokio::test]
 async fn a_single_envelope_request_is_served_from_the_envelope_checks_on() {
     let running = started().await;

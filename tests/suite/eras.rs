@@ -154,7 +154,8 @@ async fn early_notifications_are_handled_before_later_messages() {
     }
 }
 
-/// ERA-02: the handler of an early notification can send a request to the client; the handshake after it is answered meanwhile.
+/// ERA-02: the handler of an early notification can send a request to the client; the handshake after it is answered
+/// meanwhile.
 #[tokio::test]
 async fn an_early_notification_does_not_delay_the_handshake() {
     let server = Server::builder("s").on_notification(
@@ -185,7 +186,8 @@ async fn an_end_before_any_request_ends_the_server() {
     }
 }
 
-/// ERA-08, P-STDIO-5, P-CAN-1, HTTPL-13: a cancelled request has no response of its own, also when the cancellation uses the alternate form of its id.
+/// ERA-08, P-STDIO-5, P-CAN-1, HTTPL-13: a cancelled request has no response of its own, also when the cancellation
+/// uses the alternate form of its id.
 #[tokio::test]
 async fn a_cancelled_request_is_never_answered() {
     everywhere(Needs::Cancelling, async |mut wire| {

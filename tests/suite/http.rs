@@ -37,12 +37,12 @@ pub async fn carry(
     let mut serving = JoinSet::new();
     serving.spawn(bound.run(async { drop(ended.await) }));
     let mut carrier =
-        Carrier { address, form, to: Arc::new(Mutex::new(to)), agreed: None, under_way: JoinSet::new() };
+        Carrier { address, form, to: Arc::new(Mutex::new(to)), agreed: None, in_flight: JoinSet::new() };
     let mut lines = BufReader::new(from).lines();
     loop {
         tokio::select! {
             // Polled while there are lines too, so that a failure is reported at once.
-            Some(done) = carrier.under_way.join_next() => done.unwrap(),
+            Some(done) = carrier.in_flight.join_next() => done.unwrap(),
             line = lines.next_line() => match line.unwrap() {
                 Some(line) => carrier.take(line).await,
                 None => break,
@@ -67,7 +67,7 @@ struct Carrier {
     form: Responses,
     to: Arc<Mutex<Writer>>,
     agreed: Option<Agreed>,
-    under_way: JoinSet<()>,
+    in_flight: JoinSet<()>,
 }
 
 impl Carrier {
@@ -86,7 +86,7 @@ impl Carrier {
         let (address, form, to) = (self.address, self.form, Arc::clone(&self.to));
         // A subscription is always a stream.
         let form = if frame["method"] == "subscriptions/listen" { Responses::Streaming } else { form };
-        self.under_way.spawn(async move { forward(exchange(address, request).await, form, &to).await });
+        self.in_flight.spawn(async move { forward(exchange(address, request).await, form, &to).await });
     }
 
     /// Performs the handshake and opens the session's stream before any other message.
@@ -102,7 +102,7 @@ impl Carrier {
                 let response = exchange(self.address, self.empty(Method::GET)).await;
                 assert_eq!(response.status(), StatusCode::OK);
                 let to = Arc::clone(&self.to);
-                self.under_way.spawn(async move { events(response, &to).await });
+                self.in_flight.spawn(async move { events(response, &to).await });
             }
         }
         write_frame(&self.to, &body).await;
@@ -115,13 +115,13 @@ impl Carrier {
     /// Waits for the responses, and terminates the session, which ends its stream.
     async fn finish(&mut self) {
         let streams = usize::from(self.has_session());
-        while self.under_way.len() > streams {
-            self.under_way.join_next().await.unwrap().unwrap();
+        while self.in_flight.len() > streams {
+            self.in_flight.join_next().await.unwrap().unwrap();
         }
         if self.has_session() {
             let response = exchange(self.address, self.empty(Method::DELETE)).await;
             assert_eq!(response.status(), StatusCode::OK);
-            self.under_way.join_next().await.unwrap().unwrap();
+            self.in_flight.join_next().await.unwrap().unwrap();
         }
     }
 

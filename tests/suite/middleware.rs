@@ -41,7 +41,8 @@ fn echoing() -> duplexer_server::ServerBuilder<()> {
     Server::builder("s").on_custom("x/echo", |params: Value| async { Ok::<_, McpError>(params) })
 }
 
-/// RUN-02, RUN-01: outermost first, around the handshake, unknown methods and invalid params; before the handshake in the default revision.
+/// RUN-02, RUN-01: outermost first, around the handshake, unknown methods and invalid params; before the handshake in
+/// the default revision.
 #[tokio::test]
 async fn middleware_sees_everything_outermost_first() {
     let log = Entries::default();

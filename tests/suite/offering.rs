@@ -134,8 +134,8 @@ async fn pages(wires: &mut [Wire], method: &str, member: &str) -> (Vec<Value>, V
     (items, scopes)
 }
 
-/// P-TOOL-2, P-TOOL-3, P-RSC-7, P-PAG-3, P-CACHE-2: a list is the same and in the same order for every connection and from every
-/// instance, page by page.
+/// P-TOOL-2, P-TOOL-3, P-RSC-7, P-PAG-3, P-CACHE-2: a list is the same and in the same order for every connection and
+/// from every instance, page by page.
 #[tokio::test]
 async fn a_list_is_the_same_everywhere() {
     for revision in [HANDSHAKE, ENVELOPE] {
@@ -210,8 +210,8 @@ fn greeting(state: Option<&Value>, answers: Option<Value>) -> Value {
     params
 }
 
-/// P-MRTR-12, P-MRTR-13, P-MRTR-14, P-STATE-2, P-STATE-3, P-HTTP-21: rounds share only the state that the client carries, so any
-/// instance can continue; a missing or unusable answer is requested again.
+/// P-MRTR-12, P-MRTR-13, P-MRTR-14, P-STATE-2, P-STATE-3, P-HTTP-21: rounds share only the state that the client
+/// carries, so any instance can continue; a missing or unusable answer is requested again.
 #[tokio::test]
 async fn any_instance_continues_where_another_has_asked() {
     let ada = json!({ "action": "accept", "content": { "name": "Ada" } });

@@ -70,8 +70,8 @@ async fn a_server_describes_itself_in_the_fields_of_its_client_s_revision() {
     }
 }
 
-/// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5, P-EXT-4: capabilities are computed on request; the identity is in `_meta` only;
-/// no extension without configuration.
+/// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5, P-EXT-4: capabilities are computed on request; the identity is in
+/// `_meta` only; no extension without configuration.
 #[tokio::test]
 async fn discovery_returns_what_a_handshake_would() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {

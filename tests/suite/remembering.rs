@@ -55,7 +55,8 @@ async fn changed(wire: &mut Wire) {
     wire.answer_to(id).await;
 }
 
-/// SUB-01, SUB-02, SUB-04, P-SUB-1, P-SUB-3, P-SUB-4, P-SUB-7: the acknowledgement comes first, then the requested events, tagged.
+/// SUB-01, SUB-02, SUB-04, P-SUB-1, P-SUB-3, P-SUB-4, P-SUB-7: the acknowledgement comes first, then the requested
+/// events, tagged.
 #[tokio::test]
 async fn a_listener_receives_what_it_requested() {
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
@@ -72,15 +73,15 @@ async fn a_listener_receives_what_it_requested() {
                 "_meta": { SUBSCRIPTION: id } })
         );
         changed(&mut wire).await;
-        let mut heard = wire.take_buffered();
-        while heard.len() < 2 {
-            heard.push(wire.next().await);
+        let mut received = wire.take_buffered();
+        while received.len() < 2 {
+            received.push(wire.next().await);
         }
-        let tagged = |heard: &Value| heard["params"]["_meta"][SUBSCRIPTION] == json!(id);
-        assert!(heard.iter().all(tagged), "{heard:?}");
-        let methods: Vec<_> = heard.iter().map(|heard| heard["method"].as_str().unwrap()).collect();
+        let tagged = |frame: &Value| frame["params"]["_meta"][SUBSCRIPTION] == json!(id);
+        assert!(received.iter().all(tagged), "{received:?}");
+        let methods: Vec<_> = received.iter().map(|frame| frame["method"].as_str().unwrap()).collect();
         assert_eq!(methods, ["notifications/tools/list_changed", "notifications/resources/updated"]);
-        assert_eq!(heard[1]["params"]["uri"], "test://one");
+        assert_eq!(received[1]["params"]["uri"], "test://one");
     }
 }
 
@@ -92,11 +93,11 @@ async fn a_session_is_notified_of_its_resources() {
         wire.open(HANDSHAKE).await;
         assert_eq!(wire.result("resources/subscribe", json!({ "uri": "test://one" })).await, json!({}));
         changed(&mut wire).await;
-        let mut heard = wire.take_buffered();
-        while !heard.iter().any(|heard| heard["params"]["uri"] == "test://one") {
-            heard.push(wire.next().await);
+        let mut received = wire.take_buffered();
+        while !received.iter().any(|frame| frame["params"]["uri"] == "test://one") {
+            received.push(wire.next().await);
         }
-        assert!(heard.iter().all(|heard| heard["params"]["uri"] != "test://other"), "{heard:?}");
+        assert!(received.iter().all(|frame| frame["params"]["uri"] != "test://other"), "{received:?}");
     }
 }
 

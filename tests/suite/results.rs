@@ -17,7 +17,8 @@ fn stamp(name: &str, version: &str) -> Value {
     json!({ "io.modelcontextprotocol/serverInfo": { "name": name, "version": version } })
 }
 
-/// RUN-15, RUN-16, P-RES-1, P-META-8, P-RES-4: results of the envelope era have server metadata; handshake results and errors have none.
+/// RUN-15, RUN-16, P-RES-1, P-META-8, P-RES-4: results of the envelope era have server metadata; handshake results and
+/// errors have none.
 #[tokio::test]
 async fn every_result_of_the_envelope_era_has_server_metadata() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -50,7 +51,8 @@ async fn a_custom_result_is_an_object() {
     .await;
 }
 
-/// CACHE-02, CACHE-04, TYP-19: members that the handler set take precedence one by one; a handshake client sees none of them.
+/// CACHE-02, CACHE-04, TYP-19: members that the handler set take precedence one by one; a handshake client sees none of
+/// them.
 #[tokio::test]
 async fn unset_freshness_takes_the_hint() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -70,7 +72,8 @@ async fn unset_freshness_takes_the_hint() {
     .await;
 }
 
-/// MRTR-01, MRTR-03, CACHE-03, P-MRTR-1, P-MRTR-4, P-MRTR-20: input is requested only in the era that supports it, without freshness.
+/// MRTR-01, MRTR-03, CACHE-03, P-MRTR-1, P-MRTR-4, P-MRTR-20: input is requested only in the era that supports it,
+/// without freshness.
 #[tokio::test]
 async fn input_is_requested_in_the_envelope_era_only() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -121,7 +124,8 @@ async fn a_result_that_cannot_be_expressed_is_an_internal_error() {
     .await;
 }
 
-/// RUN-14: a result kind of an extension gets server metadata and is otherwise unchanged; the handshake era has no such kinds.
+/// RUN-14: a result kind of an extension gets server metadata and is otherwise unchanged; the handshake era has no such
+/// kinds.
 #[tokio::test]
 async fn an_extension_s_kind_of_result_passes_in_the_envelope_era() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {

@@ -133,7 +133,8 @@ async fn an_idle_server_ends_at_once_and_a_second_signal_ends_the_drain() {
     assert!(rest.len() == 1 && ended.is_orderly());
 }
 
-/// DISP-34, P-STDIO-6, R-S93: a handler that blocks its thread prevents neither other handlers nor the process from finishing.
+/// DISP-34, P-STDIO-6, R-S93: a handler that blocks its thread prevents neither other handlers nor the process from
+/// finishing.
 #[tokio::test]
 async fn a_stuck_handler_does_not_keep_the_process() {
     let mut wire = blocked(1).await;

@@ -12,7 +12,8 @@ pub fn spawn() -> Wire {
     Wire::spawn_program(env!("CARGO_BIN_EXE_attacked"), &["stdio"], Stdio::null())
 }
 
-/// Runs an attack against an open connection of each era. Afterwards the server must serve, send nothing more, and exit cleanly.
+/// Runs an attack against an open connection of each era. Afterwards the server must serve, send nothing more, and exit
+/// cleanly.
 async fn survives<F: Future<Output = Wire>>(attack: impl Fn(Wire) -> F) {
     for revision in ERAS {
         let mut wire = spawn();
@@ -62,7 +63,8 @@ async fn a_malformed_request_is_answered_under_its_id() {
     .await;
 }
 
-/// R-S50, R-S51, R-S54, R-S56: messages that are not requests are not answered and end nothing, even directly after the handshake.
+/// R-S50, R-S51, R-S54, R-S56: messages that are not requests are not answered and end nothing, even directly after the
+/// handshake.
 #[tokio::test]
 async fn unsolicited_messages_are_ignored() {
     survives(async |mut wire| {

@@ -94,8 +94,8 @@ async fn a_rejected_request_gets_no_session() {
     assert_eq!(session.echo(2).await.text_of_tool(), "honest");
 }
 
-/// Section 4, cross-session cancel, R-H86: a cancellation from another session has no effect; a duplicate id in flight is rejected and
-/// the first request keeps its response.
+/// Section 4, cross-session cancel, R-H86: a cancellation from another session has no effect; a duplicate id in flight
+/// is rejected and the first request keeps its response.
 #[tokio::test]
 async fn a_session_cannot_cancel_for_another() {
     let site = Site::with_sessions().await;
@@ -135,8 +135,8 @@ async fn a_session_cannot_answer_for_another() {
 async fn events_are_replayed_to_their_own_session_only() {
     let site = Site::with_sessions().await;
     let (own, foreign) = (Session::open(&site).await, Session::open(&site).await);
-    let said = own.echo(1).await.body;
-    let first = said.lines().find_map(|line| line.strip_prefix("id: ")).expect("an event's id");
+    let body = own.echo(1).await.body;
+    let first = body.lines().find_map(|line| line.strip_prefix("id: ")).expect("an event's id");
     let read = async |session: &Session<'_>, last: &str| {
         let get = session.post(&Value::Null).method("GET").header("Last-Event-ID", last);
         let reply = site.send(&Post { body: String::new(), ..get }).await;
