@@ -1,4 +1,4 @@
-//! What the stories check themselves with: a client of each era, and comparisons that end the story if they fail.
+//! Helpers for self-checking examples: a client of each era, and a comparison that ends the example with an error.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use duplexer::types::lifecycle::Implementation;
 use duplexer::types::tool::{CallToolParams, CallToolResult};
 use duplexer::{BoxError, Json, Server};
 
-/// A client of the handshake era and one of the envelope era.
+/// Connects a client of the handshake era and one of the envelope era.
 pub async fn clients(server: &Server) -> Result<[TestClient; 2], BoxError> {
     let options = || ClientOptions::new(Implementation::new("story", "1"));
     let handshake = TestClient::with_options(server, options().mode(Mode::Handshake)).await?;
@@ -25,13 +25,13 @@ pub async fn call(
     Ok(client.call_tool(CallToolParams::new(tool).arguments(Json::from(arguments))).await?)
 }
 
-/// The first text of a result.
+/// Returns the first text of a result.
 pub fn text(result: &CallToolResult) -> &str {
     result.content.first().and_then(|content| content.as_text()).unwrap_or_default()
 }
 
-/// Goes on only if both are the same.
-#[expect(clippy::needless_pass_by_value, reason = "stories read better without references")]
+/// Returns an error if the two values differ.
+#[expect(clippy::needless_pass_by_value, reason = "examples read better without references")]
 pub fn same<T: Debug + PartialEq<U>, U: Debug>(found: T, expected: U) -> Result<(), BoxError> {
     if found == expected {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A server made of servers: each has its own state, and knows nothing of the others.
+//! A server composed of servers: each has its own state and is independent of the others.
 
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
@@ -22,7 +22,7 @@ fn library(books: &[&'static str]) -> ServerBuilder<Shelf> {
 
 struct Clock(u32);
 
-/// Tells the hour.
+/// Returns the hour.
 #[tool]
 async fn hour(cx: Context<Clock>) -> u32 {
     cx.state().0
@@ -32,11 +32,11 @@ fn clock() -> ServerBuilder<Clock> {
     Server::builder("clock").lifespan(|| async { Ok::<_, BoxError>(Clock(12)) }).tool(hour)
 }
 
-/// Nobody may look for secrets, in whichever part.
+/// Rejects calls that search for secrets, in every part.
 fn guard() -> impl Interceptor {
     async |cx: Context, call: ToolCall| -> Result<Outcome, McpError> {
         if call.arguments().as_str().contains("secret") {
-            return Ok(Outcome::of(CallToolResult::error("that is nobody's business")));
+            return Ok(Outcome::of(CallToolResult::error("secrets are not available")));
         }
         call.run(cx).await
     }
@@ -57,10 +57,10 @@ async fn main() -> Result<(), BoxError> {
         same(text(&call(&client, "novels_find", json!({"word": "Emma"})).await?), "Emma")?;
         same(text(&call(&client, "letters_find", json!({"word": "Emma"})).await?), "no such book")?;
         let secret = call(&client, "letters_find", json!({"word": "secret"})).await?;
-        same(text(&secret), "that is nobody's business")?;
+        same(text(&secret), "secrets are not available")?;
         client.close().await;
     }
-    // What there would be two of is found when the server is built.
+    // Duplicate names are found when the server is built.
     let clash = Server::builder("house").merge(library(&[])).merge(library(&[])).build();
     same(
         clash.map_err(|error| error.to_string()).err().as_deref(),

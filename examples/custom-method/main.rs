@@ -1,4 +1,4 @@
-//! A method that the protocol does not have, beside those it has.
+//! A custom method, in addition to the methods of the protocol.
 
 use duplexer::dispatch::OutboundRequest;
 use duplexer::prelude::*;

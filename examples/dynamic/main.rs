@@ -1,16 +1,16 @@
-//! Tools that come and go: one opens a door behind which there is another.
+//! A dynamic catalog: one tool adds another at run time.
 
 use duplexer::prelude::*;
 use duplexer_examples::{call, clients, same, text};
 use serde_json::json;
 
-/// Says what is behind the door.
+/// Describes what is behind the door.
 #[tool]
 async fn look() -> &'static str {
     "a garden"
 }
 
-/// Opens the door.
+/// Opens the door, which adds the tool `look`.
 #[tool]
 async fn open(cx: Context<()>) -> Result<(), ToolError> {
     cx.catalog()?.edit(|edit| edit.replace_tool(look)).await?;

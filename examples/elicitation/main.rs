@@ -1,4 +1,4 @@
-//! Asking the user: the same function for clients that can be called back and for clients that ask again.
+//! Elicitation: one function for clients that accept server requests and for clients that repeat the call with the answer.
 
 use duplexer::client::{ClientOptions, Mode};
 use duplexer::prelude::*;

@@ -1,4 +1,4 @@
-//! A lifespan: what handlers share is made when the server starts and put away when it ends.
+//! A lifespan: the state that handlers share is created when the server starts and released when it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,13 +8,13 @@ use duplexer::testing::TestClient;
 use duplexer_examples::{call, same, text};
 use serde_json::json;
 
-/// Stands for a pool of connections.
+/// A stand-in for a connection pool.
 struct Database {
     queries: AtomicUsize,
     open: Arc<AtomicBool>,
 }
 
-/// Asks the database.
+/// Queries the database.
 #[tool]
 async fn query(cx: Context<Database>) -> usize {
     cx.state().queries.fetch_add(1, Ordering::SeqCst) + 1

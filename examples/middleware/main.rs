@@ -1,4 +1,4 @@
-//! Middleware: code around every message. This one counts them and turns a tool away.
+//! Middleware: code around every message. This one counts messages and rejects the calls of one tool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Progress and cancellation: a tool reports how far it is, and stops when nobody waits for it any more.
+//! Progress and cancellation: a tool reports its progress, and stops when the client cancels the call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use duplexer::types::tool::CallToolParams;
 use duplexer_examples::{clients, same};
 use serde_json::json;
 
-/// Counts up, slowly if asked to.
+/// Counts up, with a pause between steps.
 #[tool]
 async fn count(cx: Context<Arc<AtomicUsize>>, to: u32, #[default(0)] pause: u64) -> u32 {
     let _gone = CountOnDrop(Arc::clone(cx.state()));
@@ -20,7 +20,7 @@ async fn count(cx: Context<Arc<AtomicUsize>>, to: u32, #[default(0)] pause: u64)
     to
 }
 
-/// Whether a call ends or is called off, its future is dropped, and everything in it.
+/// Counts the dropped futures: a call's future is dropped both when it returns and when it is cancelled.
 struct CountOnDrop(Arc<AtomicUsize>);
 
 impl Drop for CountOnDrop {

@@ -1,4 +1,4 @@
-//! Prompts: typed arguments, and choices that complete themselves.
+//! Prompts: typed arguments, and enums that provide their own completions.
 
 use duplexer::prelude::*;
 use duplexer::types::completion::{CompleteParams, CompletionArgument, CompletionReference, PromptReference};

@@ -1,4 +1,4 @@
-//! Structured output: what a function returns is what programs get, with a schema, and what models read, as text.
+//! Structured output: programs get the return value with a schema, models get it as text.
 
 use duplexer::prelude::*;
 use duplexer_examples::{call, clients, same, text};
@@ -13,7 +13,7 @@ struct Forecast {
     low: f64,
 }
 
-/// Tells the weather of tomorrow.
+/// Returns the weather of tomorrow.
 #[tool(read_only)]
 async fn forecast(
     /// The name of a city.

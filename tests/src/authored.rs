@@ -1,10 +1,10 @@
-//! A server written with the authoring interface: a few of everything it has.
+//! A server written with the public API: a few items of every kind.
 
 use duplexer::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The handler set that behaves the same everywhere.
+/// Returns a server whose handlers behave the same over every transport and in both eras.
 pub fn server() -> Server {
     Server::builder("authored")
         .page_size(2)

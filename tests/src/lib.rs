@@ -1,5 +1,5 @@
-//! The server most behaviours of the suite are shown with. One tool per behaviour; nothing it does depends on the era
-//! or the transport it is reached over.
+//! The fixture server that most tests of the suite use. One tool per behaviour; its handlers are independent of the era
+//! and the transport.
 
 pub mod authored;
 
@@ -25,21 +25,21 @@ use duplexer_types::version::{ProtocolVersion, Window};
 use duplexer_types::wire::{CacheScope, Freshness};
 use serde_json::{Value, json};
 
-/// What the fixture's lifespan makes.
+/// State created by the fixture's lifespan.
 #[derive(Debug)]
 struct Greeting {
     word: &'static str,
-    /// How many calls of `wait` have begun.
+    /// Number of started calls of `wait`.
     waiting: AtomicU32,
 }
 
-/// How often a tool was called on one connection.
+/// Number of tool calls on one connection.
 #[derive(Debug, Default)]
 struct Calls(AtomicU32);
 
 type Answer = Result<Reply<CallToolResult>, McpError>;
 
-/// The fixture.
+/// Returns the fixture server.
 pub fn server() -> Server {
     let early = Window::until(ProtocolVersion::V2025_03_26);
     Server::builder("fixture")
@@ -81,7 +81,7 @@ async fn call(cx: Context<Greeting>, params: CallToolParams) -> Answer {
         "fail" => Err(McpError::internal("secret: the cause")),
         "panic" => panic!("secret: the panic"),
         "refuse" => {
-            Err(McpError::from(ErrorObject::new(ErrorCode(7), "told").with_data(json!({ "why": 1 }))))
+            Err(McpError::from(ErrorObject::new(ErrorCode(7), "refused").with_data(json!({ "why": 1 }))))
         }
         "wait" => {
             cx.state().waiting.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +98,7 @@ async fn call(cx: Context<Greeting>, params: CallToolParams) -> Answer {
         }
         "extension" => cx.require_extension("com.example/x").map(|()| text("declared")),
         "url-required" => Err(UrlElicitationRequired::new([url()]).error().into()),
-        "progress" | "log" | "changes" => tell(&cx, &params.name).await,
+        "progress" | "log" | "changes" => notify(&cx, &params.name).await,
         asks => ask(&cx, asks).await,
     }
 }
@@ -132,14 +132,14 @@ fn count(cx: &Context<Greeting>) -> Reply<CallToolResult> {
     text((calls.0.fetch_add(1, Ordering::Relaxed) + 1).to_string())
 }
 
-/// Says when the connection is about to end, and does not end of itself.
+/// Logs when the connection is closing, and never returns.
 async fn linger(cx: &Context<Greeting>) -> Answer {
     cx.closing().cancelled().await;
     cx.log(LoggingLevel::Notice, None, json!("closing")).await;
     std::future::pending().await
 }
 
-/// Neither awaits nor ends.
+/// Blocks its thread and never returns.
 fn block() -> Answer {
     eprintln!("blocked");
     loop {
@@ -161,7 +161,7 @@ fn url() -> ElicitUrlParams {
     ElicitUrlParams::new("Sign in", "https://example.com/").elicitation_id("e-1")
 }
 
-async fn tell(cx: &Context<Greeting>, what: &str) -> Answer {
+async fn notify(cx: &Context<Greeting>, what: &str) -> Answer {
     let connection = cx.connection();
     match what {
         "progress" => {
@@ -182,7 +182,7 @@ async fn tell(cx: &Context<Greeting>, what: &str) -> Answer {
             cx.notify::<methods::ToolsListChanged>(&duplexer_types::lifecycle::EmptyParams::new()).await;
         }
     }
-    Ok(text("told"))
+    Ok(text("sent"))
 }
 
 async fn ask(cx: &Context<Greeting>, what: &str) -> Answer {
@@ -191,7 +191,7 @@ async fn ask(cx: &Context<Greeting>, what: &str) -> Answer {
         "ping" => connection.ping().await.map(|()| "pong".to_owned())?,
         "roots" => connection.list_roots().await?.roots.len().to_string(),
         "elicit" => {
-            // Anything goes into a form here: whether it is flat is the authoring layer's business.
+            // The kernel accepts any form; only the catalog requires a flat one.
             let nested = PrimitiveSchema::Other(json!({ "type": "object" }).into());
             let form = FormSchema::new(JsonObject::new().with("deep", nested));
             let result = cx.elicit_now(&ElicitParams::form("Which?", form)).await?;

@@ -1,7 +1,7 @@
-//! Attacks on a server as strangers see it: a process, and the bytes that go in and come out.
+//! Attacks on a server process from outside, through the bytes of its streams and its socket.
 //!
-//! The promises: no input ends the process or keeps the next request from being served; every request whose id can be read is
-//! answered once; nothing grows without bound; nothing internal is told. Cases that begin with R- are those which other
+//! The guarantees: no input ends the process or prevents the next request; every request whose id can be read is answered
+//! once; nothing grows without bound; no internal detail is revealed. Ids that begin with R- are attack cases that other
 //! servers are known to have failed.
 
 mod bodies;
@@ -20,7 +20,7 @@ use crate::{ENVELOPE, HANDSHAKE};
 
 const ERAS: [&str; 2] = [HANDSHAKE, ENVELOPE];
 
-/// A request as text, with what its era needs.
+/// Builds a request with the members that its era requires.
 fn request(revision: &str, id: impl Into<Value>, method: &str, mut params: Value) -> Value {
     if revision == ENVELOPE {
         let mut meta = envelope(ENVELOPE);
@@ -36,11 +36,11 @@ fn echo(revision: &str, id: impl Into<Value>, text: &str) -> Value {
     request(revision, id, "tools/call", json!({ "name": "echo", "arguments": { "text": text } }))
 }
 
-/// Nothing of how the server is made is in what it says.
-fn tells_no_secrets(said: &str) {
+/// Checks that a text contains no internal detail of the server.
+fn reveals_no_internals(text: &str) {
     for secret in
         ["secret-internal-detail", "panicked", "serde", "src/", ".rs", "line 1 column", "attacked::"]
     {
-        assert!(!said.contains(secret), "{secret:?} in {said}");
+        assert!(!text.contains(secret), "{secret:?} in {text}");
     }
 }

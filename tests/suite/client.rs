@@ -1,4 +1,4 @@
-//! Our own client over our own server, in sessions over HTTP, through a relay that can cut every connection.
+//! The client and the server of this project, in sessions over HTTP, through a relay that can cut every connection.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,12 +20,12 @@ use tokio::task::JoinSet;
 
 use crate::{ENVELOPE, HANDSHAKE};
 
-/// What handlers wait for, and what they say.
+/// Events that handlers wait for, and values that they return.
 #[derive(Default)]
 struct Stage {
     go: Notify,
     closed: Notify,
-    /// How many connections have been cut.
+    /// Number of connections that have been cut.
     cuts: AtomicUsize,
 }
 
@@ -51,7 +51,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
     }))
 }
 
-/// A server, and a relay before it.
+/// A server, and a relay in front of it.
 struct Site {
     stage: Arc<Stage>,
     address: SocketAddr,
@@ -82,12 +82,12 @@ impl Site {
         let options = ClientOptions::new(Implementation::new("c", "1"))
             .mode(mode)
             .on_roots(|| async { Ok(ListRootsResult::new(vec![Root::new("file:///a")])) })
-            .on_notification(move |told| drop(say.try_send(told)));
+            .on_notification(move |received| drop(say.try_send(received)));
         let transport = HttpTransport::new(&format!("http://{}/mcp", self.relay)).unwrap();
         (Client::connect(transport, options).await.unwrap(), heard)
     }
 
-    /// Ends a session behind its client's back.
+    /// Terminates a session without its client.
     async fn end(&self, session: &str) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = format!(
@@ -100,7 +100,7 @@ impl Site {
     }
 }
 
-/// Passes connections on until they are cut.
+/// Forwards connections until they are cut.
 async fn pass(listener: TcpListener, to: SocketAddr, cut: Arc<Notify>, stage: Arc<Stage>) {
     let mut connections = JoinSet::new();
     loop {
@@ -110,7 +110,7 @@ async fn pass(listener: TcpListener, to: SocketAddr, cut: Arc<Notify>, stage: Ar
             let cut = cut.notified();
             let mut there = TcpStream::connect(to).await.unwrap();
             tokio::select! {
-                // Either side may go away in the middle.
+                // Either side can disconnect in the middle.
                 _ = copy_bidirectional(&mut here, &mut there) => {}
                 () = cut => drop(stage.cuts.fetch_add(1, Ordering::SeqCst)),
             }
@@ -118,49 +118,49 @@ async fn pass(listener: TcpListener, to: SocketAddr, cut: Arc<Notify>, stage: Ar
     }
 }
 
-async fn said(client: &Client, tool: &str) -> Result<String, ClientError> {
+async fn tool_text(client: &Client, tool: &str) -> Result<String, ClientError> {
     let result = client.call_tool(CallToolParams::new(tool)).await?;
     Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
 }
 
-/// Has the server tell a change until it is heard: what is told before the client listens is lost.
-async fn hears(client: &Client, heard: &mut mpsc::Receiver<ServerNotification>) {
+/// Triggers a change notification until the client receives it: one that is sent before the client listens is lost.
+async fn wait_for_change(client: &Client, heard: &mut mpsc::Receiver<ServerNotification>) {
     while heard.try_recv().is_ok() {}
     loop {
-        said(client, "announce").await.unwrap();
-        if let Ok(told) = heard.try_recv() {
-            return assert_eq!(told, ServerNotification::ToolsListChanged);
+        tool_text(client, "announce").await.unwrap();
+        if let Ok(received) = heard.try_recv() {
+            return assert_eq!(received, ServerNotification::ToolsListChanged);
         }
     }
 }
 
-/// P-LEG-8, P-LEG-13, P-LEG-22, HTTPL-15, CLT-02: a session from its handshake on: told beside requests, and asked.
+/// P-LEG-8, P-LEG-13, P-LEG-22, HTTPL-15, CLT-02: a session carries notifications outside requests, and server requests.
 #[tokio::test]
 async fn a_session_goes_both_ways() {
     let site = Site::new().await;
     let (client, mut heard) = site.client(Mode::Handshake).await;
     assert_eq!(client.protocol_version().as_str(), HANDSHAKE);
-    let session = said(&client, "who").await.unwrap();
-    assert_eq!((session.len(), said(&client, "who").await.unwrap()), (32, session));
-    hears(&client, &mut heard).await;
-    assert_eq!(said(&client, "roots").await.unwrap(), "1");
-    // The same endpoint in the other era, to a client that asks first.
+    let session = tool_text(&client, "who").await.unwrap();
+    assert_eq!((session.len(), tool_text(&client, "who").await.unwrap()), (32, session));
+    wait_for_change(&client, &mut heard).await;
+    assert_eq!(tool_text(&client, "roots").await.unwrap(), "1");
+    // The same endpoint in the other era, for a client that negotiates first.
     let (other, _) = site.client(Mode::Auto).await;
     assert_eq!(other.protocol_version().as_str(), ENVELOPE);
-    assert_eq!(said(&other, "who").await.unwrap(), "none");
+    assert_eq!(tool_text(&other, "who").await.unwrap(), "none");
 }
 
-/// HTTPL-10, HTTPL-19, HTTPL-20, P-CAN-6, P-LEG-16, P-LEG-18: a cut connection costs neither an answer nor an event, nor what is
-/// told beside requests.
+/// HTTPL-10, HTTPL-19, HTTPL-20, P-CAN-6, P-LEG-16, P-LEG-18: a cut connection loses neither a response nor an event, nor a
+/// notification outside requests.
 #[tokio::test]
 async fn a_cut_connection_loses_nothing() {
     let site = Site::new().await;
     let (client, mut heard) = site.client(Mode::Handshake).await;
-    hears(&client, &mut heard).await;
+    wait_for_change(&client, &mut heard).await;
     let (steps, begun) = (Arc::<Mutex<Vec<f64>>>::default(), Arc::<Notify>::default());
     let (noted, first) = (Arc::clone(&steps), Arc::clone(&begun));
-    let slow = client.call_tool(CallToolParams::new("slow")).on_progress(move |told| {
-        noted.lock().unwrap().push(told.progress);
+    let slow = client.call_tool(CallToolParams::new("slow")).on_progress(move |report| {
+        noted.lock().unwrap().push(report.progress);
         first.notify_one();
     });
     let cutting = async {
@@ -171,18 +171,18 @@ async fn a_cut_connection_loses_nothing() {
     let (result, ()) = tokio::join!(slow.into_future(), cutting);
     assert_eq!(result.unwrap(), CallToolResult::text("done"));
     assert_eq!(*steps.lock().unwrap(), [1.0, 2.0]);
-    hears(&client, &mut heard).await;
-    assert!(site.stage.cuts.load(Ordering::SeqCst) >= 2, "the call's stream and the one beside it");
+    wait_for_change(&client, &mut heard).await;
+    assert!(site.stage.cuts.load(Ordering::SeqCst) >= 2, "the call's stream and the session's stream");
 }
 
-/// P-LEG-11, CHTTP-02: a client whose session is gone is told so.
+/// P-LEG-11, CHTTP-02: a client whose session is gone gets an error that says so.
 #[tokio::test]
 async fn a_session_that_is_gone_is_a_clear_error() {
     let site = Site::new().await;
     let (client, _) = site.client(Mode::Handshake).await;
-    let session = said(&client, "who").await.unwrap();
+    let session = tool_text(&client, "who").await.unwrap();
     site.end(&session).await;
-    match said(&client, "who").await {
+    match tool_text(&client, "who").await {
         Err(ClientError::Call(CallError::Peer(error))) => {
             assert_eq!((error.code.0, &*error.message), (-32600, "Session terminated"));
         }
@@ -190,12 +190,12 @@ async fn a_session_that_is_gone_is_a_clear_error() {
     }
 }
 
-/// P-LEG-12, CHTTP-03, HTTPL-16: closing the client ends the session at the server, and its hooks run.
+/// P-LEG-12, CHTTP-03, HTTPL-16: closing the client terminates the session on the server, and its hooks run.
 #[tokio::test]
 async fn closing_ends_the_session() {
     let site = Site::new().await;
     let (client, _) = site.client(Mode::Handshake).await;
-    said(&client, "hook").await.unwrap();
+    tool_text(&client, "hook").await.unwrap();
     client.close().await.unwrap();
     site.stage.closed.notified().await;
 }

@@ -1,4 +1,4 @@
-//! What is known about a client, for how long, and what happens when it goes.
+//! Connection state: what the server stores about a client, for how long, and the hooks that run at the end.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,29 +24,29 @@ async fn facts(wire: &mut Wire, meta: Value) -> Value {
     serde_json::from_str(&wire.tool_text("facts", meta).await).unwrap()
 }
 
-/// RUN-20, CONN-03, SRV-09: what a handler can find out about its request.
+/// RUN-20, CONN-03, SRV-09: the facts about a request that a handler can read.
 #[tokio::test]
 async fn a_context_knows_its_request() {
     everywhere(Needs::Answers, async |mut wire| {
         let meta = json!({ "traceparent": "00-a", "com.example/x": 1 });
-        let told = facts(&mut wire, meta).await;
-        let id = told["id"].as_i64();
-        // Without sessions nobody remembers who has shaken hands.
-        let client = (wire.is_enveloped() || wire.is_remembered()).then_some("wire");
+        let found = facts(&mut wire, meta).await;
+        let id = found["id"].as_i64();
+        // Without sessions the server does not store the handshake.
+        let client = (wire.is_enveloped() || wire.is_stateful()).then_some("wire");
         let expected = json!({
             "state": "hello", "method": "tools/call", "id": id, "version": wire.revision(), "client": client,
             "capabilities": client.is_some(), "trace": "00-a", "meta": true, "params": true,
-            "initialized": wire.is_remembered(), "session": told["session"], "principal": null,
+            "initialized": wire.is_stateful(), "session": found["session"], "principal": null,
         });
-        assert_eq!(told, expected);
-        assert_eq!(told["session"].is_string(), wire.link().is_http() && wire.is_remembered());
+        assert_eq!(found, expected);
+        assert_eq!(found["session"].is_string(), wire.link().is_http() && wire.is_stateful());
     })
     .await;
 }
 
-/// RUN-01, P-META-13: in the handshake era a malformed `_meta` is none.
+/// RUN-01, P-META-13: in the handshake era a malformed `_meta` counts as absent.
 #[tokio::test]
-async fn a_malformed_meta_says_nothing() {
+async fn a_malformed_meta_is_ignored() {
     over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
         for meta in [json!(7), json!([]), json!({ "traceparent": 5, "progressToken": [] })] {
             assert_eq!(facts(&mut wire, meta).await["trace"], Value::Null);
@@ -55,7 +55,7 @@ async fn a_malformed_meta_says_nothing() {
     .await;
 }
 
-/// CONN-04, P-STATE-1, P-STDIO-10: state stays with its connection or session; where there is neither, it is one request's.
+/// CONN-04, P-STATE-1, P-STDIO-10: state belongs to its connection or session; without either, it lasts for one request.
 #[tokio::test]
 async fn state_lives_as_long_as_its_connection() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -63,7 +63,7 @@ async fn state_lives_as_long_as_its_connection() {
         for _ in 0..3 {
             counts.push(wire.tool_text("count", json!({})).await);
         }
-        let expected = if wire.is_remembered() { ["1", "2", "3"] } else { ["1", "1", "1"] };
+        let expected = if wire.is_stateful() { ["1", "2", "3"] } else { ["1", "1", "1"] };
         assert_eq!(counts, expected);
     })
     .await;
@@ -75,31 +75,31 @@ async fn state_lives_as_long_as_its_connection() {
     }
 }
 
-/// CONN-03, P-META-10: what one request says of its client is forgotten with it.
+/// CONN-03, P-META-10: what one request declares about its client is not kept for the next.
 #[tokio::test]
-async fn an_envelope_speaks_for_its_own_request_only() {
+async fn an_envelope_applies_to_its_own_request_only() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let other = json!({ "io.modelcontextprotocol/clientInfo": { "name": "other", "version": "1" } });
         assert_eq!(facts(&mut wire, other).await["client"], "other");
-        let nobody = json!({ "io.modelcontextprotocol/clientInfo": null });
-        let told = facts(&mut wire, nobody).await;
-        assert_eq!((&told["client"], &told["capabilities"]), (&Value::Null, &json!(true)));
+        let anonymous = json!({ "io.modelcontextprotocol/clientInfo": null });
+        let found = facts(&mut wire, anonymous).await;
+        assert_eq!((&found["client"], &found["capabilities"]), (&Value::Null, &json!(true)));
         assert_eq!(facts(&mut wire, json!({})).await["client"], "wire");
     })
     .await;
 }
 
-/// A server that registers hooks when it is asked to, and says when they run.
+/// A server whose tools register hooks, and which reports when the hooks run.
 fn hooking() -> (Server, mpsc::Receiver<String>) {
-    let (say, heard) = mpsc::channel(16);
+    let (report, events) = mpsc::channel(16);
     let server = Server::builder("s").on_custom("x/hook", move |cx: Context<()>, params: Value| {
         for name in ["first", "second"] {
-            let (say, name) = (say.clone(), format!("{name} {}", params["how"]));
-            cx.connection().on_close(move || async move { say.try_send(name).unwrap() });
+            let (report, name) = (report.clone(), format!("{name} {}", params["how"]));
+            cx.connection().on_close(move || async move { report.try_send(name).unwrap() });
         }
-        let said = say.try_send(format!("handling {}", params["how"]));
+        let reported = report.try_send(format!("handling {}", params["how"]));
         async move {
-            said.unwrap();
+            reported.unwrap();
             match params["how"].as_str() {
                 Some("panics") => panic!("after the hooks are there"),
                 Some("waits") => std::future::pending().await,
@@ -108,22 +108,22 @@ fn hooking() -> (Server, mpsc::Receiver<String>) {
             }
         }
     });
-    (server.build().unwrap(), heard)
+    (server.build().unwrap(), events)
 }
 
-/// CONN-05: on a handshake connection the hooks wait for its end, and run backwards.
+/// CONN-05: on a handshake connection the hooks run at its end, in reverse order.
 #[tokio::test]
 async fn hooks_run_when_a_handshake_connection_ends() {
     for link in Link::in_process(HANDSHAKE, Needs::Session) {
-        let (server, mut heard) = hooking();
+        let (server, mut events) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(HANDSHAKE).await;
         wire.result("x/hook", json!({ "how": "ends" })).await;
-        assert_eq!(heard.recv().await.as_deref(), Some("handling \"ends\""));
-        assert!(heard.try_recv().is_err());
-        assert!(wire.finish().await.1.in_order());
-        assert_eq!(heard.recv().await.as_deref(), Some("second \"ends\""));
-        assert_eq!(heard.recv().await.as_deref(), Some("first \"ends\""));
+        assert_eq!(events.recv().await.as_deref(), Some("handling \"ends\""));
+        assert!(events.try_recv().is_err());
+        assert!(wire.finish().await.1.is_orderly());
+        assert_eq!(events.recv().await.as_deref(), Some("second \"ends\""));
+        assert_eq!(events.recv().await.as_deref(), Some("first \"ends\""));
     }
 }
 
@@ -131,37 +131,37 @@ async fn hooks_run_when_a_handshake_connection_ends() {
 #[tokio::test]
 async fn hooks_run_when_an_envelope_request_ends() {
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
-        let (server, mut heard) = hooking();
+        let (server, mut events) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(ENVELOPE).await;
         for how in ["ends", "fails", "panics"] {
             wire.answer("x/hook", json!({ "how": how })).await;
-            assert_eq!(heard.recv().await, Some(format!("handling \"{how}\"")));
-            assert_eq!(heard.recv().await, Some(format!("second \"{how}\"")));
-            assert_eq!(heard.recv().await, Some(format!("first \"{how}\"")));
+            assert_eq!(events.recv().await, Some(format!("handling \"{how}\"")));
+            assert_eq!(events.recv().await, Some(format!("second \"{how}\"")));
+            assert_eq!(events.recv().await, Some(format!("first \"{how}\"")));
         }
     }
 }
 
-/// CONN-05: also when nobody waits for it any more.
+/// CONN-05: the hooks also run after a cancelled request.
 #[tokio::test]
 async fn hooks_run_when_an_envelope_request_is_cancelled() {
     for link in Link::in_process(ENVELOPE, Needs::Cancelling) {
-        let (server, mut heard) = hooking();
+        let (server, mut events) = hooking();
         let mut wire = Wire::connect(link, server).await;
         wire.open(ENVELOPE).await;
         let id = wire.request("x/hook", json!({ "how": "waits" })).await;
-        assert_eq!(heard.recv().await.as_deref(), Some("handling \"waits\""));
+        assert_eq!(events.recv().await.as_deref(), Some("handling \"waits\""));
         wire.notify("notifications/cancelled", json!({ "requestId": id })).await;
-        assert_eq!(heard.recv().await.as_deref(), Some("second \"waits\""));
-        assert_eq!(heard.recv().await.as_deref(), Some("first \"waits\""));
+        assert_eq!(events.recv().await.as_deref(), Some("second \"waits\""));
+        assert_eq!(events.recv().await.as_deref(), Some("first \"waits\""));
     }
 }
 
-/// A way back that keeps what is said on it.
+/// An outbound channel that records notifications.
 #[derive(Default)]
 struct Kept {
-    said: Mutex<Vec<String>>,
+    sent: Mutex<Vec<String>>,
     never: Cancellation,
 }
 
@@ -171,7 +171,7 @@ impl Outbound for Kept {
     }
 
     fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
-        self.said.lock().unwrap().push(method.to_owned());
+        self.sent.lock().unwrap().push(method.to_owned());
         NotifyFuture::done()
     }
 }
@@ -206,7 +206,7 @@ async fn started() -> Running {
     duplexer_tests::server().start().await.unwrap()
 }
 
-/// CONN-01, CONN-06: one request without a session: ready from birth, with nobody to ask beside it.
+/// CONN-01, CONN-06: one request without a session: ready from the start, without a channel for requests outside it.
 #[tokio::test]
 async fn a_single_request_is_served_on_a_connection_of_its_own() {
     let running = started().await;
@@ -214,21 +214,21 @@ async fn a_single_request_is_served_on_a_connection_of_its_own() {
     let (cx, _) = call_context(Some(1));
     let call = message("tools/call", &json!({ "name": "facts" }));
     let result = written(&serve_one(&running, ready(), cx, call).await.unwrap());
-    let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-    assert_eq!((&told["version"], &told["capabilities"]), (&json!("2025-06-18"), &json!(false)));
+    let found: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&found["version"], &found["capabilities"]), (&json!("2025-06-18"), &json!(false)));
     let (cx, _) = call_context(Some(1));
     let refused = serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "ping" }))).await;
     let error = refused.unwrap_err().to_wire("tools/call");
     assert!(error.message.starts_with("Cannot send 'ping': "), "{error:?}");
-    // Notifications beside a request have nobody to reach, and that is no failure.
+    // Notifications outside a request have no receiver, and that is no failure.
     let (cx, kept) = call_context(Some(1));
     serve_one(&running, ready(), cx, message("tools/call", &json!({ "name": "log" }))).await.unwrap();
-    assert_eq!(*kept.said.lock().unwrap(), ["notifications/message", "notifications/message"]);
+    assert_eq!(*kept.sent.lock().unwrap(), ["notifications/message", "notifications/message"]);
 }
 
-/// CONN-01: a connection that goes on living is served message by message.
+/// CONN-01: a long-lived connection is served message by message.
 #[tokio::test]
-async fn messages_are_served_one_by_one_on_a_living_connection() {
+async fn messages_are_served_one_by_one_on_a_long_lived_connection() {
     let running = started().await;
     let connection = Arc::new(Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel)));
     let serve = async |id: Option<i64>, method: &str, params: Value| {
@@ -245,9 +245,10 @@ async fn messages_are_served_one_by_one_on_a_living_connection() {
     }
 }
 
-/// ENV-03, CONN-01: one request of the envelope era, from the ladder to its result, with what the transport knows of its caller.
+/// ENV-03, CONN-01: one request of the envelope era, from the envelope checks to its result, with the transport's facts
+/// about its caller.
 #[tokio::test]
-async fn a_single_envelope_request_is_served_from_the_ladder_on() {
+async fn a_single_envelope_request_is_served_from_the_envelope_checks_on() {
     let running = started().await;
     let params = json!({ "name": "facts", "_meta": envelope(ENVELOPE) });
     let mut caller = Caller::default();
@@ -255,16 +256,16 @@ async fn a_single_envelope_request_is_served_from_the_ladder_on() {
     caller.principal = Some(Arc::new(Principal::new("client")));
     let call = message("tools/call", &params);
     let served = serve_envelope(&running, call_context(Some(1)).0, call.clone(), None, caller).await;
-    let told = written(&served.unwrap())["content"][0]["text"].as_str().unwrap().to_owned();
-    assert!(told.contains("\"session\":\"s-1\""), "{told}");
-    assert!(told.contains("\"principal\":\"client\""), "{told}");
+    let found = written(&served.unwrap())["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(found.contains("\"session\":\"s-1\""), "{found}");
+    assert!(found.contains("\"principal\":\"client\""), "{found}");
     let no_headers = |_: &str| duplexer_types::headers::Values::Absent;
     let refused =
         serve_envelope(&running, call_context(Some(1)).0, call, Some(&no_headers), Caller::default()).await;
     assert_eq!(refused.unwrap_err().to_wire("tools/call").code.0, -32020);
 }
 
-/// A handler can be called without any transport.
+/// A handler can be called without a transport.
 #[tokio::test]
 async fn a_handler_is_called_without_a_transport() {
     let running = started().await;

@@ -1,4 +1,4 @@
-//! Which era a connection belongs to, and how it keeps to it.
+//! How the era of a connection is decided and enforced.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,11 +14,11 @@ use crate::{ENVELOPE, HANDSHAKE};
 const LOCKED: &str = "this connection serves the handshake protocol era; requests carrying the 2026-07-28 envelope \
                       are not accepted on it";
 
-/// ERA-01, P-ERA-2: the first request decides; what it carries counts, not whether it is good.
+/// ERA-01, P-ERA-2: the first request decides by its content, even if it is invalid.
 #[tokio::test]
 async fn the_first_request_decides() {
     for link in Link::of(ENVELOPE, Needs::Connection) {
-        // Any value of the key makes an envelope.
+        // Any value of the key counts as an envelope.
         let mut wire = Wire::fixture(link).await;
         let odd = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": 7 } });
         assert_eq!(wire.error("tools/list", odd).await.0, -32602);
@@ -37,7 +37,7 @@ async fn the_first_request_decides() {
     }
 }
 
-/// ERA-04, P-ERA-9: refused without data, and the connection goes on.
+/// ERA-04, P-ERA-9: the error has no data, and the connection continues.
 #[tokio::test]
 async fn a_handshake_connection_refuses_envelopes() {
     over_every_link(HANDSHAKE, Needs::Connection, async |mut wire| {
@@ -50,7 +50,7 @@ async fn a_handshake_connection_refuses_envelopes() {
     .await;
 }
 
-/// ERA-05, P-ERA-3, P-ERA-9: with the revisions that are served, and the one that was proposed if that can be read.
+/// ERA-05, P-ERA-3, P-ERA-9: the error lists the supported revisions, and the requested one if it can be read.
 #[tokio::test]
 async fn an_envelope_connection_refuses_handshakes() {
     over_every_link(ENVELOPE, Needs::Connection, async |mut wire| {
@@ -68,9 +68,9 @@ async fn an_envelope_connection_refuses_handshakes() {
     .await;
 }
 
-/// ERA-06, ENV-01, ENV-02, ENV-07, P-STDIO-11, P-VER-2: each request of an envelope connection stands for itself.
+/// ERA-06, ENV-01, ENV-02, ENV-07, P-STDIO-11, P-VER-2: each request of an envelope connection is self-contained.
 #[tokio::test]
-async fn an_envelope_connection_wants_an_envelope_on_every_request() {
+async fn an_envelope_connection_requires_an_envelope_on_every_request() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         wire.result("tools/list", json!({})).await;
         let bare = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":"r","method":"tools/list"{params}}}"#);
@@ -92,9 +92,9 @@ async fn an_envelope_connection_wants_an_envelope_on_every_request() {
     .await;
 }
 
-/// ENV-06: a version that is no text is refused before it is looked for among those that are served.
+/// ENV-06: a version that is not a string is rejected before it is compared with the supported ones.
 #[tokio::test]
-async fn the_version_of_an_envelope_is_a_text() {
+async fn the_version_of_an_envelope_is_a_string() {
     over_every_link(ENVELOPE, Needs::BodyAlone, async |mut wire| {
         let number = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": 2026 } });
         let refused = wire.error("tools/list", number).await;
@@ -104,11 +104,11 @@ async fn the_version_of_an_envelope_is_a_text() {
     .await;
 }
 
-type Diary = Arc<Mutex<Vec<String>>>;
+type Entries = Arc<Mutex<Vec<String>>>;
 
-fn noting() -> (Server, Diary) {
-    let diary = Diary::default();
-    let noted = Arc::clone(&diary);
+fn noting() -> (Server, Entries) {
+    let entries = Entries::default();
+    let noted = Arc::clone(&entries);
     let server = Server::builder("s")
         .on_custom_notification("notifications/mark", move |cx: Context<()>, params: Value| {
             noted.lock().unwrap().push(format!("{} {}", params["n"], cx.protocol_version()));
@@ -116,14 +116,14 @@ fn noting() -> (Server, Diary) {
         })
         .build()
         .unwrap();
-    (server, diary)
+    (server, entries)
 }
 
-/// ERA-02: what comes before the first request decides nothing; eight of them are heard, in order, before it.
+/// ERA-02: notifications before the first request do not decide the era; up to eight are handled, in order, before it.
 #[tokio::test]
 async fn early_notifications_are_kept_for_the_era_to_come() {
     for link in Link::in_process(ENVELOPE, Needs::Connection) {
-        let (server, diary) = noting();
+        let (server, entries) = noting();
         let mut wire = Wire::connect(link, server).await;
         wire.line("not json").await;
         wire.line(r#"{"jsonrpc":"2.0","id":5,"result":{}}"#).await;
@@ -133,14 +133,14 @@ async fn early_notifications_are_kept_for_the_era_to_come() {
         wire.open(ENVELOPE).await;
         wire.result("server/discover", json!({})).await;
         let expected: Vec<_> = (0..8).map(|n| format!("{n} {ENVELOPE}")).collect();
-        assert_eq!(*diary.lock().unwrap(), expected);
+        assert_eq!(*entries.lock().unwrap(), expected);
         assert_eq!(error_of(&wire.next().await).0, -32700);
     }
 }
 
-/// ERA-02: an envelope on a notification decides nothing, and everything pipelined behind waits for the early ones.
+/// ERA-02: an envelope on a notification does not decide the era, and later pipelined messages wait for the early ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn early_notifications_are_heard_before_anything_that_came_later() {
+async fn early_notifications_are_handled_before_later_messages() {
     for _ in 0..50 {
         let mut wire = Wire::connect(Link::Memory, duplexer_tests::server()).await;
         wire.notify("notifications/initialized", json!({ "_meta": envelope(ENVELOPE) })).await;
@@ -154,9 +154,10 @@ async fn early_notifications_are_heard_before_anything_that_came_later() {
     }
 }
 
-/// ERA-02: an early notification may ask the client something; the handshake behind it is answered meanwhile.
+/// ERA-02: the handler of an early notification can send a request to the client; the handshake after it is answered
+/// meanwhile.
 #[tokio::test]
-async fn an_early_notification_does_not_hold_up_the_handshake() {
+async fn an_early_notification_does_not_delay_the_handshake() {
     let server = Server::builder("s").on_notification(
         duplexer_types::methods::Initialized,
         |cx: Context<()>, _: duplexer_types::lifecycle::EmptyParams| async move {
@@ -174,18 +175,19 @@ async fn an_early_notification_does_not_hold_up_the_handshake() {
     assert_eq!(wire.next().await["method"], "notifications/tools/list_changed");
 }
 
-/// ERA-03, ERA-09, STDIO-05: an end before any request is an orderly end, and the other side sees it.
+/// ERA-03, ERA-09, STDIO-05: an end of input before any request is an orderly end, and the peer sees it.
 #[tokio::test]
 async fn an_end_before_any_request_ends_the_server() {
     for link in Link::of(ENVELOPE, Needs::Connection) {
         let mut wire = Wire::fixture(link).await;
         wire.notify("notifications/initialized", json!({})).await;
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     }
 }
 
-/// ERA-08, P-STDIO-5, P-CAN-1, HTTPL-13: a cancelled request has no answer of its own, also when it is named by its id's twin.
+/// ERA-08, P-STDIO-5, P-CAN-1, HTTPL-13: a cancelled request has no response of its own, also when the cancellation
+/// uses the alternate form of its id.
 #[tokio::test]
 async fn a_cancelled_request_is_never_answered() {
     everywhere(Needs::Cancelling, async |mut wire| {
@@ -200,7 +202,7 @@ async fn a_cancelled_request_is_never_answered() {
     .await;
 }
 
-/// ERA-10: for tests a failure can end the run, after it was answered.
+/// ERA-10: in a test mode a failure ends the run, after it was answered.
 #[tokio::test]
 async fn a_failure_can_be_raised_out_of_the_run() {
     for revision in [HANDSHAKE, ENVELOPE] {

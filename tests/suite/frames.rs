@@ -1,4 +1,4 @@
-//! What every frame of a server is, whatever it says; and which frames belong together.
+//! Rules that hold for every frame of a server, and the correlation of frames.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use crate::matrix::{Link, Needs, everywhere, over_every_link};
 use crate::wire::{Wire, envelope, error_of};
 use crate::{ENVELOPE, HANDSHAKE};
 
-/// Looks at a frame as any reader of JSON-RPC would. Every frame that the suite reads goes through here.
-pub fn judge(frame: &Value) {
+/// Checks that a frame is valid JSON-RPC. Every frame that the suite reads is checked here.
+pub fn check(frame: &Value) {
     assert_eq!(frame["jsonrpc"], "2.0", "{frame}");
     let id = frame.get("id");
     assert!(id.is_none_or(|id| id.is_string() || id.is_i64()), "an id is a text or an integer: {frame}");
@@ -31,12 +31,12 @@ pub fn judge(frame: &Value) {
     }
 }
 
-/// Keys follow their grammar, and whoever uses a reserved prefix uses a key that the protocol has.
+/// Checks that keys follow their grammar, and that a key with a reserved prefix is one that the protocol defines.
 fn lint(meta: &Value) {
     use duplexer_types::meta::key::{
         CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID,
     };
-    // Those of the client are there where a handler of the fixture gives back what it got.
+    // Keys of the client appear where a handler of the fixture echoes its input.
     let known = [SERVER_INFO, SUBSCRIPTION_ID, PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES];
     for key in meta.as_object().into_iter().flat_map(|meta| meta.keys()) {
         assert!(meta::valid_key(key), "{key}");
@@ -44,11 +44,11 @@ fn lint(meta: &Value) {
     }
 }
 
-/// P-RPC-1, P-RPC-4, P-RPC-8, P-META-11: whatever is asked, what comes back is JSON-RPC.
+/// P-RPC-1, P-RPC-4, P-RPC-8, P-META-11: every response is JSON-RPC, whatever the request.
 #[tokio::test]
 async fn every_frame_is_one_of_json_rpc() {
-    everywhere(Needs::Telling, async |mut wire| {
-        for tool in ["echo", "facts", "fail", "panic", "refuse", "odd", "unsayable", "extension", "nobody"] {
+    everywhere(Needs::Notifications, async |mut wire| {
+        for tool in ["echo", "facts", "fail", "panic", "refuse", "odd", "unsayable", "extension", "absent"] {
             let answer = wire.tool(tool).await;
             assert_ne!(answer.get("result").is_some(), answer.get("error").is_some(), "{answer}");
         }
@@ -58,12 +58,12 @@ async fn every_frame_is_one_of_json_rpc() {
         }
         wire.tool_text("progress", json!({ "progressToken": "p" })).await;
         wire.tool_text("log", json!({ "io.modelcontextprotocol/logLevel": "debug" })).await;
-        assert!(wire.taken_aside().len() >= 4, "notifications were told");
+        assert!(wire.take_buffered().len() >= 4, "notifications were sent");
     })
     .await;
 }
 
-/// P-RPC-3, P-RPC-6: an id comes back as it was, and is free again when its answer is there.
+/// P-RPC-3, P-RPC-6: a response carries the id verbatim, and the id is free again after the response.
 #[tokio::test]
 async fn an_id_can_be_used_again_after_its_answer() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -77,7 +77,7 @@ async fn an_id_can_be_used_again_after_its_answer() {
     .await;
 }
 
-/// P-RPC-7: the server never uses an id of its own twice in a session.
+/// P-RPC-7: the server never reuses the id of one of its requests in a session.
 #[tokio::test]
 async fn the_server_s_own_ids_are_used_once() {
     over_every_link(HANDSHAKE, Needs::Session, async |mut wire| {
@@ -93,9 +93,9 @@ async fn the_server_s_own_ids_are_used_once() {
     .await;
 }
 
-/// P-RPC-12, P-RPC-2: what cannot be read is told so, by kind, and the next request is served.
+/// P-RPC-12, P-RPC-2: an unreadable frame gets an error by its kind, and the next request is served.
 #[tokio::test]
-async fn what_cannot_be_read_is_answered_and_serving_goes_on() {
+async fn an_unreadable_frame_is_answered_and_serving_continues() {
     everywhere(Needs::Answers, async |mut wire| {
         for (line, code) in [
             ("{bad", -32700),
@@ -113,13 +113,13 @@ async fn what_cannot_be_read_is_answered_and_serving_goes_on() {
     .await;
 }
 
-/// P-RPC-13, P-RPC-14, P-RPC-15: the codes of the envelope era are the standard ones and its own three; nothing else is made up.
+/// P-RPC-13, P-RPC-14, P-RPC-15: the envelope era uses the standard codes and its own three, and no others.
 #[tokio::test]
 async fn the_envelope_era_has_few_codes() {
     const KNOWN: [i64; 8] = [-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022];
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let mut codes = BTreeSet::new();
-        for tool in ["fail", "panic", "unsayable", "extension", "input", "url-required", "nobody", "elicit"] {
+        for tool in ["fail", "panic", "unsayable", "extension", "input", "url-required", "absent", "elicit"] {
             codes.insert(error_of(&wire.tool(tool).await).0);
         }
         for method in ["no/such", "initialize", "ping", "tools/call", "test/list", "subscriptions/listen"] {
@@ -137,7 +137,7 @@ async fn the_envelope_era_has_few_codes() {
     .await;
 }
 
-/// P-META-9: who the client says it is changes nothing.
+/// P-META-9: the client's declared identity does not change behaviour.
 #[tokio::test]
 async fn a_client_s_name_changes_nothing() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -164,9 +164,9 @@ async fn a_client_s_name_changes_nothing() {
     .await;
 }
 
-/// P-STDIO-9: while tools run, other requests are answered and cancels arrive.
+/// P-STDIO-9: while tools run, other requests are answered and cancellations take effect.
 #[tokio::test]
-async fn a_waiting_tool_holds_up_nothing() {
+async fn a_waiting_tool_delays_nothing() {
     everywhere(Needs::Cancelling, async |mut wire| {
         let mut waiting = Vec::new();
         for _ in 0..20 {
@@ -182,9 +182,9 @@ async fn a_waiting_tool_holds_up_nothing() {
     .await;
 }
 
-/// P-LTASK-1, P-TASK-14: without the capability a wish for a task is ignored.
+/// P-LTASK-1, P-TASK-14: without the capability a request for a task is ignored.
 #[tokio::test]
-async fn a_wish_for_a_task_is_ignored() {
+async fn a_request_for_a_task_is_ignored() {
     everywhere(Needs::Answers, async |mut wire| {
         let result = wire.result("tools/call", json!({ "name": "echo", "task": { "ttl": 60_000 } })).await;
         assert_eq!(result["content"][0]["text"], "nothing");

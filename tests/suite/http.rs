@@ -1,7 +1,7 @@
-//! Frames over HTTP: each line is a POST on a connection of its own, and the frames of its response come back as lines.
+//! Adapter from lines to HTTP: each line becomes a POST on its own connection, and the frames of the response become lines.
 //!
-//! A handshake that opens a session is followed by the session's own stream, whose frames come back too; the end of the lines
-//! ends the session. Only HTTP itself is taken off here. What the frames say is the behaviours' business, as over any other link.
+//! After a handshake that opens a session the adapter opens the session's stream and forwards its frames too. The end of
+//! the lines terminates the session. The adapter handles HTTP only; the tests check the frames, as over any other link.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use crate::ENVELOPE;
 use crate::wire::{Reader, Writer};
 
-/// Serves on a socket and carries frames to it, until there are no more and all of them have been responded to.
+/// Serves on a socket and forwards frames to it, until the input ends and every frame has a response.
 pub async fn carry(
     service: StreamableHttp,
     form: Responses,
@@ -37,12 +37,12 @@ pub async fn carry(
     let mut serving = JoinSet::new();
     serving.spawn(bound.serve_until(async { drop(ended.await) }));
     let mut carrier =
-        Carrier { address, form, to: Arc::new(Mutex::new(to)), agreed: None, under_way: JoinSet::new() };
+        Carrier { address, form, to: Arc::new(Mutex::new(to)), agreed: None, in_flight: JoinSet::new() };
     let mut lines = BufReader::new(from).lines();
     loop {
         tokio::select! {
-            // Looked at while there are lines too, so that whatever went wrong is known at once.
-            Some(done) = carrier.under_way.join_next() => done.unwrap(),
+            // Polled while there are lines too, so that a failure is reported at once.
+            Some(done) = carrier.in_flight.join_next() => done.unwrap(),
             line = lines.next_line() => match line.unwrap() {
                 Some(line) => carrier.take(line).await,
                 None => break,
@@ -55,7 +55,7 @@ pub async fn carry(
     Ok(())
 }
 
-/// What a handshake has brought.
+/// The result of a handshake.
 #[derive(Clone)]
 struct Agreed {
     version: String,
@@ -67,16 +67,16 @@ struct Carrier {
     form: Responses,
     to: Arc<Mutex<Writer>>,
     agreed: Option<Agreed>,
-    under_way: JoinSet<()>,
+    in_flight: JoinSet<()>,
 }
 
 impl Carrier {
-    /// Posts a line. Requests run side by side; whatever has an effect on those behind it is waited for.
+    /// Posts a line. Requests run concurrently; messages that affect later ones are awaited.
     async fn take(&mut self, line: String) {
         let frame: Value = serde_json::from_str(&line).unwrap_or_default();
         let request = self.request(&frame, line);
         if is_handshake(&frame) {
-            return self.shake_hands(request).await;
+            return self.handshake(request).await;
         }
         if waits_for_nothing(&frame) {
             let response = exchange(self.address, request).await;
@@ -84,13 +84,13 @@ impl Carrier {
             return;
         }
         let (address, form, to) = (self.address, self.form, Arc::clone(&self.to));
-        // A subscription is a stream whatever the form.
+        // A subscription is always a stream.
         let form = if frame["method"] == "subscriptions/listen" { Responses::Streaming } else { form };
-        self.under_way.spawn(async move { pass_on(exchange(address, request).await, form, &to).await });
+        self.in_flight.spawn(async move { forward(exchange(address, request).await, form, &to).await });
     }
 
-    /// Opens the session's own stream before anything else is said in it.
-    async fn shake_hands(&mut self, request: Request<Full<Bytes>>) {
+    /// Performs the handshake and opens the session's stream before any other message.
+    async fn handshake(&mut self, request: Request<Full<Bytes>>) {
         let response = exchange(self.address, request).await;
         let session = response.headers().get(headers::SESSION_ID.lower);
         let session = session.map(|id| id.to_str().unwrap().to_owned());
@@ -102,26 +102,26 @@ impl Carrier {
                 let response = exchange(self.address, self.empty(Method::GET)).await;
                 assert_eq!(response.status(), StatusCode::OK);
                 let to = Arc::clone(&self.to);
-                self.under_way.spawn(async move { events(response, &to).await });
+                self.in_flight.spawn(async move { events(response, &to).await });
             }
         }
-        tell(&self.to, &body).await;
+        write_frame(&self.to, &body).await;
     }
 
     fn has_session(&self) -> bool {
         self.agreed.as_ref().is_some_and(|agreed| agreed.session.is_some())
     }
 
-    /// Waits for the answers, and ends the session, which ends its stream.
+    /// Waits for the responses, and terminates the session, which ends its stream.
     async fn finish(&mut self) {
         let streams = usize::from(self.has_session());
-        while self.under_way.len() > streams {
-            self.under_way.join_next().await.unwrap().unwrap();
+        while self.in_flight.len() > streams {
+            self.in_flight.join_next().await.unwrap().unwrap();
         }
         if self.has_session() {
             let response = exchange(self.address, self.empty(Method::DELETE)).await;
             assert_eq!(response.status(), StatusCode::OK);
-            self.under_way.join_next().await.unwrap().unwrap();
+            self.in_flight.join_next().await.unwrap().unwrap();
         }
     }
 
@@ -137,14 +137,14 @@ impl Carrier {
         head
     }
 
-    /// A request about the session itself.
+    /// Builds a request without a body for the session.
     fn empty(&self, method: Method) -> Request<Full<Bytes>> {
         let version = &self.agreed.as_ref().unwrap().version;
         let head = self.head(method).header(headers::PROTOCOL_VERSION.lower, version);
         head.body(Full::default()).unwrap()
     }
 
-    /// With the headers that say what the body does.
+    /// Builds a request with the headers that repeat values of the body.
     fn request(&self, frame: &Value, line: String) -> Request<Full<Bytes>> {
         let head = self.head(Method::POST).header("content-type", "application/json");
         let head = match &self.agreed {
@@ -166,7 +166,7 @@ fn is_enveloped(frame: &Value) -> bool {
     frame["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_some()
 }
 
-/// A notification, or a response of the client's.
+/// Returns whether a frame is a notification or a response of the client.
 fn waits_for_nothing(frame: &Value) -> bool {
     let is_notification = frame["method"].is_string() && frame.get("id").is_none();
     let is_response = frame.get("result").is_some() || frame.get("error").is_some();
@@ -190,7 +190,7 @@ fn enveloped(head: Builder, frame: &Value) -> Builder {
     }
 }
 
-/// Sends a request on a connection of its own, which lives as long as the response is read.
+/// Sends a request on its own connection, which stays open while the response is read.
 async fn exchange(address: SocketAddr, request: Request<Full<Bytes>>) -> Response<Driven> {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -212,19 +212,19 @@ impl Driven {
     }
 }
 
-async fn pass_on(response: Response<Driven>, form: Responses, to: &Mutex<Writer>) {
+async fn forward(response: Response<Driven>, form: Responses, to: &Mutex<Writer>) {
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).map(str::to_owned);
     match kind.as_deref() {
         Some("application/json") => {
             let body = response.into_body().collect().await;
-            // The answers to a batch are one array.
+            // The responses to a batch are one array.
             match serde_json::from_slice(&body).unwrap() {
                 Value::Array(frames) => {
                     for frame in frames {
-                        tell(to, frame.to_string().as_bytes()).await;
+                        write_frame(to, frame.to_string().as_bytes()).await;
                     }
                 }
-                _ => tell(to, &body).await,
+                _ => write_frame(to, &body).await,
             }
         }
         Some("text/event-stream") if form == Responses::Streaming => events(response, to).await,
@@ -232,7 +232,7 @@ async fn pass_on(response: Response<Driven>, form: Responses, to: &Mutex<Writer>
     }
 }
 
-/// Passes on every event as soon as it is whole.
+/// Forwards every event as soon as it is complete.
 async fn events(response: Response<Driven>, to: &Mutex<Writer>) {
     let (mut body, mut text) = (response.into_body(), Vec::new());
     while let Some(piece) = body.body.frame().await {
@@ -241,13 +241,13 @@ async fn events(response: Response<Driven>, to: &Mutex<Writer>) {
             let event: Vec<_> = text.drain(..end + 4).collect();
             let lines = event.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
             for data in lines.filter_map(|line| line.strip_prefix(b"data: ")) {
-                tell(to, data).await;
+                write_frame(to, data).await;
             }
         }
     }
 }
 
-async fn tell(to: &Mutex<Writer>, frame: &[u8]) {
+async fn write_frame(to: &Mutex<Writer>, frame: &[u8]) {
     let mut to = to.lock().await;
     to.write_all(&[frame, b"\n"].concat()).await.unwrap();
     to.flush().await.unwrap();

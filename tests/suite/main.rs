@@ -1,26 +1,26 @@
-//! The interaction suite: what a server does, frame by frame, over every transport and in both eras.
+//! The interaction suite: the behaviour of a server, frame by frame, over every transport and in both eras.
 //!
-//! Each test cites the ids of the behaviours it shows; `coverage` holds them against the manifest.
+//! Each test cites the ids of the behaviours it shows; `coverage` compares the citations with the manifest.
 
-mod asking;
 mod attack;
-mod authoring;
-mod cancelling;
+mod cancellation;
+mod catalog;
 mod client;
 mod connection;
 mod coverage;
 mod eras;
+mod errors;
 mod frames;
+mod handshake;
 mod http;
 mod matrix;
 mod middleware;
 mod notifications;
-mod offering;
-mod opening;
-mod refusals;
-mod remembering;
+mod public_api;
 mod results;
+mod server_requests;
 mod stdio;
+mod subscriptions;
 mod wire;
 
 /// The newest revision of the handshake era.

@@ -1,44 +1,44 @@
-//! What behaviours run over: which links there are in which revision, and which of them a behaviour cannot hold over.
+//! The test matrix: the links of each revision, and the links that a test requires.
 
 use duplexer_server::Server;
 
 use crate::wire::Wire;
 use crate::{ENVELOPE, HANDSHAKE};
 
-/// What a connection runs over.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     Memory,
-    /// Pipes of the operating system, within this process.
+    /// OS pipes within this process.
     Pipe,
     /// The standard streams of a server process.
     Child,
-    /// A socket, where every response is one JSON body. Handshakes open sessions.
+    /// A socket. Every response is one JSON body; handshakes open sessions.
     HttpJson,
-    /// A socket, where a response with notifications is a stream of events. Handshakes open sessions.
+    /// A socket. A response with notifications is an event stream; handshakes open sessions.
     HttpStream,
-    /// The same without sessions.
+    /// Like `HttpStream`, without sessions.
     HttpStateless,
 }
 
-/// What a behaviour needs that not every link has.
+/// A property that a test requires and that not every link has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Requests and their responses.
     Answers,
-    /// To hear notifications on behalf of its requests: a single JSON body has no place for them.
-    Telling,
-    /// A server that remembers its client and reaches it beside its requests: over HTTP that takes a session, which the
-    /// envelope era does not have, nor a server without sessions.
+    /// Notifications within requests. A single JSON body cannot carry them.
+    Notifications,
+    /// Client state on the server, and messages outside requests. Over HTTP this requires a session, which neither the
+    /// envelope era nor a server without sessions has.
     Session,
-    /// To be asked on behalf of its requests, by a server that remembers it: a session whose responses are streams.
-    Dialogue,
-    /// That a notification cancels. Over HTTP it does in a session; elsewhere the end of the response cancels.
+    /// Server requests within client requests: a session whose responses are streams.
+    ServerRequests,
+    /// Cancellation by a notification. Over HTTP this works in a session; elsewhere closing the response cancels.
     Cancelling,
-    /// A connection that is there before its handshake, is of one era, and ends: over HTTP every POST stands for itself,
-    /// and `initialize` opens a session whatever was said before.
+    /// A connection that exists before its handshake, has one era, and ends. Over HTTP every POST is independent,
+    /// and `initialize` always opens a session.
     Connection,
-    /// That nothing but the body is looked at: over HTTP the headers of the envelope era must agree with it first.
+    /// Only the body is checked. Over HTTP the headers of the envelope era must match the body first.
     BodyAlone,
 }
 
@@ -46,13 +46,13 @@ impl Link {
     const ALL: [Self; 6] =
         [Self::Memory, Self::Pipe, Self::Child, Self::HttpJson, Self::HttpStream, Self::HttpStateless];
 
-    /// Whether every message is a request of its own.
+    /// Returns whether every message is a separate HTTP request.
     pub fn is_http(self) -> bool {
         !matches!(self, Self::Memory | Self::Pipe | Self::Child)
     }
 
-    /// Whether the server remembers a client of this revision from one request to the next.
-    pub fn remembers(self, revision: &str) -> bool {
+    /// Returns whether the server keeps state of a client of this revision between requests.
+    pub fn is_stateful(self, revision: &str) -> bool {
         revision != ENVELOPE && self != Self::HttpStateless
     }
 
@@ -60,32 +60,32 @@ impl Link {
         match needs {
             _ if !self.is_http() => true,
             Needs::Answers => true,
-            Needs::Telling => self != Self::HttpJson,
-            Needs::Session | Needs::Cancelling => self.remembers(revision),
-            Needs::Dialogue => self.remembers(revision) && self != Self::HttpJson,
+            Needs::Notifications => self != Self::HttpJson,
+            Needs::Session | Needs::Cancelling => self.is_stateful(revision),
+            Needs::ServerRequests => self.is_stateful(revision) && self != Self::HttpJson,
             Needs::Connection => false,
             Needs::BodyAlone => revision != ENVELOPE,
         }
     }
 
-    /// Those a behaviour of a revision can be shown over.
+    /// Returns the links of a revision that have a property.
     pub fn of(revision: &str, needs: Needs) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |link| link.has(revision, needs))
     }
 
-    /// Those of them that reach a server made by the test itself.
+    /// Returns those of them that can run a server that the test builds.
     pub fn in_process(revision: &str, needs: Needs) -> impl Iterator<Item = Self> {
         Self::of(revision, needs).filter(|link| *link != Self::Child)
     }
 }
 
-/// Runs a behaviour against the fixture over every link, in both eras.
+/// Runs a test against the fixture over every link, in both eras.
 pub async fn everywhere<F: Future<Output = ()>>(needs: Needs, behaviour: impl Fn(Wire) -> F) {
     over_every_link(HANDSHAKE, needs, &behaviour).await;
     over_every_link(ENVELOPE, needs, &behaviour).await;
 }
 
-/// Runs a behaviour of one revision against the fixture over every link.
+/// Runs a test of one revision against the fixture over every link.
 pub async fn over_every_link<F: Future<Output = ()>>(
     revision: &str,
     needs: Needs,
@@ -98,7 +98,7 @@ pub async fn over_every_link<F: Future<Output = ()>>(
     }
 }
 
-/// Runs a behaviour of a server of its own over every link that reaches it, in both eras.
+/// Runs a test with its own server over every in-process link, in both eras.
 pub async fn in_both_eras<F: Future<Output = ()>>(
     server: impl Fn() -> Server,
     behaviour: impl Fn(Wire) -> F,

@@ -1,4 +1,4 @@
-//! Code around every message.
+//! Middleware: order, rewriting, rejection, and the included middleware.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,20 +18,20 @@ use crate::matrix::{Link, Needs, in_both_eras};
 use crate::wire::{Wire, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
-type Diary = Arc<Mutex<Vec<String>>>;
+type Entries = Arc<Mutex<Vec<String>>>;
 
-fn noting(diary: &Diary, name: &'static str) -> impl Middleware {
-    let diary = Arc::clone(diary);
+fn noting(log: &Entries, name: &'static str) -> impl Middleware {
+    let log = Arc::clone(log);
     move |cx: Context, message: Invocation, next: Next| {
-        let diary = Arc::clone(&diary);
+        let log = Arc::clone(&log);
         async move {
-            diary.lock().unwrap().push(format!("{name} {} {}", cx.method(), cx.protocol_version()));
+            log.lock().unwrap().push(format!("{name} {} {}", cx.method(), cx.protocol_version()));
             let outcome = next.run(cx, message).await;
-            let told = match &outcome {
+            let ending = match &outcome {
                 Ok(_) => "done".to_owned(),
                 Err(error) => error.to_string(),
             };
-            diary.lock().unwrap().push(format!("{name} {told}"));
+            log.lock().unwrap().push(format!("{name} {ending}"));
             outcome
         }
     }
@@ -41,13 +41,14 @@ fn echoing() -> duplexer_server::ServerBuilder<()> {
     Server::builder("s").on_custom("x/echo", |params: Value| async { Ok::<_, McpError>(params) })
 }
 
-/// RUN-02, RUN-01: outermost first, around the opening, unknown methods and bad params alike; in the revision before.
+/// RUN-02, RUN-01: outermost first, around the handshake, unknown methods and invalid params; before the handshake in
+/// the default revision.
 #[tokio::test]
 async fn middleware_sees_everything_outermost_first() {
-    let diary = Diary::default();
-    let server = echoing().middleware(noting(&diary, "outer")).middleware(noting(&diary, "inner"));
+    let log = Entries::default();
+    let server = echoing().middleware(noting(&log, "outer")).middleware(noting(&log, "inner"));
     let mut wire = Wire::connect(Link::Memory, server.build().unwrap()).await;
-    let entries = || std::mem::take(&mut *diary.lock().unwrap());
+    let entries = || std::mem::take(&mut *log.lock().unwrap());
     wire.result("initialize", initialize("2024-11-05", json!({}))).await;
     let expected = ["outer initialize 2025-11-25", "inner initialize 2025-11-25", "inner done", "outer done"];
     assert_eq!(entries(), expected);
@@ -57,7 +58,7 @@ async fn middleware_sees_everything_outermost_first() {
     assert_eq!(entries()[3], "outer invalid request parameters");
 }
 
-/// RUN-02: what goes further in may be another message.
+/// RUN-02: middleware can pass a different message to the inner layers.
 #[tokio::test]
 async fn middleware_rewrites_messages() {
     let rewrite = |cx: Context, message: Invocation, next: Next| async move {
@@ -75,7 +76,7 @@ async fn middleware_rewrites_messages() {
     .await;
 }
 
-/// RUN-02: middleware may veto, and it may answer by itself with a result like any other.
+/// RUN-02: middleware can reject a message, and can return a result itself.
 #[tokio::test]
 async fn middleware_vetoes_and_answers() {
     let guard = |cx: Context, message: Invocation, next: Next| async move {
@@ -95,7 +96,7 @@ async fn middleware_vetoes_and_answers() {
     .await;
 }
 
-/// RUN-11: a veto, even of a handshake that had gone well inside, leaves no trace of it.
+/// RUN-11: a rejected handshake has no effect, even if the inner layers had accepted it.
 #[tokio::test]
 async fn a_vetoed_handshake_leaves_nothing_behind() {
     let guard = |cx: Context, message: Invocation, next: Next| async move {
@@ -111,9 +112,9 @@ async fn a_vetoed_handshake_leaves_nothing_behind() {
     assert_eq!(wire.result("x/echo", json!({ "a": 1 })).await, json!({ "a": 1 }));
 }
 
-/// RUN-11: what counts is what the client is told, and what it has said of itself on the wire.
+/// RUN-11: the connection uses the result that the client receives, and the params that the client sent.
 #[tokio::test]
-async fn a_handshake_agrees_on_what_its_client_is_told() {
+async fn a_handshake_agrees_on_what_its_client_receives() {
     let answer = |cx: Context, message: Invocation, next: Next| async move {
         if cx.method() == "initialize" {
             let capabilities = cx.server().server().capabilities(cx.protocol_version());
@@ -142,7 +143,7 @@ async fn a_handshake_agrees_on_what_its_client_is_told() {
     }
 }
 
-/// A server with a method that lasts until it is told to end, and a subscription that lasts.
+/// A server with a method that runs until the test ends it, and a long-lived subscription.
 fn lasting(middleware: impl Middleware, started: &Arc<Notify>, go_on: &Arc<Notify>) -> Server {
     let (started, go_on) = (Arc::clone(started), Arc::clone(go_on));
     echoing()
@@ -169,7 +170,7 @@ fn lasting(middleware: impl Middleware, started: &Arc<Notify>, go_on: &Arc<Notif
         .unwrap()
 }
 
-/// P-CAN-5: the shipped timeout ends requests; subscriptions may last.
+/// P-CAN-5: the `Timeout` middleware ends requests, but not subscriptions.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_takes_too_long_is_ended() {
     let (started, go_on) = (Arc::default(), Arc::default());
@@ -181,10 +182,10 @@ async fn a_request_that_takes_too_long_is_ended() {
     let (code, text, _) = wire.error("x/last", json!({})).await;
     assert_eq!((code, &*text), (-32001, "Request 'x/last' timed out"));
     let (rest, ended) = wire.finish().await;
-    assert!(rest.len() == 1 && rest[0]["id"] == listen && ended.in_order(), "{rest:?}");
+    assert!(rest.len() == 1 && rest[0]["id"] == listen && ended.is_orderly(), "{rest:?}");
 }
 
-/// The shipped limit lets the others wait; notifications and subscriptions pass.
+/// The `ConcurrencyLimit` middleware queues further requests; notifications and subscriptions pass.
 #[tokio::test]
 async fn at_most_so_many_requests_run_at_a_time() {
     let (started, go_on): (Arc<Notify>, Arc<Notify>) = (Arc::default(), Arc::default());
@@ -201,7 +202,7 @@ async fn at_most_so_many_requests_run_at_a_time() {
     assert_eq!(wire.next().await["id"], second);
 }
 
-/// The shipped log changes nothing.
+/// The `Logging` middleware changes nothing.
 #[tokio::test]
 async fn logging_leaves_everything_as_it_is() {
     in_both_eras(

@@ -1,4 +1,4 @@
-//! What becomes of notifications: they are never answered, and heard where they may be.
+//! Notifications: they are never answered, and are handled where the revision defines them.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::matrix::{Link, Needs, everywhere, in_both_eras};
 use crate::wire::Wire;
 use crate::{ENVELOPE, HANDSHAKE};
 
-type Heard = mpsc::Receiver<String>;
+type Events = mpsc::Receiver<String>;
 
-/// A server whose handlers and middleware say what they have heard.
-fn listening() -> (Server, Heard) {
-    let (say, heard) = mpsc::channel(64);
-    let say = move |text: String| say.try_send(text).unwrap();
-    let (seen, roots, mark, initialized) = (say.clone(), say.clone(), say.clone(), say);
+/// A server whose handlers and middleware report the notifications that they receive.
+fn listening() -> (Server, Events) {
+    let (report, events) = mpsc::channel(64);
+    let report = move |text: String| report.try_send(text).unwrap();
+    let (seen, roots, mark, initialized) = (report.clone(), report.clone(), report.clone(), report);
     let server = Server::builder("s")
         .middleware(move |cx: Context, message, next: Next| {
             let seen = seen.clone();
@@ -47,70 +47,70 @@ fn listening() -> (Server, Heard) {
         })
         .build()
         .unwrap();
-    (server, heard)
+    (server, events)
 }
 
-async fn hears(heard: &mut Heard, expected: &[&str]) {
+async fn expect(events: &mut Events, expected: &[&str]) {
     for expected in expected {
-        assert_eq!(heard.recv().await.as_deref(), Some(*expected));
+        assert_eq!(events.recv().await.as_deref(), Some(*expected));
     }
 }
 
-/// RUN-18, SRV-04: the flag is up before the handler of `initialized` runs; a handler's failure reaches middleware, nobody else.
+/// RUN-18, SRV-04: the flag is set before the handler of `initialized` runs; a handler's failure reaches only middleware.
 #[tokio::test]
-async fn handlers_hear_what_their_revision_has() {
+async fn handlers_receive_what_their_revision_defines() {
     for link in Link::in_process(HANDSHAKE, Needs::Session) {
-        let (server, mut heard) = listening();
+        let (server, mut events) = listening();
         let mut wire = Wire::connect(link, server).await;
         wire.open(HANDSHAKE).await;
-        hears(&mut heard, &["initialize passed", "initialized true", "notifications/initialized passed"])
+        expect(&mut events, &["initialize passed", "initialized true", "notifications/initialized passed"])
             .await;
         wire.notify("notifications/roots/list_changed", json!({})).await;
-        hears(&mut heard, &["roots", "notifications/roots/list_changed passed"]).await;
+        expect(&mut events, &["roots", "notifications/roots/list_changed passed"]).await;
         wire.notify("notifications/mark", json!({ "n": 13 })).await;
-        hears(&mut heard, &["mark 13 2025-11-25 known=true", "notifications/mark failed"]).await;
-        // Unknown, malformed, and not of this direction: passed over, and middleware has seen them.
-        wire.notify("notifications/nobody", json!({})).await;
-        hears(&mut heard, &["notifications/nobody passed"]).await;
+        expect(&mut events, &["mark 13 2025-11-25 known=true", "notifications/mark failed"]).await;
+        // Unknown, malformed, and of the wrong direction: ignored, but middleware has seen them.
+        wire.notify("notifications/absent", json!({})).await;
+        expect(&mut events, &["notifications/absent passed"]).await;
         wire.notify("notifications/progress", json!({ "progress": "much" })).await;
-        hears(&mut heard, &["notifications/progress passed"]).await;
+        expect(&mut events, &["notifications/progress passed"]).await;
         wire.notify("notifications/message", json!({ "level": "info", "data": 1 })).await;
-        hears(&mut heard, &["notifications/message passed"]).await;
+        expect(&mut events, &["notifications/message passed"]).await;
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     }
 }
 
-/// RUN-18: before the opening only `initialized` is heard.
+/// RUN-18: before the handshake only `initialized` is handled.
 #[tokio::test]
-async fn nothing_is_heard_before_the_opening() {
-    let (server, mut heard) = listening();
+async fn nothing_is_handled_before_the_handshake() {
+    let (server, mut events) = listening();
     let mut wire = Wire::connect(Link::Memory, server).await;
     wire.result("ping", json!({})).await;
     wire.notify("notifications/mark", json!({ "n": 1 })).await;
-    hears(&mut heard, &["ping passed", "notifications/mark passed"]).await;
+    expect(&mut events, &["ping passed", "notifications/mark passed"]).await;
     wire.notify("notifications/initialized", json!({})).await;
-    hears(&mut heard, &["initialized true", "notifications/initialized passed"]).await;
+    expect(&mut events, &["initialized true", "notifications/initialized passed"]).await;
 }
 
-/// ERA-08: in the envelope era a notification is nobody's, in the newest revision, whatever it says of itself.
+/// ERA-08: in the envelope era a notification has no client and the newest revision, whatever it declares.
 #[tokio::test]
 async fn a_notification_of_the_envelope_era_is_anonymous() {
-    let (server, mut heard) = listening();
+    let (server, mut events) = listening();
     let mut wire = Wire::connect(Link::Memory, server).await;
     wire.open(ENVELOPE).await;
     wire.result("server/discover", json!({})).await;
-    hears(&mut heard, &["server/discover passed"]).await;
+    expect(&mut events, &["server/discover passed"]).await;
     wire.notify("notifications/mark", json!({ "n": 1, "_meta": crate::wire::envelope(ENVELOPE) })).await;
-    hears(&mut heard, &["mark 1 2026-07-28 known=false", "notifications/mark passed"]).await;
+    expect(&mut events, &["mark 1 2026-07-28 known=false", "notifications/mark passed"]).await;
     // Not of this era.
     wire.notify("notifications/roots/list_changed", json!({})).await;
-    hears(&mut heard, &["notifications/roots/list_changed passed"]).await;
+    expect(&mut events, &["notifications/roots/list_changed passed"]).await;
     wire.notify("notifications/initialized", json!({})).await;
-    hears(&mut heard, &["notifications/initialized passed"]).await;
+    expect(&mut events, &["notifications/initialized passed"]).await;
 }
 
-/// P-RPC-5, P-CAN-2: whatever it is, a notification is not answered.
+/// P-RPC-5, P-CAN-2: no notification is answered.
 #[tokio::test]
 async fn a_notification_is_never_answered() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -119,18 +119,18 @@ async fn a_notification_is_never_answered() {
         }
         assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     })
     .await;
 }
 
-/// P-RPC-5: a request without an id is not carried out.
+/// P-RPC-5: a request without an id is not executed.
 #[tokio::test]
-async fn a_request_without_an_id_is_not_carried_out() {
-    let (say, mut heard) = mpsc::channel::<()>(8);
-    let say = Arc::new(say);
+async fn a_request_without_an_id_is_not_executed() {
+    let (report, mut events) = mpsc::channel::<()>(8);
+    let report = Arc::new(report);
     let server = move || {
-        let called = Arc::clone(&say);
+        let called = Arc::clone(&report);
         Server::builder("s")
             .on(methods::ToolsList, move |_: duplexer_types::page::PaginatedParams| {
                 called.try_send(()).unwrap();
@@ -143,8 +143,8 @@ async fn a_request_without_an_id_is_not_carried_out() {
         wire.notify("tools/list", json!({ "_meta": crate::wire::envelope(ENVELOPE) })).await;
         wire.notify("initialize", crate::wire::initialize("2024-11-05", json!({}))).await;
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     })
     .await;
-    assert!(heard.try_recv().is_err(), "a handler was run");
+    assert!(events.try_recv().is_err(), "a handler was run");
 }

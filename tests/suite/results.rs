@@ -1,4 +1,4 @@
-//! What results look like: per era, per revision, per kind.
+//! The shape of results, per era, per revision, per kind.
 
 use duplexer_core::error::McpError;
 use duplexer_server::middleware::Next;
@@ -17,9 +17,10 @@ fn stamp(name: &str, version: &str) -> Value {
     json!({ "io.modelcontextprotocol/serverInfo": { "name": name, "version": version } })
 }
 
-/// RUN-15, RUN-16, P-RES-1, P-META-8, P-RES-4: the stamp of the envelope era, and none before it; errors have none either.
+/// RUN-15, RUN-16, P-RES-1, P-META-8, P-RES-4: results of the envelope era have server metadata; handshake results and
+/// errors have none.
 #[tokio::test]
-async fn every_result_of_the_envelope_era_is_stamped() {
+async fn every_result_of_the_envelope_era_has_server_metadata() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let result = wire.result("test/nothing", json!({})).await;
         assert_eq!(result, json!({ "resultType": "complete", "_meta": stamp("fixture", "1.2.3") }));
@@ -38,7 +39,7 @@ async fn every_result_of_the_envelope_era_is_stamped() {
     .await;
 }
 
-/// RUN-12, SRV-03: a custom method answers with any object, with nothing, and with nothing else.
+/// RUN-12, SRV-03: a custom method can return any object or nothing; other values are rejected.
 #[tokio::test]
 async fn a_custom_result_is_an_object() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -50,7 +51,8 @@ async fn a_custom_result_is_an_object() {
     .await;
 }
 
-/// CACHE-02, CACHE-04, TYP-19: what the handler set wins member by member; a handshake client sees none of it.
+/// CACHE-02, CACHE-04, TYP-19: members that the handler set take precedence one by one; a handshake client sees none of
+/// them.
 #[tokio::test]
 async fn unset_freshness_takes_the_hint() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -70,9 +72,10 @@ async fn unset_freshness_takes_the_hint() {
     .await;
 }
 
-/// MRTR-01, MRTR-03, CACHE-03, P-MRTR-1, P-MRTR-4, P-MRTR-20: input is asked for where the era has that, without freshness.
+/// MRTR-01, MRTR-03, CACHE-03, P-MRTR-1, P-MRTR-4, P-MRTR-20: input is requested only in the era that supports it,
+/// without freshness.
 #[tokio::test]
-async fn input_is_asked_for_in_the_envelope_era_only() {
+async fn input_is_requested_in_the_envelope_era_only() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let expected = json!({
             "inputRequests": { "roots": { "method": "roots/list", "params": {} } },
@@ -94,9 +97,9 @@ async fn input_is_asked_for_in_the_envelope_era_only() {
     .await;
 }
 
-/// P-MRTR-1, TYP-22: a method that cannot ask for input must not, however it says so.
+/// P-MRTR-1, TYP-22: a method that cannot request input must not, in any form of result.
 #[tokio::test]
-async fn input_is_not_asked_for_by_other_methods() {
+async fn input_is_not_requested_by_other_methods() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let asks = json!({ "resultType": "input_required", "requestState": "x" });
         let text = "Handler returned an invalid result".to_owned();
@@ -110,9 +113,9 @@ async fn input_is_not_asked_for_by_other_methods() {
     .await;
 }
 
-/// RUN-17, TYP-21: what cannot be said is -32603, with nothing of it on the wire.
+/// RUN-17, TYP-21: a result that the era cannot express is -32603, and no part of it is sent.
 #[tokio::test]
-async fn a_result_that_cannot_be_said_is_an_internal_error() {
+async fn a_result_that_cannot_be_expressed_is_an_internal_error() {
     everywhere(Needs::Answers, async |mut wire| {
         let (code, _, data) = wire.error("tools/call", json!({ "name": "unsayable" })).await;
         assert_eq!((code, data), (-32603, Value::Null));
@@ -121,7 +124,8 @@ async fn a_result_that_cannot_be_said_is_an_internal_error() {
     .await;
 }
 
-/// RUN-14: a kind that an extension defines is stamped and otherwise left alone; the handshake era has no such thing.
+/// RUN-14: a result kind of an extension gets server metadata and is otherwise unchanged; the handshake era has no such
+/// kinds.
 #[tokio::test]
 async fn an_extension_s_kind_of_result_passes_in_the_envelope_era() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -136,9 +140,9 @@ async fn an_extension_s_kind_of_result_passes_in_the_envelope_era() {
     .await;
 }
 
-/// RUN-16: the handler's own word about who answered wins; null does not.
+/// RUN-16: a server identity set by the handler takes precedence; null does not.
 #[tokio::test]
-async fn the_handler_s_own_identity_wins() {
+async fn the_handler_s_own_identity_takes_precedence() {
     let server = || {
         let call = |params: CallToolParams| async move {
             let own = duplexer_types::json::Json::parse(&params.name).unwrap();
@@ -157,9 +161,9 @@ async fn the_handler_s_own_identity_wins() {
     }
 }
 
-/// RUN-13: whoever answers with finished text owns all of it.
+/// RUN-13: a raw result is sent verbatim.
 #[tokio::test]
-async fn raw_text_is_neither_shaped_nor_stamped() {
+async fn raw_text_is_sent_verbatim() {
     let short_circuit = async |cx: Context, message, next: Next| {
         if cx.method() == "tools/list" {
             return Ok(Outcome::raw(r#"{"mine":true}"#));
@@ -176,7 +180,7 @@ async fn raw_text_is_neither_shaped_nor_stamped() {
     .await;
 }
 
-/// RUN-13: what middleware makes or changes is shaped like any other result, for the request that was handled.
+/// RUN-13: a result that middleware creates or changes is shaped like any other, for the request that was handled.
 #[tokio::test]
 async fn a_result_is_shaped_for_the_request_that_was_handled() {
     let rename = async |cx: Context, message: duplexer_core::dispatch::Invocation, next: Next| {

@@ -1,4 +1,4 @@
-//! A server process on its standard streams: how it ends, and what it never prints.
+//! A server process on its standard streams: shutdown, and the content of standard output.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::matrix::{Link, Needs, everywhere};
 use crate::wire::{Wire, error_of, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
-/// The whole budget, and what a loaded machine may take on top of it.
+/// The whole shutdown budget, with a margin for a loaded machine.
 const BOUND: Duration = Duration::from_millis(5000 + 1500);
 
 fn signal(wire: &Wire, signal: Signal) {
@@ -20,19 +20,19 @@ fn signal(wire: &Wire, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// A server that has so many requests of a tool under way.
+/// Starts a server with `requests` calls of a tool in flight.
 async fn busy(tool: &str, requests: usize) -> Wire {
     let mut wire = Wire::fixture(Link::Child).await;
     wire.open(HANDSHAKE).await;
     for _ in 0..requests {
         wire.request("tools/call", json!({ "name": tool })).await;
     }
-    // Behind the others in the order of the wire: they have been accepted when it is answered.
+    // Sent after the others, so all of them have been accepted when this one is answered.
     wire.tool("echo").await;
     wire
 }
 
-/// A server so many of whose threads are blocked.
+/// Starts a server with `threads` blocked threads.
 async fn blocked(threads: usize) -> Wire {
     let mut wire = Wire::spawn(Stdio::piped());
     let mut stderr = wire.stderr();
@@ -44,7 +44,7 @@ async fn blocked(threads: usize) -> Wire {
     wire
 }
 
-/// DISP-34, STDIO-05, P-STDIO-6: whatever was piped in is answered before the end.
+/// DISP-34, STDIO-05, P-STDIO-6: every piped request is answered before the end.
 #[tokio::test]
 async fn everything_piped_in_is_answered() {
     everywhere(Needs::Connection, async |mut wire| {
@@ -55,12 +55,12 @@ async fn everything_piped_in_is_answered() {
         let (rest, ended) = wire.finish().await;
         let mut answered: Vec<_> = rest.iter().map(|frame| frame["id"].as_i64().unwrap()).collect();
         answered.sort_unstable();
-        assert!(answered == ids && ended.in_order(), "{ended:?}");
+        assert!(answered == ids && ended.is_orderly(), "{ended:?}");
     })
     .await;
 }
 
-/// STDIO-03, STDIO-06, P-STDIO-2: only frames on standard output, whatever a handler prints or how it fails.
+/// STDIO-03, STDIO-06, P-STDIO-2: standard output carries only frames, whatever a handler prints and however it fails.
 #[tokio::test]
 async fn standard_output_carries_only_frames() {
     for revision in [HANDSHAKE, ENVELOPE] {
@@ -69,11 +69,11 @@ async fn standard_output_carries_only_frames() {
         assert_eq!(wire.tool_text("print", json!({})).await, "printed");
         assert_eq!(error_of(&wire.tool("panic").await).0, -32603);
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order());
+        assert!(rest.is_empty() && ended.is_orderly());
     }
 }
 
-/// SRV-09, STDIO-06, P-STDIO-3: `printf '...' | server` prints every answer, ends the lifespan, and exits in order.
+/// SRV-09, STDIO-06, P-STDIO-3: `printf '...' | server` prints every response, ends the lifespan, and exits cleanly.
 #[test]
 fn a_shell_gets_its_answers() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_stdio-server"))
@@ -102,7 +102,7 @@ fn a_shell_gets_its_answers() {
     assert!(output.status.success());
 }
 
-/// DISP-34: a signal ends the server although its input stays open; what is under way is answered with an error.
+/// DISP-34: a signal ends the server although its input stays open; requests in flight are answered with an error.
 #[tokio::test]
 async fn a_signal_ends_the_server_with_its_input_open() {
     for which in [Signal::TERM, Signal::INT] {
@@ -110,37 +110,38 @@ async fn a_signal_ends_the_server_with_its_input_open() {
         let start = Instant::now();
         signal(&wire, which);
         let (rest, ended) = wire.rest().await;
-        assert!(start.elapsed() < BOUND && ended.in_order(), "{:?} {ended:?}", start.elapsed());
+        assert!(start.elapsed() < BOUND && ended.is_orderly(), "{:?} {ended:?}", start.elapsed());
         assert_eq!(error_of(&rest[0]), (-32000, "Connection closed".to_owned(), Value::Null));
     }
 }
 
 /// DISP-34: a second signal ends the drain.
 #[tokio::test]
-async fn an_idle_server_ends_at_once_and_a_second_signal_hurries_a_busy_one() {
+async fn an_idle_server_ends_at_once_and_a_second_signal_ends_the_drain() {
     let mut wire = busy("wait", 0).await;
     let start = Instant::now();
     signal(&wire, Signal::TERM);
-    assert!(wire.rest().await.1.in_order() && start.elapsed() < Duration::from_millis(1500));
+    assert!(wire.rest().await.1.is_orderly() && start.elapsed() < Duration::from_millis(1500));
     let mut wire = busy("linger", 1).await;
     let start = Instant::now();
     signal(&wire, Signal::TERM);
-    // The server cannot tell two signals from one before it has seen the first.
+    // The server cannot distinguish two signals from one before it has handled the first.
     assert_eq!(wire.next().await["params"]["data"], "closing");
     signal(&wire, Signal::TERM);
     let (rest, ended) = wire.rest().await;
     assert!(start.elapsed() < Duration::from_millis(2500), "{:?}", start.elapsed());
-    assert!(rest.len() == 1 && ended.in_order());
+    assert!(rest.len() == 1 && ended.is_orderly());
 }
 
-/// DISP-34, P-STDIO-6, R-S93: a handler that blocks its thread keeps neither its neighbours nor the process from ending.
+/// DISP-34, P-STDIO-6, R-S93: a handler that blocks its thread prevents neither other handlers nor the process from
+/// finishing.
 #[tokio::test]
 async fn a_stuck_handler_does_not_keep_the_process() {
     let mut wire = blocked(1).await;
     assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
     let start = Instant::now();
     let (rest, ended) = wire.finish().await;
-    assert!(start.elapsed() < BOUND && ended.in_order(), "{:?} {ended:?}", start.elapsed());
+    assert!(start.elapsed() < BOUND && ended.is_orderly(), "{:?} {ended:?}", start.elapsed());
     assert_eq!(error_of(&rest[0]).0, -32000);
 }
 
@@ -152,5 +153,5 @@ async fn a_process_with_all_threads_stuck_ends_on_a_signal() {
     let start = Instant::now();
     signal(&wire, Signal::TERM);
     let (_, ended) = wire.rest().await;
-    assert!(start.elapsed() < BOUND && ended.in_order(), "{:?} {ended:?}", start.elapsed());
+    assert!(start.elapsed() < BOUND && ended.is_orderly(), "{:?} {ended:?}", start.elapsed());
 }

@@ -1,4 +1,4 @@
-//! One connection to a server, seen as the frames that go over it.
+//! A test connection to a server, at the level of frames.
 
 use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
@@ -19,13 +19,13 @@ use tokio::time::timeout;
 use crate::matrix::Link;
 use crate::{ENVELOPE, frames, http};
 
-/// Longer than anything takes; a test that waits for so long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum wait of a test; a longer wait is a failure.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A connection in raw frames. Whatever went over it is printed when its test fails.
+/// A connection in raw frames. All frames are printed when the test fails.
 pub struct Wire {
     link: Link,
     lines: Lines<BufReader<Reader>>,
@@ -33,8 +33,8 @@ pub struct Wire {
     served: Served,
     revision: String,
     last_id: i64,
-    /// Read while waiting for something else.
-    aside: VecDeque<Value>,
+    /// Frames read while waiting for another one.
+    buffered: VecDeque<Value>,
     transcript: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    pub fn in_order(&self) -> bool {
+    pub fn is_orderly(&self) -> bool {
         match self {
             Self::Run(ended) => ended.is_ok(),
             Self::Exit(status) => status.success(),
@@ -67,7 +67,7 @@ impl Wire {
         }
     }
 
-    /// A server within this process; nobody ends its lifespans.
+    /// Connects to a server within this process, whose lifespans are never ended.
     pub async fn connect(link: Link, server: Server) -> Self {
         match link {
             Link::HttpJson => Self::post(link, StreamableHttp::builder(server), Responses::JsonOnly),
@@ -104,12 +104,12 @@ impl Wire {
         Self::spawn_with(&[], stderr)
     }
 
-    /// The server's process with arguments that make it another server.
+    /// Starts the server process with arguments that select another server.
     pub fn spawn_with(arguments: &[&str], stderr: Stdio) -> Self {
         Self::spawn_program(env!("CARGO_BIN_EXE_stdio-server"), arguments, stderr)
     }
 
-    /// A server process; panics on its way are none of this test's output.
+    /// Starts a server process without backtraces, to keep expected panics short in the test output.
     pub fn spawn_program(program: &str, arguments: &[&str], stderr: Stdio) -> Self {
         let mut child = Command::new(program)
             .args(arguments)
@@ -132,7 +132,7 @@ impl Wire {
             served,
             revision: String::new(),
             last_id: 0,
-            aside: VecDeque::new(),
+            buffered: VecDeque::new(),
             transcript: Vec::new(),
         }
     }
@@ -149,17 +149,17 @@ impl Wire {
         self.link
     }
 
-    /// Whether the server remembers this client from one request to the next.
-    pub fn is_remembered(&self) -> bool {
-        self.link.remembers(&self.revision)
+    /// Returns whether the server keeps state of this client between requests.
+    pub fn is_stateful(&self) -> bool {
+        self.link.is_stateful(&self.revision)
     }
 
-    /// Speaks this revision from now on; shakes hands first where it has that.
+    /// Selects a revision; performs the handshake where the revision has one.
     pub async fn open(&mut self, revision: &str) {
         self.open_as(revision, json!({})).await;
     }
 
-    /// The same as a client that can do something. In the envelope era every request says so itself.
+    /// Like `open`, with client capabilities. In the envelope era the test must put them into every request.
     pub async fn open_as(&mut self, revision: &str, capabilities: Value) {
         revision.clone_into(&mut self.revision);
         if !self.is_enveloped() {
@@ -176,7 +176,7 @@ impl Wire {
         writer.flush().await.unwrap();
     }
 
-    /// Not recorded: it may be large, and need not be text.
+    /// Sends raw bytes, which are not recorded: they can be large and need not be text.
     pub async fn bytes(&mut self, bytes: &[u8]) {
         let writer = self.writer.as_mut().expect("nothing is sent after the end");
         writer.write_all(bytes).await.unwrap();
@@ -191,7 +191,7 @@ impl Wire {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
     }
 
-    /// Sends a request with what its era needs, and gives its id.
+    /// Sends a request with the members that its era requires, and returns its id.
     pub async fn request(&mut self, method: &str, mut params: Value) -> i64 {
         if self.is_enveloped() {
             let envelope = envelope(ENVELOPE);
@@ -204,7 +204,7 @@ impl Wire {
         id
     }
 
-    /// Sends a request and waits for its answer; what comes before it can be read afterwards.
+    /// Sends a request and waits for its response; earlier frames are buffered.
     pub async fn answer(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         self.answer_to(id).await
@@ -213,15 +213,15 @@ impl Wire {
     pub async fn answer_to(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
         let is_it = |frame: &Value| frame.get("method").is_none() && frame.get("id") == Some(&id);
-        if let Some(at) = self.aside.iter().position(is_it) {
-            return self.aside.remove(at).unwrap();
+        if let Some(at) = self.buffered.iter().position(is_it) {
+            return self.buffered.remove(at).unwrap();
         }
         loop {
             let frame = self.read().await.unwrap_or_else(|| panic!("the end instead of an answer to {id}"));
             if is_it(&frame) {
                 return frame;
             }
-            self.aside.push_back(frame);
+            self.buffered.push_back(frame);
         }
     }
 
@@ -231,7 +231,7 @@ impl Wire {
         answer["result"].clone()
     }
 
-    /// The error as code, message and data.
+    /// Returns the error as code, message and data.
     pub async fn error(&mut self, method: &str, params: Value) -> (i64, String, Value) {
         let answer = self.answer(method, params).await;
         error_of(&answer)
@@ -241,45 +241,45 @@ impl Wire {
         self.answer("tools/call", json!({ "name": name })).await
     }
 
-    /// The text a tool of the fixture answers with.
+    /// Returns the text result of a tool of the fixture.
     pub async fn tool_text(&mut self, name: &str, meta: Value) -> String {
         let result = self.result("tools/call", json!({ "name": name, "_meta": meta })).await;
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Until so many calls of the fixture's `wait` have begun: over HTTP requests overtake each other.
+    /// Waits until `count` calls of the fixture's `wait` have started: over HTTP, requests can overtake each other.
     pub async fn until_waiting(&mut self, count: usize) {
         while self.tool_text("waiting", json!({})).await != count.to_string() {}
     }
 
-    /// The next frame, of those put aside first.
+    /// Returns the next frame, buffered frames first.
     pub async fn next(&mut self) -> Value {
-        if let Some(frame) = self.aside.pop_front() {
+        if let Some(frame) = self.buffered.pop_front() {
             return frame;
         }
         self.read().await.expect("a frame")
     }
 
-    /// What came before an answer that has been waited for.
-    pub fn taken_aside(&mut self) -> Vec<Value> {
-        self.aside.drain(..).collect()
+    /// Takes the frames that arrived before an awaited response.
+    pub fn take_buffered(&mut self) -> Vec<Value> {
+        self.buffered.drain(..).collect()
     }
 
-    /// So many frames that came before an answer or still come: over HTTP what is told beside a request has a stream of its
-    /// own and keeps no order with the others.
-    pub async fn told(&mut self, count: usize) -> Vec<Value> {
-        let mut told = self.taken_aside();
-        while told.len() < count {
-            told.push(self.next().await);
+    /// Returns `count` buffered or later frames. Over HTTP, notifications outside a request have their own stream and no
+    /// order relative to the others.
+    pub async fn received(&mut self, count: usize) -> Vec<Value> {
+        let mut received = self.take_buffered();
+        while received.len() < count {
+            received.push(self.next().await);
         }
-        told
+        received
     }
 
-    /// Ends the input after these requests have been cancelled. A stream is silent about them; over HTTP a response can only
-    /// end with an answer, which says so.
+    /// Ends the input after these requests have been cancelled. A stream carries no response to them; an HTTP response must
+    /// end with an error, which reports the cancellation.
     pub async fn end_with_cancelled(&mut self, ids: &[i64]) {
         let (rest, ended) = self.finish().await;
-        assert!(ended.in_order(), "{ended:?}");
+        assert!(ended.is_orderly(), "{ended:?}");
         let mut answered: Vec<_> =
             rest.iter().map(|frame| (frame["id"].as_i64(), error_of(frame).0)).collect();
         answered.sort_unstable();
@@ -288,39 +288,39 @@ impl Wire {
     }
 
     async fn read(&mut self) -> Option<Value> {
-        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("a line in time").unwrap()?;
+        let line = timeout(TEST_TIMEOUT, self.lines.next_line()).await.expect("a line in time").unwrap()?;
         self.transcript.push(format!("<- {line}"));
         let frame = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-        frames::judge(&frame);
+        frames::check(&frame);
         Some(frame)
     }
 
-    /// Ends the input and gives everything that still comes, and how the server ended.
+    /// Ends the input and returns the remaining frames, and how the server ended.
     pub async fn finish(&mut self) -> (Vec<Value>, Ended) {
         self.transcript.push("-> end".to_owned());
         self.writer = None;
         self.rest().await
     }
 
-    /// The way in, for somebody who writes while this reads.
+    /// Takes the writer, for a task that writes while the test reads.
     pub fn take_writer(&mut self) -> Writer {
         self.writer.take().expect("it has not ended")
     }
 
-    /// Everything that still comes until the server ends of itself.
+    /// Returns the remaining frames until the server ends by itself.
     pub async fn rest(&mut self) -> (Vec<Value>, Ended) {
-        let mut frames: Vec<_> = self.aside.drain(..).collect();
+        let mut frames: Vec<_> = self.buffered.drain(..).collect();
         while let Some(frame) = self.read().await {
             frames.push(frame);
         }
         let ended = match &mut self.served {
             Served::Here(runs) => Ended::Run(runs.join_next().await.unwrap().unwrap()),
-            Served::Child(child) => Ended::Exit(timeout(PATIENCE, child.wait()).await.unwrap().unwrap()),
+            Served::Child(child) => Ended::Exit(timeout(TEST_TIMEOUT, child.wait()).await.unwrap().unwrap()),
         };
         (frames, ended)
     }
 
-    /// The id of the server's process.
+    /// Returns the id of the server's process.
     pub fn pid(&self) -> Option<u32> {
         match &self.served {
             Served::Child(child) => child.id(),
@@ -328,7 +328,7 @@ impl Wire {
         }
     }
 
-    /// What the server's process prints beside the protocol, if it was spawned with a pipe for that.
+    /// Returns the lines of the server's standard error, if it was spawned with a pipe for it.
     pub fn stderr(&mut self) -> Lines<BufReader<ChildStderr>> {
         match &mut self.served {
             Served::Child(child) => BufReader::new(child.stderr.take().unwrap()).lines(),
@@ -363,14 +363,14 @@ fn directed(link: Link) -> (Reader, Writer) {
     }
 }
 
-/// Params of a handshake.
+/// Returns the params of a handshake.
 #[expect(clippy::needless_pass_by_value, reason = "callers write it down in place")]
 pub fn initialize(revision: &str, capabilities: Value) -> Value {
     let client = json!({ "name": "wire", "version": "0" });
     json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": client })
 }
 
-/// `_meta` of a request of the envelope era.
+/// Returns the `_meta` of a request of the envelope era.
 pub fn envelope(revision: &str) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": revision,

@@ -1,4 +1,4 @@
-//! Guides, one task each. Every snippet is compiled, and run where it does not serve for ever.
+//! Guides, one task each. The tests compile every snippet and run those that terminate.
 
 #[doc = include_str!("../guide/tools.md")]
 pub mod tools {}

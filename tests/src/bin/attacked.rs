@@ -1,7 +1,7 @@
-//! The server that the suite's attacks are aimed at, written as a user would write it.
+//! The target server of the attack tests, written as a user would write it.
 //!
-//! `attacked stdio`, or `attacked http` or `attacked sessions`, which listen on a free port of this machine and print its
-//! address; without sessions, or with sessions whose events are kept.
+//! `attacked stdio` serves the standard streams. `attacked http` (no sessions) and `attacked sessions` (sessions with an
+//! event store) listen on a free loopback port and print the address.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! A fixture on the standard streams, as a process of its own: `stdio-server`, or `stdio-server authored`.
+//! Serves a fixture on the standard streams in a separate process: `stdio-server`, or `stdio-server authored`.
 
 use std::process::ExitCode;
 

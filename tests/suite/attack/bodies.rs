@@ -1,13 +1,13 @@
-//! Attacks in the body of a POST, and the answers that belong to it.
+//! Attacks in the body of a POST, and the responses to them.
 
 use serde_json::{Value, json};
 
 use super::site::{Post, Site};
-use super::{ERAS, echo, request, tells_no_secrets};
+use super::{ERAS, echo, request, reveals_no_internals};
 use crate::wire::envelope;
 use crate::{ENVELOPE, HANDSHAKE};
 
-/// R-H73, R-H74, R-H75: a request with an id that is none is refused, never taken for a notification.
+/// R-H73, R-H74, R-H75: a request with an invalid id is rejected, never treated as a notification.
 #[tokio::test]
 async fn a_bad_id_makes_no_notification() {
     let site = Site::open().await;
@@ -21,7 +21,7 @@ async fn a_bad_id_makes_no_notification() {
     site.serves().await;
 }
 
-/// CVE-2025-53366: bodies that cannot be read are told so, and the next one is served.
+/// CVE-2025-53366: an unreadable body gets an error response, and the next request is served.
 #[tokio::test]
 async fn bodies_that_cannot_be_read_are_refused() {
     let site = Site::open().await;
@@ -55,23 +55,23 @@ async fn bodies_that_cannot_be_read_are_refused() {
     site.serves().await;
 }
 
-/// R-H82, R-H84, R-H85: faults and bugs are answered, each once, without a word about how the server is made.
+/// R-H82, R-H84, R-H85: faults and bugs are answered, each once, without internal details.
 #[tokio::test]
-async fn nothing_internal_is_told() {
+async fn nothing_internal_is_revealed() {
     let site = Site::open().await;
     for revision in ERAS {
         for params in [
             json!({ "name": "echo" }),
             json!({ "name": "echo", "arguments": { "text": 5 } }),
             json!({ "name": "add", "arguments": { "a": "1", "b": null } }),
-            json!({ "name": "nobody" }),
+            json!({ "name": "absent" }),
             json!({ "name": "panic" }),
             json!({ "name": "fail" }),
             json!({ "name": 5 }),
         ] {
             let reply = site.send(&Post::of(revision, &request(revision, 1, "tools/call", params))).await;
             assert_eq!(reply.answer()["id"], 1);
-            tells_no_secrets(&reply.body);
+            reveals_no_internals(&reply.body);
         }
         for turn in 0..40 {
             let tool = if turn % 2 == 0 {
@@ -85,7 +85,7 @@ async fn nothing_internal_is_told() {
     }
 }
 
-/// R-H86: an id is the client's own: two clients may use the same one at the same time.
+/// R-H86: ids are scoped to their client: two clients can use the same id at the same time.
 #[tokio::test]
 async fn one_id_in_flight_twice_is_answered_twice() {
     let site = Site::open().await;
@@ -95,7 +95,7 @@ async fn one_id_in_flight_twice_is_answered_twice() {
             let reply = site.send(&Post::of(revision, &echo(revision, 1, "other"))).await;
             assert_eq!((reply.answer()["id"].clone(), reply.text_of_tool()), (json!(1), "other".to_owned()));
         }
-        // And nobody cancels for somebody else.
+        // A client cannot cancel the request of another client.
         let cancel =
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
         assert_eq!(site.send(&Post::of(revision, &cancel)).await.status, 202);
@@ -105,11 +105,11 @@ async fn one_id_in_flight_twice_is_answered_twice() {
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
     assert_eq!(site.send(&Post::of(ENVELOPE, &cancel)).await.status, 202);
-    super::load::ask_to_end(&site.child);
+    super::load::send_shutdown_signal(&site.child);
     assert!(finishing.until(b"finished").await.is_some(), "a posted cancel cancels nothing");
 }
 
-/// P-HTTP-9, P-HTTP-10: each refusal of the envelope era has its status and its id.
+/// P-HTTP-9, P-HTTP-10: each rejection of the envelope era has its status and its id.
 #[tokio::test]
 async fn refusals_have_their_status() {
     let site = Site::open().await;
@@ -133,9 +133,9 @@ async fn refusals_have_their_status() {
     }
 }
 
-/// P-LEG-20, P-LEG-21: a version nobody knows is refused; none at all means the oldest one that HTTP has.
+/// P-LEG-20, P-LEG-21: an unknown version is rejected; a missing header means the oldest revision with this transport.
 #[tokio::test]
-async fn the_version_header_is_looked_at() {
+async fn the_version_header_is_checked() {
     let site = Site::open().await;
     for unknown in ["1900-01-01", "2025-11-26", "latest", ""] {
         let reply = site.send(&Post::of(unknown, &echo(HANDSHAKE, 1, "x"))).await;
@@ -168,9 +168,9 @@ async fn both_eras_are_served_side_by_side() {
     }
 }
 
-/// P-HTTP-15: what a stream tells belongs to its own request.
+/// P-HTTP-15: a stream carries only messages of its own request.
 #[tokio::test]
-async fn a_stream_tells_of_its_own_request_only() {
+async fn a_stream_carries_its_own_request_only() {
     let site = Site::open().await;
     for revision in ERAS {
         let mut streams = Vec::new();
@@ -182,13 +182,13 @@ async fn a_stream_tells_of_its_own_request_only() {
                 .await;
             streams.push((token, socket));
         }
-        let told = |text: &[u8]| -> Value {
+        let parse = |text: &[u8]| -> Value {
             let text = String::from_utf8_lossy(text).into_owned();
             serde_json::from_str(text.split("data: ").last().unwrap().trim()).unwrap()
         };
         for (token, socket) in &mut streams {
             socket.until(b"\r\n\r\n").await.expect("a head");
-            let event = told(&socket.until(b"}\r\n\r\n").await.expect("an event"));
+            let event = parse(&socket.until(b"}\r\n\r\n").await.expect("an event"));
             assert_eq!(
                 (&event["method"], &event["params"]["progressToken"]),
                 (&json!("notifications/progress"), &json!(*token))

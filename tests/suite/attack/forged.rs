@@ -1,10 +1,10 @@
-//! What a client brings back is not what it was given: states, cursors, and addresses that lead elsewhere.
+//! Forged values that the server must reject: request states, cursors, and URIs with path traversal.
 
 use serde_json::{Value, json};
 
 use super::lines::spawn;
 use super::site::{Post, Site};
-use super::{ERAS, request, tells_no_secrets};
+use super::{ERAS, request, reveals_no_internals};
 use crate::wire::{Wire, error_of};
 use crate::{ENVELOPE, HANDSHAKE};
 
@@ -18,11 +18,11 @@ fn ask(text: &str, state: &Value) -> Value {
     params
 }
 
-/// A state, and many that look like it.
+/// Variants of a state that must not be accepted.
 fn forgeries(state: &str) -> Vec<String> {
     let mut forged =
         vec![String::new(), "x".to_owned(), state[1..].to_owned(), format!("{state}A"), state.repeat(2)];
-    // One letter of every part of it.
+    // Change one letter in every part.
     for at in (0..state.len()).step_by(state.len().div_ceil(16)) {
         let other = if state.as_bytes()[at] == b'A' { "B" } else { "A" };
         forged.push(format!("{}{other}{}", &state[..at], &state[at + 1..]));
@@ -36,7 +36,7 @@ async fn state(wire: &mut Wire) -> Value {
     asked["requestState"].clone()
 }
 
-/// Section 1.3: a state is opened only where it was sealed, for the request it was sealed for, and untouched.
+/// Section 1.3: a state opens only on the server that sealed it, for the request it was sealed for, and unmodified.
 #[tokio::test]
 async fn a_forged_state_is_refused() {
     let mut wire = spawn();
@@ -53,12 +53,12 @@ async fn a_forged_state_is_refused() {
     let mut other = spawn();
     other.open(ENVELOPE).await;
     assert_eq!(other.error("tools/call", ask("hello", &good)).await.0, -32602, "another server's");
-    tells_no_secrets(&wire.transcript());
+    reveals_no_internals(&wire.transcript());
     let done = wire.result("tools/call", ask("hello", &good)).await;
     assert_eq!(done["content"][0]["text"], "hello Eve", "it is still good itself");
 }
 
-/// The same over HTTP, where every request may come from somebody else.
+/// The same over HTTP, where every request can come from a different client.
 #[tokio::test]
 async fn a_forged_state_is_refused_over_http() {
     let site = Site::open().await;
@@ -76,7 +76,7 @@ async fn a_forged_state_is_refused_over_http() {
     assert_eq!(call("hello", &good).await.1["result"]["content"][0]["text"], "hello Eve");
 }
 
-/// Cursors are the server's own; any other is refused.
+/// Only cursors that the server issued are accepted.
 #[tokio::test]
 async fn a_forged_cursor_is_refused() {
     for revision in ERAS {
@@ -92,9 +92,9 @@ async fn a_forged_cursor_is_refused() {
     }
 }
 
-/// CVE-2026-32871, CVE-2026-0621: an address that leads out of its place is unknown, and none takes long to look at.
+/// CVE-2026-32871, CVE-2026-0621: a URI with path traversal is an unknown resource, and no URI takes long to match.
 #[tokio::test]
-async fn an_address_that_leads_elsewhere_is_unknown() {
+async fn a_uri_with_path_traversal_is_unknown() {
     for revision in ERAS {
         let mut wire = spawn();
         wire.open(revision).await;

@@ -1,4 +1,4 @@
-//! Requests with a few bytes changed: the short form of a night of them.
+//! Requests with a few mutated bytes: a short form of a long fuzzing run.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -8,7 +8,7 @@ use super::lines::spawn;
 use super::site::{Post, Site};
 use super::{ERAS, echo, request};
 
-/// Numbers that look like chance and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Chance(u64);
 
 impl Chance {
@@ -19,7 +19,7 @@ impl Chance {
         usize::try_from(self.0 % bound as u64).unwrap()
     }
 
-    /// A few bytes changed, left out, doubled or cut off.
+    /// Changes, removes or doubles a few bytes, or truncates the text.
     fn mutated(&mut self, frame: &Value) -> Vec<u8> {
         const BYTES: &[u8] = b"{}[]\":,\\0-e.nult \x00\x7f\xff\xc3";
         let mut bytes = frame.to_string().into_bytes();
@@ -48,7 +48,7 @@ fn frame(revision: &str, turn: usize) -> Value {
     }
 }
 
-/// The id under which a text must be answered, if another reader of JSON finds one in it: that of anything but a response.
+/// Returns the id that the response to a text must carry, if an independent JSON parser finds one. A response has none.
 fn owed(text: &[u8]) -> Option<Value> {
     let Ok(Value::Object(frame)) = serde_json::from_slice(text) else { return None };
     let is_response = frame.contains_key("result") || frame.contains_key("error");
@@ -56,7 +56,7 @@ fn owed(text: &[u8]) -> Option<Value> {
     if is_response { None } else { id.cloned() }
 }
 
-/// Section 3.1, garbage: no line ends the process, and each is answered once under its id if it has one.
+/// Section 3.1, garbage: no line ends the process, and each line with an id is answered once with that id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutated_lines_end_nothing() {
     for revision in ERAS {
@@ -69,7 +69,7 @@ async fn mutated_lines_end_nothing() {
             let (mut chance, mut ids) = (Chance(0x5eed_1234_5678_9abc), Vec::new());
             for turn in 0..2000 {
                 let line = chance.mutated(&frame(revision, turn));
-                // On a stream bytes that are no text are replaced, and the rest counts.
+                // On a stream, invalid UTF-8 is replaced and the rest of the line is read.
                 ids.extend(owed(String::from_utf8_lossy(&line).as_bytes()).map(|id| id.to_string()));
                 writer.write_all(&[&line[..], b"\n"].concat()).await.unwrap();
             }
@@ -81,7 +81,7 @@ async fn mutated_lines_end_nothing() {
         let (writer, mut owed) = writing.join_next().await.unwrap().unwrap();
         drop(writer);
         let (answers, ended) = wire.rest().await;
-        assert!(ended.in_order(), "{ended:?}");
+        assert!(ended.is_orderly(), "{ended:?}");
         let mut given: Vec<_> =
             answers.iter().filter_map(|answer| Some(answer.get("id")?.to_string())).collect();
         owed.sort();
@@ -91,7 +91,7 @@ async fn mutated_lines_end_nothing() {
     }
 }
 
-/// Section 3.1, garbage: nor does a body; each is answered, and the next request on the connection is served.
+/// Section 3.1, garbage: no body ends the process; each is answered, and the next request on the connection is served.
 #[tokio::test]
 async fn mutated_bodies_end_nothing() {
     let site = Site::open().await;

@@ -1,4 +1,4 @@
-//! Attacks on HTTP itself: who asks, in what form, and where a message ends.
+//! Attacks on the HTTP layer: host and origin, media types, and message framing.
 
 use tokio::io::AsyncWriteExt;
 
@@ -6,7 +6,7 @@ use super::site::{Post, Site};
 use super::{ERAS, echo};
 use crate::ENVELOPE;
 
-/// CVE-2025-66416 and its kin; R-H03, R-H05: a page elsewhere cannot reach the server under another name.
+/// CVE-2025-66416 and similar; R-H03, R-H05: a foreign web page cannot reach the server under another host name.
 #[tokio::test]
 async fn a_foreign_host_is_refused() {
     let site = Site::open().await;
@@ -33,7 +33,7 @@ async fn a_foreign_host_is_refused() {
     site.serves().await;
 }
 
-/// R-H06, R-H07, R-H08, R-H09, R-H21: nor with an origin of its own, whatever it asks for.
+/// R-H06, R-H07, R-H08, R-H09, R-H21: a foreign web page cannot reach the server with its own origin, with any method.
 #[tokio::test]
 async fn a_foreign_origin_is_refused() {
     let site = Site::open().await;
@@ -58,9 +58,9 @@ async fn a_foreign_origin_is_refused() {
     site.serves().await;
 }
 
-/// CVE-2026-33252; R-H15, R-H16: the media type is read, not compared letter by letter.
+/// CVE-2026-33252; R-H15, R-H16: the media type is parsed, not compared as text.
 #[tokio::test]
-async fn the_media_type_is_read() {
+async fn the_media_type_is_parsed() {
     let site = Site::open().await;
     for revision in ERAS {
         for (kind, status) in [
@@ -83,7 +83,7 @@ async fn the_media_type_is_read() {
     }
 }
 
-/// R-H40: where a body ends is no matter of opinion; a request hidden behind it is never answered.
+/// R-H40: the end of a body is unambiguous; a smuggled request is never answered.
 #[tokio::test]
 async fn a_request_cannot_be_hidden_behind_another() {
     let site = Site::open().await;
@@ -116,7 +116,7 @@ async fn a_request_cannot_be_hidden_behind_another() {
     site.serves().await;
 }
 
-/// R-H45, R-H49, R-H51: what is not HTTP as it should be is refused, and nothing fails inside because of it.
+/// R-H45, R-H49, R-H51: malformed HTTP is rejected and causes no internal failure.
 #[tokio::test]
 async fn malformed_heads_are_refused() {
     let site = Site::open().await;
@@ -147,7 +147,7 @@ async fn malformed_heads_are_refused() {
     site.serves().await;
 }
 
-/// R-H30: a body beyond the limit is refused from its announcement, or while it comes.
+/// R-H30: a body beyond the limit is rejected by its announced length, or while it is received.
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
     let site = Site::open().await;
@@ -162,7 +162,7 @@ async fn a_body_beyond_the_limit_is_refused() {
         let mut socket = site.connect().await;
         socket.send(format!("{head}transfer-encoding: chunked\r\n\r\n").as_bytes()).await;
         let chunk = format!("100000\r\n{}\r\n", "x".repeat(1 << 20));
-        // More than the limit of 4 MiB; the server may stop reading on the way.
+        // More than the limit of 4 MiB; the server may stop reading before the end.
         for _ in 0..5 {
             let _ = socket.stream.write_all(chunk.as_bytes()).await;
         }
@@ -171,7 +171,7 @@ async fn a_body_beyond_the_limit_is_refused() {
     site.serves().await;
 }
 
-/// A bomb in a coding that nobody asked for is not unpacked.
+/// A compression bomb in an unsupported coding is not decompressed.
 #[tokio::test]
 async fn a_coded_body_is_refused() {
     let site = Site::open().await;
@@ -183,9 +183,9 @@ async fn a_coded_body_is_refused() {
     }
 }
 
-/// R-M66: a header that routes stands once, whether or not its values agree.
+/// R-M66: a routing header must not be repeated, even with equal values.
 #[tokio::test]
-async fn a_routing_header_stands_once() {
+async fn a_routing_header_must_appear_once() {
     let site = Site::open().await;
     for (name, value) in [
         ("MCP-Protocol-Version", "2025-11-25"),

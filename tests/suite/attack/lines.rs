@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::{ERAS, echo, request, tells_no_secrets};
+use super::{ERAS, echo, request, reveals_no_internals};
 use crate::wire::{Wire, error_of};
 use crate::{ENVELOPE, HANDSHAKE};
 
@@ -12,12 +12,13 @@ pub fn spawn() -> Wire {
     Wire::spawn_program(env!("CARGO_BIN_EXE_attacked"), &["stdio"], Stdio::null())
 }
 
-/// A server of each era, opened, and what an attack does to it; afterwards it serves, says nothing more, and ends in order.
+/// Runs an attack against an open connection of each era. Afterwards the server must serve, send nothing more, and exit
+/// cleanly.
 async fn survives<F: Future<Output = Wire>>(attack: impl Fn(Wire) -> F) {
     for revision in ERAS {
         let mut wire = spawn();
         wire.open(revision).await;
-        // Without a handshake it is the first request that decides the era.
+        // Without a handshake the first request decides the era.
         if wire.is_enveloped() {
             wire.result("server/discover", json!({})).await;
         }
@@ -25,17 +26,17 @@ async fn survives<F: Future<Output = Wire>>(attack: impl Fn(Wire) -> F) {
         wire.send(echo(revision, "honest", "still here")).await;
         assert_eq!(wire.answer_to("honest").await["result"]["content"][0]["text"], "still here");
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     }
 }
 
-/// Sends a line that is no request but has an id, and checks the answer to that id.
+/// Sends an invalid request that has an id, and checks the error with that id.
 async fn refused(wire: &mut Wire, line: String, id: Value, code: i64) {
     wire.line(&line).await;
     assert_eq!(error_of(&wire.answer_to(id).await).0, code, "{line}");
 }
 
-/// R-S30, R-S31, R-S40, R-S57, R-S45, R-S46, R-S59: a malformed request is answered under its id if that can be read.
+/// R-S30, R-S31, R-S40, R-S57, R-S45, R-S46, R-S59: the error for a malformed request carries its id if it can be read.
 #[tokio::test]
 async fn a_malformed_request_is_answered_under_its_id() {
     survives(async |mut wire| {
@@ -62,9 +63,10 @@ async fn a_malformed_request_is_answered_under_its_id() {
     .await;
 }
 
-/// R-S50, R-S51, R-S54, R-S56: what is no request is not answered, and ends nothing, not even as the first thing after the opening.
+/// R-S50, R-S51, R-S54, R-S56: messages that are not requests are not answered and end nothing, even directly after the
+/// handshake.
 #[tokio::test]
-async fn what_nobody_asked_for_is_passed_over() {
+async fn unsolicited_messages_are_ignored() {
     survives(async |mut wire| {
         wire.line(r#"{"jsonrpc":"2.0","id":99,"result":{}}"#).await;
         wire.line(r#"{"jsonrpc":"2.0","id":"99","error":{"code":1,"message":"x"}}"#).await;
@@ -72,7 +74,7 @@ async fn what_nobody_asked_for_is_passed_over() {
             wire.line(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#).await;
         }
         for line in [
-            r#"{"jsonrpc":"2.0","method":"notifications/nobody","params":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/absent","params":{}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
@@ -88,9 +90,9 @@ async fn what_nobody_asked_for_is_passed_over() {
     .await;
 }
 
-/// R-S65, R-S58, R-S63: params that do not fit are told as such, not as a method that is missing.
+/// R-S65, R-S58, R-S63: invalid params are reported as such, not as a missing method.
 #[tokio::test]
-async fn params_that_do_not_fit_are_told_as_such() {
+async fn invalid_params_are_reported_as_such() {
     survives(async |mut wire| {
         let revision = wire.revision().to_owned();
         for params in [
@@ -99,7 +101,7 @@ async fn params_that_do_not_fit_are_told_as_such() {
             json!({ "name": null }),
             json!({ "name": "echo", "arguments": [] }),
             json!({ "name": "echo", "arguments": "x" }),
-            json!({ "name": "nobody" }),
+            json!({ "name": "absent" }),
         ] {
             let line = request(&revision, 65, "tools/call", params).to_string();
             refused(&mut wire, line, json!(65), -32602).await;
@@ -109,9 +111,9 @@ async fn params_that_do_not_fit_are_told_as_such() {
     .await;
 }
 
-/// R-S61, R-S67: bad arguments and bugs are told without a word about how the server is made.
+/// R-S61, R-S67: bad arguments and bugs are reported without internal details.
 #[tokio::test]
-async fn nothing_internal_is_told() {
+async fn nothing_internal_is_revealed() {
     survives(async |mut wire| {
         let revision = wire.revision().to_owned();
         for arguments in [json!({}), json!({ "text": 5 }), json!({ "text": null }), json!({ "text": ["x"] })]
@@ -123,13 +125,13 @@ async fn nothing_internal_is_told() {
         wire.send(request(&revision, 67, "tools/call", json!({ "name": "panic" }))).await;
         let (code, text, data) = error_of(&wire.answer_to(67).await);
         assert_eq!((code, &*text, data), (-32603, "Internal server error", Value::Null));
-        tells_no_secrets(&wire.transcript());
+        reveals_no_internals(&wire.transcript());
         wire
     })
     .await;
 }
 
-/// R-S83: an id that is used again while it is in flight: the newcomer is refused, the first goes on.
+/// R-S83: an id is reused while in flight: the second request is rejected, the first continues.
 #[tokio::test]
 async fn an_id_in_flight_is_not_taken_over() {
     survives(async |mut wire| {
@@ -137,7 +139,7 @@ async fn an_id_in_flight_is_not_taken_over() {
         wire.send(request(&revision, 83, "tools/call", json!({ "name": "wait" }))).await;
         wire.send(echo(&revision, 83, "newcomer")).await;
         assert_eq!(error_of(&wire.answer_to(83).await).0, -32600);
-        // The first is still there to be cancelled, and its id is free afterwards.
+        // The first request can still be cancelled, and its id is free afterwards.
         wire.notify("notifications/cancelled", json!({ "requestId": 83 })).await;
         wire.send(echo(&revision, 83, "again")).await;
         assert_eq!(wire.answer_to(83).await["result"]["content"][0]["text"], "again");
@@ -146,16 +148,16 @@ async fn an_id_in_flight_is_not_taken_over() {
     .await;
 }
 
-/// R-S89: a cancel means the id that it names exactly, if there is one.
+/// R-S89: a cancellation applies to the exact id, if a request with it is in flight.
 #[tokio::test]
-async fn a_cancel_means_the_id_it_names() {
+async fn a_cancel_applies_to_the_exact_id() {
     survives(async |mut wire| {
         let revision = wire.revision().to_owned();
         for id in [json!(5), json!("5")] {
             wire.send(request(&revision, id, "tools/call", json!({ "name": "wait" }))).await;
         }
         wire.notify("notifications/cancelled", json!({ "requestId": "5" })).await;
-        // The text is free again, the number is not.
+        // The string id is free again, the number is not.
         wire.send(echo(&revision, "5", "text")).await;
         assert_eq!(wire.answer_to("5").await["result"]["content"][0]["text"], "text");
         wire.send(echo(&revision, 5, "number")).await;
@@ -166,7 +168,7 @@ async fn a_cancel_means_the_id_it_names() {
     .await;
 }
 
-/// CVE-2026-27896, GHSA-q382-vc8q-7jhj: members are those that are spelled exactly so, once.
+/// CVE-2026-27896, GHSA-q382-vc8q-7jhj: member names are case-sensitive and must not be repeated.
 #[tokio::test]
 async fn member_names_are_taken_literally() {
     survives(async |mut wire| {
@@ -190,9 +192,9 @@ async fn member_names_are_taken_literally() {
     .await;
 }
 
-/// What is no JSON at all, or too much of it, is told so in few words and costs nothing else.
+/// Invalid or too deeply nested JSON gets a short error response and has no other effect.
 #[tokio::test]
-async fn junk_is_told_so() {
+async fn junk_gets_an_error() {
     survives(async |mut wire| {
         let deep = |levels: usize| {
             let (open, close) = ("[".repeat(levels), "]".repeat(levels));
@@ -203,18 +205,18 @@ async fn junk_is_told_so() {
         for junk in [&b"\xff\xfe\xfd"[..], b"NaN", b"{]", b"\"\\ud800\"x"] {
             wire.bytes(junk).await;
             wire.bytes(b"\n").await;
-            let told = wire.next().await;
-            assert_eq!((error_of(&told).0, told.get("id")), (-32700, None));
+            let error = wire.next().await;
+            assert_eq!((error_of(&error).0, error.get("id")), (-32700, None));
         }
-        // Blank lines and carriage returns are no messages.
+        // Blank lines and carriage returns are not messages.
         wire.bytes(b"\n\r\n   \n").await;
         let revision = wire.revision().to_owned();
-        // Bytes that are no text are replaced, and the rest of the message counts.
+        // Invalid UTF-8 is replaced, and the rest of the message is read.
         let line = echo(&revision, 9, "HERE").to_string().into_bytes();
         let at = line.windows(4).position(|part| part == b"HERE").unwrap();
         wire.bytes(&[&line[..at], b"\xc3\x28", &line[at + 4..], b"\n"].concat()).await;
         assert_eq!(wire.answer_to(9).await["result"]["content"][0]["text"], "\u{fffd}(");
-        // Numbers may be large, and are counted as no more than text; beyond what a double can hold they are no JSON.
+        // Large numbers are kept as text; numbers beyond the range of a double are invalid JSON.
         let line =
             request(&revision, 8, "tools/call", json!({ "name": "echo", "arguments": "HERE" })).to_string();
         let numbers = r#"{"text":"x","more":[123456789012345678901234567890,-0,1e300]}"#;
@@ -227,7 +229,7 @@ async fn junk_is_told_so() {
     .await;
 }
 
-/// Two peers that answer each other's junk stop doing so: after a few answers there are none.
+/// After a few error responses the server stops answering junk, so two peers cannot answer each other's errors indefinitely.
 #[tokio::test]
 async fn a_storm_of_junk_is_met_with_silence() {
     survives(async |mut wire| {
@@ -237,14 +239,18 @@ async fn a_storm_of_junk_is_met_with_silence() {
         let revision = wire.revision().to_owned();
         wire.send(echo(&revision, 1, "after the storm")).await;
         wire.answer_to(1).await;
-        let told = wire.taken_aside();
-        assert!(told.iter().all(|told| error_of(told).0 == -32700) && told.len() == 8, "{}", told.len());
+        let errors = wire.take_buffered();
+        assert!(
+            errors.iter().all(|error| error_of(error).0 == -32700) && errors.len() == 8,
+            "{}",
+            errors.len()
+        );
         wire
     })
     .await;
 }
 
-/// R-M10, R-M71: a filter that makes no sense is refused, not acknowledged.
+/// R-M10, R-M71: an invalid filter is rejected, not acknowledged.
 #[tokio::test]
 async fn a_malformed_filter_is_refused() {
     for filter in [
@@ -257,11 +263,11 @@ async fn a_malformed_filter_is_refused() {
         let mut wire = spawn();
         wire.open(ENVELOPE).await;
         assert_eq!(wire.error("subscriptions/listen", filter).await.0, -32602);
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
     }
 }
 
-/// R-S94: the end of the input right behind fifty requests loses none of their answers.
+/// R-S94: the end of the input directly after fifty requests loses none of their responses.
 #[tokio::test]
 async fn nothing_is_lost_at_the_end_of_the_input() {
     for revision in ERAS {
@@ -273,13 +279,13 @@ async fn nothing_is_lost_at_the_end_of_the_input() {
         let (rest, ended) = wire.finish().await;
         let mut ids: Vec<_> = rest.iter().map(|frame| frame["id"].as_i64().unwrap()).collect();
         ids.sort_unstable();
-        assert!(ids == (1000..1050).collect::<Vec<_>>() && ended.in_order(), "{ids:?} {ended:?}");
+        assert!(ids == (1000..1050).collect::<Vec<_>>() && ended.is_orderly(), "{ids:?} {ended:?}");
     }
 }
 
-/// Early input decides nothing: junk, a response and a notification before the first request leave both eras open.
+/// Junk, a response and a notification before the first request do not decide the era.
 #[tokio::test]
-async fn junk_before_the_opening_changes_nothing() {
+async fn junk_before_the_first_request_changes_nothing() {
     for revision in ERAS {
         let mut wire = spawn();
         wire.line("junk").await;

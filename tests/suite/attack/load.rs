@@ -1,4 +1,4 @@
-//! Attacks by quantity, and by leaving: what grows, what is lost, and when it ends.
+//! Attacks by load and by disconnecting: memory, lost responses, and shutdown.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use super::{ERAS, echo, request};
 use crate::wire::error_of;
 use crate::{ENVELOPE, HANDSHAKE};
 
-/// The budget for an end, and what a loaded machine may take on top of it.
+/// The shutdown budget, with a margin for a loaded machine.
 const BOUND: Duration = Duration::from_millis(5000 + 1500);
 
-pub fn ask_to_end(child: &Child) {
+pub fn send_shutdown_signal(child: &Child) {
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");
     kill_process(pid, Signal::TERM).unwrap();
 }
 
-/// The most memory a process has ever held, in bytes.
+/// Returns the peak memory of a process in bytes.
 #[cfg(target_os = "linux")]
 pub fn peak(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -31,10 +31,10 @@ pub fn peak(pid: u32) -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// R-S23: a line of 96 MiB without an end costs no more than the limit of a line, twice.
+/// R-S23: a line of 96 MiB without an end costs at most twice the line limit.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_endless_line_is_not_held() {
+async fn an_endless_line_is_not_buffered() {
     for revision in ERAS {
         let mut wire = spawn();
         wire.open(revision).await;
@@ -69,7 +69,7 @@ async fn pipelined_requests_are_answered_once_each() {
             let lines = (0..REQUESTS).map(|id| echo(revision, id, "x").to_string() + "\n");
             let text: String = lines.collect();
             tokio::io::AsyncWriteExt::write_all(&mut writer, text.as_bytes()).await.unwrap();
-            // Kept: at the end of the input there is only so much time for what is left.
+            // Keeps the input open: after its end the time for pending responses is limited.
             writer
         });
         let mut ids = BTreeSet::new();
@@ -79,11 +79,11 @@ async fn pipelined_requests_are_answered_once_each() {
         }
         drop(writing.join_next().await);
         let (rest, ended) = wire.rest().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     }
 }
 
-/// Section 3.1, cancel storm: two hundred cancels among two hundred calls cost none of these its answer.
+/// Section 3.1, cancel storm: two hundred cancellations among two hundred calls lose no response.
 #[tokio::test]
 async fn a_storm_of_cancels_costs_no_answer() {
     for revision in ERAS {
@@ -98,11 +98,11 @@ async fn a_storm_of_cancels_costs_no_answer() {
             assert!(wire.answer_to(id).await.get("result").is_some());
         }
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?}");
     }
 }
 
-/// R-S69; section 3.1, panics: a thousand among a thousand calls are two thousand answers.
+/// R-S69; section 3.1, panics: a thousand panics among a thousand calls give two thousand responses.
 #[tokio::test]
 async fn panics_are_answers() {
     for revision in ERAS {
@@ -122,13 +122,13 @@ async fn panics_are_answers() {
         }
         assert_eq!((answered.len(), failed), (2000, 1000));
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{rest:?} {ended:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{rest:?} {ended:?}");
     }
 }
 
-/// Section 3.1, half-open peers: those who never finish their request hold up nobody.
+/// Section 3.1, half-open peers: peers that never finish their request do not delay others.
 #[tokio::test]
-async fn half_open_peers_hold_up_nobody() {
+async fn half_open_peers_do_not_delay_others() {
     let site = Site::open().await;
     let mut half = Vec::new();
     for turn in 0..400 {
@@ -144,9 +144,9 @@ async fn half_open_peers_hold_up_nobody() {
     site.serves().await;
 }
 
-/// GHSA-j975-95f5-7wqh: peers that go away in the middle, politely or not, are no event.
+/// GHSA-j975-95f5-7wqh: peers that disconnect in the middle, orderly or by reset, have no effect.
 #[tokio::test]
-async fn peers_that_go_away_are_no_event() {
+async fn peers_that_disconnect_have_no_effect() {
     let site = Site::open().await;
     for revision in ERAS {
         for turn in 0..100 {
@@ -167,7 +167,7 @@ async fn peers_that_go_away_are_no_event() {
     site.serves().await;
 }
 
-/// Section 3.1, many at once: each caller gets its own answer.
+/// Section 3.1, many at once: each caller gets its own response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_callers_get_their_own_answers() {
     let site = std::sync::Arc::new(Site::open().await);
@@ -176,7 +176,7 @@ async fn many_callers_get_their_own_answers() {
         let site = std::sync::Arc::clone(&site);
         callers.spawn(async move {
             let (revision, text) = (ERAS[caller % 2], format!("caller {caller}"));
-            // All of them use the same id.
+            // All callers use the same id.
             let reply = site.send(&Post::of(revision, &echo(revision, 1, &text))).await;
             assert_eq!(reply.text_of_tool(), text);
         });
@@ -186,26 +186,26 @@ async fn many_callers_get_their_own_answers() {
     }
 }
 
-/// R-H121: a call that ends in time is answered, although the process has been asked to end.
+/// R-H121: a call that finishes in time is answered, although the process has received a shutdown signal.
 #[tokio::test]
 async fn calls_are_finished_before_the_end() {
     for revision in ERAS {
         let mut site = Site::open().await;
         let mut call = running(&site, revision, "finish").await;
-        ask_to_end(&site.child);
+        send_shutdown_signal(&site.child);
         assert!(call.until(b"finished").await.is_some());
         assert!(timeout(BOUND, site.child.wait()).await.expect("an end").unwrap().success());
     }
 }
 
-/// R-H120: neither a call that never ends nor an open stream keeps the process.
+/// R-H120: neither a call that never finishes nor an open stream prevents the process from exiting.
 #[tokio::test]
-async fn nothing_keeps_the_process() {
+async fn nothing_prevents_the_exit() {
     let mut site = Site::open().await;
     let mut stream = listening(&site).await;
     let _stuck = [running(&site, HANDSHAKE, "wait").await, running(&site, ENVELOPE, "wait").await];
     let start = Instant::now();
-    ask_to_end(&site.child);
+    send_shutdown_signal(&site.child);
     assert!(stream.until(b"\"resultType\":\"complete\"").await.is_some(), "a stream ends with its result");
     let status = timeout(2 * BOUND, site.child.wait()).await.expect("an end").unwrap();
     assert!(start.elapsed() < BOUND && status.success(), "{:?} {status}", start.elapsed());

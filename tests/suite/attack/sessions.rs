@@ -1,15 +1,15 @@
-//! Attacks on sessions: guessed, forgotten, foreign, and far too many of them.
+//! Attacks on sessions: guessed, abandoned and foreign session ids, and too many sessions.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::site::{Post, Reply, Site, Socket};
-use super::{echo, request, tells_no_secrets};
+use super::{echo, request, reveals_no_internals};
 use crate::HANDSHAKE;
 use crate::wire::initialize;
 
-/// A session as its client knows it.
+/// A session, from the client's side.
 struct Session<'a> {
     site: &'a Site,
     id: String,
@@ -46,19 +46,19 @@ impl<'a> Session<'a> {
         self.send(&echo(HANDSHAKE, id, "honest")).await
     }
 
-    /// A call that has begun, and its stream.
+    /// Starts a call and returns its stream.
     async fn call(&self, tool: &str, until: &str) -> (Socket, String) {
         let params =
             json!({ "name": tool, "arguments": { "text": "hello" }, "_meta": { "progressToken": 1 } });
         let mut socket = self.site.connect().await;
         socket.send(&self.post(&request(HANDSHAKE, 1, "tools/call", params)).bytes()).await;
-        let mut begun = socket.until(until.as_bytes()).await.expect("a first word");
-        begun.extend(socket.until(b"\r\n\r\n").await.expect("the rest of it"));
+        let mut begun = socket.until(until.as_bytes()).await.expect("a first message");
+        begun.extend(socket.until(b"\r\n\r\n").await.expect("the rest of the message"));
         (socket, String::from_utf8(begun).unwrap())
     }
 }
 
-/// P-LEG-7, section 4, session id quality: long enough, never twice, and every bit of it is used.
+/// P-LEG-7, section 4, session id quality: long enough, never repeated, and with entropy in every bit.
 #[tokio::test]
 async fn session_ids_cannot_be_guessed() {
     const OPENED: usize = 1000;
@@ -77,9 +77,9 @@ async fn session_ids_cannot_be_guessed() {
     }
 }
 
-/// R-H90, R-H94: a request without a session, or with one that is not there, is refused and is given none.
+/// R-H90, R-H94: a request without a session id, or with an unknown one, is rejected and gets no session.
 #[tokio::test]
-async fn a_session_is_not_to_be_had_by_being_refused() {
+async fn a_rejected_request_gets_no_session() {
     let site = Site::with_sessions().await;
     let session = Session::open(&site).await;
     for method in ["POST", "GET", "DELETE"] {
@@ -94,8 +94,8 @@ async fn a_session_is_not_to_be_had_by_being_refused() {
     assert_eq!(session.echo(2).await.text_of_tool(), "honest");
 }
 
-/// Section 4, cross-session cancel, R-H86: another session's cancel ends nothing; an id in flight is refused and the first
-/// keeps its answer.
+/// Section 4, cross-session cancel, R-H86: a cancellation from another session has no effect; a duplicate id in flight
+/// is rejected and the first request keeps its response.
 #[tokio::test]
 async fn a_session_cannot_cancel_for_another() {
     let site = Site::with_sessions().await;
@@ -106,14 +106,14 @@ async fn a_session_cannot_cancel_for_another() {
         assert_eq!(foreign.send(&cancel).await.status, 202);
     }
     let again = own.echo(1).await;
-    assert_eq!((again.status, again.code()), (409, -32600), "it is still under way");
+    assert_eq!((again.status, again.code()), (409, -32600), "it is still in flight");
     let cancel = notification("notifications/cancelled", &json!({ "requestId": 1 }));
     assert_eq!(own.send(&cancel).await.status, 202);
     stream.until(b"-32800").await.expect("the end of it");
     assert_eq!(own.echo(1).await.text_of_tool(), "honest", "and the id is free again");
 }
 
-/// Section 4, isolation: nobody answers a question that another session was asked.
+/// Section 4, isolation: a session cannot answer a server request of another session.
 #[tokio::test]
 async fn a_session_cannot_answer_for_another() {
     let site = Site::with_sessions().await;
@@ -127,16 +127,16 @@ async fn a_session_cannot_answer_for_another() {
     };
     assert_eq!(foreign.send(&answer("Eve")).await.status, 202);
     assert_eq!(own.send(&answer("Ada")).await.status, 202);
-    stream.until(b"hello Ada").await.expect("the answer to the one who was asked");
+    stream.until(b"hello Ada").await.expect("the response of the session that was asked");
 }
 
-/// R-H97, section 1.3, replay isolation: events are there for their own session, and whatever else is asked for is nothing.
+/// R-H97, section 1.3, replay isolation: events are replayed only to their own session; any other event id replays nothing.
 #[tokio::test]
 async fn events_are_replayed_to_their_own_session_only() {
     let site = Site::with_sessions().await;
     let (own, foreign) = (Session::open(&site).await, Session::open(&site).await);
-    let said = own.echo(1).await.body;
-    let first = said.lines().find_map(|line| line.strip_prefix("id: ")).expect("an event's id");
+    let body = own.echo(1).await.body;
+    let first = body.lines().find_map(|line| line.strip_prefix("id: ")).expect("an event's id");
     let read = async |session: &Session<'_>, last: &str| {
         let get = session.post(&Value::Null).method("GET").header("Last-Event-ID", last);
         let reply = site.send(&Post { body: String::new(), ..get }).await;
@@ -150,14 +150,14 @@ async fn events_are_replayed_to_their_own_session_only() {
     for last in forged {
         let replayed = read(&foreign, last).await;
         assert!(!replayed.contains("data: {"), "{last}: {replayed}");
-        tells_no_secrets(&replayed);
+        reveals_no_internals(&replayed);
     }
     site.send(&own.post(&Value::Null).method("DELETE")).await;
     let gone = own.post(&Value::Null).method("GET").header("Last-Event-ID", first);
-    assert_eq!(site.send(&gone).await.status, 404, "a session that is over is not resumed for ever");
+    assert_eq!(site.send(&gone).await.status, 404, "a terminated session is not resumed indefinitely");
 }
 
-/// Section 1: whatever comes in a session, it goes on.
+/// Section 1: no input within a session ends it.
 #[tokio::test]
 async fn garbage_does_not_end_a_session() {
     let site = Site::with_sessions().await;
@@ -165,16 +165,16 @@ async fn garbage_does_not_end_a_session() {
     for body in ["", "{", "null", "[]", "[[]]", r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, "\u{0}", "5"] {
         let reply = site.send(&Post { body: body.to_owned(), ..session.post(&Value::Null) }).await;
         assert_eq!(reply.status, 400, "{body:?}");
-        tells_no_secrets(&reply.body);
+        reveals_no_internals(&reply.body);
     }
-    let nobody = json!({ "jsonrpc": "2.0", "id": 77, "result": {} });
-    assert_eq!(session.send(&nobody).await.status, 202);
+    let unsolicited = json!({ "jsonrpc": "2.0", "id": 77, "result": {} });
+    assert_eq!(session.send(&unsolicited).await.status, 202);
     let panics = request(HANDSHAKE, 3, "tools/call", json!({ "name": "panic" }));
-    tells_no_secrets(&session.send(&panics).await.body);
+    reveals_no_internals(&session.send(&panics).await.body);
     assert_eq!(session.echo(4).await.text_of_tool(), "honest");
 }
 
-/// Section 3.1, churn in a short form: sessions that come and go leave nothing, those that were left open still serve.
+/// Section 3.1, churn in a short form: closed sessions leave no memory behind, open sessions still serve.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn sessions_that_come_and_go_leave_nothing_behind() {

@@ -1,4 +1,4 @@
-//! A server process on a socket, and a client that sends exactly the bytes it is given.
+//! A server process on a socket, and a client that sends exactly the given bytes.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use super::{echo, request};
 use crate::ENVELOPE;
 
-/// Longer than anything takes; a test that waits for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum wait of a test; a longer wait is a failure.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Site {
     pub child: Child,
@@ -23,7 +23,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A server without sessions.
+    /// Starts a server without sessions.
     pub async fn open() -> Self {
         Self::start("http").await
     }
@@ -44,7 +44,7 @@ impl Site {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address =
-            timeout(PATIENCE, lines.next_line()).await.expect("a start").unwrap().expect("an address");
+            timeout(TEST_TIMEOUT, lines.next_line()).await.expect("a start").unwrap().expect("an address");
         Self { child, address: address.parse().unwrap() }
     }
 
@@ -52,20 +52,20 @@ impl Site {
         Socket { stream: TcpStream::connect(self.address).await.unwrap(), rest: Vec::new() }
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on a new connection.
     pub async fn send(&self, post: &Post) -> Reply {
         self.exchange(&post.bytes()).await.expect("a response")
     }
 
-    /// The same in bytes; the server may refuse by closing.
+    /// Sends raw bytes on a new connection; the server can reject them by closing it.
     pub async fn exchange(&self, bytes: &[u8]) -> Option<Reply> {
         let mut socket = self.connect().await;
-        // It may refuse before it has read all of it.
+        // The server can reject the request before it has read all of it.
         let _ = socket.stream.write_all(bytes).await;
         socket.reply().await
     }
 
-    /// Whether an honest client is still served, in both eras.
+    /// Checks that a well-behaved client is still served, in both eras.
     pub async fn serves(&self) {
         for revision in super::ERAS {
             let reply = self.send(&Post::of(revision, &echo(revision, 1, "honest"))).await;
@@ -74,7 +74,7 @@ impl Site {
     }
 }
 
-/// A request to be sent.
+/// A request under construction.
 #[derive(Clone)]
 pub struct Post {
     pub method: &'static str,
@@ -83,7 +83,7 @@ pub struct Post {
 }
 
 impl Post {
-    /// A body with the headers that fit it.
+    /// Builds a request with the headers that match its body.
     pub fn of(revision: &str, frame: &Value) -> Self {
         let post = Self::raw(revision, frame.to_string());
         let named = frame["params"]["name"].as_str().or_else(|| frame["params"]["uri"].as_str());
@@ -94,7 +94,7 @@ impl Post {
         }
     }
 
-    /// Any body, with the headers that every request has.
+    /// Builds a request with any body and the headers that every request has.
     pub fn raw(revision: &str, body: impl Into<String>) -> Self {
         let post = Self { method: "POST", headers: Vec::new(), body: body.into() };
         post.header("Host", "localhost")
@@ -137,7 +137,7 @@ impl Post {
     }
 }
 
-/// A connection.
+/// A client connection.
 pub struct Socket {
     pub stream: TcpStream,
     rest: Vec<u8>,
@@ -151,7 +151,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The frames of the response, one or a stream of them.
+    /// Returns the frames of the response, from a JSON body or an event stream.
     pub fn frames(&self) -> Vec<Value> {
         let lines = self.body.lines();
         let data = lines.filter_map(|line| line.strip_prefix("data: "));
@@ -159,7 +159,7 @@ impl Reply {
         let texts = if data.is_empty() { vec![&*self.body] } else { data };
         let read = |text| serde_json::from_str(text).unwrap_or_else(|_| panic!("{:?}", self.body));
         let frames: Vec<Value> = texts.into_iter().map(read).collect();
-        frames.iter().for_each(crate::frames::judge);
+        frames.iter().for_each(crate::frames::check);
         frames
     }
 
@@ -183,13 +183,13 @@ impl Socket {
 
     async fn fill(&mut self) -> bool {
         let mut buffer = vec![0; 16 * 1024];
-        let read = timeout(PATIENCE, self.stream.read(&mut buffer)).await;
+        let read = timeout(TEST_TIMEOUT, self.stream.read(&mut buffer)).await;
         let count = read.expect("an answer in time").unwrap_or(0);
         self.rest.extend_from_slice(&buffer[..count]);
         count > 0
     }
 
-    /// Everything up to and including `mark`; `None` if the connection ends first.
+    /// Reads everything up to and including `mark`; returns `None` if the connection ends first.
     pub async fn until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = self.rest.windows(mark.len()).position(|part| part == mark) {
@@ -210,7 +210,7 @@ impl Socket {
         std::mem::replace(&mut self.rest, after)
     }
 
-    /// The next response, whole; `None` if the connection ends first.
+    /// Reads the next complete response; returns `None` if the connection ends first.
     pub async fn reply(&mut self) -> Option<Reply> {
         let head = String::from_utf8(self.until(b"\r\n\r\n").await?).unwrap();
         let mut lines = head.split("\r\n");
@@ -236,22 +236,22 @@ impl Socket {
         Some(Reply { status, headers, body: String::from_utf8(body).unwrap() })
     }
 
-    /// Whether the server ends the connection, once all it has sent is read.
+    /// Reads the remaining bytes and returns whether the server closes the connection.
     pub async fn is_closed(&mut self) -> bool {
         while self.fill().await {}
         true
     }
 }
 
-/// A call that has told something, so that it is known to run, and its connection.
+/// Starts a call, waits for its first message, so that it is known to run, and returns its connection.
 pub async fn running(site: &Site, revision: &str, tool: &str) -> Socket {
     let mut socket = site.connect().await;
     socket.send(&Post::tool(revision, tool).bytes()).await;
-    socket.until(b"notifications/progress").await.expect("a first word");
+    socket.until(b"notifications/progress").await.expect("a first message");
     socket
 }
 
-/// A stream of subscriptions that has been acknowledged.
+/// Opens a subscription stream and waits for its acknowledgement.
 pub async fn listening(site: &Site) -> Socket {
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     let mut socket = site.connect().await;

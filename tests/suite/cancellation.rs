@@ -1,4 +1,4 @@
-//! Calls that are cancelled by the thousand: none is answered, and whatever their handlers held is let go.
+//! Thousands of cancelled calls: none is answered, and everything that their handlers held is dropped.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::matrix::Link;
-use crate::wire::{PATIENCE, Wire};
+use crate::wire::{TEST_TIMEOUT, Wire};
 use crate::{ENVELOPE, HANDSHAKE};
 
 const CALLS: usize = 10_000;
-/// So many run at once; further ones would only wait for their turn.
+/// Number of concurrent calls; more would only be queued.
 const TOGETHER: usize = 1000;
 
-/// Handlers that have begun, and those that are not gone yet.
+/// Number of handlers that have started, and of those that are not dropped yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     begun: usize,
     alive: usize,
 }
 
-/// What a handler holds while it waits.
+/// A value that a handler holds while it waits.
 struct Held(watch::Sender<Count>);
 
 impl Held {
@@ -44,7 +44,7 @@ impl Drop for Held {
     }
 }
 
-/// Waits for one of the things a handler may wait for, in turn. None of them ever comes.
+/// Waits for one of the events that a handler can await, in turn. None of them ever occurs.
 async fn wait(turn: usize) {
     match turn % 6 {
         0 => pending().await,
@@ -71,7 +71,7 @@ fn server(count: watch::Sender<Count>) -> Server {
             let turn = held.0.borrow().begun;
             wait(turn).await;
             drop((cx, held));
-            Content::text("nobody hears this")
+            Content::text("never sent")
         }
     };
     let calm = || async { Content::text("calm") };
@@ -81,11 +81,12 @@ fn server(count: watch::Sender<Count>) -> Server {
 }
 
 async fn until(counted: &mut watch::Receiver<Count>, reached: impl FnMut(&Count) -> bool) {
-    let waiting = timeout(PATIENCE, counted.wait_for(reached)).await;
-    waiting.expect("it comes to that").unwrap();
+    let waiting = timeout(TEST_TIMEOUT, counted.wait_for(reached)).await;
+    waiting.expect("the count is reached").unwrap();
 }
 
-/// P-CAN-1, section 3.1, cancel storm: ten thousand cancelled calls leave no answer and no handler behind, whatever it awaits.
+/// P-CAN-1, section 3.1, cancel storm: ten thousand cancelled calls leave no response and no handler behind, whatever
+/// the handler awaits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_cancels_leaves_nothing_behind() {
     for (link, revision) in [(Link::Memory, HANDSHAKE), (Link::Pipe, ENVELOPE)] {
@@ -107,6 +108,6 @@ async fn a_storm_of_cancels_leaves_nothing_behind() {
         assert_eq!(wire.tool_text("calm", json!({})).await, "calm");
         assert_eq!(*counted.borrow(), Count { begun: CALLS, alive: 0 });
         let (rest, ended) = wire.finish().await;
-        assert!(rest.is_empty() && ended.in_order(), "{link:?} {revision}: {rest:?}");
+        assert!(rest.is_empty() && ended.is_orderly(), "{link:?} {revision}: {rest:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What outlasts a single answer: subscriptions to changes, and the state that a client carries between rounds.
+//! State beyond a single response: subscriptions to changes, and the request state that a client carries between rounds.
 
 use duplexer_core::error::McpError;
 use duplexer_server::request_state::RequestState;
@@ -18,7 +18,7 @@ use crate::{ENVELOPE, HANDSHAKE};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// `change` publishes, `rounds` asks to be called again with a note.
+/// `change` publishes events, `rounds` requires a second call with its request state.
 fn server() -> Server {
     Server::builder("remembering")
         .request_state(RequestState::ephemeral())
@@ -45,8 +45,8 @@ async fn call(cx: Context<()>, params: CallToolParams) -> Result<Reply<CallToolR
         return Ok(Reply::Complete(CallToolResult::text("changed")));
     }
     Ok(match params.request_state {
-        None => Reply::InputRequired(InputRequiredResult::resuming("the note")),
-        Some(note) => Reply::Complete(CallToolResult::text(note)),
+        None => Reply::InputRequired(InputRequiredResult::resuming("the state")),
+        Some(state) => Reply::Complete(CallToolResult::text(state)),
     })
 }
 
@@ -55,9 +55,10 @@ async fn changed(wire: &mut Wire) {
     wire.answer_to(id).await;
 }
 
-/// SUB-01, SUB-02, SUB-04, P-SUB-1, P-SUB-3, P-SUB-4, P-SUB-7: acknowledged first, then what was asked for, tagged.
+/// SUB-01, SUB-02, SUB-04, P-SUB-1, P-SUB-3, P-SUB-4, P-SUB-7: the acknowledgement comes first, then the requested
+/// events, tagged.
 #[tokio::test]
-async fn a_listener_hears_what_it_asked_for() {
+async fn a_listener_receives_what_it_requested() {
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let mut wire = Wire::connect(link, server()).await;
         wire.open(ENVELOPE).await;
@@ -72,46 +73,46 @@ async fn a_listener_hears_what_it_asked_for() {
                 "_meta": { SUBSCRIPTION: id } })
         );
         changed(&mut wire).await;
-        let mut heard = wire.taken_aside();
-        while heard.len() < 2 {
-            heard.push(wire.next().await);
+        let mut received = wire.take_buffered();
+        while received.len() < 2 {
+            received.push(wire.next().await);
         }
-        let tagged = |heard: &Value| heard["params"]["_meta"][SUBSCRIPTION] == json!(id);
-        assert!(heard.iter().all(tagged), "{heard:?}");
-        let methods: Vec<_> = heard.iter().map(|heard| heard["method"].as_str().unwrap()).collect();
+        let tagged = |frame: &Value| frame["params"]["_meta"][SUBSCRIPTION] == json!(id);
+        assert!(received.iter().all(tagged), "{received:?}");
+        let methods: Vec<_> = received.iter().map(|frame| frame["method"].as_str().unwrap()).collect();
         assert_eq!(methods, ["notifications/tools/list_changed", "notifications/resources/updated"]);
-        assert_eq!(heard[1]["params"]["uri"], "test://one");
+        assert_eq!(received[1]["params"]["uri"], "test://one");
     }
 }
 
-/// SUB-11 (deviation), P-RSC-5: in the handshake era a session hears of the resources it has subscribed to.
+/// SUB-11 (deviation), P-RSC-5: in the handshake era a session is notified of the resources it has subscribed to.
 #[tokio::test]
-async fn a_session_hears_of_its_resources() {
+async fn a_session_is_notified_of_its_resources() {
     for link in Link::in_process(HANDSHAKE, Needs::Session) {
         let mut wire = Wire::connect(link, server()).await;
         wire.open(HANDSHAKE).await;
         assert_eq!(wire.result("resources/subscribe", json!({ "uri": "test://one" })).await, json!({}));
         changed(&mut wire).await;
-        let mut heard = wire.taken_aside();
-        while !heard.iter().any(|heard| heard["params"]["uri"] == "test://one") {
-            heard.push(wire.next().await);
+        let mut received = wire.take_buffered();
+        while !received.iter().any(|frame| frame["params"]["uri"] == "test://one") {
+            received.push(wire.next().await);
         }
-        assert!(heard.iter().all(|heard| heard["params"]["uri"] != "test://other"), "{heard:?}");
+        assert!(received.iter().all(|frame| frame["params"]["uri"] != "test://other"), "{received:?}");
     }
 }
 
-/// RST-02, RST-03, MRTR-01, P-MRTR-8: a note comes back as it was; the client cannot read it, change it, or use it elsewhere.
+/// RST-02, RST-03, MRTR-01, P-MRTR-8: a state returns unchanged; the client cannot read it, change it, or use it elsewhere.
 #[tokio::test]
-async fn a_note_travels_sealed() {
+async fn a_request_state_travels_sealed() {
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let mut wire = Wire::connect(link, server()).await;
         wire.open(ENVELOPE).await;
         let asked = wire.result("tools/call", json!({ "name": "rounds" })).await;
         assert_eq!(asked["resultType"], "input_required");
         let state = asked["requestState"].as_str().unwrap().to_owned();
-        assert!(!state.contains("note"), "{state}");
+        assert!(!state.contains("the state"), "{state}");
         let done = wire.result("tools/call", json!({ "name": "rounds", "requestState": state })).await;
-        assert_eq!(done["content"][0]["text"], "the note");
+        assert_eq!(done["content"][0]["text"], "the state");
         let refused = (
             -32602,
             "Invalid or expired requestState".to_owned(),

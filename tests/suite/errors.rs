@@ -1,4 +1,4 @@
-//! Why a request is refused, and which reason goes first.
+//! Reasons to reject a request, and their precedence.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn invalid() -> (i64, String, Value) {
     (-32602, "Invalid request parameters".to_owned(), json!(""))
 }
 
-/// RUN-04, P-RPC-19, P-TASK-14: what a revision does not have is not found in it, whoever would handle it.
+/// RUN-04, P-RPC-19, P-TASK-14: a method that the revision does not define is not found, even with a registered handler.
 #[tokio::test]
 async fn a_method_of_another_revision_is_not_found() {
     over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
@@ -33,10 +33,10 @@ async fn a_method_of_another_revision_is_not_found() {
 
 /// RUN-03, RUN-04, RUN-05, RUN-06: existence, then params, then a handler.
 #[tokio::test]
-async fn the_first_reason_is_the_answer() {
+async fn the_first_reason_is_reported() {
     everywhere(Needs::Answers, async |mut wire| {
         assert_eq!(wire.error("no/such", json!({})).await, not_found("no/such"));
-        // A method the server asks of clients is none of its own.
+        // A method that servers send to clients is not served.
         assert_eq!(
             wire.error("sampling/createMessage", json!({})).await,
             not_found("sampling/createMessage")
@@ -55,7 +55,7 @@ async fn the_first_reason_is_the_answer() {
 
 /// RUN-05, RUN-06, RUN-07: the same before the handshake.
 #[tokio::test]
-async fn before_the_handshake_too_the_first_reason_is_the_answer() {
+async fn before_the_handshake_too_the_first_reason_is_reported() {
     let mut wire = Wire::fixture(Link::Memory).await;
     assert_eq!(wire.error("no/such", json!({})).await, not_found("no/such"));
     assert_eq!(wire.error("resources/list", json!({})).await, not_found("resources/list"));
@@ -63,9 +63,9 @@ async fn before_the_handshake_too_the_first_reason_is_the_answer() {
     assert_eq!(wire.error("prompts/list", json!({})).await, invalid());
 }
 
-/// RUN-04: a notification's name makes no request, nor the other way round.
+/// RUN-04: the name of a notification is not a request method, and vice versa.
 #[tokio::test]
-async fn a_notification_with_an_id_is_a_method_nobody_has() {
+async fn a_notification_with_an_id_is_an_unknown_method() {
     everywhere(Needs::Answers, async |mut wire| {
         for method in ["notifications/cancelled", "notifications/initialized", "notifications/progress"] {
             assert_eq!(wire.error(method, json!({})).await, not_found(method));
@@ -74,7 +74,7 @@ async fn a_notification_with_an_id_is_a_method_nobody_has() {
     .await;
 }
 
-/// RUN-08, TYP-01: without params they are an empty object.
+/// RUN-08, TYP-01: missing params count as an empty object.
 #[tokio::test]
 async fn absent_params_are_an_empty_object() {
     over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
@@ -88,7 +88,7 @@ async fn absent_params_are_an_empty_object() {
     .await;
 }
 
-/// RUN-19, DISP-32: an unmapped failure shows nothing of itself and ends nothing but its request.
+/// RUN-19, DISP-32: an unmapped failure reveals no detail and ends only its request.
 #[tokio::test]
 async fn a_failure_is_an_answer_without_detail() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -102,19 +102,19 @@ async fn a_failure_is_an_answer_without_detail() {
     .await;
 }
 
-/// RUN-12, TYP-27: an error meant for the peer reaches it as it is.
+/// RUN-12, TYP-27: an error meant for the peer reaches it verbatim.
 #[tokio::test]
 async fn a_deliberate_error_reaches_the_peer() {
     everywhere(Needs::Answers, async |mut wire| {
         let refused = wire.error("tools/call", json!({ "name": "refuse" })).await;
-        assert_eq!(refused, (7, "told".to_owned(), json!({ "why": 1 })));
+        assert_eq!(refused, (7, "refused".to_owned(), json!({ "why": 1 })));
     })
     .await;
 }
 
-/// TYP-18, P-LOG-4: an envelope's presence is the ladder's business, its form that of the params.
+/// TYP-18, P-LOG-4: the envelope checks verify that an envelope is present, params decoding verifies its shape.
 #[tokio::test]
-async fn what_an_envelope_says_must_be_well_formed() {
+async fn the_members_of_an_envelope_must_be_well_formed() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let key = |name: &str| format!("io.modelcontextprotocol/{name}");
         for (name, value) in [
@@ -145,7 +145,7 @@ async fn a_custom_method_is_served_in_its_revisions_only() {
     .await;
 }
 
-/// EXT-05, P-MRTR-6, P-EXT-2, P-EXT-3: a client without the extension is told what it should have declared.
+/// EXT-05, P-MRTR-6, P-EXT-2, P-EXT-3: the error for a client without the extension names what it must declare.
 #[tokio::test]
 async fn a_required_extension_must_be_declared() {
     everywhere(Needs::Answers, async |mut wire| {
@@ -160,7 +160,7 @@ async fn a_required_extension_must_be_declared() {
         let meta = json!({ "io.modelcontextprotocol/clientCapabilities": declared });
         assert_eq!(wire.tool_text("extension", meta).await, "declared");
         let forgotten = wire.error("tools/call", json!({ "name": "extension" })).await;
-        assert_eq!(forgotten.0, -32021, "the next request says nothing of it");
+        assert_eq!(forgotten.0, -32021, "the next request does not declare it");
     })
     .await;
 }

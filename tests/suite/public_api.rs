@@ -1,4 +1,4 @@
-//! A server written with the authoring interface behaves the same over every link and in both eras.
+//! A server written with the public API behaves the same over every link and in both eras.
 
 use std::process::Stdio;
 
@@ -30,7 +30,7 @@ async fn call(wire: &mut Wire, tool: &str, arguments: Value) -> Value {
     wire.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
 }
 
-/// All that a paged method lists, and how many at a time.
+/// Returns all items of a paginated method, and the size of each page.
 async fn listed(wire: &mut Wire, method: &str, member: &str) -> (Vec<Value>, Vec<usize>) {
     let (mut all, mut sizes, mut params) = (Vec::new(), Vec::new(), json!({}));
     loop {
@@ -45,7 +45,7 @@ async fn listed(wire: &mut Wire, method: &str, member: &str) -> (Vec<Value>, Vec
     }
 }
 
-/// TOOL-03, TOOL-06: definitions from signatures; results that are structured, and their text once.
+/// TOOL-03, TOOL-06: definitions come from signatures; results are structured, with one text form.
 #[tokio::test]
 async fn tools_are_listed_and_called() {
     everywhere(async |mut wire| {
@@ -69,7 +69,7 @@ async fn tools_are_listed_and_called() {
         assert_eq!(tools[1]["outputSchema"]["type"], "object");
         let sum = call(&mut wire, "add", json!({ "a": 2 })).await;
         assert_eq!(sum["content"], json!([{ "type": "text", "text": "3" }]));
-        // The one difference: below 2026-07-28 structured content is always an object.
+        // The only difference: below 2026-07-28 structured content is always an object.
         let structured = if wire.is_enveloped() { json!(3) } else { json!({ "result": 3 }) };
         assert_eq!(sum["structuredContent"], structured);
         let thing = call(&mut wire, "describe", json!({ "name": "x", "size": "large" })).await;
@@ -79,9 +79,10 @@ async fn tools_are_listed_and_called() {
     .await;
 }
 
-/// TOOL-01 (deviation): what is for the model is in-band, with every fault of the arguments; what is the client's is not.
+/// TOOL-01 (deviation): errors for the model are results and list every fault of the arguments; errors for the client
+/// are protocol errors.
 #[tokio::test]
-async fn failures_of_tools_reach_whom_they_are_for() {
+async fn errors_of_tools_reach_their_receiver() {
     everywhere(async |mut wire| {
         let failed = call(&mut wire, "divide", json!({ "a": 1, "b": 0 })).await;
         assert_eq!(failed["isError"], true);
@@ -129,7 +130,8 @@ async fn resources_are_listed_and_read() {
     .await;
 }
 
-/// PRM-01 (deviation), PRM-02, MCPS-07: prompts are filled from strings; arguments and variables are completed.
+/// PRM-01 (deviation), PRM-02, MCPS-07: prompts are rendered from string arguments; arguments and variables have
+/// completions.
 #[tokio::test]
 async fn prompts_are_filled_and_completed() {
     everywhere(async |mut wire| {
@@ -165,7 +167,7 @@ async fn prompts_are_filled_and_completed() {
     .await;
 }
 
-/// MCPS-02 (deviation): pages of the size that was said; a cursor that is none is refused.
+/// MCPS-02 (deviation): pages have the configured size; an invalid cursor is rejected.
 #[tokio::test]
 async fn lists_come_in_pages() {
     everywhere(async |mut wire| {
@@ -182,10 +184,10 @@ async fn lists_come_in_pages() {
 
 const FORM: &str = "What is your name?";
 
-/// MRTR-01, MRTR-08: one way to ask. In the handshake era it is a request to the client.
+/// MRTR-01, MRTR-08: one API for input. In the handshake era it sends a request to the client.
 #[tokio::test]
 async fn a_tool_asks_a_handshake_client() {
-    for link in Link::of(HANDSHAKE, Needs::Dialogue) {
+    for link in Link::of(HANDSHAKE, Needs::ServerRequests) {
         let mut wire = connect(link).await;
         wire.open_as(HANDSHAKE, json!({ "elicitation": {} })).await;
         for (answer, expected) in [
@@ -206,7 +208,7 @@ async fn a_tool_asks_a_handshake_client() {
     }
 }
 
-/// MRTR-01, MRTR-08, MRTR-12: in the envelope era it is a result, and the client calls again with the answer.
+/// MRTR-01, MRTR-08, MRTR-12: in the envelope era it returns a result, and the client repeats the call with the answer.
 #[tokio::test]
 async fn a_tool_asks_an_envelope_client() {
     for link in Link::of(ENVELOPE, Needs::Answers) {

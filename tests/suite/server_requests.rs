@@ -1,4 +1,4 @@
-//! What a server asks its client and tells it beside its answers.
+//! Requests and notifications that a server sends to its client.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn no_back_channel(method: &str) -> (i64, String, Value) {
     (-32600, text, Value::Null)
 }
 
-/// Has a tool ask something, checks the question, answers it, and gives the tool's text.
+/// Calls a tool that sends a request, checks that request, answers it, and returns the tool's text.
 async fn asked(wire: &mut Wire, tool: &str, question: (&str, Value), answer: Value) -> String {
     let id = wire.request("tools/call", json!({ "name": tool })).await;
     let asked = wire.next().await;
@@ -23,10 +23,10 @@ async fn asked(wire: &mut Wire, tool: &str, question: (&str, Value), answer: Val
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// CONN-10, CONN-14, ELI-03, ELI-04: every question of the handshake era, and what comes of its answer.
+/// CONN-10, CONN-14, ELI-03, ELI-04: every server request of the handshake era, and the effect of its response.
 #[tokio::test]
 async fn a_handshake_client_is_asked() {
-    for link in Link::of(HANDSHAKE, Needs::Dialogue) {
+    for link in Link::of(HANDSHAKE, Needs::ServerRequests) {
         let mut wire = Wire::fixture(link).await;
         let capabilities = json!({ "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} } });
         wire.open_as(HANDSHAKE, capabilities).await;
@@ -53,7 +53,7 @@ async fn a_handshake_client_is_asked() {
     }
 }
 
-/// CONN-11: an answer that does not fit its question is -32602 when the handler lets it pass.
+/// CONN-11: a response that does not match its request is -32602 if the handler propagates the error.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_invalid() {
     for link in Link::of(HANDSHAKE, Needs::Session) {
@@ -64,7 +64,7 @@ async fn an_answer_that_does_not_fit_is_invalid() {
         wire.send(json!({ "jsonrpc": "2.0", "id": question, "result": { "roots": 5 } })).await;
         let refused = error_of(&wire.answer_to(id).await);
         assert_eq!(refused, (-32602, "Invalid request parameters".to_owned(), json!("")));
-        // And an error of the client's is the tool's, unless it does something about it.
+        // An error response of the client becomes the tool's error, unless the tool handles it.
         let id = wire.request("tools/call", json!({ "name": "roots" })).await;
         let question = wire.next().await["id"].clone();
         let error = json!({ "code": -32601, "message": "no roots" });
@@ -73,10 +73,10 @@ async fn an_answer_that_does_not_fit_is_invalid() {
     }
 }
 
-/// P-LEG-5, P-ELI-2: a handshake client is not asked what it has not declared, and not in a way it has not declared.
+/// P-LEG-5, P-ELI-2: the server sends a handshake client only the requests and modes that it has declared.
 #[tokio::test]
 async fn a_client_is_asked_only_what_it_has_declared() {
-    for link in Link::of(HANDSHAKE, Needs::Dialogue) {
+    for link in Link::of(HANDSHAKE, Needs::ServerRequests) {
         for (capabilities, tool, needed) in [
             (json!({}), "roots", json!({ "roots": {} })),
             (json!({}), "sample", json!({ "sampling": {} })),
@@ -89,20 +89,20 @@ async fn a_client_is_asked_only_what_it_has_declared() {
             let (code, text, data) = wire.error("tools/call", json!({ "name": tool })).await;
             assert_eq!((code, data), (-32021, json!({ "requiredCapabilities": needed })));
             assert!(text.starts_with("Client did not declare the capability required by '"), "{text}");
-            assert!(wire.taken_aside().is_empty(), "{tool}");
+            assert!(wire.take_buffered().is_empty(), "{tool}");
         }
     }
 }
 
-/// CONN-12, P-SAM-1: tools only for clients that have said they can use them; nothing is sent to others.
+/// CONN-12, P-SAM-1: tools only for clients that have declared support for them; the server sends nothing to others.
 #[tokio::test]
 async fn sampling_with_tools_needs_their_capability() {
-    for link in Link::of(HANDSHAKE, Needs::Dialogue) {
+    for link in Link::of(HANDSHAKE, Needs::ServerRequests) {
         let mut wire = Wire::fixture(link).await;
         wire.open_as(HANDSHAKE, json!({ "sampling": {} })).await;
         let refused = wire.error("tools/call", json!({ "name": "sample-tools" })).await;
         assert_eq!((refused.0, &*refused.1), (-32602, "Client does not support sampling tools capability"));
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
         let mut wire = Wire::fixture(link).await;
         wire.open_as(HANDSHAKE, json!({ "sampling": { "tools": {} } })).await;
         wire.request("tools/call", json!({ "name": "sample-tools" })).await;
@@ -110,19 +110,20 @@ async fn sampling_with_tools_needs_their_capability() {
     }
 }
 
-/// TYP-13: a revision is not asked what it has no words for.
+/// TYP-13: the server does not send requests that the revision does not define.
 #[tokio::test]
 async fn an_older_revision_is_not_asked_what_it_does_not_have() {
-    over_every_link("2025-03-26", Needs::Dialogue, async |mut wire| {
+    over_every_link("2025-03-26", Needs::ServerRequests, async |mut wire| {
         let (code, text, _) = wire.error("tools/call", json!({ "name": "elicit" })).await;
         assert_eq!(code, -32601);
         assert_eq!(text, "Cannot send 'elicitation/create': revision 2025-03-26 does not have it");
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
     })
     .await;
 }
 
-/// ERA-07, CONN-06, P-RPC-17: in the envelope era there is nobody to ask, on behalf of a request or beside it.
+/// ERA-07, CONN-06, P-RPC-17: in the envelope era the server sends no requests, neither within a client request nor
+/// outside one.
 #[tokio::test]
 async fn an_envelope_client_is_never_asked() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
@@ -134,13 +135,13 @@ async fn an_envelope_client_is_never_asked() {
         ] {
             assert_eq!(wire.error("tools/call", json!({ "name": tool })).await, no_back_channel(method));
         }
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
     })
     .await;
 }
 
-/// ELI-05, TYP-28, P-RPC-14, P-ELI-11: a tool that needs the user elsewhere first fails with the error that says so, in the
-/// revision that has it.
+/// ELI-05, TYP-28, P-RPC-14, P-ELI-11: a tool that requires the user to open a URL first fails with the error code for
+/// it, in the revision that defines the code.
 #[tokio::test]
 async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
     over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
@@ -156,15 +157,15 @@ async fn a_url_to_be_opened_first_is_an_error_of_its_own() {
     .await;
 }
 
-/// DISP-36, ERA-07, P-PROG-1, P-PROG-4: progress for whoever asked for it, under the token's own type.
+/// DISP-36, ERA-07, P-PROG-1, P-PROG-4: progress goes to the request that asked for it, with the token's own JSON type.
 #[tokio::test]
-async fn progress_is_reported_to_whoever_asked() {
-    everywhere(Needs::Telling, async |mut wire| {
+async fn progress_is_reported_to_the_request_that_asked() {
+    everywhere(Needs::Notifications, async |mut wire| {
         wire.tool_text("progress", json!({})).await;
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
         for token in [json!(7), json!("7")] {
             wire.tool_text("progress", json!({ "progressToken": token })).await;
-            let reports: Vec<_> = wire.taken_aside().iter().map(|frame| frame["params"].clone()).collect();
+            let reports: Vec<_> = wire.take_buffered().iter().map(|frame| frame["params"].clone()).collect();
             let expected = [
                 json!({ "progressToken": token, "progress": 1, "total": 2 }),
                 json!({ "progressToken": token, "progress": 1.5, "message": "nearly" }),
@@ -175,61 +176,62 @@ async fn progress_is_reported_to_whoever_asked() {
     .await;
 }
 
-/// Over HTTP what is told beside a request does not keep its order with what is told on its behalf.
-fn in_order<'a>(wire: &Wire, mut told: Vec<&'a str>, expected: &[&'a str]) {
+/// Compares received values. Over HTTP, notifications outside a request have no order relative to those of the request.
+fn assert_received<'a>(wire: &Wire, mut received: Vec<&'a str>, expected: &[&'a str]) {
     let mut expected = expected.to_vec();
     if wire.link().is_http() {
-        told.sort_unstable();
+        received.sort_unstable();
         expected.sort_unstable();
     }
-    assert_eq!(told, expected);
+    assert_eq!(received, expected);
 }
 
 fn levels(frames: &[Value]) -> Vec<&str> {
     frames.iter().map(|frame| frame["params"]["level"].as_str().unwrap()).collect()
 }
 
-/// CONN-09, P-LOG-5: a handshake client gets every message until it has said from which level on.
+/// CONN-09, P-LOG-5: a handshake client gets every log message until it sets a minimum level.
 #[tokio::test]
 async fn a_handshake_client_sets_its_level_once() {
-    over_every_link(HANDSHAKE, Needs::Dialogue, async |mut wire| {
+    over_every_link(HANDSHAKE, Needs::ServerRequests, async |mut wire| {
         wire.tool("log").await;
-        let frames = wire.told(3).await;
-        in_order(&wire, levels(&frames), &["info", "error", "critical"]);
+        let frames = wire.received(3).await;
+        assert_received(&wire, levels(&frames), &["info", "error", "critical"]);
         let expected = json!({ "level": "info", "logger": "fixture", "data": { "at": "request" } });
         assert!(frames.iter().any(|frame| frame["params"] == expected), "{frames:?}");
         assert_eq!(wire.result("logging/setLevel", json!({ "level": "error" })).await, json!({}));
         wire.tool("log").await;
-        let frames = wire.told(2).await;
-        in_order(&wire, levels(&frames), &["error", "critical"]);
+        let frames = wire.received(2).await;
+        assert_received(&wire, levels(&frames), &["error", "critical"]);
         assert_eq!(wire.error("logging/setLevel", json!({ "level": "loud" })).await.0, -32602);
     })
     .await;
 }
 
-/// CONN-09, P-LOG-2, P-LOG-3: in the envelope era each request asks for itself, and nothing is logged beside requests.
+/// CONN-09, P-LOG-2, P-LOG-3: in the envelope era each request sets its own level, and nothing is logged outside a request.
 #[tokio::test]
 async fn an_envelope_request_asks_for_its_own_messages() {
-    over_every_link(ENVELOPE, Needs::Telling, async |mut wire| {
+    over_every_link(ENVELOPE, Needs::Notifications, async |mut wire| {
         wire.tool("log").await;
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
         for (level, expected) in [("debug", &["info", "error"][..]), ("error", &["error"]), ("alert", &[])] {
             wire.tool_text("log", json!({ "io.modelcontextprotocol/logLevel": level })).await;
-            assert_eq!(levels(&wire.taken_aside()), expected);
+            assert_eq!(levels(&wire.take_buffered()), expected);
         }
         wire.tool("log").await;
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
     })
     .await;
 }
 
-/// CONN-07, CONN-10, ELI-03, P-ELI-11: changes are told on a handshake connection, and on none of the envelope era.
+/// CONN-07, CONN-10, ELI-03, P-ELI-11: change notifications are sent on a handshake connection, and never on an
+/// envelope connection.
 #[tokio::test]
-async fn changes_are_not_told_on_the_shared_envelope_channel() {
-    over_every_link(HANDSHAKE, Needs::Dialogue, async |mut wire| {
+async fn changes_are_not_sent_on_the_shared_envelope_channel() {
+    over_every_link(HANDSHAKE, Needs::ServerRequests, async |mut wire| {
         wire.tool("changes").await;
-        let told = wire.told(6).await;
-        let told = told.iter().map(|frame| frame["method"].as_str().unwrap()).collect();
+        let received = wire.received(6).await;
+        let received = received.iter().map(|frame| frame["method"].as_str().unwrap()).collect();
         let expected = [
             "notifications/tools/list_changed",
             "notifications/prompts/list_changed",
@@ -238,21 +240,22 @@ async fn changes_are_not_told_on_the_shared_envelope_channel() {
             "notifications/elicitation/complete",
             "notifications/tools/list_changed",
         ];
-        in_order(&wire, told, &expected);
+        assert_received(&wire, received, &expected);
     })
     .await;
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         wire.tool("changes").await;
-        assert!(wire.taken_aside().is_empty());
+        assert!(wire.take_buffered().is_empty());
     })
     .await;
-    over_every_link("2025-06-18", Needs::Dialogue, async |mut wire| {
+    over_every_link("2025-06-18", Needs::ServerRequests, async |mut wire| {
         wire.tool("changes").await;
-        let mut told = wire.told(5).await;
+        let mut received = wire.received(5).await;
         let (rest, _) = wire.finish().await;
-        told.extend(rest);
+        received.extend(rest);
         assert!(
-            told.len() == 5 && told.iter().all(|told| told["method"] != "notifications/elicitation/complete")
+            received.len() == 5
+                && received.iter().all(|received| received["method"] != "notifications/elicitation/complete")
         );
     })
     .await;

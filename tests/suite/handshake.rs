@@ -1,4 +1,4 @@
-//! How a connection opens: handshakes, discovery, and what is served before them.
+//! Handshakes, discovery, and the requests that are served before them.
 
 use duplexer_core::dispatch::DispatchOptions;
 use duplexer_server::{InitializeOverride, Server};
@@ -10,11 +10,11 @@ use crate::matrix::{Link, Needs, over_every_link};
 use crate::wire::{Wire, error_of, initialize};
 use crate::{ENVELOPE, HANDSHAKE};
 
-/// RUN-09, P-LEG-1, P-LEG-2: a revision with a handshake is echoed; any other becomes the newest of those.
+/// RUN-09, P-LEG-1, P-LEG-2: a revision of the handshake era is echoed; any other version becomes the newest of them.
 #[tokio::test]
 async fn a_handshake_echoes_the_revision_it_can_speak() {
     let newest = HANDSHAKE;
-    for (asked, told) in [
+    for (asked, agreed) in [
         ("2024-11-05", "2024-11-05"),
         ("2025-03-26", "2025-03-26"),
         ("2025-06-18", "2025-06-18"),
@@ -25,7 +25,7 @@ async fn a_handshake_echoes_the_revision_it_can_speak() {
         for link in Link::of(HANDSHAKE, Needs::Answers) {
             let mut wire = Wire::fixture(link).await;
             let result = wire.result("initialize", initialize(asked, json!({}))).await;
-            assert_eq!(result["protocolVersion"], told, "{asked}");
+            assert_eq!(result["protocolVersion"], agreed, "{asked}");
             assert_eq!(result["serverInfo"], json!({ "name": "fixture", "version": "1.2.3" }));
             assert_eq!(result["instructions"], "Call the tools.");
         }
@@ -43,9 +43,9 @@ fn fully_described() -> Server {
         .unwrap()
 }
 
-/// RUN-10, SRV-01: everything the server says about itself, as far as the revision has words for it.
+/// RUN-10, SRV-01: the server's description, limited to the fields that the revision defines.
 #[tokio::test]
-async fn a_server_introduces_itself_as_its_client_s_revision_can_say_it() {
+async fn a_server_describes_itself_in_the_fields_of_its_client_s_revision() {
     let whole = json!({
         "name": "s", "version": "1", "title": "S", "description": "d", "websiteUrl": "https://example.com",
         "icons": [{ "src": "https://example.com/i.png" }],
@@ -70,10 +70,10 @@ async fn a_server_introduces_itself_as_its_client_s_revision_can_say_it() {
     }
 }
 
-/// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5, P-EXT-4: what the server is, computed when asked; who it is, in `_meta` alone;
-/// no extension that nobody asked for.
+/// SRV-07, RUN-16, P-DISC-1, P-DISC-2, P-VER-5, P-EXT-4: capabilities are computed on request; the identity is in
+/// `_meta` only; no extension without configuration.
 #[tokio::test]
-async fn discovery_tells_what_a_handshake_would() {
+async fn discovery_returns_what_a_handshake_would() {
     over_every_link(ENVELOPE, Needs::Answers, async |mut wire| {
         let result = wire.result("server/discover", json!({})).await;
         let quiet = json!({ "listChanged": false });
@@ -91,7 +91,7 @@ async fn discovery_tells_what_a_handshake_would() {
     .await;
 }
 
-/// SRV-07: the author's own description takes the place of the derived one.
+/// SRV-07: the author's own handler replaces the derived description.
 #[tokio::test]
 async fn discovery_can_be_replaced() {
     use duplexer_types::lifecycle::{DiscoverResult, EmptyParams};
@@ -124,7 +124,7 @@ async fn before_the_handshake_only_ping_is_served() {
     }
 }
 
-/// CONN-02: a client that never shook hands but says it is ready is served.
+/// CONN-02: a client that sends `initialized` without a handshake is served.
 #[tokio::test]
 async fn a_bare_initialized_opens_the_connection() {
     for link in Link::of(HANDSHAKE, Needs::Connection) {
@@ -136,7 +136,7 @@ async fn a_bare_initialized_opens_the_connection() {
     }
 }
 
-/// DISP-21: whoever pipelines finds the connection open.
+/// DISP-21: a pipelined request finds the connection open.
 #[tokio::test]
 async fn a_request_right_behind_the_handshake_is_served() {
     for link in Link::of(HANDSHAKE, Needs::Connection) {
@@ -148,7 +148,7 @@ async fn a_request_right_behind_the_handshake_is_served() {
     }
 }
 
-/// RUN-11: the facts of a connection are written once; asking again changes nothing.
+/// RUN-11: the facts of a connection are written once; a second handshake changes nothing.
 #[tokio::test]
 async fn a_second_handshake_is_refused_and_changes_nothing() {
     for link in Link::of(HANDSHAKE, Needs::Connection) {
@@ -161,7 +161,7 @@ async fn a_second_handshake_is_refused_and_changes_nothing() {
     }
 }
 
-/// RUN-05: a handshake that says too little is refused and leaves nothing behind.
+/// RUN-05: an incomplete handshake is rejected and has no effect.
 #[tokio::test]
 async fn a_malformed_handshake_leaves_the_connection_closed() {
     let mut wire = Wire::fixture(Link::Memory).await;
@@ -172,9 +172,9 @@ async fn a_malformed_handshake_leaves_the_connection_closed() {
     wire.open(HANDSHAKE).await;
 }
 
-/// A run may introduce itself otherwise than its server does.
+/// A run can override the description of its server.
 #[tokio::test]
-async fn a_run_can_say_something_else_in_its_handshake() {
+async fn a_run_can_override_the_description_in_its_handshake() {
     let running = duplexer_tests::server().start().await.unwrap();
     let mut instead = InitializeOverride::default();
     instead.server_info = Some(Implementation::new("other", "9"));
@@ -189,7 +189,7 @@ async fn a_run_can_say_something_else_in_its_handshake() {
 
 /// P-RPC-9, P-RPC-10, P-RPC-11, STDIO-02: arrays are frames in the one revision that has them.
 #[tokio::test]
-async fn batches_are_taken_where_they_were_negotiated() {
+async fn batches_are_accepted_where_they_were_negotiated() {
     for link in Link::of("2025-03-26", Needs::Answers) {
         let mut wire = Wire::fixture(link).await;
         wire.open("2025-03-26").await;

@@ -1,4 +1,4 @@
-//! Runs every story, and the README's first server as it is printed.
+//! Runs every example, and the README's first server verbatim.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -7,26 +7,26 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-fn tell(story: &str, binary: &str) {
+fn run(example: &str, binary: &str) {
     let output = Command::new(binary).output().unwrap();
-    assert!(output.status.success(), "{story}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
-fn every_story_is_true() {
-    tell("structured", env!("CARGO_BIN_EXE_structured"));
-    tell("resources", env!("CARGO_BIN_EXE_resources"));
-    tell("prompts", env!("CARGO_BIN_EXE_prompts"));
-    tell("progress", env!("CARGO_BIN_EXE_progress"));
-    tell("middleware", env!("CARGO_BIN_EXE_middleware"));
-    tell("custom-method", env!("CARGO_BIN_EXE_custom-method"));
-    tell("elicitation", env!("CARGO_BIN_EXE_elicitation"));
-    tell("dynamic", env!("CARGO_BIN_EXE_dynamic"));
-    tell("composition", env!("CARGO_BIN_EXE_composition"));
-    tell("lifespan", env!("CARGO_BIN_EXE_lifespan"));
+fn every_example_succeeds() {
+    run("structured", env!("CARGO_BIN_EXE_structured"));
+    run("resources", env!("CARGO_BIN_EXE_resources"));
+    run("prompts", env!("CARGO_BIN_EXE_prompts"));
+    run("progress", env!("CARGO_BIN_EXE_progress"));
+    run("middleware", env!("CARGO_BIN_EXE_middleware"));
+    run("custom-method", env!("CARGO_BIN_EXE_custom-method"));
+    run("elicitation", env!("CARGO_BIN_EXE_elicitation"));
+    run("dynamic", env!("CARGO_BIN_EXE_dynamic"));
+    run("composition", env!("CARGO_BIN_EXE_composition"));
+    run("lifespan", env!("CARGO_BIN_EXE_lifespan"));
 }
 
-/// The answers of the first server to lines on its standard input, by id.
+/// Returns the responses of the first server to lines on its standard input, sorted by id.
 fn answers(lines: &[&str]) -> Vec<Value> {
     let mut server = Command::new(env!("CARGO_BIN_EXE_hello"))
         .stdin(Stdio::piped())

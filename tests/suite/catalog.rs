@@ -1,4 +1,4 @@
-//! What a server made of plain functions offers: the same to everybody, from every instance, and all that it says it does.
+//! The catalog of a server made of plain functions: equal for all clients and instances, and served as advertised.
 
 use duplexer_server::completion::Completing;
 use duplexer_server::prompt::Prompt;
@@ -30,7 +30,7 @@ struct Limit {
     limit: Option<u8>,
 }
 
-/// One of many equal instances: they share a key, and nothing else.
+/// One of several equal instances, which share only a key.
 fn instance() -> Server {
     let mut builder = Server::builder("instances")
         .page_size(2)
@@ -61,7 +61,7 @@ async fn names(completing: Completing) -> Vec<String> {
     completing.filter(["Ada", "Alan"])
 }
 
-/// What the server says it can do, in either era.
+/// Returns the capabilities that the server advertises, in either era.
 async fn capabilities(wire: &mut Wire, revision: &str) -> Value {
     if revision == ENVELOPE {
         wire.open(ENVELOPE).await;
@@ -119,7 +119,7 @@ async fn capabilities_are_what_is_served() {
     }
 }
 
-/// Every page of a list, each from the next of the instances.
+/// Reads every page of a list, each from the next instance.
 async fn pages(wires: &mut [Wire], method: &str, member: &str) -> (Vec<Value>, Vec<Value>) {
     let (mut items, mut scopes, mut params) = (Vec::new(), Vec::new(), json!({}));
     for turn in 0.. {
@@ -134,8 +134,8 @@ async fn pages(wires: &mut [Wire], method: &str, member: &str) -> (Vec<Value>, V
     (items, scopes)
 }
 
-/// P-TOOL-2, P-TOOL-3, P-RSC-7, P-PAG-3, P-CACHE-2: a list is the same and in the same order for every connection and from every
-/// instance, page by page.
+/// P-TOOL-2, P-TOOL-3, P-RSC-7, P-PAG-3, P-CACHE-2: a list is the same and in the same order for every connection and
+/// from every instance, page by page.
 #[tokio::test]
 async fn a_list_is_the_same_everywhere() {
     for revision in [HANDSHAKE, ENVELOPE] {
@@ -145,7 +145,7 @@ async fn a_list_is_the_same_everywhere() {
             for wire in one.iter_mut().chain(&mut many) {
                 wire.open(revision).await;
             }
-            // What was asked for before makes no difference either.
+            // Earlier requests make no difference.
             many[0].answer("tools/call", json!({ "name": "picture" })).await;
             for (method, member, count) in [("tools/list", "tools", 8), ("resources/list", "resources", 5)] {
                 let (alone, scopes) = pages(&mut one, method, member).await;
@@ -161,7 +161,7 @@ async fn a_list_is_the_same_everywhere() {
     }
 }
 
-/// P-TOOL-14, P-PRM-3: binary content is base64 and says what it is.
+/// P-TOOL-14, P-PRM-3: binary content is base64 and has a media type.
 #[tokio::test]
 async fn binary_content_is_base64_with_its_type() {
     in_both_eras(instance, async |mut wire| {
@@ -178,9 +178,9 @@ async fn binary_content_is_base64_with_its_type() {
     .await;
 }
 
-/// P-TOOL-16, P-PRM-4: no arguments are no mistake where none are needed; an argument of a prompt is a text.
+/// P-TOOL-16, P-PRM-4: arguments can be omitted where none are required; an argument of a prompt is a string.
 #[tokio::test]
-async fn arguments_may_be_left_out_and_those_of_prompts_are_texts() {
+async fn arguments_can_be_omitted_and_those_of_prompts_are_strings() {
     in_both_eras(instance, async |mut wire| {
         for (tool, text) in [("count", "up to None"), ("tool-0", "")] {
             let result = wire.tool(tool).await["result"].clone();
@@ -210,10 +210,10 @@ fn greeting(state: Option<&Value>, answers: Option<Value>) -> Value {
     params
 }
 
-/// P-MRTR-12, P-MRTR-13, P-MRTR-14, P-STATE-2, P-STATE-3, P-HTTP-21: the state that a client carries is all that rounds share, so any
-/// instance goes on; what does not answer the question is asked for again.
+/// P-MRTR-12, P-MRTR-13, P-MRTR-14, P-STATE-2, P-STATE-3, P-HTTP-21: rounds share only the state that the client
+/// carries, so any instance can continue; a missing or unusable answer is requested again.
 #[tokio::test]
-async fn any_instance_goes_on_where_another_has_asked() {
+async fn any_instance_continues_where_another_has_asked() {
     let ada = json!({ "action": "accept", "content": { "name": "Ada" } });
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let mut wires = [Wire::connect(link, instance()).await, Wire::connect(link, instance()).await];
@@ -224,7 +224,7 @@ async fn any_instance_goes_on_where_another_has_asked() {
         let asked = one.result("tools/call", greeting(None, None)).await;
         let state = &asked["requestState"];
         assert_eq!(asked["inputRequests"]["name"]["method"], "elicitation/create");
-        for unanswered in [None, Some(json!({})), Some(json!({ "nobody": ada })), Some(json!({ "name": {} }))]
+        for unanswered in [None, Some(json!({})), Some(json!({ "absent": ada })), Some(json!({ "name": {} }))]
         {
             let again = other.result("tools/call", greeting(Some(state), unanswered)).await;
             assert_eq!(again["resultType"], "input_required");
