@@ -14,13 +14,31 @@ struct Edge {
 }
 
 const EDGES: &[Edge] = &[
+    edge("duplexer_core::transport", &["duplexer_core::dispatch"]),
     edge(
-        "duplexer_core::transport",
-        &["duplexer_core::dispatch", "duplexer_core::server", "duplexer_core::client"],
+        "duplexer_server::registry",
+        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
     ),
-    edge("duplexer_core::dispatch", &["duplexer_core::server", "duplexer_core::client"]),
-    edge("duplexer_core::server", &["duplexer_core::client"]),
-    edge("duplexer_core::client", &["duplexer_core::server"]),
+    edge(
+        "duplexer_server::kernel",
+        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
+    ),
+    edge(
+        "duplexer_server::middleware",
+        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
+    ),
+    edge(
+        "duplexer_server::features",
+        &["duplexer_server::catalog", "duplexer_server::builder", "duplexer_server::apps"],
+    ),
+    edge("duplexer_server::catalog", &["duplexer_server::builder", "duplexer_server::apps"]),
+    edge("duplexer_server::builder", &["duplexer_server::apps"]),
+    Edge {
+        from: "duplexer_server::schema",
+        but: &[],
+        never: &["duplexer_server"],
+        except: &["duplexer_server::schema"],
+    },
     Edge {
         from: "duplexer_core::dispatch",
         but: &[],
@@ -49,7 +67,7 @@ const EDGES: &[Edge] = &[
         never: &["duplexer_types::methods"],
         except: &[],
     },
-    edge("duplexer_http", &["duplexer_author"]),
+    edge("duplexer_http", &["duplexer_server::catalog", "duplexer_server::builder"]),
 ];
 
 const fn edge(from: &'static str, never: &'static [&'static str]) -> Edge {
@@ -110,22 +128,38 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "reqwest",
             "schemars",
             "jsonschema",
+            "aes-gcm",
             "opentelemetry",
             "jsonwebtoken",
-            "duplexer-author",
+            "duplexer-server",
+            "duplexer-client",
             "duplexer-auth",
             "duplexer-http",
         ],
     ),
     (
-        "duplexer-author",
-        &["http", "http-body", "hyper", "hyper-util", "reqwest", "duplexer-auth", "duplexer-http"],
+        "duplexer-server",
+        &[
+            "http",
+            "http-body",
+            "hyper",
+            "hyper-util",
+            "reqwest",
+            "duplexer-client",
+            "duplexer-auth",
+            "duplexer-http",
+        ],
     ),
-    ("duplexer-auth", &["hyper", "hyper-util", "duplexer-author", "duplexer-http"]),
+    (
+        "duplexer-client",
+        &["http", "hyper", "reqwest", "schemars", "jsonschema", "duplexer-server", "duplexer-http"],
+    ),
+    ("duplexer-auth", &["hyper", "hyper-util", "duplexer-client", "duplexer-http"]),
     (
         "duplexer-http",
-        &["reqwest", "schemars", "jsonschema", "jsonwebtoken", "duplexer-author", "duplexer-auth"],
+        &["reqwest", "schemars", "jsonschema", "jsonwebtoken", "duplexer-client", "duplexer-auth"],
     ),
+    ("duplexer-http-client", &["hyper", "schemars", "jsonschema", "duplexer-server", "duplexer-http"]),
 ];
 
 pub(super) fn manifests(tree: &Tree) -> Vec<Finding> {
@@ -173,7 +207,7 @@ pub(super) fn http_registry(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-const KERNEL: &str = "crates/duplexer-core/src/server/runner.rs";
+const KERNEL: &str = "crates/duplexer-server/src/kernel/runner.rs";
 
 pub(super) fn kernel(tree: &Tree) -> Vec<Finding> {
     find_lines(tree.sources().filter(|source| source.is_at(KERNEL)), |line| {

@@ -57,10 +57,10 @@ fn method_in(text: &str) -> Option<&str> {
 /// data, down to single fields.
 const VERSION_HOMES: &[&str] = &[
     "crates/duplexer-types/src/",
-    "crates/duplexer-core/src/server/serve.rs",
-    "crates/duplexer-core/src/server/envelope.rs",
-    "crates/duplexer-core/src/server/lifecycle.rs",
-    "crates/duplexer-core/src/client/negotiate.rs",
+    "crates/duplexer-server/src/kernel/driver.rs",
+    "crates/duplexer-server/src/kernel/envelope.rs",
+    "crates/duplexer-server/src/kernel/lifecycle.rs",
+    "crates/duplexer-client/src/negotiate.rs",
     "crates/duplexer-http/src/server/envelope.rs",
     "crates/duplexer-http/src/server/handshake.rs",
 ];

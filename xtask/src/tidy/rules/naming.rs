@@ -61,9 +61,13 @@ fn defined<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
     (!name.is_empty()).then_some(name)
 }
 
+/// Crates in which a failure becomes an error object.
+const WIRE_BOUNDARY: &[&str] =
+    &["crates/duplexer-core/src/", "crates/duplexer-server/src/", "crates/duplexer-client/src/"];
+
 pub(super) fn wire_boundary(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for source in tree.sources().filter(|source| source.is_at("crates/duplexer-core/src/")) {
+    for source in tree.sources().filter(|source| WIRE_BOUNDARY.iter().any(|place| source.is_at(place))) {
         for (line, code) in source.production() {
             let name = defined(code, "fn").filter(|name| name.contains("to_wire"));
             found.extend(name.map(|name| Finding::new(&source.path, line, format!("`fn {name}`"))));

@@ -6,17 +6,24 @@ use crate::tidy::tree::Tree;
 
 type Files = &'static [(&'static str, &'static str)];
 
-const CORE: &str = "crates/duplexer-core/src/server/context.rs";
-const KERNEL: &str = "crates/duplexer-core/src/server/runner.rs";
+const CORE: &str = "crates/duplexer-server/src/kernel/context.rs";
+const KERNEL: &str = "crates/duplexer-server/src/kernel/runner.rs";
 
 /// The rule, a tree that breaks it, and the line of the finding.
 const BROKEN: &[(&str, Files, usize)] = &[
     ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use crate::dispatch::Peer;")], 1),
-    ("module-edge", &[("crates/duplexer-core/src/transport/lines.rs", "fn f() { crate::server::g() }")], 1),
-    ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use super::client;")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/transport/lines.rs", "fn f() { crate::dispatch::g() }")], 1),
+    ("module-edge", &[("crates/duplexer-core/src/transport.rs", "use super::dispatch;")], 1),
+    ("module-edge", &[("crates/duplexer-server/src/kernel/runner.rs", "use crate::catalog::Catalog;")], 1),
     (
         "module-edge",
-        &[("crates/duplexer-core/src/dispatch.rs", "use crate::{\n  transport,\n  server::X,\n};")],
+        &[("crates/duplexer-server/src/catalog/tool.rs", "use crate::builder::ServerBuilder;")],
+        1,
+    ),
+    ("module-edge", &[("crates/duplexer-server/src/schema.rs", "use crate::catalog::tool::Tool;")], 1),
+    (
+        "module-edge",
+        &[("crates/duplexer-server/src/features.rs", "use crate::{\n  kernel,\n  catalog::X,\n};")],
         3,
     ),
     (
@@ -30,13 +37,12 @@ const BROKEN: &[(&str, Files, usize)] = &[
         &[("crates/duplexer-core/src/dispatch/call.rs", "if known == Some(Method::ToolsCall) {}")],
         1,
     ),
-    ("module-edge", &[("crates/duplexer-core/src/server.rs", "use crate::client;")], 1),
-    ("module-edge", &[("crates/duplexer-core/src/client/input.rs", "use super::super::server::X;")], 1),
+    ("module-edge", &[("crates/duplexer-server/src/kernel/input.rs", "use super::super::catalog::X;")], 1),
     (
         "module-edge",
         &[
-            ("crates/duplexer-core/src/lib.rs", "pub mod server;\npub use server::Server;"),
-            ("crates/duplexer-core/src/client.rs", "\nuse crate::Server;"),
+            ("crates/duplexer-server/src/lib.rs", "pub mod catalog;\npub use catalog::Catalog;"),
+            ("crates/duplexer-server/src/kernel.rs", "\nuse crate::Catalog;"),
         ],
         2,
     ),
@@ -50,7 +56,19 @@ const BROKEN: &[(&str, Files, usize)] = &[
     ),
     ("module-edge", &[("crates/duplexer-types/src/version.rs", "use crate::error::ErrorCode;")], 1),
     ("module-edge", &[("crates/duplexer-types/src/tool.rs", "use crate::methods::CallTool;")], 1),
-    ("module-edge", &[("crates/duplexer-http/src/server.rs", "use duplexer_author::Tool;")], 1),
+    (
+        "module-edge",
+        &[
+            ("crates/duplexer-server/src/lib.rs", "mod catalog;\npub use catalog::tool;"),
+            ("crates/duplexer-http/src/server.rs", "use duplexer_server::tool::Tool;"),
+        ],
+        1,
+    ),
+    (
+        "crate-edge",
+        &[("crates/duplexer-client/Cargo.toml", "[dependencies]\nduplexer-server.workspace = true")],
+        2,
+    ),
     ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dependencies]\ntokio.workspace = true")], 2),
     ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dependencies.tokio]\nversion = \"1\"")], 1),
     (
@@ -71,7 +89,7 @@ const BROKEN: &[(&str, Files, usize)] = &[
     ("machine-path", &[(CORE, "let p = \"/tmp/socket\";")], 1),
     ("machine-path", &[(CORE, "let p = \"file:/work/x\";")], 1),
     ("stands-alone", &[("docs/guide.md", concat!("see\n", "..", "/shared/notes"))], 2),
-    ("no-mod-rs", &[("crates/duplexer-core/src/server/mod.rs", "")], 0),
+    ("no-mod-rs", &[("crates/duplexer-server/src/kernel/mod.rs", "")], 0),
     ("module-header", &[(CORE, "use std::fmt;\n//! Too late.")], 1),
     ("module-header", &[(CORE, "//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n//!\n")], 1),
     ("todo-has-issue", &[(CORE, "f(); // TODO: later")], 1),
@@ -118,14 +136,14 @@ const KEPT: &[(&str, Files)] = &[
     ),
     (
         "module-edge",
-        &[("crates/duplexer-core/src/dispatch.rs", "// crate::server\nlet s = \"crate::server\";")],
+        &[("crates/duplexer-server/src/kernel.rs", "// crate::catalog\nlet s = \"crate::catalog\";")],
     ),
     (
         "module-edge",
-        &[("crates/duplexer-core/src/dispatch.rs", "#[cfg(test)]\nmod tests {\n  use crate::server::X;\n}")],
+        &[("crates/duplexer-server/src/kernel.rs", "#[cfg(test)]\nmod tests {\n  use crate::catalog::X;\n}")],
     ),
-    ("module-edge", &[("crates/duplexer-core/src/testing.rs", "use crate::{client::A, server::B};")]),
-    ("module-edge", &[("crates/duplexer-core/src/lib.rs", "pub use crate::server::Server;")]),
+    ("module-edge", &[("crates/duplexer-server/src/builder.rs", "use crate::{catalog::A, kernel::B};")]),
+    ("module-edge", &[("crates/duplexer-server/src/lib.rs", "pub use crate::catalog::Catalog;")]),
     ("module-edge", &[("crates/duplexer-types/src/wire.rs", "use crate::methods::Method;")]),
     (
         "module-edge",
@@ -158,9 +176,9 @@ const KEPT: &[(&str, Files)] = &[
             "let t = (\"text/html\", \"the ping was late\", \"https://a.example/tools/list\", \"tools/\");",
         )],
     ),
-    ("stray-method", &[("crates/duplexer-core/src/server/tests.rs", "let m = \"tools/call\";")]),
+    ("stray-method", &[("crates/duplexer-server/src/kernel/tests.rs", "let m = \"tools/call\";")]),
     ("stray-method", &[("crates/duplexer-core/tests/it.rs", "let m = \"tools/call\";")]),
-    ("stray-version", &[("crates/duplexer-core/src/server/lifecycle.rs", "ProtocolVersion::V2025_06_18")]),
+    ("stray-version", &[("crates/duplexer-server/src/kernel/lifecycle.rs", "ProtocolVersion::V2025_06_18")]),
     ("stray-version", &[("crates/duplexer-types/src/tool.rs", "title since V2025_06_18")]),
     ("stray-version", &[(CORE, "// V2025_06_18\nlet a = (ProtocolVersion::LATEST, \"2025-6-18\", V2);")]),
     (
@@ -171,7 +189,7 @@ const KEPT: &[(&str, Files)] = &[
         )],
     ),
     ("stands-alone", &[("docs/guide.md", "a shared folder ../share")]),
-    ("no-mod-rs", &[("crates/duplexer-core/src/server/xmod.rs", "")]),
+    ("no-mod-rs", &[("crates/duplexer-server/src/kernel/xmod.rs", "")]),
     ("module-header", &[(CORE, "//! Contexts.\n//!\n//! They know their connection.\n\nuse std::fmt;")]),
     (
         "module-header",
@@ -241,7 +259,7 @@ fn tests_and_tables_may_be_long() {
     for (path, text) in [
         (CORE, &tail),
         ("crates/duplexer-types/src/methods.rs", &long),
-        ("crates/duplexer-core/src/server/tests.rs", &long),
+        ("crates/duplexer-server/src/kernel/tests.rs", &long),
         ("crates/duplexer-core/tests/it.rs", &long),
         ("benches/src/main.rs", &long),
         ("examples/a/main.rs", &long),
