@@ -33,12 +33,16 @@ const EDGES: &[Edge] = &[
     ),
     edge("duplexer_server::catalog", &["duplexer_server::builder", "duplexer_server::apps"]),
     edge("duplexer_server::builder", &["duplexer_server::apps"]),
-    Edge {
-        from: "duplexer_server::schema",
-        but: &[],
-        never: &["duplexer_server"],
-        except: &["duplexer_server::schema"],
-    },
+    edge(
+        "duplexer_server::schema",
+        &[
+            "duplexer_server::kernel",
+            "duplexer_server::registry",
+            "duplexer_server::features",
+            "duplexer_server::catalog",
+            "duplexer_server::builder",
+        ],
+    ),
     Edge {
         from: "duplexer_core::dispatch",
         but: &[],
