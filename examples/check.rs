@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use duplexer::client::{ClientOptions, Mode};
+use duplexer::client::{ClientOptions, Negotiation};
 use duplexer::testing::TestClient;
 use duplexer::types::lifecycle::Implementation;
 use duplexer::types::tool::{CallToolParams, CallToolResult};
@@ -11,7 +11,7 @@ use duplexer::{BoxError, Json, Server};
 /// A client of the handshake era and one of the envelope era.
 pub async fn clients(server: &Server) -> Result<[TestClient; 2], BoxError> {
     let options = || ClientOptions::new(Implementation::new("story", "1"));
-    let handshake = TestClient::with_options(server, options().mode(Mode::Handshake)).await?;
+    let handshake = TestClient::with_options(server, options().negotiation(Negotiation::Handshake)).await?;
     let envelope = TestClient::with_options(server, options()).await?;
     Ok([handshake, envelope])
 }

@@ -1,6 +1,6 @@
 //! Asking the user: the same function for clients that can be called back and for clients that ask again.
 
-use duplexer::client::{ClientOptions, Mode};
+use duplexer::client::{ClientOptions, Negotiation};
 use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
@@ -38,11 +38,11 @@ fn client(guests: Option<u8>) -> ClientOptions {
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let server = Server::builder("restaurant").tool(book).build()?;
-    for mode in [Mode::Handshake, Mode::Auto] {
-        let polite = TestClient::with_options(&server, client(Some(4)).mode(mode.clone())).await?;
+    for mode in [Negotiation::Handshake, Negotiation::Auto] {
+        let polite = TestClient::with_options(&server, client(Some(4)).negotiation(mode.clone())).await?;
         same(text(&call(&polite, "book", json!({"day": "Friday"})).await?), "A table for 4 on Friday.")?;
         polite.close().await;
-        let silent = TestClient::with_options(&server, client(None).mode(mode)).await?;
+        let silent = TestClient::with_options(&server, client(None).negotiation(mode)).await?;
         let declined = call(&silent, "book", json!({"day": "Friday"})).await?;
         same((declined.is_error, text(&declined)), (Some(true), "The user declined to answer."))?;
         silent.close().await;

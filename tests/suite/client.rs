@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use duplexer_client::{Client, ClientError, ClientOptions, Mode, ServerNotification};
+use duplexer_client::{Client, ClientError, ClientOptions, Negotiation, ServerNotification};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_http::{MemoryEvents, StreamableHttp};
 use duplexer_http_client::HttpTransport;
@@ -77,10 +77,10 @@ impl Site {
         Self { stage, address, relay, cut, _tasks: tasks }
     }
 
-    async fn client(&self, mode: Mode) -> (Client, mpsc::Receiver<ServerNotification>) {
+    async fn client(&self, mode: Negotiation) -> (Client, mpsc::Receiver<ServerNotification>) {
         let (say, heard) = mpsc::channel(64);
         let options = ClientOptions::new(Implementation::new("c", "1"))
-            .mode(mode)
+            .negotiation(mode)
             .on_roots(|| async { Ok(ListRootsResult::new(vec![Root::new("file:///a")])) })
             .on_notification(move |told| drop(say.try_send(told)));
         let transport = HttpTransport::new(&format!("http://{}/mcp", self.relay)).unwrap();
@@ -138,14 +138,14 @@ async fn hears(client: &Client, heard: &mut mpsc::Receiver<ServerNotification>) 
 #[tokio::test]
 async fn a_session_goes_both_ways() {
     let site = Site::new().await;
-    let (client, mut heard) = site.client(Mode::Handshake).await;
+    let (client, mut heard) = site.client(Negotiation::Handshake).await;
     assert_eq!(client.protocol_version().as_str(), HANDSHAKE);
     let session = said(&client, "who").await.unwrap();
     assert_eq!((session.len(), said(&client, "who").await.unwrap()), (32, session));
     hears(&client, &mut heard).await;
     assert_eq!(said(&client, "roots").await.unwrap(), "1");
     // The same endpoint in the other era, to a client that asks first.
-    let (other, _) = site.client(Mode::Auto).await;
+    let (other, _) = site.client(Negotiation::Auto).await;
     assert_eq!(other.protocol_version().as_str(), ENVELOPE);
     assert_eq!(said(&other, "who").await.unwrap(), "none");
 }
@@ -155,7 +155,7 @@ async fn a_session_goes_both_ways() {
 #[tokio::test]
 async fn a_cut_connection_loses_nothing() {
     let site = Site::new().await;
-    let (client, mut heard) = site.client(Mode::Handshake).await;
+    let (client, mut heard) = site.client(Negotiation::Handshake).await;
     hears(&client, &mut heard).await;
     let (steps, begun) = (Arc::<Mutex<Vec<f64>>>::default(), Arc::<Notify>::default());
     let (noted, first) = (Arc::clone(&steps), Arc::clone(&begun));
@@ -179,7 +179,7 @@ async fn a_cut_connection_loses_nothing() {
 #[tokio::test]
 async fn a_session_that_is_gone_is_a_clear_error() {
     let site = Site::new().await;
-    let (client, _) = site.client(Mode::Handshake).await;
+    let (client, _) = site.client(Negotiation::Handshake).await;
     let session = said(&client, "who").await.unwrap();
     site.end(&session).await;
     match said(&client, "who").await {
@@ -194,7 +194,7 @@ async fn a_session_that_is_gone_is_a_clear_error() {
 #[tokio::test]
 async fn closing_ends_the_session() {
     let site = Site::new().await;
-    let (client, _) = site.client(Mode::Handshake).await;
+    let (client, _) = site.client(Negotiation::Handshake).await;
     said(&client, "hook").await.unwrap();
     client.close().await.unwrap();
     site.stage.closed.notified().await;

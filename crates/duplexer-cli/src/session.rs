@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use duplexer::client::{Call, Client, ClientError, ClientOptions, Mode, Pin, ServerNotification};
+use duplexer::client::{
+    Call, Client, ClientError, ClientOptions, Negotiation, PinnedVersion, ServerNotification,
+};
 use duplexer::dispatch::{CallClock, CallOptions};
 use duplexer::transport::child::{Child, Program};
 use duplexer::transport::{Passing, Tap, Transport};
@@ -118,17 +120,17 @@ fn options(
     sender: mpsc::Sender<ServerNotification>,
 ) -> Result<ClientOptions, Failure> {
     let mode = match arguments.era {
-        EraChoice::Auto => Mode::Auto,
-        EraChoice::Handshake => Mode::Handshake,
+        EraChoice::Auto => Negotiation::Auto,
+        EraChoice::Handshake => Negotiation::Handshake,
         EraChoice::Envelope => {
-            let newest = Pin::new(ProtocolVersion::LATEST_ENVELOPE.as_str());
-            Mode::Pinned(newest.map_err(|error| Failure::usage(error.to_string()))?)
+            let newest = PinnedVersion::new(ProtocolVersion::LATEST_ENVELOPE.as_str());
+            Negotiation::Pinned(newest.map_err(|error| Failure::usage(error.to_string()))?)
         }
     };
     let questions = Arc::new(questions);
     let log = Arc::clone(terminal);
     let mut options = ClientOptions::new(Implementation::new("duplexer-cli", env!("CARGO_PKG_VERSION")))
-        .mode(mode)
+        .negotiation(mode)
         .log_level(arguments.log.unwrap_or(LoggingLevel::Info))
         .on_elicitation(move |asked| {
             let questions = Arc::clone(&questions);

@@ -31,7 +31,7 @@ pub struct Call<M: Request> {
 /// What a request is answered with.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Answer<R> {
+pub enum CallResponse<R> {
     /// The result.
     Complete(R),
     /// The server needs something first; the same request is to be sent again with it.
@@ -39,15 +39,15 @@ pub enum Answer<R> {
 }
 
 /// Looks at final results before they are given out: whether a tool's result fits its schema, for example.
-pub trait ResultCheck: Send + Sync + 'static {
+pub trait ResultValidator: Send + Sync + 'static {
     /// Refuses a result, or lets it pass.
-    fn check<'a>(&'a self, exchange: Exchange<'a>) -> BoxFuture<'a, Result<(), BoxError>>;
+    fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>>;
 }
 
 /// A request and its final result, as they were said.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Exchange<'a> {
+pub struct CompletedCall<'a> {
     /// The session, for asking what is missing.
     pub client: &'a Client,
     /// What was asked.
@@ -88,10 +88,10 @@ impl<M: Request> Call<M> {
     }
 
     /// Sends the request once and gives out what comes back, be it the result or a request for input.
-    pub async fn once(self) -> Result<Answer<M::Result>, ClientError> {
+    pub async fn once(self) -> Result<CallResponse<M::Result>, ClientError> {
         match self.round(&Retry::default()).await? {
-            Answer::Complete(text) => Ok(Answer::Complete(self.read(&text)?)),
-            Answer::InputRequired(asked) => Ok(Answer::InputRequired(asked)),
+            CallResponse::Complete(text) => Ok(CallResponse::Complete(self.read(&text)?)),
+            CallResponse::InputRequired(asked) => Ok(CallResponse::InputRequired(asked)),
         }
     }
 
@@ -102,26 +102,26 @@ impl<M: Request> Call<M> {
     }
 
     fn read(&self, text: &str) -> Result<M::Result, CallError> {
-        read(text, self.client.0.session.sieve)
+        read(text, self.client.0.session.result_revision)
     }
 
-    async fn round(&self, retry: &Retry) -> Result<Answer<ByteString>, ClientError> {
+    async fn round(&self, retry: &Retry) -> Result<CallResponse<ByteString>, ClientError> {
         let client = &self.client;
         client.check_available(M::METHOD)?;
         let session = &client.0.session;
-        let mut request = session.stamp.seal::<M>(&self.params, self.meta.clone())?;
+        let mut request = session.envelope.attach::<M>(&self.params, self.meta.clone())?;
         request.params = retry.add_to(request.params)?;
         let headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
         request.options.headers = merged(headers, std::mem::take(&mut request.options.headers));
         request.options.timeout = self.options.timeout.or(client.0.timeout);
-        let sent = client.0.check.as_ref().and(request.params.clone());
+        let sent = client.0.validator.as_ref().and(request.params.clone());
         let text = client.0.peer.request(request).await?;
-        if session.sieve.is_none() {
+        if session.result_revision.is_none() {
             match &*result_type_of(&text).map_err(CallError::Unexpected)? {
                 result_type::COMPLETE => {}
                 result_type::INPUT_REQUIRED if M::METHOD.asks_for_input() => {
                     let asked = serde_json::from_str(&text).map_err(CallError::Unexpected)?;
-                    return Ok(Answer::InputRequired(asked));
+                    return Ok(CallResponse::InputRequired(asked));
                 }
                 other => {
                     let result_type = other.to_owned();
@@ -129,14 +129,14 @@ impl<M: Request> Call<M> {
                 }
             }
         }
-        if let Some(check) = &client.0.check {
+        if let Some(validator) = &client.0.validator {
             // What cannot be read is no result that could be checked.
             self.read(&text)?;
             let params = sent.as_ref().map_or("{}", Json::as_str);
-            let exchange = Exchange { client, method: M::METHOD, params, result: &text };
-            check.check(exchange).await.map_err(ClientError::Check)?;
+            let call = CompletedCall { client, method: M::METHOD, params, result: &text };
+            validator.validate(call).await.map_err(ClientError::Validation)?;
         }
-        Ok(Answer::Complete(text))
+        Ok(CallResponse::Complete(text))
     }
 
     /// Round after round, until there is a result: what the server asks for, the callbacks answer.
@@ -144,9 +144,9 @@ impl<M: Request> Call<M> {
         let mut retry = Retry::default();
         for round in 0..=input::ROUNDS {
             match self.round(&retry).await? {
-                Answer::Complete(text) => return Ok(text),
-                Answer::InputRequired(_) if round == input::ROUNDS => break,
-                Answer::InputRequired(asked) => {
+                CallResponse::Complete(text) => return Ok(text),
+                CallResponse::InputRequired(_) if round == input::ROUNDS => break,
+                CallResponse::InputRequired(asked) => {
                     let version = self.client.0.session.version;
                     retry = input::answer(&self.client.0.callbacks, asked, round, version).await?;
                 }

@@ -27,7 +27,7 @@ fn offer(versions: &[String]) -> String {
 /// A client was to be pinned to something that is no revision of the envelope era.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a client can be pinned to a revision of the envelope era ({known}), not to `{version}`")]
-pub struct InvalidPin {
+pub struct InvalidPinnedVersion {
     pub(super) version: String,
     pub(super) known: String,
 }
@@ -77,7 +77,7 @@ pub enum ClientError {
     RepeatedCursor(Method),
     /// The answer did not pass the session's own check.
     #[error("the answer of the server did not pass the check")]
-    Check(#[source] BoxError),
+    Validation(#[source] BoxError),
 }
 
 /// A failed call to another server that a handler does not catch.

@@ -47,29 +47,29 @@ pub enum ServerNotification {
     },
 }
 
-type Ask<P, R> = Arc<dyn Fn(P) -> BoxFuture<'static, Result<R, McpError>> + Send + Sync>;
-type Tell<T> = Arc<dyn Fn(T) + Send + Sync>;
+type RequestCallback<P, R> = Arc<dyn Fn(P) -> BoxFuture<'static, Result<R, McpError>> + Send + Sync>;
+type NotificationCallback<T> = Arc<dyn Fn(T) + Send + Sync>;
 
 /// The callbacks of a client.
 #[derive(Clone, Default)]
 pub(super) struct Callbacks {
-    pub(super) sampling: Option<Ask<CreateMessageParams, CreateMessageResult>>,
-    pub(super) elicitation: Option<Ask<ElicitParams, ElicitResult>>,
-    pub(super) roots: Option<Ask<(), ListRootsResult>>,
-    pub(super) log: Option<Tell<LoggingMessageParams>>,
-    pub(super) notification: Option<Tell<ServerNotification>>,
-    pub(super) declared: Declared,
+    pub(super) sampling: Option<RequestCallback<CreateMessageParams, CreateMessageResult>>,
+    pub(super) elicitation: Option<RequestCallback<ElicitParams, ElicitResult>>,
+    pub(super) roots: Option<RequestCallback<(), ListRootsResult>>,
+    pub(super) log: Option<NotificationCallback<LoggingMessageParams>>,
+    pub(super) notification: Option<NotificationCallback<ServerNotification>>,
+    pub(super) declared: DeclaredCapabilities,
 }
 
 /// What is said about the callbacks that there are, and about extensions.
 #[derive(Clone)]
-pub(super) struct Declared {
+pub(super) struct DeclaredCapabilities {
     pub(super) sampling: SamplingCapability,
     pub(super) elicitation: ElicitationCapability,
     pub(super) extensions: JsonObject,
 }
 
-impl Default for Declared {
+impl Default for DeclaredCapabilities {
     fn default() -> Self {
         let both = ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new());
         Self { sampling: SamplingCapability::new(), elicitation: both, extensions: JsonObject::new() }
@@ -92,12 +92,12 @@ impl Callbacks {
         &self,
         params: CreateMessageParams,
     ) -> Result<CreateMessageResult, McpError> {
-        let Some(ask) = &self.sampling else { return Err(refused("Sampling not supported")) };
+        let Some(callback) = &self.sampling else { return Err(refused("Sampling not supported")) };
         let uses_tools = params.tools.is_some() || params.tool_choice.is_some();
         if uses_tools && self.declared.sampling.tools.is_none() {
             return Err(undeclared("the client did not declare sampling with tools"));
         }
-        ask(params).await
+        callback(params).await
     }
 
     pub(super) async fn elicit(
@@ -105,7 +105,7 @@ impl Callbacks {
         params: ElicitParams,
         version: ProtocolVersion,
     ) -> Result<ElicitResult, McpError> {
-        let Some(ask) = &self.elicitation else { return Err(refused("Elicitation not supported")) };
+        let Some(callback) = &self.elicitation else { return Err(refused("Elicitation not supported")) };
         let declared = &self.declared.elicitation;
         let can = match &params {
             ElicitParams::Form(_) => declared.asks_by_form(),
@@ -115,12 +115,12 @@ impl Callbacks {
         if !can {
             return Err(undeclared("the client did not declare this mode of elicitation"));
         }
-        ask(params).await
+        callback(params).await
     }
 
     pub(super) async fn list_roots(&self) -> Result<ListRootsResult, McpError> {
-        let Some(ask) = &self.roots else { return Err(refused("List roots not supported")) };
-        let result = ask(()).await?;
+        let Some(callback) = &self.roots else { return Err(refused("List roots not supported")) };
+        let result = callback(()).await?;
         if result.roots.iter().all(|root| root.uri.starts_with("file://")) {
             Ok(result)
         } else {
@@ -130,16 +130,16 @@ impl Callbacks {
     }
 
     /// Hands a notification to whoever wants it. A callback's panic is its own affair.
-    pub(super) fn tell(&self, notification: ServerNotification) {
-        let told = catch_unwind(AssertUnwindSafe(|| {
+    pub(super) fn notify(&self, notification: ServerNotification) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
             if let (Some(log), ServerNotification::Log(params)) = (&self.log, &notification) {
                 log(params.clone());
             }
-            if let Some(tell) = &self.notification {
-                tell(notification);
+            if let Some(callback) = &self.notification {
+                callback(notification);
             }
         }));
-        if told.is_err() {
+        if outcome.is_err() {
             tracing::error!("a notification callback panicked");
         }
     }

@@ -17,13 +17,13 @@ use duplexer_core::dispatch::{Batches, CallContext, Inbound, Intercept, Invocati
 use duplexer_core::error::McpError;
 
 /// What sits above the dispatcher of a client.
-pub(super) struct Receiver {
+pub(super) struct ClientInbound {
     callbacks: Callbacks,
     agreed: OnceLock<ProtocolVersion>,
     routes: Arc<Routes>,
 }
 
-impl Receiver {
+impl ClientInbound {
     pub(super) fn new(callbacks: Callbacks, routes: Arc<Routes>) -> Self {
         Self { callbacks, agreed: OnceLock::new(), routes }
     }
@@ -51,13 +51,13 @@ impl Receiver {
         match self.known(call.method()) {
             Some(Method::SamplingCreateMessage) => {
                 let params = params_of::<SamplingCreateMessage>(call)?;
-                self.said(&self.callbacks.create_message(params).await?)
+                self.encode(&self.callbacks.create_message(params).await?)
             }
             Some(Method::ElicitationCreate) => {
                 let params = params_of::<ElicitationCreate>(call)?;
-                self.said(&self.callbacks.elicit(params, self.version()).await?)
+                self.encode(&self.callbacks.elicit(params, self.version()).await?)
             }
-            Some(Method::RootsList) => self.said(&self.callbacks.list_roots().await?),
+            Some(Method::RootsList) => self.encode(&self.callbacks.list_roots().await?),
             // Whatever has been agreed on: whoever asks gets to know that somebody is there.
             _ if Method::parse(call.method()) == Some(Method::Ping) => Ok(Json::object()),
             _ => Err(ErrorObject::method_not_found(call.method()).into()),
@@ -65,45 +65,44 @@ impl Receiver {
     }
 
     /// A callback's answer as the revision that is spoken has it.
-    fn said<R: Wire>(&self, result: &R) -> Result<Json, McpError> {
+    fn encode<R: Wire>(&self, result: &R) -> Result<Json, McpError> {
         Json::encode(&ForRevision(result, Shape::new(self.version()))).map_err(|error| {
             tracing::error!(%error, "a callback's answer cannot be written");
             invalid_result()
         })
     }
 
-    fn told(&self, call: &Invocation) {
-        use ServerNotification as Told;
-        let told = match self.known(call.method()) {
+    fn notify(&self, call: &Invocation) {
+        let notification = match self.known(call.method()) {
             // The dispatcher has done what there is to do, or there is nobody to tell.
             Some(Method::Cancelled | Method::Progress) => return,
             Some(Method::SubscriptionsAcknowledged) => {
-                if let Ok(params) = told::<methods::SubscriptionsAcknowledged>(call) {
+                if let Ok(params) = notification_params::<methods::SubscriptionsAcknowledged>(call) {
                     self.routes.acknowledge(call, params.notifications);
                 }
                 return;
             }
-            Some(Method::Message) => told::<methods::Message>(call).map(Told::Log),
-            Some(Method::ToolsListChanged) => Ok(Told::ToolsListChanged),
-            Some(Method::PromptsListChanged) => Ok(Told::PromptsListChanged),
-            Some(Method::ResourcesListChanged) => Ok(Told::ResourcesListChanged),
-            Some(Method::ResourcesUpdated) => {
-                told::<methods::ResourcesUpdated>(call).map(Told::ResourceUpdated)
+            Some(Method::Message) => {
+                notification_params::<methods::Message>(call).map(ServerNotification::Log)
             }
-            Some(Method::ElicitationComplete) => {
-                told::<methods::ElicitationComplete>(call).map(Told::ElicitationComplete)
-            }
+            Some(Method::ToolsListChanged) => Ok(ServerNotification::ToolsListChanged),
+            Some(Method::PromptsListChanged) => Ok(ServerNotification::PromptsListChanged),
+            Some(Method::ResourcesListChanged) => Ok(ServerNotification::ResourcesListChanged),
+            Some(Method::ResourcesUpdated) => notification_params::<methods::ResourcesUpdated>(call)
+                .map(ServerNotification::ResourceUpdated),
+            Some(Method::ElicitationComplete) => notification_params::<methods::ElicitationComplete>(call)
+                .map(ServerNotification::ElicitationComplete),
             _ => call.params().map(Json::parse).transpose().map(|params| {
                 let method = call.method().to_owned();
-                Told::Other { method, params }
+                ServerNotification::Other { method, params }
             }),
         };
-        match told {
-            Ok(told) => {
-                if let Some(change) = change(&told) {
+        match notification {
+            Ok(notification) => {
+                if let Some(change) = change(&notification) {
                     self.routes.deliver(call, change);
                 }
-                self.callbacks.tell(told);
+                self.callbacks.notify(notification);
             }
             Err(error) => {
                 tracing::warn!(method = call.method(), %error, "a malformed notification is dropped");
@@ -113,8 +112,8 @@ impl Receiver {
 }
 
 /// What a notification says has changed.
-fn change(told: &ServerNotification) -> Option<Change> {
-    match told {
+fn change(notification: &ServerNotification) -> Option<Change> {
+    match notification {
         ServerNotification::ToolsListChanged => Some(Change::Tools),
         ServerNotification::PromptsListChanged => Some(Change::Prompts),
         ServerNotification::ResourcesListChanged => Some(Change::Resources),
@@ -123,7 +122,7 @@ fn change(told: &ServerNotification) -> Option<Change> {
     }
 }
 
-impl Inbound for Receiver {
+impl Inbound for ClientInbound {
     type Reply = Json;
 
     async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<Json, McpError> {
@@ -134,7 +133,7 @@ impl Inbound for Receiver {
 
     /// Callbacks see notifications in the order of the wire, and before the answers that follow them.
     fn intercept(&self, call: &Invocation) -> Intercept {
-        self.told(call);
+        self.notify(call);
         Intercept::Consume
     }
 
@@ -150,6 +149,6 @@ fn params_of<M: Request>(call: &Invocation) -> Result<M::Params, McpError> {
     serde_json::from_str(call.params().unwrap_or("{}")).map_err(|error| McpError::InvalidParams(error.into()))
 }
 
-fn told<N: Notification>(call: &Invocation) -> Result<N::Params, serde_json::Error> {
+fn notification_params<N: Notification>(call: &Invocation) -> Result<N::Params, serde_json::Error> {
     serde_json::from_str(call.params().unwrap_or("{}"))
 }

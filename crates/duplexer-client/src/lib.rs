@@ -6,6 +6,7 @@
 //! can ask and tell, `run` owns the task that serves the connection. Knows nothing of servers.
 
 mod call;
+mod connection_task;
 mod error;
 mod handler;
 mod inbound;
@@ -13,7 +14,6 @@ mod input;
 mod negotiate;
 mod options;
 mod requests;
-mod run;
 mod session;
 mod subscriptions;
 #[cfg(test)]
@@ -30,9 +30,9 @@ use duplexer_types::methods::{Direction, Method, Notification, Request};
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{ForRevision, Shape};
 
+use self::connection_task::ConnectionTask;
 use self::handler::Callbacks;
-use self::inbound::Receiver;
-use self::run::Run;
+use self::inbound::ClientInbound;
 use self::session::Session;
 use self::subscriptions::Routes;
 use duplexer_core::dispatch::{
@@ -41,11 +41,11 @@ use duplexer_core::dispatch::{
 use duplexer_core::error::CallError;
 use duplexer_core::transport::Transport;
 
-pub use call::{Answer, Call, Exchange, ResultCheck};
-pub use error::{ClientError, ConnectError, InvalidPin};
+pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
+pub use error::{ClientError, ConnectError, InvalidPinnedVersion};
 pub use handler::ServerNotification;
-pub use options::{ClientOptions, Mode, Pin};
-pub use subscriptions::{Change, Subscription, SubscriptionLost};
+pub use options::{ClientOptions, Negotiation, PinnedVersion};
+pub use subscriptions::{Change, ListenStream, SubscriptionLost};
 
 /// A session with a server. Clones share it; it ends with [`Client::close`] or with the last clone.
 ///
@@ -67,10 +67,10 @@ struct Inner {
     peer: Arc<dyn Outbound>,
     session: Session,
     timeout: Option<Duration>,
-    check: Option<Arc<dyn ResultCheck>>,
+    validator: Option<Arc<dyn ResultValidator>>,
     callbacks: Callbacks,
     routes: Arc<Routes>,
-    run: Run,
+    run: ConnectionTask,
 }
 
 impl Client {
@@ -78,8 +78,8 @@ impl Client {
     pub async fn connect(transport: impl Transport, options: ClientOptions) -> Result<Self, ConnectError> {
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options.dispatch.clone());
         let stop = peer.clone();
-        Self::open(options, Arc::new(peer), |receiver| {
-            Run::start(async move { dispatcher.run(receiver).await }, move || stop.stop())
+        Self::open(options, Arc::new(peer), |inbound| {
+            ConnectionTask::start(async move { dispatcher.run(inbound).await }, move || stop.stop())
         })
         .await
     }
@@ -92,27 +92,27 @@ impl Client {
     ) -> Result<Self, ConnectError> {
         let cut = Arc::new(Cancellation::new());
         let stop = Arc::clone(&cut);
-        Self::open(options, peer, |receiver| {
+        Self::open(options, peer, |inbound| {
             let run = async move {
                 tokio::select! {
-                    ended = dispatcher.run(receiver) => ended,
+                    ended = dispatcher.run(inbound) => ended,
                     () = cut.raised() => Ok(()),
                 }
             };
-            Run::start(run, move || stop.raise())
+            ConnectionTask::start(run, move || stop.raise())
         })
         .await
     }
 
-    async fn open<R: Future<Output = Run>>(
+    async fn open<R: Future<Output = ConnectionTask>>(
         options: ClientOptions,
         peer: Arc<dyn Outbound>,
-        start: impl FnOnce(Arc<Receiver>) -> R,
+        start: impl FnOnce(Arc<ClientInbound>) -> R,
     ) -> Result<Self, ConnectError> {
         let routes = Arc::new(Routes::default());
-        let receiver = Arc::new(Receiver::new(options.callbacks.clone(), Arc::clone(&routes)));
-        let run = start(Arc::clone(&receiver)).await;
-        let session = match negotiate::negotiate(&*peer, &options, &receiver).await {
+        let inbound = Arc::new(ClientInbound::new(options.callbacks.clone(), Arc::clone(&routes)));
+        let run = start(Arc::clone(&inbound)).await;
+        let session = match negotiate::negotiate(&*peer, &options, &inbound).await {
             Ok(session) => session,
             Err(error) => {
                 // In order, because the server may remember a session that nobody will use.
@@ -120,8 +120,8 @@ impl Client {
                 return Err(error);
             }
         };
-        let ClientOptions { timeout, check, callbacks, .. } = options;
-        Ok(Self(Arc::new(Inner { peer, session, timeout, check, callbacks, routes, run })))
+        let ClientOptions { timeout, validator, callbacks, .. } = options;
+        Ok(Self(Arc::new(Inner { peer, session, timeout, validator, callbacks, routes, run })))
     }
 
     /// Ends the session in order: what is queued is written, what the server still asks is drained.
@@ -172,7 +172,7 @@ impl Client {
         if let Some(method) = Method::parse(&request.method) {
             self.check_available(method)?;
         }
-        let mut request = self.0.session.stamp.seal_custom(request);
+        let mut request = self.0.session.envelope.attach_to_custom(request);
         request.options.timeout = request.options.timeout.or(self.0.timeout);
         let text = self.0.peer.request(request).await?;
         Json::parse(&text).map_err(|error| CallError::Unexpected(error).into())

@@ -16,9 +16,9 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{ForRevision, Shape};
 
 use super::error::ConnectError;
-use super::inbound::Receiver;
-use super::options::{ClientOptions, Mode, Pin};
-use super::session::{Identity, Session, Stamp, read};
+use super::inbound::ClientInbound;
+use super::options::{ClientOptions, Negotiation, PinnedVersion};
+use super::session::{Identity, RequestEnvelope, Session, read};
 use duplexer_core::dispatch::{Abandon, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 
@@ -32,34 +32,34 @@ const PROBE: Duration = Duration::from_secs(10);
 pub(super) async fn negotiate(
     peer: &dyn Outbound,
     options: &ClientOptions,
-    receiver: &Receiver,
+    inbound: &ClientInbound,
 ) -> Result<Session, ConnectError> {
     let identity = Identity {
         info: options.info.clone(),
         capabilities: options.callbacks.capabilities(),
         log_level: options.log_level,
     };
-    let door = Door { peer, identity, timeout: options.timeout };
-    let session = match &options.mode {
-        Mode::Auto => door.auto().await?,
-        Mode::Handshake => door.initialize().await?,
-        Mode::Pinned(pin) => door.pinned(pin).await?,
+    let negotiator = Negotiator { peer, identity, timeout: options.timeout };
+    let session = match &options.negotiation {
+        Negotiation::Auto => negotiator.auto().await?,
+        Negotiation::Handshake => negotiator.initialize().await?,
+        Negotiation::Pinned(pin) => negotiator.pinned(pin).await?,
     };
-    receiver.agree(session.version);
+    inbound.agree(session.version);
     match session.version.era() {
         Era::Handshake => peer.notify(Initialized::METHOD.name(), None).await,
-        Era::Envelope => door.warn_of_what_is_deprecated(session.version),
+        Era::Envelope => negotiator.warn_of_what_is_deprecated(session.version),
     }
     Ok(session)
 }
 
-struct Door<'a> {
+struct Negotiator<'a> {
     peer: &'a dyn Outbound,
     identity: Identity,
     timeout: Option<Duration>,
 }
 
-impl Door<'_> {
+impl Negotiator<'_> {
     async fn auto(&self) -> Result<Session, ConnectError> {
         if let Some(session) = self.probe().await? {
             return Ok(session);
@@ -74,7 +74,7 @@ impl Door<'_> {
         }
     }
 
-    async fn pinned(&self, pin: &Pin) -> Result<Session, ConnectError> {
+    async fn pinned(&self, pin: &PinnedVersion) -> Result<Session, ConnectError> {
         let found = match &pin.prior {
             Some(prior) => DiscoverResult::clone(prior),
             None => self.discover(pin.version).await?,
@@ -111,8 +111,8 @@ impl Door<'_> {
     }
 
     async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
-        let stamp = Stamp::new(version, &self.identity)?;
-        let mut request = stamp.seal::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
+        let stamp = RequestEnvelope::new(version, &self.identity)?;
+        let mut request = stamp.attach::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
         request.options = request.options.timeout(PROBE).abandon(Abandon::Silent);
         let text = self.peer.request(request).await?;
         serde_json::from_str(&text).map_err(CallError::Unexpected)
@@ -125,8 +125,8 @@ impl Door<'_> {
             server_info: info.and_then(|info| info.decode().ok()),
             capabilities: found.capabilities,
             instructions: found.instructions,
-            stamp: Stamp::new(version, &self.identity)?,
-            sieve: None,
+            envelope: RequestEnvelope::new(version, &self.identity)?,
+            result_revision: None,
         })
     }
 
@@ -148,8 +148,8 @@ impl Door<'_> {
             server_info: Some(opened.server_info),
             capabilities: opened.capabilities,
             instructions: opened.instructions,
-            stamp: Stamp::new(version, &self.identity)?,
-            sieve: Some(OFFERED),
+            envelope: RequestEnvelope::new(version, &self.identity)?,
+            result_revision: Some(OFFERED),
         })
     }
 

@@ -13,8 +13,8 @@ use duplexer_types::roots::ListRootsResult;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use duplexer_types::version::{Era, ProtocolVersion};
 
-use super::call::ResultCheck;
-use super::error::InvalidPin;
+use super::call::ResultValidator;
+use super::error::InvalidPinnedVersion;
 use super::handler::{Callbacks, ServerNotification};
 use duplexer_core::dispatch::DispatchOptions;
 use duplexer_core::error::McpError;
@@ -23,42 +23,42 @@ use duplexer_core::error::McpError;
 #[derive(Clone)]
 pub struct ClientOptions {
     pub(super) info: Implementation,
-    pub(super) mode: Mode,
+    pub(super) negotiation: Negotiation,
     pub(super) timeout: Option<Duration>,
     pub(super) log_level: Option<LoggingLevel>,
     pub(super) callbacks: Callbacks,
     pub(super) dispatch: DispatchOptions,
-    pub(super) check: Option<Arc<dyn ResultCheck>>,
+    pub(super) validator: Option<Arc<dyn ResultValidator>>,
 }
 
 /// How the revision that is spoken is found.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub enum Mode {
+pub enum Negotiation {
     /// The server is asked what it speaks; one that does not understand the question gets a handshake.
     #[default]
     Auto,
     /// The session opens with a handshake and nothing else is tried.
     Handshake,
     /// A revision of the envelope era and no other.
-    Pinned(Pin),
+    Pinned(PinnedVersion),
 }
 
 /// A revision of the envelope era to which a session is pinned.
 #[derive(Clone, Debug)]
-pub struct Pin {
+pub struct PinnedVersion {
     pub(super) version: ProtocolVersion,
     pub(super) prior: Option<Box<DiscoverResult>>,
 }
 
-impl Pin {
+impl PinnedVersion {
     /// Pins to `version`, as it is written on the wire. A revision with a handshake is refused.
-    pub fn new(version: &str) -> Result<Self, InvalidPin> {
+    pub fn new(version: &str) -> Result<Self, InvalidPinnedVersion> {
         match version.parse::<ProtocolVersion>() {
             Ok(known) if known.era() == Era::Envelope => Ok(Self { version: known, prior: None }),
             _ => {
                 let known = ProtocolVersion::envelope_names().join(", ");
-                Err(InvalidPin { version: version.to_owned(), known })
+                Err(InvalidPinnedVersion { version: version.to_owned(), known })
             }
         }
     }
@@ -76,19 +76,19 @@ impl ClientOptions {
     pub fn new(info: Implementation) -> Self {
         Self {
             info,
-            mode: Mode::default(),
+            negotiation: Negotiation::default(),
             timeout: None,
             log_level: None,
             callbacks: Callbacks::default(),
             dispatch: DispatchOptions::default(),
-            check: None,
+            validator: None,
         }
     }
 
     /// How the revision is found.
     #[must_use]
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
+    pub fn negotiation(mut self, negotiation: Negotiation) -> Self {
+        self.negotiation = negotiation;
         self
     }
 
@@ -117,8 +117,8 @@ impl ClientOptions {
 
     /// Checks every final result of a typed request before it is given out.
     #[must_use]
-    pub fn result_check(mut self, check: impl ResultCheck) -> Self {
-        self.check = Some(Arc::new(check));
+    pub fn result_validator(mut self, validator: impl ResultValidator) -> Self {
+        self.validator = Some(Arc::new(validator));
         self
     }
 
@@ -195,7 +195,7 @@ impl fmt::Debug for ClientOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientOptions")
             .field("info", &self.info)
-            .field("mode", &self.mode)
+            .field("negotiation", &self.negotiation)
             .finish_non_exhaustive()
     }
 }

@@ -23,18 +23,18 @@ pub(super) struct Session {
     pub(super) server_info: Option<Implementation>,
     pub(super) capabilities: ServerCapabilities,
     pub(super) instructions: Option<String>,
-    pub(super) stamp: Stamp,
+    pub(super) envelope: RequestEnvelope,
     /// The newest revision of an era that does not say what type a result is, if that is the era spoken.
-    pub(super) sieve: Option<ProtocolVersion>,
+    pub(super) result_revision: Option<ProtocolVersion>,
 }
 
-/// Reads a final result. Of an era that `sieve` stands for, what only a later one knows is dropped.
-pub(super) fn read<R>(text: &str, sieve: Option<ProtocolVersion>) -> Result<R, CallError>
+/// Reads a final result. Of an era that `result_revision` stands for, what only a later one knows is dropped.
+pub(super) fn read<R>(text: &str, result_revision: Option<ProtocolVersion>) -> Result<R, CallError>
 where
     R: ResultBody + serde::de::DeserializeOwned,
 {
     let result: R = serde_json::from_str(text).map_err(CallError::Unexpected)?;
-    let Some(era) = sieve else { return Ok(result) };
+    let Some(era) = result_revision else { return Ok(result) };
     let mut known = Vec::with_capacity(text.len());
     wire::write_result(&mut known, &result, era, wire::ResultMeta::default())
         .and_then(|()| serde_json::from_slice(&known))
@@ -49,14 +49,14 @@ pub(super) struct Identity {
 }
 
 /// What every request of a session carries.
-pub(super) struct Stamp {
+pub(super) struct RequestEnvelope {
     version: ProtocolVersion,
     /// The `_meta` of the envelope era.
     envelope: Option<JsonObject>,
     log_level: Option<Json>,
 }
 
-impl Stamp {
+impl RequestEnvelope {
     /// The stamp of a session in `version`.
     pub(super) fn new(version: ProtocolVersion, identity: &Identity) -> Result<Self, CallError> {
         let shape = Shape::new(version);
@@ -77,21 +77,22 @@ impl Stamp {
     }
 
     /// A request of the protocol, with all it carries.
-    pub(super) fn seal<M: Request>(
+    pub(super) fn attach<M: Request>(
         &self,
         params: &M::Params,
         meta: JsonObject,
     ) -> Result<OutboundRequest, CallError> {
         let meta = self.meta(meta);
         let shape = Shape::new(self.version);
-        let params = Json::encode(&Sealed { params, meta: &meta, shape }).map_err(CallError::Encode)?;
+        let params =
+            Json::encode(&ParamsWithMeta { params, meta: &meta, shape }).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(M::METHOD.name());
         request.options.headers = self.headers(M::METHOD.name(), Some(&params));
         Ok(request.params(params))
     }
 
     /// A request that was made elsewhere, with all it carries.
-    pub(super) fn seal_custom(&self, mut request: OutboundRequest) -> OutboundRequest {
+    pub(super) fn attach_to_custom(&self, mut request: OutboundRequest) -> OutboundRequest {
         let headers = self.headers(&request.method, request.params.as_ref());
         request.options.headers = merged(headers, request.options.headers);
         request.meta = self.meta(request.meta);
@@ -143,13 +144,13 @@ pub(super) fn merged(ours: Vec<(String, String)>, callers: Vec<(String, String)>
 }
 
 /// Params in the shape of a revision, with their `_meta`.
-struct Sealed<'a, P> {
+struct ParamsWithMeta<'a, P> {
     params: &'a P,
     meta: &'a JsonObject,
     shape: Shape,
 }
 
-impl<P: WireObject> serde::Serialize for Sealed<'_, P> {
+impl<P: WireObject> serde::Serialize for ParamsWithMeta<'_, P> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         self.params.members(self.shape, &mut map)?;

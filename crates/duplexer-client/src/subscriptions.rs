@@ -42,16 +42,16 @@ pub struct SubscriptionLost(#[source] Option<CallError>);
 
 /// Changes as they happen. Dropped, the server is told to stop.
 #[derive(Debug)]
-pub struct Subscription {
-    honoured: SubscriptionFilter,
+pub struct ListenStream {
+    acknowledged: SubscriptionFilter,
     route: Arc<Route>,
     _listening: JoinSet<()>,
 }
 
-impl Subscription {
+impl ListenStream {
     /// What the server has agreed to report: perhaps less than was asked for.
-    pub fn honoured(&self) -> &SubscriptionFilter {
-        &self.honoured
+    pub fn acknowledged(&self) -> &SubscriptionFilter {
+        &self.acknowledged
     }
 
     /// The next change; `None` when the server has ended the stream in order. Equal changes that wait are one.
@@ -70,10 +70,11 @@ impl Subscription {
 
 impl Client {
     /// Listens to changes; returns when the server has acknowledged it.
-    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, ClientError> {
+    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ListenStream, ClientError> {
         self.check_available(SubscriptionsListen::METHOD)?;
         let params = SubscriptionsListenParams::new(filter);
-        let mut request = self.0.session.stamp.seal::<SubscriptionsListen>(&params, JsonObject::new())?;
+        let mut request =
+            self.0.session.envelope.attach::<SubscriptionsListen>(&params, JsonObject::new())?;
         let (id, route) = self.0.routes.open();
         request.options.id = Some(id.clone());
         let mut listening = JoinSet::new();
@@ -83,11 +84,11 @@ impl Client {
             let ended = client.0.peer.request(request).await;
             end.end(ended.map(|_| ()));
         });
-        let honoured = self.acknowledged(&route).await?;
-        Ok(Subscription { honoured, route, _listening: listening })
+        let acknowledged = self.wait_for_acknowledgement(&route).await?;
+        Ok(ListenStream { acknowledged, route, _listening: listening })
     }
 
-    async fn acknowledged(&self, route: &Route) -> Result<SubscriptionFilter, ClientError> {
+    async fn wait_for_acknowledgement(&self, route: &Route) -> Result<SubscriptionFilter, ClientError> {
         let acknowledged = async {
             loop {
                 let news = route.news.notified();
@@ -142,9 +143,9 @@ impl Routes {
     }
 
     /// The server has agreed to a stream.
-    pub(super) fn acknowledge(&self, call: &Invocation, honoured: SubscriptionFilter) {
+    pub(super) fn acknowledge(&self, call: &Invocation, acknowledged: SubscriptionFilter) {
         if let Some(route) = self.of(call) {
-            lock(&route.state).honoured.get_or_insert(honoured);
+            lock(&route.state).acknowledged.get_or_insert(acknowledged);
             route.news.notify_one();
         }
     }
@@ -166,7 +167,7 @@ pub(super) struct Route {
 
 #[derive(Debug, Default)]
 struct State {
-    honoured: Option<SubscriptionFilter>,
+    acknowledged: Option<SubscriptionFilter>,
     waiting: VecDeque<Change>,
     ended: Option<Result<(), Option<CallError>>>,
 }
@@ -193,8 +194,8 @@ impl Route {
 
     fn acknowledgement(&self) -> Option<Result<SubscriptionFilter, CallError>> {
         let mut state = lock(&self.state);
-        if let Some(honoured) = &state.honoured {
-            return Some(Ok(honoured.clone()));
+        if let Some(acknowledged) = &state.acknowledged {
+            return Some(Ok(acknowledged.clone()));
         }
         let ended = state.ended.take()?;
         Some(Err(ended.err().flatten().unwrap_or(CallError::Closed)))

@@ -15,7 +15,7 @@ use duplexer_types::lifecycle::Implementation;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Client, ClientOptions, ConnectError, Mode};
+use super::{Client, ClientOptions, ConnectError, Negotiation};
 use duplexer_core::transport::{FrameReader, FrameWriter, Frames, Incoming, Transport, memory};
 
 /// On the paused clock: a test that waits in vain fails at once.
@@ -90,7 +90,7 @@ fn options() -> ClientOptions {
 }
 
 fn handshake() -> ClientOptions {
-    options().mode(Mode::Handshake)
+    options().negotiation(Negotiation::Handshake)
 }
 
 fn welcome(version: &str) -> Value {
@@ -120,7 +120,7 @@ async fn connecting<T>(
 
 /// A session of the handshake era.
 async fn in_handshake(options: ClientOptions, version: &str) -> (Client, Script) {
-    let options = options.mode(Mode::Handshake);
+    let options = options.negotiation(Negotiation::Handshake);
     let (client, server, _) = connecting(options, async |server| server.shake_hands(version).await).await;
     (client.unwrap(), server)
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_client::{Client, ClientError, ClientOptions, Mode, Pin};
+use duplexer_client::{Client, ClientError, ClientOptions, Negotiation, PinnedVersion};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_http::StreamableHttp;
 use duplexer_http_client::HttpTransport;
@@ -140,8 +140,8 @@ async fn scripted(tasks: &mut JoinSet<()>, answer: &'static str) -> Result<CallT
             answer_one(stream, answer).await;
         }
     });
-    let pinned = Mode::Pinned(Pin::new("2026-07-28").unwrap().prior(discovered()));
-    let options = ClientOptions::new(Implementation::new("test", "1")).mode(pinned);
+    let pinned = Negotiation::Pinned(PinnedVersion::new("2026-07-28").unwrap().prior(discovered()));
+    let options = ClientOptions::new(Implementation::new("test", "1")).negotiation(pinned);
     let transport = HttpTransport::builder(&url).limit(1000).build().unwrap();
     let client = Client::connect(transport, options).await.unwrap();
     client.call_tool(CallToolParams::new("x")).await

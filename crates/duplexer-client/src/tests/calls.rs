@@ -13,7 +13,7 @@ use duplexer_types::tool::CallToolParams;
 use duplexer_types::version::Era;
 use serde_json::json;
 
-use super::super::{Client, ClientError, ClientOptions, Mode};
+use super::super::{Client, ClientError, ClientOptions, Negotiation};
 use super::{Seen, described, handshake, in_envelope, in_handshake, options, welcome};
 use duplexer_core::dispatch::{
     Abandon, BoxFuture, CallContext, CallOptions, DirectDispatcher, Dispatch, DispatchOptions, Inbound,
@@ -262,13 +262,13 @@ impl Inbound for InProcess {
 #[tokio::test(start_paused = true)]
 async fn an_in_process_session_negotiates_alike() {
     for (offered, mode, era) in [
-        (&["2026-07-28"][..], Mode::Auto, Era::Envelope),
-        (&[], Mode::Auto, Era::Handshake),
-        (&["2026-07-28"], Mode::Handshake, Era::Handshake),
+        (&["2026-07-28"][..], Negotiation::Auto, Era::Envelope),
+        (&[], Negotiation::Auto, Era::Handshake),
+        (&["2026-07-28"], Negotiation::Handshake, Era::Handshake),
     ] {
         let ((here, peer), (there, _back)) = DirectDispatcher::pair();
         let session = async {
-            let client = Client::over(here, Arc::new(peer), options().mode(mode)).await.unwrap();
+            let client = Client::over(here, Arc::new(peer), options().negotiation(mode)).await.unwrap();
             assert_eq!(client.era(), era);
             assert_eq!(client.all_tools().await.unwrap(), []);
             let call = client.call_tool(CallToolParams::new("never")).timeout(Duration::from_secs(1));

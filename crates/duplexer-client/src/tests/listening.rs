@@ -3,19 +3,19 @@
 use duplexer_types::subscription::SubscriptionFilter;
 use serde_json::{Value, json};
 
-use super::super::{Change, Client, ClientError, Subscription};
+use super::super::{Change, Client, ClientError, ListenStream};
 use super::{Script, in_envelope, in_handshake, options};
 use duplexer_core::error::CallError;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-async fn listening(client: &Client, server: &mut Script) -> (Subscription, Value) {
+async fn listening(client: &Client, server: &mut Script) -> (ListenStream, Value) {
     let filter = SubscriptionFilter::new().tools_list_changed(true).prompts_list_changed(true);
     let script = async {
         let request = server.next("subscriptions/listen").await;
-        let honoured =
+        let acknowledged =
             json!({"notifications": {"toolsListChanged": true}, "_meta": {SUBSCRIPTION: request["id"]}});
-        server.tell("notifications/subscriptions/acknowledged", honoured).await;
+        server.tell("notifications/subscriptions/acknowledged", acknowledged).await;
         request["id"].clone()
     };
     let (subscription, id) = tokio::join!(client.listen(filter), script);
@@ -37,7 +37,7 @@ async fn changes_reach_the_stream_they_are_tagged_for() {
     let (mut one, first) = listening(&client, &mut server).await;
     let (mut two, second) = listening(&client, &mut server).await;
     assert_eq!((&first, &second), (&json!("listen-1"), &json!("listen-2")));
-    assert_eq!(one.honoured(), &SubscriptionFilter::new().tools_list_changed(true));
+    assert_eq!(one.acknowledged(), &SubscriptionFilter::new().tools_list_changed(true));
     change(&mut server, "notifications/tools/list_changed", &first, None).await;
     change(&mut server, "notifications/tools/list_changed", &first, None).await;
     change(&mut server, "notifications/resources/updated", &second, Some("a:b")).await;

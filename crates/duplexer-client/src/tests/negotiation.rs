@@ -11,7 +11,7 @@ use duplexer_types::version::Era;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::super::{Client, ClientOptions, ConnectError, Mode, Pin};
+use super::super::{Client, ClientOptions, ConnectError, Negotiation, PinnedVersion};
 use super::{Script, connecting, described, handshake, in_envelope, in_handshake, options, welcome};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::{Transport, memory};
@@ -236,7 +236,7 @@ async fn a_handshake_is_never_called_off() {
 #[test]
 fn a_handshake_revision_is_no_pin() {
     for version in ["2025-11-25", "2024-11-05", "2099-01-01", ""] {
-        let error = Pin::new(version).unwrap_err().to_string();
+        let error = PinnedVersion::new(version).unwrap_err().to_string();
         assert!(error.contains("2026-07-28") && error.contains(&format!("`{version}`")), "{error}");
     }
 }
@@ -244,7 +244,7 @@ fn a_handshake_revision_is_no_pin() {
 /// CLT-01, P-ERA-10: without a description the server is asked, and never gets a handshake.
 #[tokio::test(start_paused = true)]
 async fn a_pinned_session_never_falls_back() {
-    let pinned = || options().mode(Mode::Pinned(Pin::new("2026-07-28").unwrap()));
+    let pinned = || options().negotiation(Negotiation::Pinned(PinnedVersion::new("2026-07-28").unwrap()));
     let (client, mut server, ()) = connecting(pinned(), async |server| {
         let probe = server.next("server/discover").await;
         server.refuse(&probe, -32601, None).await;
@@ -265,8 +265,9 @@ async fn a_pinned_session_never_falls_back() {
 #[tokio::test(start_paused = true)]
 async fn a_pinned_session_with_a_description_opens_without_a_word() {
     let found = DiscoverResult::new(["2026-07-28".to_owned()], ServerCapabilities::new());
-    let pin = Pin::new("2026-07-28").unwrap().prior(found.instructions("known"));
-    let (client, mut server, ()) = connecting(options().mode(Mode::Pinned(pin)), async |_| ()).await;
+    let pin = PinnedVersion::new("2026-07-28").unwrap().prior(found.instructions("known"));
+    let (client, mut server, ()) =
+        connecting(options().negotiation(Negotiation::Pinned(pin)), async |_| ()).await;
     let client = client.unwrap();
     assert_eq!((client.instructions(), client.server_info()), (Some("known"), None));
     client.close().await.unwrap();
@@ -285,7 +286,10 @@ fn able() -> ClientOptions {
 #[tokio::test(start_paused = true)]
 async fn capabilities_follow_from_callbacks() {
     let (_client, _server, opening) =
-        connecting(able().mode(Mode::Handshake), async |server| server.shake_hands("2025-11-25").await).await;
+        connecting(able().negotiation(Negotiation::Handshake), async |server| {
+            server.shake_hands("2025-11-25").await
+        })
+        .await;
     assert_eq!(
         opening["params"]["capabilities"],
         json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": true}})

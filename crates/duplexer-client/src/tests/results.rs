@@ -9,7 +9,7 @@ use duplexer_types::tool::CallToolParams;
 use duplexer_types::wire::CacheScope;
 use serde_json::{Value, json};
 
-use super::super::{Answer, Call, Client, ClientError, Exchange, ResultCheck};
+use super::super::{Call, CallResponse, Client, ClientError, CompletedCall, ResultValidator};
 use super::{Script, in_envelope, in_handshake, options};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, CallError};
@@ -77,7 +77,7 @@ async fn a_request_for_input_is_given_out() {
         let request = server.next("resources/read").await;
         server.answer(&request, result).await;
     });
-    let Answer::InputRequired(asked) = answer.unwrap() else { panic!("not asked") };
+    let CallResponse::InputRequired(asked) = answer.unwrap() else { panic!("not asked") };
     assert_eq!(asked.request_state.as_deref(), Some("st\u{e4}te"));
     assert_eq!(asked.input_requests.unwrap().get("where"), Some(&InputRequest::ListRoots));
 }
@@ -170,9 +170,9 @@ async fn pages_that_go_in_a_circle_are_an_error() {
 /// Refuses the results of one tool, and notes what it saw.
 struct Picky(Mutex<Vec<(Method, String, String)>>);
 
-impl ResultCheck for std::sync::Arc<Picky> {
-    fn check<'a>(&'a self, exchange: Exchange<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
-        let Exchange { method, params, result, .. } = exchange;
+impl ResultValidator for std::sync::Arc<Picky> {
+    fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
+        let CompletedCall { method, params, result, .. } = call;
         self.0.lock().unwrap().push((method, params.to_owned(), result.to_owned()));
         let verdict = if params.contains("bad") { Err("not what was promised".into()) } else { Ok(()) };
         Box::pin(std::future::ready(verdict))
@@ -183,11 +183,11 @@ impl ResultCheck for std::sync::Arc<Picky> {
 #[tokio::test(start_paused = true)]
 async fn a_check_can_refuse_a_result() {
     let picky = std::sync::Arc::new(Picky(Mutex::default()));
-    let (client, mut server) = in_handshake(options().result_check(picky.clone()), "2025-11-25").await;
+    let (client, mut server) = in_handshake(options().result_validator(picky.clone()), "2025-11-25").await;
     let call = |name: &str| client.call_tool(CallToolParams::new(name));
     answered(&mut server, call("good"), json!({"content": []})).await.unwrap();
     let error = answered(&mut server, call("bad"), json!({"content": []})).await.unwrap_err();
-    assert!(matches!(error, ClientError::Check(_)), "{error:?}");
+    assert!(matches!(error, ClientError::Validation(_)), "{error:?}");
     let seen = picky.0.lock().unwrap();
     let good = (Method::ToolsCall, r#"{"name":"good"}"#.to_owned(), r#"{"content":[]}"#.to_owned());
     assert_eq!((seen.len(), &seen[0]), (2, &good));

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use duplexer_client::{Client, ClientError, ClientOptions, ConnectError, Mode};
+use duplexer_client::{Client, ClientError, ClientOptions, ConnectError, Negotiation};
 use duplexer_core::error::CallError;
 use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::Implementation;
@@ -109,7 +109,7 @@ impl Script {
 
     /// Opens a session in `version`. Returns the request for its standalone stream too.
     pub(crate) async fn session_in(&mut self, options: ClientOptions, version: &str) -> (Client, Asked) {
-        let options = options.mode(Mode::Handshake);
+        let options = options.negotiation(Negotiation::Handshake);
         let (client, stream) =
             self.connecting(options, async |script| script.shake_hands(version).await).await;
         (client.unwrap(), stream)

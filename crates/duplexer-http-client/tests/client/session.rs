@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
-use duplexer_client::{Client, ConnectError, Mode};
+use duplexer_client::{Client, ConnectError, Negotiation};
 use duplexer_core::transport::{Frames, Incoming, Transport};
 use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::EmptyParams;
@@ -27,7 +27,9 @@ async fn every_message_of_a_session_names_it() {
             assert_eq!(asked.belongs_to(), (Some("s-1"), header), "{asked:?}");
             assert_eq!(asked.header("x-own"), Some("1"), "{asked:?}");
         };
-        let options = options().mode(Mode::Handshake).on_roots(|| async { Ok(ListRootsResult::new(vec![])) });
+        let options = options()
+            .negotiation(Negotiation::Handshake)
+            .on_roots(|| async { Ok(ListRootsResult::new(vec![])) });
         let (client, stream) = script
             .connecting(options, async |script| {
                 let opening = script.posted("initialize").await;
@@ -77,7 +79,7 @@ async fn every_message_of_a_session_names_it() {
 async fn the_first_request_does_not_overtake_the_opening() {
     let mut script = Script::start().await;
     let (client, opened) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             script.posted("initialize").await.open(NEWEST, Some("s-1"));
             script.posted("notifications/initialized").await
         })
@@ -203,7 +205,7 @@ async fn closing_ends_the_session_at_the_server() {
 async fn without_a_session_id_nothing_is_ended() {
     let mut script = Script::start().await;
     let (client, ()) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             script.posted("initialize").await.open(NEWEST, None);
             let opened = script.posted("notifications/initialized").await;
             assert_eq!(opened.belongs_to(), (None, Some(NEWEST)));
@@ -245,7 +247,7 @@ async fn a_session_the_server_has_forgotten_is_said_to_be_terminated() {
 async fn the_answer_to_the_opening_may_come_late() {
     let mut script = Script::start().await;
     let (client, ()) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             let opening = script.posted("initialize").await;
             let answer = opening.welcome(NEWEST);
             let head = [("content-type", "text/event-stream"), ("mcp-session-id", "s-1")];
@@ -327,7 +329,7 @@ async fn a_session_id_that_is_not_visible_ascii_fails_the_opening() {
     for wrong in ["a b", "", "\u{e4}"] {
         let mut script = Script::start().await;
         let (client, ()) = script
-            .connecting(options().mode(Mode::Handshake), async |script| {
+            .connecting(options().negotiation(Negotiation::Handshake), async |script| {
                 script.posted("initialize").await.open(NEWEST, Some(wrong));
             })
             .await;
@@ -341,7 +343,7 @@ async fn a_session_id_that_is_not_visible_ascii_fails_the_opening() {
 async fn a_session_in_an_unknown_revision_is_ended() {
     let mut script = Script::start().await;
     let (client, ()) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             script.posted("initialize").await.open("1999-01-01", Some("s-1"));
             let end = script.plain(Method::DELETE).await;
             assert_eq!(end.belongs_to(), (Some("s-1"), None));
@@ -384,10 +386,11 @@ async fn a_challenge_is_reported() {
             heard.lock().unwrap().push((status, challenge.map(str::to_owned)));
         };
         let transport = HttpTransport::builder(&script.url).on_challenge(note).build().unwrap();
-        let (client, ()) = tokio::join!(Client::connect(transport, options().mode(Mode::Handshake)), async {
-            let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
-            script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
-        });
+        let (client, ()) =
+            tokio::join!(Client::connect(transport, options().negotiation(Negotiation::Handshake)), async {
+                let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
+                script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
+            });
         assert!(client.is_err());
     }
     let challenge = Some("Bearer scope=\"x\"".to_owned());

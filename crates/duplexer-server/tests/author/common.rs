@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use duplexer::client::{ClientError, ClientOptions, Mode};
+use duplexer::client::{ClientError, ClientOptions, Negotiation};
 use duplexer::testing::TestClient;
 use duplexer::{CallError, Server};
 use duplexer_types::error::ErrorObject;
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub(crate) fn options(era: Era) -> ClientOptions {
     let options = ClientOptions::new(Implementation::new("test", "1"));
     match era {
-        Era::Handshake => options.mode(Mode::Handshake),
+        Era::Handshake => options.negotiation(Negotiation::Handshake),
         Era::Envelope => options,
     }
 }

@@ -12,7 +12,7 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool
 use duplexer_types::version::Era;
 
 use super::*;
-use crate::client::{ClientError, Mode};
+use crate::client::{ClientError, Negotiation};
 use crate::error::McpError;
 use crate::server::Context;
 
@@ -42,9 +42,9 @@ fn server() -> Server {
         .unwrap()
 }
 
-fn options(mode: Mode) -> ClientOptions {
+fn options(mode: Negotiation) -> ClientOptions {
     ClientOptions::new(Implementation::new("c", "1"))
-        .mode(mode)
+        .negotiation(mode)
         .on_elicitation(async |_| Ok(ElicitResult::decline()))
 }
 
@@ -69,7 +69,7 @@ async fn greets(client: &Client) {
 
 #[tokio::test]
 async fn the_same_server_serves_clients_of_both_eras() {
-    for (mode, era) in [(Mode::Auto, Era::Envelope), (Mode::Handshake, Era::Handshake)] {
+    for (mode, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
         let client = TestClient::with_options(&server(), options(mode)).await.unwrap();
         assert_eq!(client.era(), era);
         greets(&client).await;
@@ -81,7 +81,7 @@ async fn the_same_server_serves_clients_of_both_eras() {
 /// CLT-13: in-process, without frames, the session is negotiated and served in the same way.
 #[tokio::test]
 async fn a_client_without_frames_sees_the_same_server() {
-    for (mode, era) in [(Mode::Auto, Era::Envelope), (Mode::Handshake, Era::Handshake)] {
+    for (mode, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
         let running = server().start().await.unwrap();
         let client = in_process(&running, options(mode)).await.unwrap();
         assert_eq!(client.era(), era);
@@ -95,9 +95,9 @@ async fn a_client_without_frames_sees_the_same_server() {
 #[tokio::test]
 async fn a_handler_asks_its_client_where_the_era_has_a_way_back() {
     let ask = || CallToolParams::new("ask");
-    let client = TestClient::with_options(&server(), options(Mode::Handshake)).await.unwrap();
+    let client = TestClient::with_options(&server(), options(Negotiation::Handshake)).await.unwrap();
     assert_eq!(client.call_tool(ask()).await.unwrap().content[0].as_text(), Some("decline"));
-    let client = TestClient::with_options(&server(), options(Mode::Auto)).await.unwrap();
+    let client = TestClient::with_options(&server(), options(Negotiation::Auto)).await.unwrap();
     let error = client.call_tool(ask()).await.unwrap_err();
     let ClientError::Call(crate::error::CallError::Peer(error)) = error else { panic!("{error}") };
     assert_eq!(

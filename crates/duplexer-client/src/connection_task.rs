@@ -11,7 +11,7 @@ use duplexer_core::dispatch::{Cancellation, RunError, lock};
 use duplexer_core::error::McpError;
 
 /// A running dispatcher. Dropped, it is stopped where it stands.
-pub(super) struct Run {
+pub(super) struct ConnectionTask {
     task: Mutex<JoinSet<Result<(), RunError>>>,
     stop: Box<dyn Fn() + Send + Sync>,
     ended: Arc<Cancellation>,
@@ -26,7 +26,7 @@ impl Drop for Ending {
     }
 }
 
-impl Run {
+impl ConnectionTask {
     /// Runs a dispatcher until it ends or `stop` ends it. When this returns, requests can be made.
     pub(super) async fn start(
         run: impl Future<Output = Result<(), RunError>> + Send + 'static,
