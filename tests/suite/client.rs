@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use duplexer_client::{Client, ClientError, ClientOptions, Negotiation, ServerNotification};
+use duplexer_client::{Client, ClientError, Negotiation, ServerNotification};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_http::{MemoryEvents, StreamableHttp};
 use duplexer_http_client::HttpTransport;
 use duplexer_server::{Context, Server};
-use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods;
 use duplexer_types::roots::{ListRootsResult, Root};
 use duplexer_types::tool::{CallToolParams, CallToolResult};
@@ -79,12 +78,12 @@ impl Site {
 
     async fn client(&self, mode: Negotiation) -> (Client, mpsc::Receiver<ServerNotification>) {
         let (say, heard) = mpsc::channel(64);
-        let options = ClientOptions::new(Implementation::new("c", "1"))
+        let options = Client::builder("c", "1")
             .negotiation(mode)
             .on_roots(|| async { Ok(ListRootsResult::new(vec![Root::new("file:///a")])) })
             .on_notification(move |told| drop(say.try_send(told)));
         let transport = HttpTransport::new(&format!("http://{}/mcp", self.relay)).unwrap();
-        (Client::connect(transport, options).await.unwrap(), heard)
+        (options.connect(transport).await.unwrap(), heard)
     }
 
     /// Ends a session behind its client's back.
@@ -119,7 +118,7 @@ async fn pass(listener: TcpListener, to: SocketAddr, cut: Arc<Notify>, stage: Ar
 }
 
 async fn said(client: &Client, tool: &str) -> Result<String, ClientError> {
-    let result = client.call_tool(CallToolParams::new(tool)).await?;
+    let result = client.call_tool(tool, ()).await?;
     Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
 }
 
@@ -159,7 +158,7 @@ async fn a_cut_connection_loses_nothing() {
     hears(&client, &mut heard).await;
     let (steps, begun) = (Arc::<Mutex<Vec<f64>>>::default(), Arc::<Notify>::default());
     let (noted, first) = (Arc::clone(&steps), Arc::clone(&begun));
-    let slow = client.call_tool(CallToolParams::new("slow")).on_progress(move |told| {
+    let slow = client.call_tool("slow", ()).on_progress(move |told| {
         noted.lock().unwrap().push(told.progress);
         first.notify_one();
     });

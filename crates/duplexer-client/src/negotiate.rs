@@ -15,9 +15,9 @@ use duplexer_types::methods::{Initialize, Initialized, Notification, Request, Se
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{ForRevision, Shape};
 
+use super::builder::{ClientBuilder, Negotiation, PinnedVersion};
 use super::error::ConnectError;
 use super::inbound::ClientInbound;
-use super::options::{ClientOptions, Negotiation, PinnedVersion};
 use super::session::{Identity, RequestEnvelope, Session, read};
 use duplexer_core::dispatch::{Abandon, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
@@ -31,16 +31,16 @@ const PROBE: Duration = Duration::from_secs(10);
 /// Opens the session.
 pub(super) async fn negotiate(
     peer: &dyn Outbound,
-    options: &ClientOptions,
+    builder: &ClientBuilder,
     inbound: &ClientInbound,
 ) -> Result<Session, ConnectError> {
     let identity = Identity {
-        info: options.info.clone(),
-        capabilities: options.callbacks.capabilities(),
-        log_level: options.log_level,
+        info: builder.info.clone(),
+        capabilities: builder.callbacks.capabilities(),
+        log_level: builder.log_level,
     };
-    let negotiator = Negotiator { peer, identity, timeout: options.timeout };
-    let session = match &options.negotiation {
+    let negotiator = Negotiator { peer, identity, timeout: builder.timeout };
+    let session = match &builder.negotiation {
         Negotiation::Auto => negotiator.auto().await?,
         Negotiation::Handshake => negotiator.initialize().await?,
         Negotiation::Pinned(pin) => negotiator.pinned(pin).await?,
@@ -75,12 +75,13 @@ impl Negotiator<'_> {
     }
 
     async fn pinned(&self, pin: &PinnedVersion) -> Result<Session, ConnectError> {
-        let found = match &pin.prior {
-            Some(prior) => DiscoverResult::clone(prior),
-            None => self.discover(pin.version).await?,
+        let version = pin.version()?;
+        let found = match pin.prior_result() {
+            Some(prior) => prior.clone(),
+            None => self.discover(version).await?,
         };
-        if found.supported_versions.iter().any(|offered| offered == pin.version.as_str()) {
-            Ok(self.adopt(found, pin.version)?)
+        if found.supported_versions.iter().any(|offered| offered == version.as_str()) {
+            Ok(self.adopt(found, version)?)
         } else {
             Err(ConnectError::NoCommonVersion(found.supported_versions))
         }

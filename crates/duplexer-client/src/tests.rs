@@ -11,11 +11,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplexer_types::lifecycle::Implementation;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Client, ClientOptions, ConnectError, Negotiation};
+use super::{Client, ClientBuilder, ConnectError, Negotiation};
 use duplexer_core::transport::{FrameReader, FrameWriter, Frames, Incoming, Transport, memory};
 
 /// On the paused clock: a test that waits in vain fails at once.
@@ -85,11 +84,11 @@ impl Script {
     }
 }
 
-fn options() -> ClientOptions {
-    ClientOptions::new(Implementation::new("c", "1"))
+fn options() -> ClientBuilder {
+    Client::builder("c", "1")
 }
 
-fn handshake() -> ClientOptions {
+fn handshake() -> ClientBuilder {
     options().negotiation(Negotiation::Handshake)
 }
 
@@ -106,27 +105,27 @@ fn described(versions: &[&str]) -> Value {
 
 /// Connects while `script` plays the server.
 async fn connecting<T>(
-    options: ClientOptions,
+    options: ClientBuilder,
     script: impl AsyncFnOnce(&mut Script) -> T,
 ) -> (Result<Client, ConnectError>, Script, T) {
     let (ours, theirs) = memory::pair();
     let (reader, writer) = theirs.split();
     let mut server = Script { reader, writer };
-    let connect = timeout(PATIENCE, Client::connect(ours, options));
+    let connect = timeout(PATIENCE, options.connect(ours));
     let (client, played) = tokio::join!(connect, script(&mut server));
     let client = client.expect("nobody answers the client");
     (client, server, played)
 }
 
 /// A session of the handshake era.
-async fn in_handshake(options: ClientOptions, version: &str) -> (Client, Script) {
+async fn in_handshake(options: ClientBuilder, version: &str) -> (Client, Script) {
     let options = options.negotiation(Negotiation::Handshake);
     let (client, server, _) = connecting(options, async |server| server.shake_hands(version).await).await;
     (client.unwrap(), server)
 }
 
 /// A session of the envelope era.
-async fn in_envelope(options: ClientOptions) -> (Client, Script) {
+async fn in_envelope(options: ClientBuilder) -> (Client, Script) {
     let (client, server, ()) = connecting(options, async |server| {
         let probe = server.next("server/discover").await;
         server.answer(&probe, described(&["2026-07-28"])).await;

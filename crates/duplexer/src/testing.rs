@@ -9,12 +9,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplexer_types::lifecycle::Implementation;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use crate::client::{Client, ClientOptions, ConnectError};
+use crate::client::{Client, ClientBuilder, ConnectError};
 use crate::dispatch::{DirectDispatcher, DispatchOptions};
 use crate::server::driver::{StreamServer, serve_dispatcher};
 use crate::server::{Running, Server, StartError};
@@ -68,11 +67,11 @@ pub enum TestError {
 impl TestClient {
     /// Starts the server and connects to it, in the newest revision.
     pub async fn new(server: &Server) -> Result<Self, TestError> {
-        Self::with_options(server, ClientOptions::new(Implementation::new("test-client", "0"))).await
+        Self::connect(server, Client::builder("test-client", "0")).await
     }
 
     /// The same with another client, for example of the handshake era.
-    pub async fn with_options(server: &Server, options: ClientOptions) -> Result<Self, TestError> {
+    pub async fn connect(server: &Server, client: ClientBuilder) -> Result<Self, TestError> {
         let running = server.start().await?;
         let (ours, theirs) = memory::pair();
         let (stream, _) = StreamServer::new(&running, theirs, DispatchOptions::default());
@@ -82,8 +81,7 @@ impl TestClient {
             }
         });
         let transcript = Transcript::default();
-        let client = Client::connect(transcript.of(ours), options).await;
-        match client {
+        match client.connect(transcript.of(ours)).await {
             Ok(client) => Ok(Self { client, transcript, running, serving }),
             Err(error) => {
                 serving.abort();
@@ -128,7 +126,7 @@ impl Deref for TestClient {
 /// Connects a client to a running server without frames: calls await the handlers themselves.
 ///
 /// The session ends with the client. Lifespans are the caller's.
-pub async fn in_process(running: &Running, options: ClientOptions) -> Result<Client, ConnectError> {
+pub async fn in_process(running: &Running, client: ClientBuilder) -> Result<Client, ConnectError> {
     let ((server_end, to_client), (client_end, to_server)) = DirectDispatcher::pair();
     let served = {
         let running = running.clone();
@@ -139,7 +137,7 @@ pub async fn in_process(running: &Running, options: ClientOptions) -> Result<Cli
         }
     };
     running.spawn_tracked(served);
-    Client::over(client_end, Arc::new(to_server), options).await
+    client.connect_dispatcher(client_end, Arc::new(to_server)).await
 }
 
 #[cfg(test)]

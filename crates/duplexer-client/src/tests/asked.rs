@@ -9,7 +9,7 @@ use duplexer_types::roots::{ListRootsResult, Root};
 use duplexer_types::sampling::{Blocks, CreateMessageParams, CreateMessageResult, SamplingContent};
 use serde_json::{Value, json};
 
-use super::super::{ClientOptions, ServerNotification};
+use super::super::{ClientBuilder, ServerNotification};
 use super::{Seen, in_envelope, in_handshake, options};
 use duplexer_core::error::McpError;
 
@@ -103,7 +103,7 @@ async fn elicitation_keeps_to_the_declared_modes() {
     let forms = able().elicitation_capability(ElicitationCapability::new());
     let urls = able().elicitation_capability(ElicitationCapability::new().url(JsonObject::new()));
     let decline = json!({"action": "decline"});
-    let check = async |options: ClientOptions, version: &str, params: Value, can: bool| {
+    let check = async |options: ClientBuilder, version: &str, params: Value, can: bool| {
         let (_client, mut server) = in_handshake(options, version).await;
         let answer = server.ask("elicitation/create", params).await;
         if can { assert_eq!(answer, decline) } else { assert_eq!(answer["code"], -32602, "{answer}") }

@@ -9,11 +9,10 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::Body;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::methods::{Initialized, Method, RootsListChanged};
-use duplexer_types::tool::CallToolParams;
 use duplexer_types::version::Era;
 use serde_json::json;
 
-use super::super::{Client, ClientError, ClientOptions, Negotiation};
+use super::super::{Client, ClientBuilder, ClientError, Negotiation};
 use super::{Seen, described, handshake, in_envelope, in_handshake, options, welcome};
 use duplexer_core::dispatch::{
     Abandon, BoxFuture, CallContext, CallOptions, DirectDispatcher, Dispatch, DispatchOptions, Inbound,
@@ -39,7 +38,7 @@ async fn a_request_of_the_envelope_era_carries_its_envelope() {
         "io.modelcontextprotocol/logLevel": "info"});
     let result = json!({"resultType": "complete", "content": []});
     let arguments = Json::parse(r#"{"b":1,"a":null}"#).unwrap();
-    let call = client.call_tool(CallToolParams::new("t").arguments(arguments));
+    let call = client.call_tool("t", arguments);
     let (called, ()) = tokio::join!(call.into_future(), async {
         let call = server.next("tools/call").await;
         let params = json!({"name": "t", "arguments": {"b": 1, "a": null}, "_meta": envelope});
@@ -47,7 +46,7 @@ async fn a_request_of_the_envelope_era_carries_its_envelope() {
         server.answer(&call, result.clone()).await;
     });
     called.unwrap();
-    let call = client.call_tool(CallToolParams::new("t")).meta(own);
+    let call = client.call_tool("t", ()).meta(own);
     let (called, ()) = tokio::join!(call.into_future(), async {
         let call = server.next("tools/call").await;
         envelope["io.modelcontextprotocol/logLevel"] = "error".into();
@@ -108,13 +107,13 @@ async fn what_the_revision_does_not_have_is_not_sent() {
 async fn a_call_that_nobody_waits_for_is_called_off() {
     let (client, mut server) = in_handshake(options().timeout(Duration::from_secs(5)), "2025-11-25").await;
     let call = tokio::select! {
-        _ = client.call_tool(CallToolParams::new("slow")).into_future() => panic!("nobody has answered"),
+        _ = client.call_tool("slow", ()).into_future() => panic!("nobody has answered"),
         call = server.next("tools/call") => call,
     };
     assert_eq!(server.next("notifications/cancelled").await["params"]["requestId"], call["id"]);
     let (enveloped, mut other) = in_envelope(options()).await;
     let call = tokio::select! {
-        _ = enveloped.call_tool(CallToolParams::new("slow")).into_future() => panic!("nobody has answered"),
+        _ = enveloped.call_tool("slow", ()).into_future() => panic!("nobody has answered"),
         call = other.next("tools/call") => call,
     };
     assert_eq!(other.next("notifications/cancelled").await["params"]["requestId"], call["id"]);
@@ -135,7 +134,7 @@ async fn a_call_that_nobody_waits_for_is_called_off() {
 async fn progress_goes_to_its_call() {
     let (client, mut server) = in_envelope(options()).await;
     let seen = Seen::<Progress>::new();
-    let call = client.call_tool(CallToolParams::new("t")).on_progress(seen.push());
+    let call = client.call_tool("t", ()).on_progress(seen.push());
     let (called, ()) = tokio::join!(call.into_future(), async {
         let call = server.next("tools/call").await;
         let token = &call["params"]["_meta"]["progressToken"];
@@ -193,9 +192,9 @@ impl Dispatch for Nobody {
     }
 }
 
-async fn noted(options: ClientOptions, answer: serde_json::Value) -> (Client, Arc<Noted>) {
+async fn noted(options: ClientBuilder, answer: serde_json::Value) -> (Client, Arc<Noted>) {
     let server = Arc::new(Noted(Mutex::default(), answer));
-    (Client::over(Nobody, server.clone(), options).await.unwrap(), server)
+    (options.connect_dispatcher(Nobody, server.clone()).await.unwrap(), server)
 }
 
 fn headers(options: &CallOptions) -> Vec<(&str, &str)> {
@@ -261,17 +260,18 @@ impl Inbound for InProcess {
 /// CLT-13: in-process the negotiation is the same, and so is the end.
 #[tokio::test(start_paused = true)]
 async fn an_in_process_session_negotiates_alike() {
-    for (offered, mode, era) in [
+    for (offered, negotiation, era) in [
         (&["2026-07-28"][..], Negotiation::Auto, Era::Envelope),
         (&[], Negotiation::Auto, Era::Handshake),
         (&["2026-07-28"], Negotiation::Handshake, Era::Handshake),
     ] {
         let ((here, peer), (there, _back)) = DirectDispatcher::pair();
         let session = async {
-            let client = Client::over(here, Arc::new(peer), options().negotiation(mode)).await.unwrap();
+            let client =
+                options().negotiation(negotiation).connect_dispatcher(here, Arc::new(peer)).await.unwrap();
             assert_eq!(client.era(), era);
             assert_eq!(client.all_tools().await.unwrap(), []);
-            let call = client.call_tool(CallToolParams::new("never")).timeout(Duration::from_secs(1));
+            let call = client.call_tool("never", ()).timeout(Duration::from_secs(1));
             assert!(matches!(call.await, Err(ClientError::Call(CallError::Timeout(_)))));
             client.close().await.unwrap();
         };

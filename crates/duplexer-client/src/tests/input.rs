@@ -3,16 +3,17 @@
 use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::methods::ToolsCall;
 use duplexer_types::roots::{ListRootsResult, Root};
-use duplexer_types::tool::{CallToolParams, CallToolResult};
+use duplexer_types::tool::CallToolResult;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::ClientError;
-use super::{ClientOptions, Script, in_envelope, options};
+use super::super::{Call, Client, ClientError};
+use super::{ClientBuilder, Script, in_envelope, options};
 use duplexer_core::error::McpError;
 
-fn asker() -> ClientOptions {
+fn asker() -> ClientBuilder {
     options()
         .on_elicitation(async |params| match params {
             ElicitParams::Form(form) => {
@@ -39,8 +40,8 @@ async fn rounds(server: &mut Script, answers: Vec<Value>) -> Vec<Value> {
     seen
 }
 
-fn call() -> CallToolParams {
-    CallToolParams::new("t").arguments(Json::parse(r#"{"n":1}"#).unwrap())
+fn call(client: &Client) -> Call<ToolsCall> {
+    client.call_tool("t", json!({"n": 1}))
 }
 
 fn done() -> Value {
@@ -59,8 +60,7 @@ async fn what_the_server_asks_is_answered_and_the_request_sent_again() {
     let questions = json!({"b": form("two"), "a": {"method": "roots/list"}});
     let first = json!({"resultType": "input_required", "inputRequests": questions, "requestState": state});
     let second = json!({"resultType": "input_required", "inputRequests": {"c": form("three")}});
-    let (result, seen) =
-        tokio::join!(client.call_tool(call()), rounds(&mut server, vec![first, second, done()]));
+    let (result, seen) = tokio::join!(call(&client), rounds(&mut server, vec![first, second, done()]));
     assert_eq!(text(&result.unwrap()), Some("done"));
     let params: Vec<_> = seen.iter().map(|request| &request["params"]).collect();
     assert!(params[0].get("inputResponses").is_none() && params[0].get("requestState").is_none());
@@ -87,7 +87,7 @@ async fn a_server_that_only_stalls_is_asked_ten_times_with_pauses() {
     let stall = || json!({"resultType": "input_required", "requestState": "later"});
     let start = Instant::now();
     let answers = (0..11).map(|_| stall()).collect();
-    let (result, seen) = tokio::join!(client.call_tool(call()), rounds(&mut server, answers));
+    let (result, seen) = tokio::join!(call(&client), rounds(&mut server, answers));
     let error = result.unwrap_err();
     assert!(matches!(error, ClientError::TooManyRounds { rounds: 10, .. }), "{error}");
     assert_eq!(seen.len(), 11);
@@ -110,7 +110,7 @@ async fn a_question_without_an_answer_ends_the_call() {
     ] {
         let asked =
             json!({"resultType": "input_required", "inputRequests": {"k": form("m"), "bad": question}});
-        let (result, _) = tokio::join!(client.call_tool(call()), rounds(&mut server, vec![asked]));
+        let (result, _) = tokio::join!(call(&client), rounds(&mut server, vec![asked]));
         let Err(ClientError::Unanswered { key, cause: why }) = result else { panic!("{result:?}") };
         assert_eq!((key.as_str(), why.to_string().as_str()), ("bad", cause));
     }
@@ -120,8 +120,8 @@ async fn a_question_without_an_answer_ends_the_call() {
 #[tokio::test(start_paused = true)]
 async fn calls_side_by_side_keep_their_states_apart() {
     let (client, mut server) = in_envelope(asker()).await;
-    let plain = async { client.call_tool(CallToolParams::new("plain")).await };
-    let asked = async { client.call_tool(CallToolParams::new("asked")).await };
+    let plain = async { client.call_tool("plain", ()).await };
+    let asked = async { client.call_tool("asked", ()).await };
     let script = async {
         for _ in 0..3 {
             let request = server.next("tools/call").await;

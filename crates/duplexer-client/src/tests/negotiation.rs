@@ -11,7 +11,7 @@ use duplexer_types::version::Era;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::super::{Client, ClientOptions, ConnectError, Negotiation, PinnedVersion};
+use super::super::{Client, ClientBuilder, ConnectError, Negotiation, PinnedVersion};
 use super::{Script, connecting, described, handshake, in_envelope, in_handshake, options, welcome};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::{Transport, memory};
@@ -176,7 +176,7 @@ async fn a_broken_connection_is_reported_as_such() {
     let script = async move {
         server.next("server/discover").await;
     };
-    let (client, ()) = tokio::join!(Client::connect(ours, options()), script);
+    let (client, ()) = tokio::join!(options().connect(ours), script);
     assert!(matches!(client, Err(ConnectError::Call(CallError::Closed))), "{client:?}");
 }
 
@@ -226,25 +226,37 @@ async fn a_handshake_is_never_called_off() {
     let (reader, writer) = theirs.split();
     let mut server = Script { reader, writer };
     tokio::select! {
-        _ = Client::connect(ours, handshake()) => panic!("nobody has answered"),
+        _ = handshake().connect(ours) => panic!("nobody has answered"),
         _ = server.next("initialize") => {}
     }
     assert_eq!(server.maybe_next().await, None);
 }
 
-/// CLT-01: a session is pinned to a revision of the envelope era only.
-#[test]
-fn a_handshake_revision_is_no_pin() {
+/// CLT-01: a session is pinned to a revision of the envelope era only; `connect` reports it and sends nothing.
+#[tokio::test(start_paused = true)]
+async fn connect_refuses_a_pin_to_a_handshake_revision() {
     for version in ["2025-11-25", "2024-11-05", "2099-01-01", ""] {
-        let error = PinnedVersion::new(version).unwrap_err().to_string();
+        let pinned = options().negotiation(Negotiation::Pinned(PinnedVersion::new(version)));
+        let (client, mut server, ()) = connecting(pinned, async |_| ()).await;
+        let error = client.unwrap_err().to_string();
         assert!(error.contains("2026-07-28") && error.contains(&format!("`{version}`")), "{error}");
+        assert_eq!(server.maybe_next().await, None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn connect_refuses_extension_settings_that_are_no_object() {
+    let invalid = options().extension("com.example/x", json!([1]));
+    let (client, mut server, ()) = connecting(invalid, async |_| ()).await;
+    let error = client.unwrap_err().to_string();
+    assert_eq!(error, "the settings of the extension `com.example/x` are not a JSON object");
+    assert_eq!(server.maybe_next().await, None);
 }
 
 /// CLT-01, P-ERA-10: without a description the server is asked, and never gets a handshake.
 #[tokio::test(start_paused = true)]
 async fn a_pinned_session_never_falls_back() {
-    let pinned = || options().negotiation(Negotiation::Pinned(PinnedVersion::new("2026-07-28").unwrap()));
+    let pinned = || options().negotiation(Negotiation::Pinned(PinnedVersion::new("2026-07-28")));
     let (client, mut server, ()) = connecting(pinned(), async |server| {
         let probe = server.next("server/discover").await;
         server.refuse(&probe, -32601, None).await;
@@ -265,7 +277,7 @@ async fn a_pinned_session_never_falls_back() {
 #[tokio::test(start_paused = true)]
 async fn a_pinned_session_with_a_description_opens_without_a_word() {
     let found = DiscoverResult::new(["2026-07-28".to_owned()], ServerCapabilities::new());
-    let pin = PinnedVersion::new("2026-07-28").unwrap().prior(found.instructions("known"));
+    let pin = PinnedVersion::new("2026-07-28").prior(found.instructions("known"));
     let (client, mut server, ()) =
         connecting(options().negotiation(Negotiation::Pinned(pin)), async |_| ()).await;
     let client = client.unwrap();
@@ -274,7 +286,7 @@ async fn a_pinned_session_with_a_description_opens_without_a_word() {
     assert_eq!(server.maybe_next().await, None);
 }
 
-fn able() -> ClientOptions {
+fn able() -> ClientBuilder {
     options()
         .on_sampling(|_| async { Err(McpError::internal("unused")) })
         .on_elicitation(|_| async { Ok(ElicitResult::decline()) })

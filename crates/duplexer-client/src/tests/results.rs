@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::InputRequest;
 use duplexer_types::methods::Method;
-use duplexer_types::tool::CallToolParams;
 use duplexer_types::wire::CacheScope;
 use serde_json::{Value, json};
 
@@ -44,7 +43,7 @@ async fn a_result_without_a_type_is_complete() {
 async fn a_result_of_an_unknown_type_is_an_error() {
     let (client, mut server) = in_envelope(options()).await;
     let result = json!({"resultType": "zzz", "content": [], "tools": []});
-    let call = client.call_tool(CallToolParams::new("t"));
+    let call = client.call_tool("t", ());
     let error = answered(&mut server, call, result).await.unwrap_err();
     assert_eq!(error.to_string(), "`tools/call` was answered with a result of the unknown type `zzz`");
     let result = json!({"resultType": "input_required", "tools": [], "requestState": "s"});
@@ -184,7 +183,7 @@ impl ResultValidator for std::sync::Arc<Picky> {
 async fn a_check_can_refuse_a_result() {
     let picky = std::sync::Arc::new(Picky(Mutex::default()));
     let (client, mut server) = in_handshake(options().result_validator(picky.clone()), "2025-11-25").await;
-    let call = |name: &str| client.call_tool(CallToolParams::new(name));
+    let call = |name: &str| client.call_tool(name, ());
     answered(&mut server, call("good"), json!({"content": []})).await.unwrap();
     let error = answered(&mut server, call("bad"), json!({"content": []})).await.unwrap_err();
     assert!(matches!(error, ClientError::Validation(_)), "{error:?}");

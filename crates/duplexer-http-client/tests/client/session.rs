@@ -3,13 +3,12 @@
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
-use duplexer_client::{Client, ConnectError, Negotiation};
+use duplexer_client::{ConnectError, Negotiation};
 use duplexer_core::transport::{Frames, Incoming, Transport};
 use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods::RootsListChanged;
 use duplexer_types::roots::ListRootsResult;
-use duplexer_types::tool::CallToolParams;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -86,7 +85,7 @@ async fn the_first_request_does_not_overtake_the_opening() {
         .await;
     let client = client.unwrap();
     let mut calls = JoinSet::new();
-    calls.spawn(async move { client.call_tool(CallToolParams::new("x")).await });
+    calls.spawn(async move { client.call_tool("x", ()).await });
     // A request that did not wait would have arrived by now.
     let fence = reqwest::Client::new().delete(&script.url).send();
     let (fence, ()) = tokio::join!(fence, async { script.plain(Method::DELETE).await.status(200) });
@@ -152,7 +151,7 @@ async fn a_refused_probe_is_followed_by_a_handshake() {
 async fn giving_up_a_call_of_a_session_tells_the_server() {
     let mut script = Script::start().await;
     let client = script.session(options()).await;
-    let call = client.call_tool(CallToolParams::new("x")).into_future();
+    let call = client.call_tool("x", ()).into_future();
     let asked = tokio::select! {
         _ = call => panic!("it has no answer"),
         asked = script.posted("tools/call") => asked,
@@ -271,7 +270,7 @@ async fn a_dropped_client_lets_go_of_its_streams() {
     let mut script = Script::start().await;
     let (client, stream) = script.session_in(options(), NEWEST).await;
     let stream = stream.events();
-    let call = client.call_tool(CallToolParams::new("x")).into_future();
+    let call = client.call_tool("x", ()).into_future();
     let asked = tokio::select! {
         _ = call => panic!("it has no answer"),
         asked = script.posted("tools/call") => asked,
@@ -318,7 +317,7 @@ async fn a_server_that_is_not_there_is_said_not_to_be_there() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
-    let client = Client::connect(HttpTransport::new(&url).unwrap(), options()).await;
+    let client = options().connect(HttpTransport::new(&url).unwrap()).await;
     let Err(ConnectError::Call(error)) = client else { panic!("{client:?}") };
     assert_eq!(error.to_string(), "Connection closed: the server could not be reached");
 }
@@ -387,7 +386,7 @@ async fn a_challenge_is_reported() {
         };
         let transport = HttpTransport::builder(&script.url).on_challenge(note).build().unwrap();
         let (client, ()) =
-            tokio::join!(Client::connect(transport, options().negotiation(Negotiation::Handshake)), async {
+            tokio::join!(options().negotiation(Negotiation::Handshake).connect(transport), async {
                 let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
                 script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
             });

@@ -246,7 +246,7 @@ async fn marked_functions_are_resources() {
         let reference = CompletionReference::Resource(ResourceTemplateReference::new("db://{table}/{id}"));
         let suggest = async |name: &str, value: &str| {
             let params = CompleteParams::new(reference.clone(), CompletionArgument::new(name, value));
-            client.complete(params).await.unwrap().completion.values
+            client.complete_with(params).await.unwrap().completion.values
         };
         assert_eq!(suggest("table", "U").await, ["users", "uploads"]);
         assert!(suggest("id", "").await.is_empty(), "MCPS-07");

@@ -12,7 +12,7 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool
 use duplexer_types::version::Era;
 
 use super::*;
-use crate::client::{ClientError, Negotiation};
+use crate::client::{Client, ClientBuilder, ClientError, Negotiation};
 use crate::error::McpError;
 use crate::server::Context;
 
@@ -42,17 +42,15 @@ fn server() -> Server {
         .unwrap()
 }
 
-fn options(mode: Negotiation) -> ClientOptions {
-    ClientOptions::new(Implementation::new("c", "1"))
-        .negotiation(mode)
-        .on_elicitation(async |_| Ok(ElicitResult::decline()))
+fn builder(negotiation: Negotiation) -> ClientBuilder {
+    Client::builder("c", "1").negotiation(negotiation).on_elicitation(async |_| Ok(ElicitResult::decline()))
 }
 
 async fn greets(client: &Client) {
     let progress = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&progress);
     let result = client
-        .call_tool(CallToolParams::new("greet"))
+        .call_tool("greet", ())
         .on_progress(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
         })
@@ -62,15 +60,15 @@ async fn greets(client: &Client) {
     assert_eq!(progress.load(Ordering::SeqCst), 1);
     assert_eq!(client.all_tools().await.unwrap()[0].name, "greet");
     for failing in ["panic", "error"] {
-        let error = client.call_tool(CallToolParams::new(failing)).await.unwrap_err();
+        let error = client.call_tool(failing, ()).await.unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn the_same_server_serves_clients_of_both_eras() {
-    for (mode, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
-        let client = TestClient::with_options(&server(), options(mode)).await.unwrap();
+    for (negotiation, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
+        let client = TestClient::connect(&server(), builder(negotiation)).await.unwrap();
         assert_eq!(client.era(), era);
         greets(&client).await;
         assert_eq!(client.server_info().unwrap().version, "1.2.3");
@@ -81,9 +79,9 @@ async fn the_same_server_serves_clients_of_both_eras() {
 /// CLT-13: in-process, without frames, the session is negotiated and served in the same way.
 #[tokio::test]
 async fn a_client_without_frames_sees_the_same_server() {
-    for (mode, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
+    for (negotiation, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
         let running = server().start().await.unwrap();
-        let client = in_process(&running, options(mode)).await.unwrap();
+        let client = in_process(&running, builder(negotiation)).await.unwrap();
         assert_eq!(client.era(), era);
         greets(&client).await;
         client.close().await.unwrap();
@@ -94,11 +92,10 @@ async fn a_client_without_frames_sees_the_same_server() {
 /// ERA-07, P-RPC-17: a handler asks the client in the handshake era; in the envelope era nothing is sent to it.
 #[tokio::test]
 async fn a_handler_asks_its_client_where_the_era_has_a_way_back() {
-    let ask = || CallToolParams::new("ask");
-    let client = TestClient::with_options(&server(), options(Negotiation::Handshake)).await.unwrap();
-    assert_eq!(client.call_tool(ask()).await.unwrap().content[0].as_text(), Some("decline"));
-    let client = TestClient::with_options(&server(), options(Negotiation::Auto)).await.unwrap();
-    let error = client.call_tool(ask()).await.unwrap_err();
+    let client = TestClient::connect(&server(), builder(Negotiation::Handshake)).await.unwrap();
+    assert_eq!(client.call_tool("ask", ()).await.unwrap().content[0].as_text(), Some("decline"));
+    let client = TestClient::connect(&server(), builder(Negotiation::Auto)).await.unwrap();
+    let error = client.call_tool("ask", ()).await.unwrap_err();
     let ClientError::Call(crate::error::CallError::Peer(error)) = error else { panic!("{error}") };
     assert_eq!(
         error.message,

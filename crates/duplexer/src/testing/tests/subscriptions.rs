@@ -27,7 +27,7 @@ async fn listens(client: &Client, shutdown: impl Future<Output = ()>) {
     let asked = SubscriptionFilter::new().tools_list_changed(true).prompts_list_changed(true);
     let mut subscription = client.listen(asked).await.unwrap();
     assert_eq!(*subscription.acknowledged(), SubscriptionFilter::new().tools_list_changed(true));
-    client.call_tool(CallToolParams::new("change")).await.unwrap();
+    client.call_tool("change", ()).await.unwrap();
     assert_eq!(subscription.next().await.unwrap().unwrap(), Change::Tools);
     shutdown.await;
     assert!(subscription.next().await.is_none(), "the server has ended it in order");
@@ -40,7 +40,7 @@ async fn a_client_of_the_envelope_era_listens() {
     listens(&client, client.running.shutdown()).await;
     client.close().await;
     let running = server(&bus).start().await.unwrap();
-    let client = in_process(&running, options(Negotiation::Auto)).await.unwrap();
+    let client = in_process(&running, builder(Negotiation::Auto)).await.unwrap();
     // In one process the shutdown waits for the session, which the client ends.
     let mut ending = JoinSet::new();
     let shutdown = async {
@@ -57,14 +57,14 @@ async fn a_client_of_the_envelope_era_listens() {
 async fn a_client_of_the_handshake_era_is_told() {
     let bus = MemoryBus::new();
     let (told, mut tales) = mpsc::channel(8);
-    let options = options(Negotiation::Handshake).on_notification(move |tale| {
+    let client = builder(Negotiation::Handshake).on_notification(move |tale| {
         told.try_send(tale).unwrap();
     });
-    let client = TestClient::with_options(&server(&bus), options).await.unwrap();
+    let client = TestClient::connect(&server(&bus), client).await.unwrap();
     while format!("{bus:?}") != "MemoryBus { listeners: 1 }" {
         tokio::task::yield_now().await;
     }
-    client.call_tool(CallToolParams::new("change")).await.unwrap();
+    client.call_tool("change", ()).await.unwrap();
     assert!(matches!(tales.recv().await, Some(ServerNotification::ToolsListChanged)));
     bus.tell(&Event::PromptsChanged);
     bus.tell(&Event::ToolsChanged);
