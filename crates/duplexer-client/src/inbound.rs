@@ -1,4 +1,4 @@
-//! Requests and notifications of the server, from the dispatcher to the callbacks.
+//! Routes requests and notifications of the server from the dispatcher to the callbacks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,32 +11,32 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use duplexer_types::wire::{ForRevision, Shape, Wire};
 
 use super::handler::{Callbacks, ServerNotification, invalid_result};
-use super::negotiate::OFFERED;
+use super::negotiate::PROPOSED;
 use super::subscriptions::{Change, Routes};
 use duplexer_core::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation};
 use duplexer_core::error::McpError;
 
-/// What sits above the dispatcher of a client.
+/// Inbound side of a client's dispatcher.
 pub(super) struct ClientInbound {
     callbacks: Callbacks,
-    agreed: OnceLock<ProtocolVersion>,
+    negotiated: OnceLock<ProtocolVersion>,
     routes: Arc<Routes>,
 }
 
 impl ClientInbound {
     pub(super) fn new(callbacks: Callbacks, routes: Arc<Routes>) -> Self {
-        Self { callbacks, agreed: OnceLock::new(), routes }
+        Self { callbacks, negotiated: OnceLock::new(), routes }
     }
 
-    /// From now on `version` is spoken.
-    pub(super) fn agree(&self, version: ProtocolVersion) {
+    /// Sets the revision of the session.
+    pub(super) fn set_version(&self, version: ProtocolVersion) {
         // A session is negotiated once.
-        let _ = self.agreed.set(version);
+        let _ = self.negotiated.set(version);
     }
 
-    /// What the server may send: until a revision is agreed on, whatever servers send in any.
+    /// Returns a method that the server can send: before negotiation, a server method of any revision.
     fn known(&self, method: &str) -> Option<Method> {
-        let known = |method: &Method| match self.agreed.get() {
+        let known = |method: &Method| match self.negotiated.get() {
             Some(version) => method.exists(Direction::ServerToClient, *version),
             None => method.window(Direction::ServerToClient).is_some(),
         };
@@ -44,27 +44,27 @@ impl ClientInbound {
     }
 
     fn version(&self) -> ProtocolVersion {
-        self.agreed.get().copied().unwrap_or(OFFERED)
+        self.negotiated.get().copied().unwrap_or(PROPOSED)
     }
 
-    async fn answer(&self, call: &Invocation) -> Result<Json, McpError> {
+    async fn respond(&self, call: &Invocation) -> Result<Json, McpError> {
         match self.known(call.method()) {
             Some(Method::SamplingCreateMessage) => {
-                let params = params_of::<SamplingCreateMessage>(call)?;
+                let params = request_params::<SamplingCreateMessage>(call)?;
                 self.encode(&self.callbacks.create_message(params).await?)
             }
             Some(Method::ElicitationCreate) => {
-                let params = params_of::<ElicitationCreate>(call)?;
+                let params = request_params::<ElicitationCreate>(call)?;
                 self.encode(&self.callbacks.elicit(params, self.version()).await?)
             }
             Some(Method::RootsList) => self.encode(&self.callbacks.list_roots().await?),
-            // Whatever has been agreed on: whoever asks gets to know that somebody is there.
+            // A ping is answered in every revision, even in those that do not have it.
             _ if Method::parse(call.method()) == Some(Method::Ping) => Ok(Json::object()),
             _ => Err(ErrorObject::method_not_found(call.method()).into()),
         }
     }
 
-    /// A callback's answer as the revision that is spoken has it.
+    /// Encodes the result of a callback for the session's revision.
     fn encode<R: Wire>(&self, result: &R) -> Result<Json, McpError> {
         Json::encode(&ForRevision(result, Shape::new(self.version()))).map_err(|error| {
             tracing::error!(%error, "a callback's answer cannot be written");
@@ -72,9 +72,10 @@ impl ClientInbound {
         })
     }
 
+    /// Delivers a notification to the listen stream it belongs to and to the callbacks.
     fn notify(&self, call: &Invocation) {
         let notification = match self.known(call.method()) {
-            // The dispatcher has done what there is to do, or there is nobody to tell.
+            // The dispatcher has handled them; without a matching call they are dropped.
             Some(Method::Cancelled | Method::Progress) => return,
             Some(Method::SubscriptionsAcknowledged) => {
                 if let Ok(params) = notification_params::<methods::SubscriptionsAcknowledged>(call) {
@@ -111,7 +112,7 @@ impl ClientInbound {
     }
 }
 
-/// What a notification says has changed.
+/// Returns the change that a notification reports.
 fn change(notification: &ServerNotification) -> Option<Change> {
     match notification {
         ServerNotification::ToolsListChanged => Some(Change::Tools),
@@ -126,26 +127,26 @@ impl Inbound for ClientInbound {
     type Reply = Json;
 
     async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<Json, McpError> {
-        self.answer(&call).await
+        self.respond(&call).await
     }
 
     async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 
-    /// Callbacks see notifications in the order of the wire, and before the answers that follow them.
+    /// Runs the callbacks in the read loop: in wire order, and before the responses that follow.
     fn intercept(&self, call: &Invocation) -> Intercept {
         self.notify(call);
         Intercept::Consume
     }
 
     fn batches(&self) -> Batches {
-        match self.agreed.get() {
+        match self.negotiated.get() {
             Some(version) if version.has(feature::BATCHES) => Batches::Accepted,
             _ => Batches::Refused,
         }
     }
 }
 
-fn params_of<M: Request>(call: &Invocation) -> Result<M::Params, McpError> {
+fn request_params<M: Request>(call: &Invocation) -> Result<M::Params, McpError> {
     serde_json::from_str(call.params().unwrap_or("{}")).map_err(|error| McpError::InvalidParams(error.into()))
 }
 

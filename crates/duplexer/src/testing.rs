@@ -1,7 +1,6 @@
-//! Testing a server without starting a process: a client in the same one, through the real kernel.
+//! In-process tests of a server: a client in the same process, through the real kernel.
 //!
-//! [`TestClient`] speaks frames over a memory stream, so that what went over the wire can be read afterwards;
-//! [`in_process`] goes without frames.
+//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames.
 
 mod transcript;
 
@@ -21,10 +20,10 @@ use crate::transport::memory;
 
 pub use transcript::Transcript;
 
-/// How long a server may take to end after its client has gone.
-const GRACE: Duration = Duration::from_secs(2);
+/// Maximum time for a server to end after its client has disconnected.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client connected to a server of the same process. It can do whatever a [`Client`] can.
+/// Client connected to a server of the same process. It dereferences to [`Client`].
 ///
 /// ```
 /// # use duplexer::{McpError, Server, testing::TestClient};
@@ -52,11 +51,11 @@ pub struct TestClient {
     serving: JoinHandle<()>,
 }
 
-/// Why a client and a server of the same process did not come together.
+/// Why a client could not connect to a server of the same process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestError {
-    /// A lifespan could not start.
+    /// A lifespan failed to start.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The session could not be opened.
@@ -65,12 +64,30 @@ pub enum TestError {
 }
 
 impl TestClient {
-    /// Starts the server and connects to it, in the newest revision.
+    /// Starts the server and connects to it in the newest revision.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a lifespan does not start or the session cannot be opened.
     pub async fn new(server: &Server) -> Result<Self, TestError> {
         Self::connect(server, Client::builder("test-client", "0")).await
     }
 
-    /// The same with another client, for example of the handshake era.
+    /// Starts the server and connects a client to it, for example one of the handshake era.
+    ///
+    /// ```no_run
+    /// # use duplexer::{BoxError, Server, testing::TestClient};
+    /// # async fn example(server: Server) -> Result<(), BoxError> {
+    /// use duplexer::client::{Client, Negotiation};
+    ///
+    /// let older = Client::builder("older", "1").negotiation(Negotiation::Handshake);
+    /// let client = TestClient::connect(&server, older).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if a lifespan does not start or the session cannot be opened.
     pub async fn connect(server: &Server, client: ClientBuilder) -> Result<Self, TestError> {
         let running = server.start().await?;
         let (ours, theirs) = memory::pair();
@@ -81,7 +98,7 @@ impl TestClient {
             }
         });
         let transcript = Transcript::default();
-        match client.connect(transcript.of(ours)).await {
+        match client.connect(transcript.record(ours)).await {
             Ok(client) => Ok(Self { client, transcript, running, serving }),
             Err(error) => {
                 serving.abort();
@@ -91,7 +108,7 @@ impl TestClient {
         }
     }
 
-    /// What has gone over the wire so far.
+    /// Returns the frames exchanged so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
@@ -99,16 +116,16 @@ impl TestClient {
     /// Ends the session and the server, lifespans included.
     pub async fn close(mut self) {
         if let Err(error) = self.client.close().await {
-            tracing::debug!(%error, "the session did not end in order");
+            tracing::debug!(%error, "the session ended with an error");
         }
-        if timeout(GRACE, &mut self.serving).await.is_err() {
+        if timeout(SHUTDOWN_TIMEOUT, &mut self.serving).await.is_err() {
             self.serving.abort();
         }
         self.running.shutdown().await;
     }
 }
 
-/// A server under test does not outlive its client.
+/// Aborts the server under test if the client was not closed.
 impl Drop for TestClient {
     fn drop(&mut self) {
         self.serving.abort();
@@ -123,9 +140,13 @@ impl Deref for TestClient {
     }
 }
 
-/// Connects a client to a running server without frames: calls await the handlers themselves.
+/// Connects a client to a running server without frames: requests await the handlers directly.
 ///
-/// The session ends with the client. Lifespans are the caller's.
+/// The session ends with the client. The caller owns the lifespans.
+///
+/// # Errors
+///
+/// Fails if the session cannot be opened.
 pub async fn in_process(running: &Running, client: ClientBuilder) -> Result<Client, ConnectError> {
     let ((server_end, to_client), (client_end, to_server)) = DirectDispatcher::pair();
     let served = {
