@@ -231,7 +231,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the default minimum level of the log messages that requests ask for (envelope era).
+    /// Sets the default minimum level of log messages that requests carry (envelope era).
     ///
     /// In the handshake era see [`Client::set_log_level`].
     pub fn log_level(mut self, level: LoggingLevel) -> Self {

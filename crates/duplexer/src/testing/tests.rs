@@ -1,4 +1,4 @@
-//! Client and server together, in both eras, with and without frames.
+//! Client and server in one process, in both eras, with and without frames.
 
 mod subscriptions;
 
@@ -46,7 +46,7 @@ fn builder(negotiation: Negotiation) -> ClientBuilder {
     Client::builder("c", "1").negotiation(negotiation).on_elicitation(async |_| Ok(ElicitResult::decline()))
 }
 
-async fn greets(client: &Client) {
+async fn check_greeting(client: &Client) {
     let progress = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&progress);
     let result = client
@@ -70,7 +70,7 @@ async fn the_same_server_serves_clients_of_both_eras() {
     for (negotiation, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
         let client = TestClient::connect(&server(), builder(negotiation)).await.unwrap();
         assert_eq!(client.era(), era);
-        greets(&client).await;
+        check_greeting(&client).await;
         assert_eq!(client.server_info().unwrap().version, "1.2.3");
         client.close().await;
     }
@@ -83,15 +83,15 @@ async fn a_client_without_frames_sees_the_same_server() {
         let running = server().start().await.unwrap();
         let client = in_process(&running, builder(negotiation)).await.unwrap();
         assert_eq!(client.era(), era);
-        greets(&client).await;
+        check_greeting(&client).await;
         client.close().await.unwrap();
         running.shutdown().await;
     }
 }
 
-/// ERA-07, P-RPC-17: a handler asks the client in the handshake era; in the envelope era nothing is sent to it.
+/// ERA-07, P-RPC-17: handlers send requests to the client in the handshake era, and never in the envelope era.
 #[tokio::test]
-async fn a_handler_asks_its_client_where_the_era_has_a_way_back() {
+async fn a_handler_sends_requests_where_the_era_has_a_back_channel() {
     let client = TestClient::connect(&server(), builder(Negotiation::Handshake)).await.unwrap();
     assert_eq!(client.call_tool("ask", ()).await.unwrap().content[0].as_text(), Some("decline"));
     let client = TestClient::connect(&server(), builder(Negotiation::Auto)).await.unwrap();
@@ -101,13 +101,13 @@ async fn a_handler_asks_its_client_where_the_era_has_a_way_back() {
         error.message,
         "Cannot send 'elicitation/create': this transport context has no back-channel for server-initiated requests."
     );
-    let asked =
+    let requested =
         client.transcript().lines().iter().any(|line| line.starts_with("<--") && line.contains("\"method\""));
-    assert!(!asked, "{}", client.transcript());
+    assert!(!requested, "{}", client.transcript());
 }
 
 #[tokio::test]
-async fn a_transcript_reads_like_the_wire() {
+async fn a_transcript_shows_the_frames_in_order() {
     let client = TestClient::new(&server()).await.unwrap();
     client.all_tools().await.unwrap();
     let lines = client.transcript().lines();
