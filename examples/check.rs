@@ -2,17 +2,16 @@
 
 use std::fmt::Debug;
 
-use duplexer::client::{ClientOptions, Mode};
+use duplexer::client::{Client, Negotiation};
 use duplexer::testing::TestClient;
-use duplexer::types::lifecycle::Implementation;
-use duplexer::types::tool::{CallToolParams, CallToolResult};
-use duplexer::{BoxError, Json, Server};
+use duplexer::types::tool::CallToolResult;
+use duplexer::{BoxError, Server};
 
 /// Connects a client of the handshake era and one of the envelope era.
 pub async fn clients(server: &Server) -> Result<[TestClient; 2], BoxError> {
-    let options = || ClientOptions::new(Implementation::new("story", "1"));
-    let handshake = TestClient::with_options(server, options().mode(Mode::Handshake)).await?;
-    let envelope = TestClient::with_options(server, options()).await?;
+    let builder = || Client::builder("story", "1");
+    let handshake = TestClient::connect(server, builder().negotiation(Negotiation::Handshake)).await?;
+    let envelope = TestClient::connect(server, builder()).await?;
     Ok([handshake, envelope])
 }
 
@@ -22,7 +21,7 @@ pub async fn call(
     tool: &str,
     arguments: serde_json::Value,
 ) -> Result<CallToolResult, BoxError> {
-    Ok(client.call_tool(CallToolParams::new(tool).arguments(Json::from(arguments))).await?)
+    Ok(client.call_tool(tool, arguments).await?)
 }
 
 /// Returns the first text of a result.

@@ -1,11 +1,10 @@
 //! Elicitation: one function for clients that accept server requests and for clients that repeat the call with the answer.
 
-use duplexer::client::{ClientOptions, Mode};
+use duplexer::client::{Client, ClientBuilder, Negotiation};
 use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
 use duplexer::types::json::JsonObject;
-use duplexer::types::lifecycle::Implementation;
 use duplexer_examples::{call, same, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,8 +25,8 @@ async fn book(cx: Context, day: String) -> Result<String, ToolError> {
     Ok(format!("A table for {} on {day}.", booking.guests))
 }
 
-fn client(guests: Option<u8>) -> ClientOptions {
-    ClientOptions::new(Implementation::new("story", "1")).on_elicitation(move |_| async move {
+fn client(guests: Option<u8>) -> ClientBuilder {
+    Client::builder("story", "1").on_elicitation(move |_| async move {
         Ok(match guests {
             Some(guests) => ElicitResult::accept(JsonObject::new().with("guests", Json::from(json!(guests)))),
             None => ElicitResult::decline(),
@@ -38,11 +37,11 @@ fn client(guests: Option<u8>) -> ClientOptions {
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let server = Server::builder("restaurant").tool(book).build()?;
-    for mode in [Mode::Handshake, Mode::Auto] {
-        let polite = TestClient::with_options(&server, client(Some(4)).mode(mode.clone())).await?;
+    for negotiation in [Negotiation::Handshake, Negotiation::Auto] {
+        let polite = TestClient::connect(&server, client(Some(4)).negotiation(negotiation.clone())).await?;
         same(text(&call(&polite, "book", json!({"day": "Friday"})).await?), "A table for 4 on Friday.")?;
         polite.close().await;
-        let silent = TestClient::with_options(&server, client(None).mode(mode)).await?;
+        let silent = TestClient::connect(&server, client(None).negotiation(negotiation)).await?;
         let declined = call(&silent, "book", json!({"day": "Friday"})).await?;
         same((declined.is_error, text(&declined)), (Some(true), "The user declined to answer."))?;
         silent.close().await;

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duplexer::prelude::*;
-use duplexer::types::tool::CallToolParams;
 use duplexer_examples::{clients, same};
 use serde_json::json;
 
@@ -37,9 +36,8 @@ async fn main() -> Result<(), BoxError> {
         let before = ended.load(Ordering::SeqCst);
         let seen = Arc::new(Mutex::new(Vec::new()));
         let reports = Arc::clone(&seen);
-        let params = CallToolParams::new("count").arguments(Json::from(json!({"to": 3})));
         client
-            .call_tool(params)
+            .call_tool("count", json!({"to": 3}))
             .on_progress(move |report| {
                 if let Ok(mut seen) = reports.lock() {
                     seen.push(report.progress);
@@ -49,8 +47,8 @@ async fn main() -> Result<(), BoxError> {
         let seen = seen.lock().map_err(|_| "poisoned")?.clone();
         same(seen, vec![1.0, 2.0, 3.0])?;
         same(ended.load(Ordering::SeqCst), before + 1)?;
-        let params = CallToolParams::new("count").arguments(Json::from(json!({"to": 1000, "pause": 1000})));
-        same(client.call_tool(params).timeout(Duration::from_millis(50)).await.is_err(), true)?;
+        let slow = client.call_tool("count", json!({"to": 1000, "pause": 1000}));
+        same(slow.timeout(Duration::from_millis(50)).await.is_err(), true)?;
         while ended.load(Ordering::SeqCst) < before + 2 {
             tokio::task::yield_now().await;
         }

@@ -1,9 +1,7 @@
 //! Prompts: typed arguments, and enums that provide their own completions.
 
 use duplexer::prelude::*;
-use duplexer::types::completion::{CompleteParams, CompletionArgument, CompletionReference, PromptReference};
-use duplexer::types::json::JsonObject;
-use duplexer::types::prompt::GetPromptParams;
+use duplexer::types::completion::PromptReference;
 use duplexer_examples::{clients, same};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,18 +28,12 @@ async fn review(
 async fn main() -> Result<(), BoxError> {
     let server = Server::builder("reviewer").prompt(review).build()?;
     for client in clients(&server).await? {
-        let arguments = |all: &[(&str, &str)]| -> JsonObject<String> {
-            all.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
-        };
-        let filled =
-            GetPromptParams::new("review").arguments(arguments(&[("code", "x"), ("tone", "strict")]));
-        let messages = client.get_prompt(filled).await?.messages;
+        let messages = client.get_prompt("review", [("code", "x"), ("tone", "strict")]).await?.messages;
         same(messages[1].content.as_text(), Some("Be strict."))?;
-        let wrong = GetPromptParams::new("review").arguments(arguments(&[("code", "x"), ("tone", "odd")]));
-        same(client.get_prompt(wrong).await.is_err(), true)?;
-        let reference = CompletionReference::Prompt(PromptReference::new("review"));
-        let params = CompleteParams::new(reference, CompletionArgument::new("tone", "s"));
-        same(client.complete(params).await?.completion.values, vec!["strict".to_owned()])?;
+        let wrong = client.get_prompt("review", [("code", "x"), ("tone", "odd")]).await;
+        same(wrong.is_err(), true)?;
+        let found = client.complete(PromptReference::new("review"), "tone", "s").await?;
+        same(found.completion.values, vec!["strict".to_owned()])?;
         client.close().await;
     }
     Ok(())

@@ -1,9 +1,7 @@
 //! Resources: one with a fixed URI, a template with typed variables, a directory, and completion of a variable.
 
 use duplexer::prelude::*;
-use duplexer::types::completion::{
-    CompleteParams, CompletionArgument, CompletionReference, ResourceTemplateReference,
-};
+use duplexer::types::completion::ResourceTemplateReference;
 use duplexer::types::resource::ResourceContents;
 use duplexer_examples::{clients, same};
 
@@ -40,9 +38,9 @@ async fn main() -> Result<(), BoxError> {
         for nothing in ["db://users/101", "db://users/seven", "stories://all/../check.rs"] {
             same(read(nothing).await.is_err(), true)?;
         }
-        let reference = CompletionReference::Resource(ResourceTemplateReference::new("db://{table}/{id}"));
-        let params = CompleteParams::new(reference, CompletionArgument::new("table", "u"));
-        same(client.complete(params).await?.completion.values, vec!["users".to_owned()])?;
+        let template = ResourceTemplateReference::new("db://{table}/{id}");
+        let found = client.complete(template, "table", "u").await?;
+        same(found.completion.values, vec!["users".to_owned()])?;
         client.close().await;
     }
     Ok(())

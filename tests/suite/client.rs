@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use duplexer_client::{Client, ClientError, ClientOptions, Mode, ServerNotification};
+use duplexer_client::{Client, ClientError, Negotiation, ServerNotification};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_http::{MemoryEventStore, StreamableHttp};
 use duplexer_http_client::HttpTransport;
 use duplexer_server::{Context, Server};
-use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods;
 use duplexer_types::roots::{ListRootsResult, Root};
 use duplexer_types::tool::{CallToolParams, CallToolResult};
@@ -77,14 +76,14 @@ impl Site {
         Self { stage, address, relay, cut, _tasks: tasks }
     }
 
-    async fn client(&self, mode: Mode) -> (Client, mpsc::Receiver<ServerNotification>) {
+    async fn client(&self, mode: Negotiation) -> (Client, mpsc::Receiver<ServerNotification>) {
         let (say, heard) = mpsc::channel(64);
-        let options = ClientOptions::new(Implementation::new("c", "1"))
-            .mode(mode)
+        let options = Client::builder("c", "1")
+            .negotiation(mode)
             .on_roots(|| async { Ok(ListRootsResult::new(vec![Root::new("file:///a")])) })
             .on_notification(move |received| drop(say.try_send(received)));
         let transport = HttpTransport::new(&format!("http://{}/mcp", self.relay)).unwrap();
-        (Client::connect(transport, options).await.unwrap(), heard)
+        (options.connect(transport).await.unwrap(), heard)
     }
 
     /// Terminates a session without its client.
@@ -119,7 +118,7 @@ async fn pass(listener: TcpListener, to: SocketAddr, cut: Arc<Notify>, stage: Ar
 }
 
 async fn tool_text(client: &Client, tool: &str) -> Result<String, ClientError> {
-    let result = client.call_tool(CallToolParams::new(tool)).await?;
+    let result = client.call_tool(tool, ()).await?;
     Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
 }
 
@@ -138,14 +137,14 @@ async fn wait_for_change(client: &Client, heard: &mut mpsc::Receiver<ServerNotif
 #[tokio::test]
 async fn a_session_goes_both_ways() {
     let site = Site::new().await;
-    let (client, mut heard) = site.client(Mode::Handshake).await;
+    let (client, mut heard) = site.client(Negotiation::Handshake).await;
     assert_eq!(client.protocol_version().as_str(), HANDSHAKE);
     let session = tool_text(&client, "who").await.unwrap();
     assert_eq!((session.len(), tool_text(&client, "who").await.unwrap()), (32, session));
     wait_for_change(&client, &mut heard).await;
     assert_eq!(tool_text(&client, "roots").await.unwrap(), "1");
     // The same endpoint in the other era, for a client that negotiates first.
-    let (other, _) = site.client(Mode::Auto).await;
+    let (other, _) = site.client(Negotiation::Auto).await;
     assert_eq!(other.protocol_version().as_str(), ENVELOPE);
     assert_eq!(tool_text(&other, "who").await.unwrap(), "none");
 }
@@ -155,11 +154,11 @@ async fn a_session_goes_both_ways() {
 #[tokio::test]
 async fn a_cut_connection_loses_nothing() {
     let site = Site::new().await;
-    let (client, mut heard) = site.client(Mode::Handshake).await;
+    let (client, mut heard) = site.client(Negotiation::Handshake).await;
     wait_for_change(&client, &mut heard).await;
     let (steps, begun) = (Arc::<Mutex<Vec<f64>>>::default(), Arc::<Notify>::default());
     let (noted, first) = (Arc::clone(&steps), Arc::clone(&begun));
-    let slow = client.call_tool(CallToolParams::new("slow")).on_progress(move |report| {
+    let slow = client.call_tool("slow", ()).on_progress(move |report| {
         noted.lock().unwrap().push(report.progress);
         first.notify_one();
     });
@@ -179,7 +178,7 @@ async fn a_cut_connection_loses_nothing() {
 #[tokio::test]
 async fn a_session_that_is_gone_is_a_clear_error() {
     let site = Site::new().await;
-    let (client, _) = site.client(Mode::Handshake).await;
+    let (client, _) = site.client(Negotiation::Handshake).await;
     let session = tool_text(&client, "who").await.unwrap();
     site.end(&session).await;
     match tool_text(&client, "who").await {
@@ -194,7 +193,7 @@ async fn a_session_that_is_gone_is_a_clear_error() {
 #[tokio::test]
 async fn closing_ends_the_session() {
     let site = Site::new().await;
-    let (client, _) = site.client(Mode::Handshake).await;
+    let (client, _) = site.client(Negotiation::Handshake).await;
     tool_text(&client, "hook").await.unwrap();
     client.close().await.unwrap();
     site.stage.closed.notified().await;

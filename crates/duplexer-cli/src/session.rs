@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use duplexer::client::{Call, Client, ClientError, ClientOptions, Mode, Pin, ServerNotification};
+use duplexer::client::{
+    Call, Client, ClientBuilder, ClientError, Negotiation, PinnedVersion, ServerNotification,
+};
 use duplexer::dispatch::{CallClock, CallOptions};
 use duplexer::transport::child::{Child, ChildCommand};
 use duplexer::transport::{Direction, Tap, Transport};
 use duplexer::types::json::Json;
-use duplexer::types::lifecycle::Implementation;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
 use duplexer::types::version::{Era, ProtocolVersion};
@@ -53,14 +54,14 @@ impl Session {
         let clock = CallClock::new();
         let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
         let (sender, notifications) = mpsc::channel(BACKLOG);
-        let options = options(arguments, terminal, questions, sender)?;
+        let builder = client_builder(arguments, terminal, questions, sender);
         let challenged = Arc::new(AtomicBool::new(false));
         let (client, child) = match target {
             Target::Url(url) => {
-                (over_http(url, arguments, options, terminal, Arc::clone(&challenged)).await?, None)
+                (over_http(url, arguments, builder, terminal, Arc::clone(&challenged)).await?, None)
             }
             Target::Command(words) => {
-                let (client, child) = with_program(words, arguments, options, terminal).await?;
+                let (client, child) = with_program(words, arguments, builder, terminal).await?;
                 (client, Some(child))
             }
         };
@@ -111,24 +112,23 @@ impl Session {
     }
 }
 
-fn options(
+fn client_builder(
     arguments: &SessionArguments,
     terminal: &Arc<Terminal>,
     questions: Questions,
     sender: mpsc::Sender<ServerNotification>,
-) -> Result<ClientOptions, Failure> {
-    let mode = match arguments.era {
-        EraChoice::Auto => Mode::Auto,
-        EraChoice::Handshake => Mode::Handshake,
+) -> ClientBuilder {
+    let negotiation = match arguments.era {
+        EraChoice::Auto => Negotiation::Auto,
+        EraChoice::Handshake => Negotiation::Handshake,
         EraChoice::Envelope => {
-            let newest = Pin::new(ProtocolVersion::LATEST_ENVELOPE.as_str());
-            Mode::Pinned(newest.map_err(|error| Failure::usage(error.to_string()))?)
+            Negotiation::Pinned(PinnedVersion::new(ProtocolVersion::LATEST_ENVELOPE.as_str()))
         }
     };
     let questions = Arc::new(questions);
     let log = Arc::clone(terminal);
-    let mut options = ClientOptions::new(Implementation::new("duplexer-cli", env!("CARGO_PKG_VERSION")))
-        .mode(mode)
+    let mut builder = Client::builder("duplexer-cli", env!("CARGO_PKG_VERSION"))
+        .negotiation(negotiation)
         .log_level(arguments.log.unwrap_or(LoggingLevel::Info))
         .on_elicitation(move |asked| {
             let questions = Arc::clone(&questions);
@@ -138,9 +138,9 @@ fn options(
         // A full queue drops the notification; the next change is shown.
         .on_notification(move |notification| drop(sender.try_send(notification)));
     if let Some(limit) = arguments.timeout {
-        options = options.timeout(limit);
+        builder = builder.timeout(limit);
     }
-    Ok(options)
+    builder
 }
 
 fn logged(message: &LoggingMessageParams) -> String {
@@ -154,16 +154,16 @@ fn logged(message: &LoggingMessageParams) -> String {
 async fn over_http(
     url: &str,
     arguments: &SessionArguments,
-    options: ClientOptions,
+    builder: ClientBuilder,
     terminal: &Arc<Terminal>,
     challenged: Arc<AtomicBool>,
 ) -> Result<Client, Failure> {
-    let builder =
+    let transport =
         HttpTransport::builder(url).on_challenge(move |_, _| challenged.store(true, Ordering::Release));
-    let builder =
-        arguments.headers.iter().fold(builder, |builder, (name, value)| builder.header(name, value));
-    let transport = builder.build().map_err(|error| Failure::usage(error.to_string()))?;
-    match connect(transport, arguments, options, terminal).await {
+    let transport =
+        arguments.headers.iter().fold(transport, |transport, (name, value)| transport.header(name, value));
+    let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
+    match connect(transport, arguments, builder, terminal).await {
         Ok(client) => Ok(client),
         Err(failure) => Err(diagnosis::of_http(url, &arguments.headers, failure).await),
     }
@@ -172,7 +172,7 @@ async fn over_http(
 async fn with_program(
     words: &[OsString],
     arguments: &SessionArguments,
-    options: ClientOptions,
+    builder: ClientBuilder,
     terminal: &Arc<Terminal>,
 ) -> Result<(Client, Child), Failure> {
     if !arguments.headers.is_empty() {
@@ -188,7 +188,7 @@ async fn with_program(
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
-    match connect(transport, arguments, options, terminal).await {
+    match connect(transport, arguments, builder, terminal).await {
         Ok(client) => Ok((client, child)),
         Err(failure) => Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await),
     }
@@ -198,7 +198,7 @@ async fn with_program(
 async fn connect(
     transport: impl Transport,
     arguments: &SessionArguments,
-    options: ClientOptions,
+    builder: ClientBuilder,
     terminal: &Arc<Terminal>,
 ) -> Result<Client, Failure> {
     let trace = Arc::clone(terminal);
@@ -208,9 +208,9 @@ async fn connect(
                 let arrow = if passing == Direction::Out { "-->" } else { "<--" };
                 trace.note(&format!("{arrow} {frame}"));
             });
-            Client::connect(shown, options).await
+            builder.connect(shown).await
         } else {
-            Client::connect(transport, options).await
+            builder.connect(transport).await
         }
     };
     let Ok(opened) = timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await else {

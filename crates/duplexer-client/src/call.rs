@@ -1,4 +1,4 @@
-//! One request with its options, and what may come back.
+//! One request with its options, and its response.
 
 use std::any::type_name;
 use std::fmt;
@@ -12,14 +12,33 @@ use duplexer_types::page::PaginatedParams;
 use duplexer_types::wire::{result_type, result_type_of};
 
 use super::input::{self, Retry};
-use super::session::{merged, read};
+use super::session::{decode_result, merge_headers};
 use super::{Client, ClientError};
-use duplexer_core::dispatch::{BoxFuture, CallOptions, Progress};
+use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest, Progress};
 use duplexer_core::error::{BoxError, CallError};
 
-/// A request that is sent when it is awaited.
+/// Request that is sent when it is awaited.
 ///
-/// Dropping the future tells the server to stop; so does the end of its timeout.
+/// Dropping the future cancels the request at the server; so does the timeout. If the server requests input, the
+/// client's callbacks answer and the request is sent again, up to ten times.
+///
+/// # Errors
+///
+/// Awaiting fails with the reasons of [`ClientError`].
+///
+/// ```no_run
+/// # use duplexer_client::{Client, ClientError};
+/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// use std::time::Duration;
+/// use serde_json::json;
+///
+/// let result = client
+///     .call_tool("index", json!({"path": "/work"}))
+///     .timeout(Duration::from_secs(60))
+///     .on_progress(|report| println!("{}", report.progress))
+///     .await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "a request is sent when it is awaited"]
 pub struct Call<M: Request> {
     client: Client,
@@ -28,33 +47,35 @@ pub struct Call<M: Request> {
     options: CallOptions,
 }
 
-/// What a request is answered with.
+/// Response to one round of a request.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Answer<R> {
+pub enum CallResponse<R> {
     /// The result.
     Complete(R),
-    /// The server needs something first; the same request is to be sent again with it.
+    /// The server requests input. The same request is to be sent again with the responses.
     InputRequired(InputRequiredResult),
 }
 
-/// Looks at final results before they are given out: whether a tool's result fits its schema, for example.
-pub trait ResultCheck: Send + Sync + 'static {
-    /// Refuses a result, or lets it pass.
-    fn check<'a>(&'a self, exchange: Exchange<'a>) -> BoxFuture<'a, Result<(), BoxError>>;
+/// Validator of final results, for example of a tool's result against its output schema.
+///
+/// Set it with [`ClientBuilder::result_validator`](super::ClientBuilder::result_validator).
+pub trait ResultValidator: Send + Sync + 'static {
+    /// Accepts a result or rejects it with a reason. The call then fails with [`ClientError::Validation`].
+    fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>>;
 }
 
-/// A request and its final result, as they were said.
+/// Request and its final result, verbatim.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Exchange<'a> {
-    /// The session, for asking what is missing.
+pub struct CompletedCall<'a> {
+    /// The session, for further requests such as `tools/list`.
     pub client: &'a Client,
-    /// What was asked.
+    /// Method of the request.
     pub method: Method,
-    /// With what: the JSON text of an object.
+    /// Parameters of the request: the JSON text of an object.
     pub params: &'a str,
-    /// The JSON text of the result.
+    /// JSON text of the result.
     pub result: &'a str,
 }
 
@@ -63,65 +84,69 @@ impl<M: Request> Call<M> {
         Self { client, params, meta: JsonObject::new(), options: CallOptions::default() }
     }
 
-    /// With these options; earlier ones are forgotten.
+    /// Replaces all options of the call.
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Waits at most this long for the answer.
+    /// Sets the timeout of each round. Default: the timeout of the client.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options = self.options.timeout(timeout);
         self
     }
 
-    /// Calls `callback` for every progress notification.
+    /// Requests progress notifications and sets their callback.
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.options = self.options.on_progress(callback);
         self
     }
 
-    /// With these members in `_meta`, beside those that every request of the session carries.
+    /// Sets members of `_meta` beyond those that every request of the session carries.
     pub fn meta(mut self, meta: JsonObject) -> Self {
         self.meta = meta;
         self
     }
 
-    /// Sends the request once and gives out what comes back, be it the result or a request for input.
-    pub async fn once(self) -> Result<Answer<M::Result>, ClientError> {
+    /// Sends the request once and returns the result or the server's request for input.
+    ///
+    /// # Errors
+    ///
+    /// Fails like awaiting the call, except for failures of callbacks.
+    pub async fn once(self) -> Result<CallResponse<M::Result>, ClientError> {
         match self.round(&Retry::default()).await? {
-            Answer::Complete(text) => Ok(Answer::Complete(self.read(&text)?)),
-            Answer::InputRequired(asked) => Ok(Answer::InputRequired(asked)),
+            CallResponse::Complete(text) => Ok(CallResponse::Complete(self.decode(&text)?)),
+            CallResponse::InputRequired(required) => Ok(CallResponse::InputRequired(required)),
         }
     }
 
-    /// The result as it came, with all that this library does not know. Questions on the way are answered.
+    /// Sends the request and returns the result verbatim, with members that this library does not know. Input requests
+    /// are answered by the callbacks.
+    ///
+    /// # Errors
+    ///
+    /// Fails like awaiting the call, except that the result is not decoded.
     pub async fn raw(mut self) -> Result<Json, ClientError> {
         let text = self.finish().await?;
         Json::parse(&text).map_err(|error| CallError::Unexpected(error).into())
     }
 
-    fn read(&self, text: &str) -> Result<M::Result, CallError> {
-        read(text, self.client.0.session.sieve)
+    fn decode(&self, text: &str) -> Result<M::Result, CallError> {
+        decode_result(text, self.client.0.session.result_revision)
     }
 
-    async fn round(&self, retry: &Retry) -> Result<Answer<ByteString>, ClientError> {
+    /// Sends the request once.
+    async fn round(&self, retry: &Retry) -> Result<CallResponse<ByteString>, ClientError> {
         let client = &self.client;
-        client.check_available(M::METHOD)?;
-        let session = &client.0.session;
-        let mut request = session.stamp.seal::<M>(&self.params, self.meta.clone())?;
-        request.params = retry.add_to(request.params)?;
-        let headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
-        request.options.headers = merged(headers, std::mem::take(&mut request.options.headers));
-        request.options.timeout = self.options.timeout.or(client.0.timeout);
-        let sent = client.0.check.as_ref().and(request.params.clone());
+        let request = self.outbound(retry)?;
+        let params = client.0.validator.as_ref().and(request.params.clone());
         let text = client.0.peer.request(request).await?;
-        if session.sieve.is_none() {
+        if client.0.session.result_revision.is_none() {
             match &*result_type_of(&text).map_err(CallError::Unexpected)? {
                 result_type::COMPLETE => {}
                 result_type::INPUT_REQUIRED if M::METHOD.asks_for_input() => {
-                    let asked = serde_json::from_str(&text).map_err(CallError::Unexpected)?;
-                    return Ok(Answer::InputRequired(asked));
+                    let required = serde_json::from_str(&text).map_err(CallError::Unexpected)?;
+                    return Ok(CallResponse::InputRequired(required));
                 }
                 other => {
                     let result_type = other.to_owned();
@@ -129,37 +154,49 @@ impl<M: Request> Call<M> {
                 }
             }
         }
-        if let Some(check) = &client.0.check {
-            // What cannot be read is no result that could be checked.
-            self.read(&text)?;
-            let params = sent.as_ref().map_or("{}", Json::as_str);
-            let exchange = Exchange { client, method: M::METHOD, params, result: &text };
-            check.check(exchange).await.map_err(ClientError::Check)?;
+        if let Some(validator) = &client.0.validator {
+            // Validators get only results that can be decoded.
+            self.decode(&text)?;
+            let params = params.as_ref().map_or("{}", Json::as_str);
+            let call = CompletedCall { client, method: M::METHOD, params, result: &text };
+            validator.validate(call).await.map_err(ClientError::Validation)?;
         }
-        Ok(Answer::Complete(text))
+        Ok(CallResponse::Complete(text))
     }
 
-    /// Round after round, until there is a result: what the server asks for, the callbacks answer.
+    /// Builds the request of one round.
+    fn outbound(&self, retry: &Retry) -> Result<OutboundRequest, ClientError> {
+        let client = &self.client;
+        client.check_available(M::METHOD)?;
+        let mut request = client.0.session.envelope.attach::<M>(&self.params, self.meta.clone())?;
+        request.params = retry.add_to(request.params)?;
+        let headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
+        request.options.headers = merge_headers(headers, std::mem::take(&mut request.options.headers));
+        request.options.timeout = self.options.timeout.or(client.0.timeout);
+        Ok(request)
+    }
+
+    /// Sends the request in rounds until there is a result. The callbacks answer the input requests between them.
     async fn finish(&mut self) -> Result<ByteString, ClientError> {
         let mut retry = Retry::default();
-        for round in 0..=input::ROUNDS {
+        for round in 0..=input::MAX_RETRIES {
             match self.round(&retry).await? {
-                Answer::Complete(text) => return Ok(text),
-                Answer::InputRequired(_) if round == input::ROUNDS => break,
-                Answer::InputRequired(asked) => {
+                CallResponse::Complete(text) => return Ok(text),
+                CallResponse::InputRequired(_) if round == input::MAX_RETRIES => break,
+                CallResponse::InputRequired(required) => {
                     let version = self.client.0.session.version;
-                    retry = input::answer(&self.client.0.callbacks, asked, round, version).await?;
+                    retry = input::respond(&self.client.0.callbacks, required, round, version).await?;
                 }
             }
-            // Every round is a request of its own.
+            // Every round is a request with its own id.
             self.options.id = None;
         }
-        Err(ClientError::TooManyRounds { method: M::METHOD, rounds: input::ROUNDS })
+        Err(ClientError::TooManyRounds { method: M::METHOD, rounds: input::MAX_RETRIES })
     }
 }
 
 impl<M: Request<Params = PaginatedParams>> Call<M> {
-    /// The page that begins here. The empty string is a cursor like any other.
+    /// Selects the page that starts at this cursor. The empty string is a valid cursor.
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.params = self.params.cursor(cursor);
         self
@@ -173,7 +210,7 @@ impl<M: Request + 'static> IntoFuture for Call<M> {
     fn into_future(mut self) -> Self::IntoFuture {
         Box::pin(async move {
             let text = self.finish().await?;
-            Ok(self.read(&text)?)
+            Ok(self.decode(&text)?)
         })
     }
 }

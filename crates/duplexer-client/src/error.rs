@@ -1,86 +1,89 @@
-//! Why a client could not connect, and why one of its requests failed.
+//! Errors of connecting and of requests.
 
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 
 use duplexer_core::error::{BoxError, CallError, McpError};
 
-/// Why there is no session with the server.
+/// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The server could not be asked, or it refused.
+    /// A request that opens the session failed, or the server refused it.
     #[error("the session could not be opened")]
     Call(#[from] CallError),
-    /// There is no revision that both sides speak. What the server offers is told.
+    /// Client and server have no revision in common. Holds the revisions that the server offers.
     #[error("no protocol revision in common; the server offers {}", offer(.0))]
     NoCommonVersion(Vec<String>),
-    /// The server answered the handshake with a revision that cannot be spoken here.
+    /// The server answered the handshake with a revision that the client does not support.
     #[error("the server wants to speak `{0}`, which is not a revision with a handshake that is known here")]
     UnsupportedVersion(String),
+    /// The builder pins the session to something other than a revision of the envelope era. Nothing was sent.
+    #[error("a client can be pinned to a revision of the envelope era ({known}), not to `{version}`")]
+    InvalidPinnedVersion {
+        /// The version of the pin.
+        version: String,
+        /// The revisions that a session can be pinned to.
+        known: String,
+    },
+    /// The builder declares the extension with this id with settings that are not a JSON object. Nothing was sent.
+    #[error("the settings of the extension `{0}` are not a JSON object")]
+    InvalidExtension(String),
 }
 
 fn offer(versions: &[String]) -> String {
     if versions.is_empty() { "none".to_owned() } else { versions.join(", ") }
 }
 
-/// A client was to be pinned to something that is no revision of the envelope era.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a client can be pinned to a revision of the envelope era ({known}), not to `{version}`")]
-pub struct InvalidPin {
-    pub(super) version: String,
-    pub(super) known: String,
-}
-
 /// Why a request of a client failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server refused it, nobody answered in time, or the connection is gone.
+    /// The server refused the request, it timed out, or the connection was lost.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The revision that is spoken has no such method. Nothing was sent.
+    /// The session's revision does not have the method. Nothing was sent.
     #[error("`{method}` does not exist in protocol revision {version}")]
     Unavailable {
-        /// What was to be sent.
+        /// The method.
         method: Method,
-        /// The revision that is spoken.
+        /// The revision of the session.
         version: ProtocolVersion,
     },
-    /// The server asks for something that cannot be answered.
+    /// An input request of the server could not be answered.
     #[error("what the server asks under `{key}` cannot be answered")]
     Unanswered {
-        /// What the server calls its question.
+        /// Key of the input request.
         key: String,
-        /// Why there is no answer.
+        /// Error of the callback, or of the check before it.
         #[source]
         cause: McpError,
     },
-    /// The server asks and asks.
+    /// The server requested input in more rounds than the client allows.
     #[error("`{method}` asked for input more than {rounds} times")]
     TooManyRounds {
-        /// What was asked.
+        /// The method.
         method: Method,
-        /// How often it was asked again.
+        /// Number of rounds after the first request.
         rounds: u32,
     },
-    /// The answer is of a kind that the method does not have.
+    /// The result has a `resultType` that the method does not have.
     #[error("`{method}` was answered with a result of the unknown type `{result_type}`")]
     ResultType {
-        /// What was asked.
+        /// The method.
         method: Method,
-        /// What the server calls its answer.
+        /// The `resultType` of the result.
         result_type: String,
     },
-    /// A list does not end: a page names a cursor that an earlier page named.
+    /// A list does not end: a page has the cursor of an earlier page.
     #[error("the pages of `{0}` go in a circle")]
     RepeatedCursor(Method),
-    /// The answer did not pass the session's own check.
+    /// The [`ResultValidator`](super::ResultValidator) of the session rejected the result.
     #[error("the answer of the server did not pass the check")]
-    Check(#[source] BoxError),
+    Validation(#[source] BoxError),
 }
 
-/// A failed call to another server that a handler does not catch.
+/// For handlers that call another server and return its failure with `?`.
 impl From<ClientError> for McpError {
     fn from(error: ClientError) -> Self {
         match error {

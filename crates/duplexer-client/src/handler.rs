@@ -1,6 +1,6 @@
-//! What a server can ask of a client and tell it: the callbacks, and what they say the client can do.
+//! Callbacks for requests and notifications of the server, and the capabilities that follow from them.
 //!
-//! Does not know how the server asks: as a request of its own, or inside a result.
+//! It does not know how a request arrives: as a message, or as an input request inside a result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,9 +20,10 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
-/// Something the server tells.
+/// Notification of the server.
 ///
-/// Progress goes to the call it belongs to, and cancellations to whoever answers the request.
+/// Progress notifications go to the callback of their call, and cancellations cancel the request's callback; neither
+/// appears here.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerNotification {
@@ -36,40 +37,40 @@ pub enum ServerNotification {
     ResourcesListChanged,
     /// A resource has changed.
     ResourceUpdated(ResourceUpdatedParams),
-    /// What the user was sent to a URL for has been done.
+    /// The interaction at the URL of an elicitation is complete.
     ElicitationComplete(ElicitationCompleteParams),
-    /// Something the revision that is spoken does not describe.
+    /// A notification that the session's revision does not define.
     Other {
-        /// What it is.
+        /// Method of the notification.
         method: String,
-        /// An object, or nothing.
+        /// Parameters, verbatim.
         params: Option<Json>,
     },
 }
 
-type Ask<P, R> = Arc<dyn Fn(P) -> BoxFuture<'static, Result<R, McpError>> + Send + Sync>;
-type Tell<T> = Arc<dyn Fn(T) + Send + Sync>;
+type RequestCallback<P, R> = Arc<dyn Fn(P) -> BoxFuture<'static, Result<R, McpError>> + Send + Sync>;
+type NotificationCallback<T> = Arc<dyn Fn(T) + Send + Sync>;
 
-/// The callbacks of a client.
+/// Callbacks of a client.
 #[derive(Clone, Default)]
 pub(super) struct Callbacks {
-    pub(super) sampling: Option<Ask<CreateMessageParams, CreateMessageResult>>,
-    pub(super) elicitation: Option<Ask<ElicitParams, ElicitResult>>,
-    pub(super) roots: Option<Ask<(), ListRootsResult>>,
-    pub(super) log: Option<Tell<LoggingMessageParams>>,
-    pub(super) notification: Option<Tell<ServerNotification>>,
-    pub(super) declared: Declared,
+    pub(super) sampling: Option<RequestCallback<CreateMessageParams, CreateMessageResult>>,
+    pub(super) elicitation: Option<RequestCallback<ElicitParams, ElicitResult>>,
+    pub(super) roots: Option<RequestCallback<(), ListRootsResult>>,
+    pub(super) log: Option<NotificationCallback<LoggingMessageParams>>,
+    pub(super) notification: Option<NotificationCallback<ServerNotification>>,
+    pub(super) declared: DeclaredCapabilities,
 }
 
-/// What is said about the callbacks that there are, and about extensions.
+/// Details of the capabilities that have a callback, and declared extensions.
 #[derive(Clone)]
-pub(super) struct Declared {
+pub(super) struct DeclaredCapabilities {
     pub(super) sampling: SamplingCapability,
     pub(super) elicitation: ElicitationCapability,
     pub(super) extensions: JsonObject,
 }
 
-impl Default for Declared {
+impl Default for DeclaredCapabilities {
     fn default() -> Self {
         let both = ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new());
         Self { sampling: SamplingCapability::new(), elicitation: both, extensions: JsonObject::new() }
@@ -77,7 +78,7 @@ impl Default for Declared {
 }
 
 impl Callbacks {
-    /// What the client can do: what there are callbacks for.
+    /// Returns the capabilities of the client: those that have a callback.
     pub(super) fn capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::new();
         capabilities.sampling = self.sampling.as_ref().map(|_| self.declared.sampling.clone());
@@ -92,12 +93,12 @@ impl Callbacks {
         &self,
         params: CreateMessageParams,
     ) -> Result<CreateMessageResult, McpError> {
-        let Some(ask) = &self.sampling else { return Err(refused("Sampling not supported")) };
+        let Some(callback) = &self.sampling else { return Err(unsupported("Sampling not supported")) };
         let uses_tools = params.tools.is_some() || params.tool_choice.is_some();
         if uses_tools && self.declared.sampling.tools.is_none() {
             return Err(undeclared("the client did not declare sampling with tools"));
         }
-        ask(params).await
+        callback(params).await
     }
 
     pub(super) async fn elicit(
@@ -105,7 +106,7 @@ impl Callbacks {
         params: ElicitParams,
         version: ProtocolVersion,
     ) -> Result<ElicitResult, McpError> {
-        let Some(ask) = &self.elicitation else { return Err(refused("Elicitation not supported")) };
+        let Some(callback) = &self.elicitation else { return Err(unsupported("Elicitation not supported")) };
         let declared = &self.declared.elicitation;
         let can = match &params {
             ElicitParams::Form(_) => declared.asks_by_form(),
@@ -115,12 +116,12 @@ impl Callbacks {
         if !can {
             return Err(undeclared("the client did not declare this mode of elicitation"));
         }
-        ask(params).await
+        callback(params).await
     }
 
     pub(super) async fn list_roots(&self) -> Result<ListRootsResult, McpError> {
-        let Some(ask) = &self.roots else { return Err(refused("List roots not supported")) };
-        let result = ask(()).await?;
+        let Some(callback) = &self.roots else { return Err(unsupported("List roots not supported")) };
+        let result = callback(()).await?;
         if result.roots.iter().all(|root| root.uri.starts_with("file://")) {
             Ok(result)
         } else {
@@ -129,28 +130,28 @@ impl Callbacks {
         }
     }
 
-    /// Hands a notification to whoever wants it. A callback's panic is its own affair.
-    pub(super) fn tell(&self, notification: ServerNotification) {
-        let told = catch_unwind(AssertUnwindSafe(|| {
+    /// Runs the notification callbacks. A panic in one of them does not end the connection.
+    pub(super) fn notify(&self, notification: ServerNotification) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
             if let (Some(log), ServerNotification::Log(params)) = (&self.log, &notification) {
                 log(params.clone());
             }
-            if let Some(tell) = &self.notification {
-                tell(notification);
+            if let Some(callback) = &self.notification {
+                callback(notification);
             }
         }));
-        if told.is_err() {
+        if outcome.is_err() {
             tracing::error!("a notification callback panicked");
         }
     }
 }
 
-/// The callback's answer cannot be said to the server.
+/// The error for a callback result that cannot be sent.
 pub(super) fn invalid_result() -> McpError {
     McpError::new(ErrorCode::INTERNAL_ERROR, "Client callback returned an invalid result")
 }
 
-fn refused(message: &'static str) -> McpError {
+fn unsupported(message: &'static str) -> McpError {
     McpError::new(ErrorCode::INVALID_REQUEST, message)
 }
 

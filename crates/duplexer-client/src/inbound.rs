@@ -1,4 +1,4 @@
-//! Requests and notifications of the server, from the dispatcher to the callbacks.
+//! Routes requests and notifications of the server from the dispatcher to the callbacks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,32 +11,32 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use duplexer_types::wire::{ForRevision, Shape, Wire};
 
 use super::handler::{Callbacks, ServerNotification, invalid_result};
-use super::negotiate::OFFERED;
+use super::negotiate::PROPOSED;
 use super::subscriptions::{Change, Routes};
 use duplexer_core::dispatch::{Batches, CallContext, Inbound, Invocation, NotificationRoute};
 use duplexer_core::error::McpError;
 
-/// What sits above the dispatcher of a client.
-pub(super) struct Receiver {
+/// Inbound side of a client's dispatcher.
+pub(super) struct ClientInbound {
     callbacks: Callbacks,
-    agreed: OnceLock<ProtocolVersion>,
+    negotiated: OnceLock<ProtocolVersion>,
     routes: Arc<Routes>,
 }
 
-impl Receiver {
+impl ClientInbound {
     pub(super) fn new(callbacks: Callbacks, routes: Arc<Routes>) -> Self {
-        Self { callbacks, agreed: OnceLock::new(), routes }
+        Self { callbacks, negotiated: OnceLock::new(), routes }
     }
 
-    /// From now on `version` is spoken.
-    pub(super) fn agree(&self, version: ProtocolVersion) {
+    /// Sets the revision of the session.
+    pub(super) fn set_version(&self, version: ProtocolVersion) {
         // A session is negotiated once.
-        let _ = self.agreed.set(version);
+        let _ = self.negotiated.set(version);
     }
 
-    /// What the server may send: until a revision is agreed on, whatever servers send in any.
+    /// Returns a method that the server can send: before negotiation, a server method of any revision.
     fn known(&self, method: &str) -> Option<Method> {
-        let known = |method: &Method| match self.agreed.get() {
+        let known = |method: &Method| match self.negotiated.get() {
             Some(version) => method.exists(Direction::ServerToClient, *version),
             None => method.window(Direction::ServerToClient).is_some(),
         };
@@ -44,66 +44,66 @@ impl Receiver {
     }
 
     fn version(&self) -> ProtocolVersion {
-        self.agreed.get().copied().unwrap_or(OFFERED)
+        self.negotiated.get().copied().unwrap_or(PROPOSED)
     }
 
-    async fn answer(&self, call: &Invocation) -> Result<Json, McpError> {
+    async fn respond(&self, call: &Invocation) -> Result<Json, McpError> {
         match self.known(call.method()) {
             Some(Method::SamplingCreateMessage) => {
-                let params = params_of::<SamplingCreateMessage>(call)?;
-                self.said(&self.callbacks.create_message(params).await?)
+                let params = request_params::<SamplingCreateMessage>(call)?;
+                self.encode(&self.callbacks.create_message(params).await?)
             }
             Some(Method::ElicitationCreate) => {
-                let params = params_of::<ElicitationCreate>(call)?;
-                self.said(&self.callbacks.elicit(params, self.version()).await?)
+                let params = request_params::<ElicitationCreate>(call)?;
+                self.encode(&self.callbacks.elicit(params, self.version()).await?)
             }
-            Some(Method::RootsList) => self.said(&self.callbacks.list_roots().await?),
-            // Whatever has been agreed on: whoever asks gets to know that somebody is there.
+            Some(Method::RootsList) => self.encode(&self.callbacks.list_roots().await?),
+            // A ping is answered in every revision, even in those that do not have it.
             _ if Method::parse(call.method()) == Some(Method::Ping) => Ok(Json::object()),
             _ => Err(ErrorObject::method_not_found(call.method()).into()),
         }
     }
 
-    /// A callback's answer as the revision that is spoken has it.
-    fn said<R: Wire>(&self, result: &R) -> Result<Json, McpError> {
+    /// Encodes the result of a callback for the session's revision.
+    fn encode<R: Wire>(&self, result: &R) -> Result<Json, McpError> {
         Json::encode(&ForRevision(result, Shape::new(self.version()))).map_err(|error| {
             tracing::error!(%error, "a callback's answer cannot be written");
             invalid_result()
         })
     }
 
-    fn told(&self, call: &Invocation) {
-        use ServerNotification as Told;
-        let told = match self.known(call.method()) {
-            // The dispatcher has done what there is to do, or there is nobody to tell.
+    /// Delivers a notification to the listen stream it belongs to and to the callbacks.
+    fn notify(&self, call: &Invocation) {
+        let notification = match self.known(call.method()) {
+            // The dispatcher has handled them; without a matching call they are dropped.
             Some(Method::Cancelled | Method::Progress) => return,
             Some(Method::SubscriptionsAcknowledged) => {
-                if let Ok(params) = told::<methods::SubscriptionsAcknowledged>(call) {
+                if let Ok(params) = notification_params::<methods::SubscriptionsAcknowledged>(call) {
                     self.routes.acknowledge(call, params.notifications);
                 }
                 return;
             }
-            Some(Method::Message) => told::<methods::Message>(call).map(Told::Log),
-            Some(Method::ToolsListChanged) => Ok(Told::ToolsListChanged),
-            Some(Method::PromptsListChanged) => Ok(Told::PromptsListChanged),
-            Some(Method::ResourcesListChanged) => Ok(Told::ResourcesListChanged),
-            Some(Method::ResourcesUpdated) => {
-                told::<methods::ResourcesUpdated>(call).map(Told::ResourceUpdated)
+            Some(Method::Message) => {
+                notification_params::<methods::Message>(call).map(ServerNotification::Log)
             }
-            Some(Method::ElicitationComplete) => {
-                told::<methods::ElicitationComplete>(call).map(Told::ElicitationComplete)
-            }
+            Some(Method::ToolsListChanged) => Ok(ServerNotification::ToolsListChanged),
+            Some(Method::PromptsListChanged) => Ok(ServerNotification::PromptsListChanged),
+            Some(Method::ResourcesListChanged) => Ok(ServerNotification::ResourcesListChanged),
+            Some(Method::ResourcesUpdated) => notification_params::<methods::ResourcesUpdated>(call)
+                .map(ServerNotification::ResourceUpdated),
+            Some(Method::ElicitationComplete) => notification_params::<methods::ElicitationComplete>(call)
+                .map(ServerNotification::ElicitationComplete),
             _ => call.params().map(Json::parse).transpose().map(|params| {
                 let method = call.method().to_owned();
-                Told::Other { method, params }
+                ServerNotification::Other { method, params }
             }),
         };
-        match told {
-            Ok(told) => {
-                if let Some(change) = change(&told) {
+        match notification {
+            Ok(notification) => {
+                if let Some(change) = change(&notification) {
                     self.routes.deliver(call, change);
                 }
-                self.callbacks.tell(told);
+                self.callbacks.notify(notification);
             }
             Err(error) => {
                 tracing::warn!(method = call.method(), %error, "a malformed notification is dropped");
@@ -112,9 +112,9 @@ impl Receiver {
     }
 }
 
-/// What a notification says has changed.
-fn change(told: &ServerNotification) -> Option<Change> {
-    match told {
+/// Returns the change that a notification reports.
+fn change(notification: &ServerNotification) -> Option<Change> {
+    match notification {
         ServerNotification::ToolsListChanged => Some(Change::Tools),
         ServerNotification::PromptsListChanged => Some(Change::Prompts),
         ServerNotification::ResourcesListChanged => Some(Change::Resources),
@@ -123,33 +123,33 @@ fn change(told: &ServerNotification) -> Option<Change> {
     }
 }
 
-impl Inbound for Receiver {
+impl Inbound for ClientInbound {
     type Reply = Json;
 
     async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<Json, McpError> {
-        self.answer(&call).await
+        self.respond(&call).await
     }
 
     async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
 
-    /// Callbacks see notifications in the order of the wire, and before the answers that follow them.
+    /// Runs the callbacks in the read loop: in wire order, and before the responses that follow.
     fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
-        self.told(call);
+        self.notify(call);
         NotificationRoute::Consume
     }
 
     fn batches(&self) -> Batches {
-        match self.agreed.get() {
+        match self.negotiated.get() {
             Some(version) if version.has(feature::BATCHES) => Batches::Accepted,
             _ => Batches::Refused,
         }
     }
 }
 
-fn params_of<M: Request>(call: &Invocation) -> Result<M::Params, McpError> {
+fn request_params<M: Request>(call: &Invocation) -> Result<M::Params, McpError> {
     serde_json::from_str(call.params().unwrap_or("{}")).map_err(|error| McpError::InvalidParams(error.into()))
 }
 
-fn told<N: Notification>(call: &Invocation) -> Result<N::Params, serde_json::Error> {
+fn notification_params<N: Notification>(call: &Invocation) -> Result<N::Params, serde_json::Error> {
     serde_json::from_str(call.params().unwrap_or("{}"))
 }

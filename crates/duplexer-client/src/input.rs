@@ -1,4 +1,4 @@
-//! A server that asks for input is answered through the callbacks, and asked again.
+//! Input rounds: the callbacks answer the input requests of a result, and the request is sent again.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use super::handler::Callbacks;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{CallError, McpError};
 
-/// How often a request is asked again before the client gives up.
-pub(super) const ROUNDS: u32 = 10;
+/// Maximum number of times a request is sent again.
+pub(super) const MAX_RETRIES: u32 = 10;
 
-/// A server that only wants to be asked again is given a little time, and a little more each round.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// Backoff before a retry that carries only the request state: doubled in each round, up to the maximum.
+const FIRST_BACKOFF: Duration = Duration::from_millis(50);
+const MAX_BACKOFF: Duration = Duration::from_millis(250);
 
-/// What a request carries when it is asked again: the answers, and the server's own note, byte by byte.
+/// Members that a retry adds to the params: the input responses, and the server's request state, byte by byte.
 #[derive(Debug, Default)]
 pub(super) struct Retry {
-    answers: Option<Json>,
+    responses: Option<Json>,
     state: Option<String>,
 }
 
 impl Retry {
-    /// The params of the first round with what this round adds. What an earlier round added is gone.
+    /// Adds the members of this round to the params of the first. Members of earlier rounds are not repeated.
     pub(super) fn add_to(&self, params: Option<Json>) -> Result<Option<Json>, CallError> {
-        if self.answers.is_none() && self.state.is_none() {
+        if self.responses.is_none() && self.state.is_none() {
             return Ok(params);
         }
         let decoded = params.map_or_else(|| Ok(JsonObject::new()), |params| params.decode());
         let mut members: JsonObject = decoded.map_err(CallError::Encode)?;
-        if let Some(answers) = &self.answers {
-            members.insert("inputResponses", answers.clone());
+        if let Some(responses) = &self.responses {
+            members.insert("inputResponses", responses.clone());
         }
         if let Some(state) = &self.state {
             members.insert("requestState", Json::from(state.as_str()));
@@ -46,27 +46,27 @@ impl Retry {
     }
 }
 
-/// Answers everything the server asks for, all at once.
-pub(super) async fn answer(
+/// Answers all input requests of a result concurrently.
+pub(super) async fn respond(
     callbacks: &Callbacks,
-    asked: InputRequiredResult,
+    required: InputRequiredResult,
     round: u32,
     version: ProtocolVersion,
 ) -> Result<Retry, ClientError> {
-    let Some(requests) = asked.input_requests.filter(|requests| !requests.is_empty()) else {
-        sleep((FIRST_PAUSE * 2_u32.saturating_pow(round.min(8))).min(LONGEST_PAUSE)).await;
-        return Ok(Retry { answers: None, state: asked.request_state });
+    let Some(requests) = required.input_requests.filter(|requests| !requests.is_empty()) else {
+        sleep((FIRST_BACKOFF * 2_u32.saturating_pow(round.min(8))).min(MAX_BACKOFF)).await;
+        return Ok(Retry { responses: None, state: required.request_state });
     };
-    let questions =
-        requests.into_iter().map(|(key, request)| (key, ask(callbacks.clone(), request, version)));
-    let answers: JsonObject<InputResponse> = all(questions.collect()).await?;
-    let answers = Json::encode(&ForRevision(&answers, Shape::new(version))).map_err(CallError::Encode)?;
-    Ok(Retry { answers: Some(answers), state: asked.request_state })
+    let pending =
+        requests.into_iter().map(|(key, request)| (key, run_callback(callbacks.clone(), request, version)));
+    let responses: JsonObject<InputResponse> = try_join_by_key(pending.collect()).await?;
+    let responses = Json::encode(&ForRevision(&responses, Shape::new(version))).map_err(CallError::Encode)?;
+    Ok(Retry { responses: Some(responses), state: required.request_state })
 }
 
-type Question = BoxFuture<'static, Result<InputResponse, McpError>>;
+type PendingResponse = BoxFuture<'static, Result<InputResponse, McpError>>;
 
-fn ask(callbacks: Callbacks, request: InputRequest, version: ProtocolVersion) -> Question {
+fn run_callback(callbacks: Callbacks, request: InputRequest, version: ProtocolVersion) -> PendingResponse {
     Box::pin(async move {
         match request {
             InputRequest::Elicit(params) => {
@@ -81,16 +81,18 @@ fn ask(callbacks: Callbacks, request: InputRequest, version: ProtocolVersion) ->
     })
 }
 
-/// Asks all questions together; the first that cannot be answered drops the others.
-async fn all(mut open: Vec<(String, Question)>) -> Result<JsonObject<InputResponse>, ClientError> {
-    let order: Vec<String> = open.iter().map(|(key, _)| key.clone()).collect();
-    let mut answers = JsonObject::new();
+/// Awaits all futures concurrently and returns their outputs in the given order. The first error drops the others.
+async fn try_join_by_key(
+    mut pending: Vec<(String, PendingResponse)>,
+) -> Result<JsonObject<InputResponse>, ClientError> {
+    let order: Vec<String> = pending.iter().map(|(key, _)| key.clone()).collect();
+    let mut responses = JsonObject::new();
     std::future::poll_fn(|cx| {
         let mut failed = None;
-        open.retain_mut(|(key, question)| match question.as_mut().poll(cx) {
+        pending.retain_mut(|(key, future)| match future.as_mut().poll(cx) {
             Poll::Pending => true,
-            Poll::Ready(Ok(answer)) => {
-                answers.insert(key.as_str(), answer);
+            Poll::Ready(Ok(response)) => {
+                responses.insert(key.as_str(), response);
                 false
             }
             Poll::Ready(Err(cause)) => {
@@ -100,10 +102,10 @@ async fn all(mut open: Vec<(String, Question)>) -> Result<JsonObject<InputRespon
         });
         match failed {
             Some((key, cause)) => Poll::Ready(Err(ClientError::Unanswered { key, cause })),
-            None if open.is_empty() => Poll::Ready(Ok(())),
+            None if pending.is_empty() => Poll::Ready(Ok(())),
             None => Poll::Pending,
         }
     })
     .await?;
-    Ok(order.into_iter().filter_map(|key| answers.remove(&key).map(|answer| (key, answer))).collect())
+    Ok(order.into_iter().filter_map(|key| responses.remove(&key).map(|response| (key, response))).collect())
 }

@@ -1,19 +1,19 @@
-//! The client: a session with one server, of either era, over any transport or in-process.
+//! MCP client: a session with one server, of either era, over any transport or in-process.
 //!
-//! [`Client::connect`] opens the session (`negotiate`), and from then on nothing asks which era it is: what
-//! every request carries and how results are read was settled there (`session`). `call` is one request with
-//! its options, `requests` the protocol's own requests by name; `handler` and `inbound` are what the server
-//! can ask and tell, `run` owns the task that serves the connection. Knows nothing of servers.
+//! [`ClientBuilder::connect`] opens the session and selects the era (`negotiate`). After that, `session` holds what every
+//! request carries and how results are decoded, and no other code depends on the era. `inbound` serves the server's
+//! requests and notifications through the callbacks of `handler`. The crate does not know servers.
 
+mod arguments;
+mod builder;
 mod call;
+mod connection_task;
 mod error;
 mod handler;
 mod inbound;
 mod input;
 mod negotiate;
-mod options;
 mod requests;
-mod run;
 mod session;
 mod subscriptions;
 #[cfg(test)]
@@ -30,34 +30,35 @@ use duplexer_types::methods::{Direction, Method, Notification, Request};
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{ForRevision, Shape};
 
+use self::connection_task::ConnectionTask;
 use self::handler::Callbacks;
-use self::inbound::Receiver;
-use self::run::Run;
 use self::session::Session;
 use self::subscriptions::Routes;
-use duplexer_core::dispatch::{
-    Cancellation, Dispatch, JsonRpcDispatcher, Outbound, OutboundRequest, RunError,
-};
+use duplexer_core::dispatch::{Outbound, OutboundRequest, RunError};
 use duplexer_core::error::CallError;
-use duplexer_core::transport::Transport;
 
-pub use call::{Answer, Call, Exchange, ResultCheck};
-pub use error::{ClientError, ConnectError, InvalidPin};
+pub use arguments::IntoArguments;
+pub use builder::{ClientBuilder, Negotiation, PinnedVersion};
+pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
+pub use error::{ClientError, ConnectError};
 pub use handler::ServerNotification;
-pub use options::{ClientOptions, Mode, Pin};
-pub use subscriptions::{Change, Subscription, SubscriptionLost};
+pub use subscriptions::{Change, ListenStream, SubscriptionLost};
 
-/// A session with a server. Clones share it; it ends with [`Client::close`] or with the last clone.
+/// Session with a server. Clones share it. It ends with [`Client::close`] or when the last clone is dropped.
 ///
-/// A request is made by awaiting what its method gives out. Dropping that future tells the server to stop.
+/// Every request is a [`Call`], which is sent when it is awaited. Dropping its future cancels the request.
 ///
 /// ```no_run
 /// # use std::time::Duration;
-/// # use duplexer_client::{Client, ClientError, ClientOptions};
-/// # use duplexer_types::tool::CallToolParams;
-/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// # use duplexer_client::Client;
+/// # use duplexer_core::transport::Transport;
+/// # async fn example(transport: impl Transport) -> Result<(), Box<dyn std::error::Error>> {
+/// use serde_json::json;
+///
+/// let client = Client::builder("my-agent", "1.0").timeout(Duration::from_secs(30)).connect(transport).await?;
 /// let tools = client.all_tools().await?;
-/// let result = client.call_tool(CallToolParams::new("echo")).timeout(Duration::from_secs(5)).await?;
+/// let sum = client.call_tool("add", json!({"a": 1, "b": 2})).await?;
+/// client.close().await?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -67,118 +68,87 @@ struct Inner {
     peer: Arc<dyn Outbound>,
     session: Session,
     timeout: Option<Duration>,
-    check: Option<Arc<dyn ResultCheck>>,
+    validator: Option<Arc<dyn ResultValidator>>,
     callbacks: Callbacks,
     routes: Arc<Routes>,
-    run: Run,
+    task: ConnectionTask,
 }
 
 impl Client {
-    /// Opens a session over `transport`.
-    pub async fn connect(transport: impl Transport, options: ClientOptions) -> Result<Self, ConnectError> {
-        let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options.dispatch.clone());
-        let stop = peer.clone();
-        Self::open(options, Arc::new(peer), |receiver| {
-            Run::start(async move { dispatcher.run(receiver).await }, move || stop.stop())
-        })
-        .await
-    }
-
-    /// Opens a session through a dispatcher of any kind and the way to its peer: in-process, for example.
-    pub async fn over(
-        dispatcher: impl Dispatch,
-        peer: Arc<dyn Outbound>,
-        options: ClientOptions,
-    ) -> Result<Self, ConnectError> {
-        let cut = Arc::new(Cancellation::new());
-        let stop = Arc::clone(&cut);
-        Self::open(options, peer, |receiver| {
-            let run = async move {
-                tokio::select! {
-                    ended = dispatcher.run(receiver) => ended,
-                    () = cut.cancelled() => Ok(()),
-                }
-            };
-            Run::start(run, move || stop.cancel())
-        })
-        .await
-    }
-
-    async fn open<R: Future<Output = Run>>(
-        options: ClientOptions,
-        peer: Arc<dyn Outbound>,
-        start: impl FnOnce(Arc<Receiver>) -> R,
-    ) -> Result<Self, ConnectError> {
-        let routes = Arc::new(Routes::default());
-        let receiver = Arc::new(Receiver::new(options.callbacks.clone(), Arc::clone(&routes)));
-        let run = start(Arc::clone(&receiver)).await;
-        let session = match negotiate::negotiate(&*peer, &options, &receiver).await {
-            Ok(session) => session,
-            Err(error) => {
-                // In order, because the server may remember a session that nobody will use.
-                let _ = run.end().await;
-                return Err(error);
-            }
-        };
-        let ClientOptions { timeout, check, callbacks, .. } = options;
-        Ok(Self(Arc::new(Inner { peer, session, timeout, check, callbacks, routes, run })))
-    }
-
-    /// Ends the session in order: what is queued is written, what the server still asks is drained.
+    /// Starts the configuration of a client with this name and version, which servers get to see.
     ///
-    /// Says why the connection ended, if it broke. Requests under way fail with [`CallError::Closed`].
+    /// Without callbacks the client declares no capabilities.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(name, version)
+    }
+
+    /// Closes the session: writes queued messages and drains requests of the server. Requests in flight fail with
+    /// [`CallError::Closed`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with the reason if the connection had broken. A second call returns `Ok` without waiting.
     pub async fn close(&self) -> Result<(), RunError> {
-        self.0.run.end().await
+        self.0.task.end().await
     }
 
-    /// Until the connection is gone, whoever has ended it. For those who only listen.
+    /// Waits until the connection has ended, on either side. For clients that only receive notifications.
     pub async fn closed(&self) {
-        self.0.run.ended().await;
+        self.0.task.ended().await;
     }
 
-    /// The revision that is spoken.
+    /// Returns the protocol revision of the session.
     pub fn protocol_version(&self) -> ProtocolVersion {
         self.0.session.version
     }
 
-    /// The era of that revision.
+    /// Returns the era of the session's revision.
     pub fn era(&self) -> Era {
         self.0.session.version.era()
     }
 
-    /// Who the server says it is. In the envelope era it may say nothing.
+    /// Returns the identity of the server. It is optional in the envelope era.
     pub fn server_info(&self) -> Option<&Implementation> {
         self.0.session.server_info.as_ref()
     }
 
-    /// What the server can do.
+    /// Returns the capabilities of the server.
     pub fn server_capabilities(&self) -> &ServerCapabilities {
         &self.0.session.capabilities
     }
 
-    /// What the server wants the model to know.
+    /// Returns the server's instructions for the model.
     pub fn instructions(&self) -> Option<&str> {
         self.0.session.instructions.as_deref()
     }
 
-    /// Any request of the protocol.
+    /// Creates a call of any request of the protocol.
     pub fn request<M: Request>(&self, params: M::Params) -> Call<M> {
         Call::new(self.clone(), params)
     }
 
-    /// A request the protocol does not describe. It gets what every request of the session carries; its
-    /// result is given out as it came.
+    /// Sends a request that the protocol does not define, with the session's metadata. Returns the result verbatim.
+    ///
+    /// # Errors
+    ///
+    /// Fails like a [`Call`], and with [`ClientError::Unavailable`] for a method of the protocol that the session's
+    /// revision does not have.
     pub async fn request_custom(&self, request: OutboundRequest) -> Result<Json, ClientError> {
         if let Some(method) = Method::parse(&request.method) {
             self.check_available(method)?;
         }
-        let mut request = self.0.session.stamp.seal_custom(request);
+        let mut request = self.0.session.envelope.attach_to_custom(request);
         request.options.timeout = request.options.timeout.or(self.0.timeout);
         let text = self.0.peer.request(request).await?;
         Json::parse(&text).map_err(|error| CallError::Unexpected(error).into())
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`ClientError::Unavailable`] if the session's revision does not have the notification. A lost
+    /// connection is no error.
     pub async fn notify<N: Notification>(&self, params: N::Params) -> Result<(), ClientError> {
         self.check_available(N::METHOD)?;
         let params = Json::encode(&ForRevision(&params, Shape::new(self.0.session.version)));
@@ -187,7 +157,7 @@ impl Client {
         Ok(())
     }
 
-    /// What the negotiated revision does not have is not sent.
+    /// Methods that the negotiated revision does not have are not sent.
     fn check_available(&self, method: Method) -> Result<(), ClientError> {
         let version = self.0.session.version;
         if method.exists(Direction::ClientToServer, version) {

@@ -1,7 +1,7 @@
-//! How a session is opened: the one place of the client that knows there are two eras, and their revisions.
+//! Opening of a session: the only part of the client that knows both eras and their revisions.
 //!
-//! A server is asked what it speaks (`server/discover`); one that does not understand the question gets a
-//! handshake (`initialize`). No single error code decides that it does not understand.
+//! The client sends `server/discover`. A server that does not support it gets a handshake (`initialize`); no single
+//! error code decides that.
 
 use std::time::Duration;
 
@@ -15,91 +15,92 @@ use duplexer_types::methods::{Initialize, Initialized, Notification, Request, Se
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{ForRevision, Shape};
 
+use super::builder::{ClientBuilder, Negotiation, PinnedVersion};
 use super::error::ConnectError;
-use super::inbound::Receiver;
-use super::options::{ClientOptions, Mode, Pin};
-use super::session::{Identity, Session, Stamp, read};
+use super::inbound::ClientInbound;
+use super::session::{Identity, RequestEnvelope, Session, decode_result};
 use duplexer_core::dispatch::{OnDrop, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
 
-/// What a handshake offers.
-pub(super) const OFFERED: ProtocolVersion = ProtocolVersion::LATEST_HANDSHAKE;
+/// The revision that a handshake proposes.
+pub(super) const PROPOSED: ProtocolVersion = ProtocolVersion::LATEST_HANDSHAKE;
 
-/// How long a server may think about what it speaks before it gets a handshake.
-const PROBE: Duration = Duration::from_secs(10);
+/// Maximum time for the response to `server/discover` before the client falls back to a handshake.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens the session.
+/// Negotiates the revision and opens the session.
 pub(super) async fn negotiate(
     peer: &dyn Outbound,
-    options: &ClientOptions,
-    receiver: &Receiver,
+    builder: &ClientBuilder,
+    inbound: &ClientInbound,
 ) -> Result<Session, ConnectError> {
     let identity = Identity {
-        info: options.info.clone(),
-        capabilities: options.callbacks.capabilities(),
-        log_level: options.log_level,
+        info: builder.info.clone(),
+        capabilities: builder.callbacks.capabilities(),
+        log_level: builder.log_level,
     };
-    let door = Door { peer, identity, timeout: options.timeout };
-    let session = match &options.mode {
-        Mode::Auto => door.auto().await?,
-        Mode::Handshake => door.initialize().await?,
-        Mode::Pinned(pin) => door.pinned(pin).await?,
+    let negotiator = Negotiator { peer, identity, timeout: builder.timeout };
+    let session = match &builder.negotiation {
+        Negotiation::Auto => negotiator.auto().await?,
+        Negotiation::Handshake => negotiator.initialize().await?,
+        Negotiation::Pinned(pinned) => negotiator.pinned(pinned).await?,
     };
-    receiver.agree(session.version);
+    inbound.set_version(session.version);
     match session.version.era() {
         Era::Handshake => peer.notify(Initialized::METHOD.name(), None).await,
-        Era::Envelope => door.warn_of_what_is_deprecated(session.version),
+        Era::Envelope => negotiator.warn_about_deprecations(session.version),
     }
     Ok(session)
 }
 
-struct Door<'a> {
+struct Negotiator<'a> {
     peer: &'a dyn Outbound,
     identity: Identity,
     timeout: Option<Duration>,
 }
 
-impl Door<'_> {
+impl Negotiator<'_> {
     async fn auto(&self) -> Result<Session, ConnectError> {
         if let Some(session) = self.probe().await? {
             return Ok(session);
         }
         match self.initialize().await {
-            // It did understand the question, then: it may have been too slow, or not ready yet.
-            Err(ConnectError::Call(CallError::Peer(refusal))) if refuses_version(&refusal) => {
+            // The server does know the envelope era. The first probe may have come too early or timed out.
+            Err(ConnectError::Call(CallError::Peer(error))) if is_unsupported_version(&error) => {
                 let session = self.probe().await?;
-                session.ok_or(ConnectError::Call(CallError::Peer(refusal)))
+                session.ok_or(ConnectError::Call(CallError::Peer(error)))
             }
             opened => opened,
         }
     }
 
-    async fn pinned(&self, pin: &Pin) -> Result<Session, ConnectError> {
-        let found = match &pin.prior {
-            Some(prior) => DiscoverResult::clone(prior),
-            None => self.discover(pin.version).await?,
+    async fn pinned(&self, pinned: &PinnedVersion) -> Result<Session, ConnectError> {
+        let version = pinned.version()?;
+        let discovered = match pinned.prior_result() {
+            Some(prior) => prior.clone(),
+            None => self.discover(version).await?,
         };
-        if found.supported_versions.iter().any(|offered| offered == pin.version.as_str()) {
-            Ok(self.adopt(found, pin.version)?)
+        if discovered.supported_versions.iter().any(|offered| offered == version.as_str()) {
+            Ok(self.envelope_session(discovered, version)?)
         } else {
-            Err(ConnectError::NoCommonVersion(found.supported_versions))
+            Err(ConnectError::NoCommonVersion(discovered.supported_versions))
         }
     }
 
-    /// Asks what the server speaks; `None` if the answer leaves only a handshake.
+    /// Sends `server/discover`. Returns `None` if the response leaves only a handshake.
     async fn probe(&self) -> Result<Option<Session>, ConnectError> {
-        let mut answer = self.discover(ProtocolVersion::LATEST_ENVELOPE).await;
-        if let Err(CallError::Peer(refusal)) = &answer
-            && let Some(version) = offer(refusal).and_then(|offer| newest_common(&offer))
+        let mut response = self.discover(ProtocolVersion::LATEST_ENVELOPE).await;
+        if let Err(CallError::Peer(error)) = &response
+            && let Some(version) = offered_versions(error).and_then(|offer| newest_common(&offer))
         {
-            answer = self.discover(version).await;
+            response = self.discover(version).await;
         }
-        match answer {
-            Ok(found) => match newest_common(&found.supported_versions) {
-                Some(version) => Ok(Some(self.adopt(found, version)?)),
+        match response {
+            Ok(discovered) => match newest_common(&discovered.supported_versions) {
+                Some(version) => Ok(Some(self.envelope_session(discovered, version)?)),
                 None => Ok(None),
             },
-            Err(CallError::Peer(refusal)) => match offer(&refusal) {
+            Err(CallError::Peer(error)) => match offered_versions(&error) {
                 Some(offer) if !offer.iter().any(|text| is_handshake(text)) => {
                     Err(ConnectError::NoCommonVersion(offer))
                 }
@@ -111,35 +112,39 @@ impl Door<'_> {
     }
 
     async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
-        let stamp = Stamp::new(version, &self.identity)?;
-        let mut request = stamp.seal::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
-        request.options = request.options.timeout(PROBE).on_drop(OnDrop::Detach);
+        let envelope = RequestEnvelope::new(version, &self.identity)?;
+        let mut request = envelope.attach::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
+        request.options = request.options.timeout(PROBE_TIMEOUT).on_drop(OnDrop::Detach);
         let text = self.peer.request(request).await?;
         serde_json::from_str(&text).map_err(CallError::Unexpected)
     }
 
-    fn adopt(&self, found: DiscoverResult, version: ProtocolVersion) -> Result<Session, CallError> {
-        let info = found.meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
+    fn envelope_session(
+        &self,
+        discovered: DiscoverResult,
+        version: ProtocolVersion,
+    ) -> Result<Session, CallError> {
+        let info = discovered.meta.as_ref().and_then(|meta| meta.get(key::SERVER_INFO));
         Ok(Session {
             version,
             server_info: info.and_then(|info| info.decode().ok()),
-            capabilities: found.capabilities,
-            instructions: found.instructions,
-            stamp: Stamp::new(version, &self.identity)?,
-            sieve: None,
+            capabilities: discovered.capabilities,
+            instructions: discovered.instructions,
+            envelope: RequestEnvelope::new(version, &self.identity)?,
+            result_revision: None,
         })
     }
 
-    /// The handshake. It is never called off: a server may not be told to forget it.
+    /// Performs the handshake. The protocol forbids to cancel `initialize`.
     async fn initialize(&self) -> Result<Session, ConnectError> {
         let Identity { info, capabilities, .. } = &self.identity;
-        let params = InitializeParams::new(OFFERED.as_str(), capabilities.clone(), info.clone());
-        let params = Json::encode(&ForRevision(&params, Shape::new(OFFERED))).map_err(CallError::Encode)?;
+        let params = InitializeParams::new(PROPOSED.as_str(), capabilities.clone(), info.clone());
+        let params = Json::encode(&ForRevision(&params, Shape::new(PROPOSED))).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(Initialize::METHOD.name()).params(params);
         request.options.timeout = self.timeout;
         request.options.on_drop = OnDrop::Detach;
         let text = self.peer.request(request).await?;
-        let opened: InitializeResult = read(&text, Some(OFFERED))?;
+        let opened: InitializeResult = decode_result(&text, Some(PROPOSED))?;
         let Some(version) = handshake_version(&opened.protocol_version) else {
             return Err(ConnectError::UnsupportedVersion(opened.protocol_version));
         };
@@ -148,12 +153,12 @@ impl Door<'_> {
             server_info: Some(opened.server_info),
             capabilities: opened.capabilities,
             instructions: opened.instructions,
-            stamp: Stamp::new(version, &self.identity)?,
-            sieve: Some(OFFERED),
+            envelope: RequestEnvelope::new(version, &self.identity)?,
+            result_revision: Some(PROPOSED),
         })
     }
 
-    fn warn_of_what_is_deprecated(&self, version: ProtocolVersion) {
+    fn warn_about_deprecations(&self, version: ProtocolVersion) {
         let declared = &self.identity.capabilities;
         let deprecated = [
             ("logging", self.identity.log_level.is_some()),
@@ -166,13 +171,13 @@ impl Door<'_> {
     }
 }
 
-fn refuses_version(refusal: &ErrorObject) -> bool {
-    refusal.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+fn is_unsupported_version(error: &ErrorObject) -> bool {
+    error.code == ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
 }
 
-/// What a server that refuses a revision offers instead, if it says so readably.
-fn offer(refusal: &ErrorObject) -> Option<Vec<String>> {
-    let data = refusal.data::<UnsupportedVersionData>().filter(|_| refuses_version(refusal))?;
+/// Returns the revisions that a server offers when it refuses one, if the error data is valid.
+fn offered_versions(error: &ErrorObject) -> Option<Vec<String>> {
+    let data = error.data::<UnsupportedVersionData>().filter(|_| is_unsupported_version(error))?;
     Some(data.supported)
 }
 

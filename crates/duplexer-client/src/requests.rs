@@ -1,8 +1,9 @@
-//! The requests of the protocol by name, and lists page by page.
+//! The protocol's requests as methods of the client, and lists over all their pages.
 
 use std::collections::HashSet;
 
-use duplexer_types::completion::CompleteParams;
+use duplexer_types::completion::{CompleteParams, CompletionArgument, CompletionReference};
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::logging::{LoggingLevel, SetLevelParams};
 use duplexer_types::methods::{
@@ -17,98 +18,162 @@ use duplexer_types::resource::{
 };
 use duplexer_types::tool::{CallToolParams, Tool};
 
-use super::{Call, Client, ClientError};
+use super::{Call, Client, ClientError, IntoArguments};
 
 impl Client {
-    /// A page of the server's tools: the first, unless [`Call::cursor`] says which.
+    /// Calls a tool (`tools/call`). Use `()` for a call without arguments.
+    ///
+    /// ```no_run
+    /// # use duplexer_client::{Client, ClientError};
+    /// # async fn example(client: Client) -> Result<(), ClientError> {
+    /// use serde_json::json;
+    /// let sum = client.call_tool("add", json!({"a": 1, "b": 2})).await?;
+    /// let now = client.call_tool("now", ()).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn call_tool(&self, name: impl Into<String>, arguments: impl IntoArguments<Json>) -> Call<ToolsCall> {
+        let mut params = CallToolParams::new(name);
+        params.arguments = arguments.into_arguments();
+        self.call_tool_with(params)
+    }
+
+    /// Calls a tool (`tools/call`) with complete parameters, for example the input responses of a manual round.
+    pub fn call_tool_with(&self, params: CallToolParams) -> Call<ToolsCall> {
+        self.request(params)
+    }
+
+    /// Requests one page of tools (`tools/list`): the first, unless [`Call::cursor`] selects another.
     pub fn list_tools(&self) -> Call<ToolsList> {
         self.request(PaginatedParams::new())
     }
 
-    /// Has a tool do its work.
-    pub fn call_tool(&self, params: CallToolParams) -> Call<ToolsCall> {
-        self.request(params)
-    }
-
-    /// A page of the server's resources.
+    /// Requests one page of resources (`resources/list`).
     pub fn list_resources(&self) -> Call<ResourcesList> {
         self.request(PaginatedParams::new())
     }
 
-    /// A page of the server's resource templates.
+    /// Requests one page of resource templates (`resources/templates/list`).
     pub fn list_resource_templates(&self) -> Call<ResourcesTemplatesList> {
         self.request(PaginatedParams::new())
     }
 
-    /// Reads a resource.
+    /// Reads a resource (`resources/read`).
     pub fn read_resource(&self, uri: impl Into<String>) -> Call<ResourcesRead> {
-        self.request(ReadResourceParams::new(uri))
+        self.read_resource_with(ReadResourceParams::new(uri))
     }
 
-    /// Asks to be told when a resource changes (handshake era).
+    /// Reads a resource (`resources/read`) with complete parameters.
+    pub fn read_resource_with(&self, params: ReadResourceParams) -> Call<ResourcesRead> {
+        self.request(params)
+    }
+
+    /// Subscribes to changes of a resource (`resources/subscribe`, handshake era).
+    ///
+    /// In the envelope era see [`Client::listen`].
     pub fn subscribe(&self, uri: impl Into<String>) -> Call<ResourcesSubscribe> {
         self.request(SubscribeParams::new(uri))
     }
 
-    /// Asks to be told no longer (handshake era).
+    /// Ends a subscription (`resources/unsubscribe`, handshake era).
     pub fn unsubscribe(&self, uri: impl Into<String>) -> Call<ResourcesUnsubscribe> {
         self.request(UnsubscribeParams::new(uri))
     }
 
-    /// A page of the server's prompts.
+    /// Requests one page of prompts (`prompts/list`).
     pub fn list_prompts(&self) -> Call<PromptsList> {
         self.request(PaginatedParams::new())
     }
 
-    /// Fills a prompt.
-    pub fn get_prompt(&self, params: GetPromptParams) -> Call<PromptsGet> {
-        self.request(params)
-    }
-
-    /// Asks what an argument could be.
-    pub fn complete(&self, params: CompleteParams) -> Call<CompletionComplete> {
-        self.request(params)
-    }
-
-    /// From which level on the server is to send log messages (handshake era).
+    /// Fills a prompt (`prompts/get`). Use `()` for a prompt without arguments.
     ///
-    /// In the envelope era every request says it: see
-    /// [`ClientOptions::log_level`](super::ClientOptions::log_level).
+    /// ```no_run
+    /// # use duplexer_client::{Client, ClientError};
+    /// # async fn example(client: Client) -> Result<(), ClientError> {
+    /// let filled = client.get_prompt("review", [("language", "Rust")]).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn get_prompt(
+        &self,
+        name: impl Into<String>,
+        arguments: impl IntoArguments<JsonObject<String>>,
+    ) -> Call<PromptsGet> {
+        let mut params = GetPromptParams::new(name);
+        params.arguments = arguments.into_arguments();
+        self.get_prompt_with(params)
+    }
+
+    /// Fills a prompt (`prompts/get`) with complete parameters.
+    pub fn get_prompt_with(&self, params: GetPromptParams) -> Call<PromptsGet> {
+        self.request(params)
+    }
+
+    /// Requests values for an argument (`completion/complete`) whose current text is `value`.
+    ///
+    /// ```no_run
+    /// # use duplexer_client::{Client, ClientError};
+    /// # async fn example(client: Client) -> Result<(), ClientError> {
+    /// use duplexer_types::completion::PromptReference;
+    /// let found = client.complete(PromptReference::new("review"), "language", "ru").await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn complete(
+        &self,
+        reference: impl Into<CompletionReference>,
+        argument: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Call<CompletionComplete> {
+        self.complete_with(CompleteParams::new(reference, CompletionArgument::new(argument, value)))
+    }
+
+    /// Requests values for an argument (`completion/complete`) with complete parameters, for example with resolved
+    /// arguments.
+    pub fn complete_with(&self, params: CompleteParams) -> Call<CompletionComplete> {
+        self.request(params)
+    }
+
+    /// Sets the minimum level of the server's log messages (`logging/setLevel`, handshake era).
+    ///
+    /// In the envelope era every request carries the level: see
+    /// [`ClientBuilder::log_level`](super::ClientBuilder::log_level).
     pub fn set_log_level(&self, level: LoggingLevel) -> Call<LoggingSetLevel> {
         self.request(SetLevelParams::new(level))
     }
 
-    /// Whether anybody is there (handshake era).
+    /// Checks that the server responds (`ping`, handshake era).
     pub fn ping(&self) -> Call<Ping> {
         self.request(EmptyParams::new())
     }
 
-    /// What the server is like (envelope era).
+    /// Requests the description of the server (`server/discover`, envelope era).
     pub fn discover(&self) -> Call<ServerDiscover> {
         self.request(EmptyParams::new())
     }
 
-    /// All tools of the server.
+    /// Returns all tools of the server, page by page.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a page fails, and with [`ClientError::RepeatedCursor`] if the pages do not end.
     pub async fn all_tools(&self) -> Result<Vec<Tool>, ClientError> {
         self.all::<ToolsList, _>(|page| (page.tools, page.next_cursor)).await
     }
 
-    /// All resources of the server.
+    /// Returns all resources of the server. Fails like [`Client::all_tools`].
     pub async fn all_resources(&self) -> Result<Vec<Resource>, ClientError> {
         self.all::<ResourcesList, _>(|page| (page.resources, page.next_cursor)).await
     }
 
-    /// All resource templates of the server.
+    /// Returns all resource templates of the server. Fails like [`Client::all_tools`].
     pub async fn all_resource_templates(&self) -> Result<Vec<ResourceTemplate>, ClientError> {
         self.all::<ResourcesTemplatesList, _>(|page| (page.resource_templates, page.next_cursor)).await
     }
 
-    /// All prompts of the server.
+    /// Returns all prompts of the server. Fails like [`Client::all_tools`].
     pub async fn all_prompts(&self) -> Result<Vec<Prompt>, ClientError> {
         self.all::<PromptsList, _>(|page| (page.prompts, page.next_cursor)).await
     }
 
-    /// Pages until one names no next: how many entries a page has, and what its cursor looks like, says nothing.
+    /// Reads pages until one has no next cursor. Neither the number of entries nor the form of a cursor ends a list.
     async fn all<M, T>(
         &self,
         open: impl Fn(M::Result) -> (Vec<T>, Option<String>),

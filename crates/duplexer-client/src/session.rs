@@ -1,5 +1,5 @@
-//! What was settled when the session was opened: who the server is, what every request carries, and how
-//! results are read.
+//! State that negotiation fixes for a session: the server's description, the metadata of every request, and the
+//! decoding of results.
 
 use std::borrow::Cow;
 
@@ -17,90 +17,90 @@ use serde::ser::SerializeMap;
 use duplexer_core::dispatch::OutboundRequest;
 use duplexer_core::error::CallError;
 
-/// What is known of the server.
+/// Negotiated facts of a session.
 pub(super) struct Session {
     pub(super) version: ProtocolVersion,
     pub(super) server_info: Option<Implementation>,
     pub(super) capabilities: ServerCapabilities,
     pub(super) instructions: Option<String>,
-    pub(super) stamp: Stamp,
-    /// The newest revision of an era that does not say what type a result is, if that is the era spoken.
-    pub(super) sieve: Option<ProtocolVersion>,
+    pub(super) envelope: RequestEnvelope,
+    /// Newest revision of the session's era, if results of that era have no `resultType`.
+    pub(super) result_revision: Option<ProtocolVersion>,
 }
 
-/// Reads a final result. Of an era that `sieve` stands for, what only a later one knows is dropped.
-pub(super) fn read<R>(text: &str, sieve: Option<ProtocolVersion>) -> Result<R, CallError>
+/// Decodes a final result. With a `result_revision`, members that only later eras define are dropped.
+pub(super) fn decode_result<R>(text: &str, result_revision: Option<ProtocolVersion>) -> Result<R, CallError>
 where
     R: ResultBody + serde::de::DeserializeOwned,
 {
     let result: R = serde_json::from_str(text).map_err(CallError::Unexpected)?;
-    let Some(era) = sieve else { return Ok(result) };
+    let Some(revision) = result_revision else { return Ok(result) };
     let mut known = Vec::with_capacity(text.len());
-    wire::write_result(&mut known, &result, era, wire::ResultMeta::default())
+    wire::write_result(&mut known, &result, revision, wire::ResultMeta::default())
         .and_then(|()| serde_json::from_slice(&known))
         .map_err(CallError::Unexpected)
 }
 
-/// Who the client is and what it can do.
+/// Identity and capabilities of the client.
 pub(super) struct Identity {
     pub(super) info: Implementation,
     pub(super) capabilities: ClientCapabilities,
     pub(super) log_level: Option<LoggingLevel>,
 }
 
-/// What every request of a session carries.
-pub(super) struct Stamp {
+/// Metadata and headers that every request of a session carries.
+pub(super) struct RequestEnvelope {
     version: ProtocolVersion,
-    /// The `_meta` of the envelope era.
-    envelope: Option<JsonObject>,
+    /// Members of `_meta` (envelope era).
+    meta: Option<JsonObject>,
     log_level: Option<Json>,
 }
 
-impl Stamp {
-    /// The stamp of a session in `version`.
+impl RequestEnvelope {
+    /// Creates the envelope of sessions in `version`.
     pub(super) fn new(version: ProtocolVersion, identity: &Identity) -> Result<Self, CallError> {
         let shape = Shape::new(version);
-        let stamp = match version.era() {
-            Era::Handshake => Self { version, envelope: None, log_level: None },
+        match version.era() {
+            Era::Handshake => Ok(Self { version, meta: None, log_level: None }),
             Era::Envelope => {
                 let info = Json::encode(&ForRevision(&identity.info, shape)).map_err(CallError::Encode)?;
                 let capabilities =
                     Json::encode(&ForRevision(&identity.capabilities, shape)).map_err(CallError::Encode)?;
-                Self {
+                Ok(Self {
                     version,
-                    envelope: Some(meta::envelope(version.as_str(), &info, &capabilities)),
+                    meta: Some(meta::envelope(version.as_str(), &info, &capabilities)),
                     log_level: identity.log_level.map(|level| level.as_str().into()),
-                }
+                })
             }
-        };
-        Ok(stamp)
+        }
     }
 
-    /// A request of the protocol, with all it carries.
-    pub(super) fn seal<M: Request>(
+    /// Builds a request of the protocol with its metadata and headers.
+    pub(super) fn attach<M: Request>(
         &self,
         params: &M::Params,
         meta: JsonObject,
     ) -> Result<OutboundRequest, CallError> {
         let meta = self.meta(meta);
         let shape = Shape::new(self.version);
-        let params = Json::encode(&Sealed { params, meta: &meta, shape }).map_err(CallError::Encode)?;
+        let params =
+            Json::encode(&ParamsWithMeta { params, meta: &meta, shape }).map_err(CallError::Encode)?;
         let mut request = OutboundRequest::new(M::METHOD.name());
         request.options.headers = self.headers(M::METHOD.name(), Some(&params));
         Ok(request.params(params))
     }
 
-    /// A request that was made elsewhere, with all it carries.
-    pub(super) fn seal_custom(&self, mut request: OutboundRequest) -> OutboundRequest {
+    /// Adds metadata and headers to a custom request.
+    pub(super) fn attach_to_custom(&self, mut request: OutboundRequest) -> OutboundRequest {
         let headers = self.headers(&request.method, request.params.as_ref());
-        request.options.headers = merged(headers, request.options.headers);
+        request.options.headers = merge_headers(headers, request.options.headers);
         request.meta = self.meta(request.meta);
         request
     }
 
-    /// The caller's `_meta` with ours, which wins; only the log level is the caller's to choose.
+    /// Adds the session's members to the caller's `_meta`. They take precedence, except for the log level.
     fn meta(&self, mut own: JsonObject) -> JsonObject {
-        let Some(envelope) = &self.envelope else { return own };
+        let Some(envelope) = &self.meta else { return own };
         for (name, value) in envelope.iter() {
             own.insert(name, value.clone());
         }
@@ -112,7 +112,7 @@ impl Stamp {
         own
     }
 
-    /// What transports with headers repeat in them.
+    /// Returns the headers that mirror the request, for transports with headers.
     fn headers(&self, method: &str, params: Option<&Json>) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let mut add = |name: headers::Name, value: Cow<'_, str>| {
@@ -121,7 +121,7 @@ impl Stamp {
         if self.version.has(feature::VERSION_HEADER) {
             add(headers::PROTOCOL_VERSION, self.version.as_str().into());
         }
-        if self.envelope.is_some() {
+        if self.meta.is_some() {
             add(headers::METHOD, headers::encode(method));
             let field = Method::parse(method).and_then(Method::mirrored_field);
             let name = field.and_then(|field| params?.member(field));
@@ -133,23 +133,26 @@ impl Stamp {
     }
 }
 
-/// Ours, and what the caller adds under other names.
-pub(super) fn merged(ours: Vec<(String, String)>, callers: Vec<(String, String)>) -> Vec<(String, String)> {
-    let others: Vec<_> = callers
+/// Appends the caller's headers to the session's. The session's headers take precedence.
+pub(super) fn merge_headers(
+    session: Vec<(String, String)>,
+    caller: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    let others: Vec<_> = caller
         .into_iter()
-        .filter(|(name, _)| !ours.iter().any(|(taken, _)| taken.eq_ignore_ascii_case(name)))
+        .filter(|(name, _)| !session.iter().any(|(taken, _)| taken.eq_ignore_ascii_case(name)))
         .collect();
-    [ours, others].concat()
+    [session, others].concat()
 }
 
 /// Params in the shape of a revision, with their `_meta`.
-struct Sealed<'a, P> {
+struct ParamsWithMeta<'a, P> {
     params: &'a P,
     meta: &'a JsonObject,
     shape: Shape,
 }
 
-impl<P: WireObject> serde::Serialize for Sealed<'_, P> {
+impl<P: WireObject> serde::Serialize for ParamsWithMeta<'_, P> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         self.params.members(self.shape, &mut map)?;

@@ -1,4 +1,4 @@
-//! `subscriptions/listen` seen from the client: a stream of changes that begins with the server's word for it.
+//! `subscriptions/listen` on the client: a stream of changes that starts with the server's acknowledgement.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +18,10 @@ use super::{Client, ClientError};
 use duplexer_core::dispatch::{Invocation, lock};
 use duplexer_core::error::CallError;
 
-/// How many changes wait for a slow reader before the stream is given up.
-const BACKLOG: usize = 1024;
+/// Maximum number of changes queued for a slow reader. Beyond it the stream is lost.
+const MAX_QUEUED: usize = 1024;
 
-/// Something the server offers has changed.
+/// Change of something that the server offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -35,31 +35,36 @@ pub enum Change {
     Resource(String),
 }
 
-/// The stream ended without the server's word for it: changes may have been missed.
+/// Error of a stream that did not end with the server's result. Changes may have been missed.
 #[derive(Debug, thiserror::Error)]
 #[error("the subscription was lost")]
 pub struct SubscriptionLost(#[source] Option<CallError>);
 
-/// Changes as they happen. Dropped, the server is told to stop.
+/// Stream of changes from `subscriptions/listen`. Dropping it cancels the request.
 #[derive(Debug)]
-pub struct Subscription {
-    honoured: SubscriptionFilter,
+pub struct ListenStream {
+    acknowledged: SubscriptionFilter,
     route: Arc<Route>,
     _listening: JoinSet<()>,
 }
 
-impl Subscription {
-    /// What the server has agreed to report: perhaps less than was asked for.
-    pub fn honoured(&self) -> &SubscriptionFilter {
-        &self.honoured
+impl ListenStream {
+    /// Returns the part of the requested filter that the server has acknowledged.
+    pub fn acknowledged(&self) -> &SubscriptionFilter {
+        &self.acknowledged
     }
 
-    /// The next change; `None` when the server has ended the stream in order. Equal changes that wait are one.
+    /// Returns the next change, or `None` after the server has ended the stream. Equal queued changes are merged.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the connection was lost, if the server ended the stream with an error, and if the reader has fallen too
+    /// far behind.
     pub async fn next(&mut self) -> Option<Result<Change, SubscriptionLost>> {
         loop {
-            let news = self.route.news.notified();
+            let updated = self.route.updated.notified();
             match self.route.take() {
-                Next::Nothing => news.await,
+                Next::Pending => updated.await,
                 Next::Change(change) => return Some(Ok(change)),
                 Next::Ended => return None,
                 Next::Lost(lost) => return Some(Err(lost)),
@@ -69,55 +74,73 @@ impl Subscription {
 }
 
 impl Client {
-    /// Listens to changes; returns when the server has acknowledged it.
-    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, ClientError> {
+    /// Subscribes to changes (`subscriptions/listen`, envelope era). Returns when the server has acknowledged it.
+    ///
+    /// ```no_run
+    /// # use duplexer_client::{Client, ClientError};
+    /// # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use duplexer_types::subscription::SubscriptionFilter;
+    ///
+    /// let mut changes = client.listen(SubscriptionFilter::new().tools_list_changed(true)).await?;
+    /// while let Some(change) = changes.next().await {
+    ///     println!("{:?} changed", change?);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server refuses the subscription or does not acknowledge it within the client's timeout, and with
+    /// [`ClientError::Unavailable`] in the handshake era.
+    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ListenStream, ClientError> {
         self.check_available(SubscriptionsListen::METHOD)?;
         let params = SubscriptionsListenParams::new(filter);
-        let mut request = self.0.session.stamp.seal::<SubscriptionsListen>(&params, JsonObject::new())?;
+        let mut request =
+            self.0.session.envelope.attach::<SubscriptionsListen>(&params, JsonObject::new())?;
         let (id, route) = self.0.routes.open();
         request.options.id = Some(id.clone());
         let mut listening = JoinSet::new();
-        let (client, end) = (self.clone(), Arc::clone(&route));
+        let (client, listener) = (self.clone(), Arc::clone(&route));
         listening.spawn(async move {
-            let _closing = Closing { client: &client, id };
+            let _guard = RouteGuard { client: &client, id };
             let ended = client.0.peer.request(request).await;
-            end.end(ended.map(|_| ()));
+            listener.end(ended.map(|_| ()));
         });
-        let honoured = self.acknowledged(&route).await?;
-        Ok(Subscription { honoured, route, _listening: listening })
+        let acknowledged = self.wait_for_acknowledgement(&route).await?;
+        Ok(ListenStream { acknowledged, route, _listening: listening })
     }
 
-    async fn acknowledged(&self, route: &Route) -> Result<SubscriptionFilter, ClientError> {
+    async fn wait_for_acknowledgement(&self, route: &Route) -> Result<SubscriptionFilter, ClientError> {
         let acknowledged = async {
             loop {
-                let news = route.news.notified();
+                let updated = route.updated.notified();
                 match route.acknowledgement() {
-                    Some(answer) => return answer.map_err(ClientError::Call),
-                    None => news.await,
+                    Some(outcome) => return outcome.map_err(ClientError::Call),
+                    None => updated.await,
                 }
             }
         };
-        let patience = self.0.timeout.unwrap_or(Duration::MAX);
-        match timeout(patience, acknowledged).await {
-            Ok(answer) => answer,
+        let limit = self.0.timeout.unwrap_or(Duration::MAX);
+        match timeout(limit, acknowledged).await {
+            Ok(outcome) => outcome,
             Err(_) => Err(CallError::timeout(SubscriptionsListen::METHOD.name()).into()),
         }
     }
 }
 
-/// Forgets a route when its request has ended, however it did.
-struct Closing<'a> {
+/// Removes a route when its request ends, also when its task is aborted.
+struct RouteGuard<'a> {
     client: &'a Client,
     id: RequestId,
 }
 
-impl Drop for Closing<'_> {
+impl Drop for RouteGuard<'_> {
     fn drop(&mut self) {
         lock(&self.client.0.routes.open).remove(&self.id);
     }
 }
 
-/// Which streams are open, by the id of the request that opened them.
+/// Open streams by the id of their `subscriptions/listen` request.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     open: Mutex<HashMap<RequestId, Arc<Route>>>,
@@ -133,68 +156,68 @@ impl Routes {
         (id, route)
     }
 
-    /// The stream a notification belongs to, if it says so.
-    fn of(&self, call: &Invocation) -> Option<Arc<Route>> {
+    /// Finds the stream whose subscription id a notification carries.
+    fn find(&self, call: &Invocation) -> Option<Arc<Route>> {
         let meta: JsonObject = serde_json::from_str(call.meta()?).ok()?;
         let id: RequestId = meta.get(key::SUBSCRIPTION_ID)?.decode().ok()?;
         let open = lock(&self.open);
         open.get(&id).or_else(|| open.get(&id.twin()?)).map(Arc::clone)
     }
 
-    /// The server has agreed to a stream.
-    pub(super) fn acknowledge(&self, call: &Invocation, honoured: SubscriptionFilter) {
-        if let Some(route) = self.of(call) {
-            lock(&route.state).honoured.get_or_insert(honoured);
-            route.news.notify_one();
+    /// Records the server's acknowledgement of a stream.
+    pub(super) fn acknowledge(&self, call: &Invocation, filter: SubscriptionFilter) {
+        if let Some(route) = self.find(call) {
+            lock(&route.state).acknowledged.get_or_insert(filter);
+            route.updated.notify_one();
         }
     }
 
-    /// Something has changed that a stream may be about.
+    /// Queues a change for the stream it belongs to.
     pub(super) fn deliver(&self, call: &Invocation, change: Change) {
-        if let Some(route) = self.of(call) {
+        if let Some(route) = self.find(call) {
             route.deliver(change);
         }
     }
 }
 
-/// One stream between the connection and its reader.
+/// Queue of one stream, between the connection and its reader.
 #[derive(Debug, Default)]
 pub(super) struct Route {
-    state: Mutex<State>,
-    news: Notify,
+    state: Mutex<RouteState>,
+    updated: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    honoured: Option<SubscriptionFilter>,
-    waiting: VecDeque<Change>,
+struct RouteState {
+    acknowledged: Option<SubscriptionFilter>,
+    queued: VecDeque<Change>,
     ended: Option<Result<(), Option<CallError>>>,
 }
 
 impl Route {
     fn deliver(&self, change: Change) {
         let mut state = lock(&self.state);
-        if state.ended.is_some() || state.waiting.contains(&change) {
+        if state.ended.is_some() || state.queued.contains(&change) {
             return;
         }
-        if state.waiting.len() >= BACKLOG {
+        if state.queued.len() >= MAX_QUEUED {
             state.ended = Some(Err(None));
         } else {
-            state.waiting.push_back(change);
+            state.queued.push_back(change);
         }
         drop(state);
-        self.news.notify_one();
+        self.updated.notify_one();
     }
 
-    fn end(&self, how: Result<(), CallError>) {
-        lock(&self.state).ended.get_or_insert(how.map_err(Some));
-        self.news.notify_one();
+    fn end(&self, outcome: Result<(), CallError>) {
+        lock(&self.state).ended.get_or_insert(outcome.map_err(Some));
+        self.updated.notify_one();
     }
 
     fn acknowledgement(&self) -> Option<Result<SubscriptionFilter, CallError>> {
         let mut state = lock(&self.state);
-        if let Some(honoured) = &state.honoured {
-            return Some(Ok(honoured.clone()));
+        if let Some(filter) = &state.acknowledged {
+            return Some(Ok(filter.clone()));
         }
         let ended = state.ended.take()?;
         Some(Err(ended.err().flatten().unwrap_or(CallError::Closed)))
@@ -202,20 +225,20 @@ impl Route {
 
     fn take(&self) -> Next {
         let mut state = lock(&self.state);
-        if let Some(change) = state.waiting.pop_front() {
+        if let Some(change) = state.queued.pop_front() {
             return Next::Change(change);
         }
         match &mut state.ended {
-            None => Next::Nothing,
+            None => Next::Pending,
             Some(Ok(())) => Next::Ended,
             Some(Err(cause)) => Next::Lost(SubscriptionLost(cause.take())),
         }
     }
 }
 
-/// What there is to tell the reader of a stream.
+/// Next item of a stream.
 enum Next {
-    Nothing,
+    Pending,
     Change(Change),
     Ended,
     Lost(SubscriptionLost),

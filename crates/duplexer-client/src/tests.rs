@@ -1,7 +1,7 @@
-//! A client against a server that says exactly what the test says.
+//! Tests of the client against a scripted server.
 
-mod asked;
 mod calls;
+mod inbound;
 mod input;
 mod listening;
 mod negotiation;
@@ -11,36 +11,35 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplexer_types::lifecycle::Implementation;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Client, ClientOptions, ConnectError, Mode};
+use super::{Client, ClientBuilder, ConnectError, Negotiation};
 use duplexer_core::transport::{FrameReader, FrameWriter, Frames, Incoming, Transport, memory};
 
-/// On the paused clock: a test that waits in vain fails at once.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Maximum time of one wait. The clock is paused, so a wait without an event fails at once.
+const TEST_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The server's end of a connection.
-struct Script {
+/// Server side of a connection, driven by the test.
+struct ScriptedServer {
     reader: Box<dyn FrameReader>,
     writer: Box<dyn FrameWriter>,
 }
 
-impl Script {
-    /// What the client says next; `None` at the end of the stream.
-    async fn maybe_next(&mut self) -> Option<Value> {
-        let next = timeout(PATIENCE, poll_fn(|cx| self.reader.poll_next(cx)));
-        match next.await.expect("the client says nothing") {
+impl ScriptedServer {
+    /// Reads the client's next message; `None` at the end of the stream.
+    async fn next_message(&mut self) -> Option<Value> {
+        let next = timeout(TEST_TIMEOUT, poll_fn(|cx| self.reader.poll_next(cx)));
+        match next.await.expect("the client sends nothing") {
             None => None,
             Some(Ok(Incoming::Message(message))) => Some(serde_json::from_str(&message.text).unwrap()),
             other => panic!("not a message: {other:?}"),
         }
     }
 
-    /// What the client says next, which is `method`.
-    async fn next(&mut self, method: &str) -> Value {
-        let message = self.maybe_next().await.unwrap();
+    /// Reads the client's next message and checks its method.
+    async fn expect(&mut self, method: &str) -> Value {
+        let message = self.next_message().await.unwrap();
         assert_eq!(message["method"], method, "{message}");
         message
     }
@@ -51,11 +50,11 @@ impl Script {
         poll_fn(|cx| self.writer.poll_write(cx, &mut frames)).await.unwrap();
     }
 
-    async fn answer(&mut self, request: &Value, result: Value) {
+    async fn respond(&mut self, request: &Value, result: Value) {
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
-    async fn refuse(&mut self, request: &Value, code: i64, data: Option<Value>) {
+    async fn respond_with_error(&mut self, request: &Value, code: i64, data: Option<Value>) {
         let mut error = json!({"code": code, "message": "no"});
         if let Some(data) = data {
             error["data"] = data;
@@ -63,82 +62,82 @@ impl Script {
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
     }
 
-    async fn tell(&mut self, method: &str, params: Value) {
+    async fn notify(&mut self, method: &str, params: Value) {
         self.send(json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// Asks the client and waits for its answer: the result or the error.
-    async fn ask(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request to the client and returns its result or error.
+    async fn request(&mut self, method: &str, params: Value) -> Value {
         self.send(json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params})).await;
-        let mut answer = self.maybe_next().await.unwrap();
+        let mut answer = self.next_message().await.unwrap();
         assert_eq!(answer["id"], "q", "{answer}");
         let body = if answer.get("error").is_some() { "error" } else { "result" };
         answer[body].take()
     }
 
-    /// Answers a handshake with `version` and sees it through.
-    async fn shake_hands(&mut self, version: &str) -> Value {
-        let opening = self.next("initialize").await;
-        self.answer(&opening, welcome(version)).await;
-        self.next("notifications/initialized").await;
+    /// Completes a handshake in `version` and returns the `initialize` request.
+    async fn handshake(&mut self, version: &str) -> Value {
+        let opening = self.expect("initialize").await;
+        self.respond(&opening, initialize_result(version)).await;
+        self.expect("notifications/initialized").await;
         opening
     }
 }
 
-fn options() -> ClientOptions {
-    ClientOptions::new(Implementation::new("c", "1"))
+fn builder() -> ClientBuilder {
+    Client::builder("c", "1")
 }
 
-fn handshake() -> ClientOptions {
-    options().mode(Mode::Handshake)
+fn handshake_builder() -> ClientBuilder {
+    builder().negotiation(Negotiation::Handshake)
 }
 
-fn welcome(version: &str) -> Value {
+fn initialize_result(version: &str) -> Value {
     json!({"protocolVersion": version, "capabilities": {"tools": {}},
         "serverInfo": {"name": "s", "version": "2"}, "instructions": "be kind"})
 }
 
-fn described(versions: &[&str]) -> Value {
+fn discover_result(versions: &[&str]) -> Value {
     json!({"resultType": "complete", "supportedVersions": versions, "capabilities": {"tools": {}},
         "ttlMs": 0, "cacheScope": "private", "instructions": "be kind",
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "2"}}})
 }
 
-/// Connects while `script` plays the server.
-async fn connecting<T>(
-    options: ClientOptions,
-    script: impl AsyncFnOnce(&mut Script) -> T,
-) -> (Result<Client, ConnectError>, Script, T) {
+/// Connects while `script` drives the server.
+async fn connect_with<T>(
+    builder: ClientBuilder,
+    script: impl AsyncFnOnce(&mut ScriptedServer) -> T,
+) -> (Result<Client, ConnectError>, ScriptedServer, T) {
     let (ours, theirs) = memory::pair();
     let (reader, writer) = theirs.split();
-    let mut server = Script { reader, writer };
-    let connect = timeout(PATIENCE, Client::connect(ours, options));
+    let mut server = ScriptedServer { reader, writer };
+    let connect = timeout(TEST_TIMEOUT, builder.connect(ours));
     let (client, played) = tokio::join!(connect, script(&mut server));
-    let client = client.expect("nobody answers the client");
+    let client = client.expect("the client gets no response");
     (client, server, played)
 }
 
-/// A session of the handshake era.
-async fn in_handshake(options: ClientOptions, version: &str) -> (Client, Script) {
-    let options = options.mode(Mode::Handshake);
-    let (client, server, _) = connecting(options, async |server| server.shake_hands(version).await).await;
+/// Opens a session of the handshake era.
+async fn handshake_session(builder: ClientBuilder, version: &str) -> (Client, ScriptedServer) {
+    let builder = builder.negotiation(Negotiation::Handshake);
+    let (client, server, _) = connect_with(builder, async |server| server.handshake(version).await).await;
     (client.unwrap(), server)
 }
 
-/// A session of the envelope era.
-async fn in_envelope(options: ClientOptions) -> (Client, Script) {
-    let (client, server, ()) = connecting(options, async |server| {
-        let probe = server.next("server/discover").await;
-        server.answer(&probe, described(&["2026-07-28"])).await;
+/// Opens a session of the envelope era.
+async fn envelope_session(builder: ClientBuilder) -> (Client, ScriptedServer) {
+    let (client, server, ()) = connect_with(builder, async |server| {
+        let probe = server.expect("server/discover").await;
+        server.respond(&probe, discover_result(&["2026-07-28"])).await;
     })
     .await;
     (client.unwrap(), server)
 }
 
-/// What callbacks were given, in order.
-struct Seen<T>(Arc<std::sync::Mutex<Vec<T>>>);
+/// Records the arguments of callbacks, in order.
+struct Recorder<T>(Arc<std::sync::Mutex<Vec<T>>>);
 
-impl<T> Seen<T> {
+impl<T> Recorder<T> {
     fn new() -> Self {
         Self(Arc::default())
     }

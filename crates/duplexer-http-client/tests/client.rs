@@ -15,13 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_client::{Client, ClientError, ClientOptions, Mode, Pin};
+use duplexer_client::{Client, ClientError, Negotiation, PinnedVersion};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_http::StreamableHttp;
 use duplexer_http_client::HttpTransport;
 use duplexer_server::{Context, Server};
 use duplexer_types::error::ErrorObject;
-use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,12 +69,7 @@ async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
     let bound = StreamableHttp::new(server).bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", bound.local_addr().unwrap());
     tasks.spawn(bound.serve_until(std::future::pending()));
-    let client = Client::connect(
-        HttpTransport::new(&url).unwrap(),
-        ClientOptions::new(Implementation::new("test", "1")),
-    )
-    .await
-    .unwrap();
+    let client = Client::builder("test", "1").connect(HttpTransport::new(&url).unwrap()).await.unwrap();
     (client, stage)
 }
 
@@ -90,7 +84,7 @@ async fn a_session_over_http_makes_calls_side_by_side() {
         let client = client.clone();
         calls.spawn(async move {
             let name = format!("tool {index} ü");
-            let result = client.call_tool(CallToolParams::new(&*name)).await.unwrap();
+            let result = client.call_tool(&*name, ()).await.unwrap();
             assert_eq!(serde_json::to_value(result).unwrap()["content"][0]["text"], name);
         });
     }
@@ -108,7 +102,7 @@ async fn progress_comes_in_order() {
     let (client, _) = session(&mut tasks).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let progress = Arc::clone(&seen);
-    let call = client.call_tool(CallToolParams::new("tell"));
+    let call = client.call_tool("tell", ());
     call.on_progress(move |update| progress.lock().unwrap().push(update.progress)).await.unwrap();
     let expected: Vec<f64> = (1..=200).map(f64::from).collect();
     assert_eq!(*seen.lock().unwrap(), expected);
@@ -119,7 +113,7 @@ async fn progress_comes_in_order() {
 async fn giving_up_a_call_ends_its_post() {
     let mut tasks = JoinSet::new();
     let (client, stage) = session(&mut tasks).await;
-    let call = client.call_tool(CallToolParams::new("wait")).into_future();
+    let call = client.call_tool("wait", ()).into_future();
     tokio::select! {
         _ = call => panic!("it never answers"),
         () = stage.started.notified() => {}
@@ -127,7 +121,7 @@ async fn giving_up_a_call_ends_its_post() {
     tokio::time::timeout(Duration::from_secs(5), stage.ended.notified())
         .await
         .expect("the handler is dropped");
-    client.call_tool(CallToolParams::new("next")).await.unwrap();
+    client.call_tool("next", ()).await.unwrap();
 }
 
 /// A server that answers every request with the same bytes. `$id` is replaced by the id of the request.
@@ -140,11 +134,11 @@ async fn scripted(tasks: &mut JoinSet<()>, answer: &'static str) -> Result<CallT
             answer_one(stream, answer).await;
         }
     });
-    let pinned = Mode::Pinned(Pin::new("2026-07-28").unwrap().prior(discovered()));
-    let options = ClientOptions::new(Implementation::new("test", "1")).mode(pinned);
+    let pinned = Negotiation::Pinned(PinnedVersion::new("2026-07-28").prior(discovered()));
+    let builder = Client::builder("test", "1").negotiation(pinned);
     let transport = HttpTransport::builder(&url).limit(1000).build().unwrap();
-    let client = Client::connect(transport, options).await.unwrap();
-    client.call_tool(CallToolParams::new("x")).await
+    let client = builder.connect(transport).await.unwrap();
+    client.call_tool("x", ()).await
 }
 
 fn discovered() -> duplexer_types::lifecycle::DiscoverResult {

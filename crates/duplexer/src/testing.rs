@@ -1,7 +1,6 @@
-//! Testing a server without starting a process: a client in the same one, through the real kernel.
+//! In-process tests of a server: a client in the same process, through the real kernel.
 //!
-//! [`TestClient`] speaks frames over a memory stream, so that what went over the wire can be read afterwards;
-//! [`in_process`] goes without frames.
+//! [`TestClient`] exchanges frames over an in-memory stream and records them; [`in_process`] uses no frames.
 
 mod transcript;
 
@@ -9,12 +8,11 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplexer_types::lifecycle::Implementation;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use crate::client::{Client, ClientOptions, ConnectError};
+use crate::client::{Client, ClientBuilder, ConnectError};
 use crate::dispatch::{DirectDispatcher, DispatchOptions};
 use crate::server::driver::{StreamServer, serve_dispatcher};
 use crate::server::{Running, Server, StartError};
@@ -22,10 +20,10 @@ use crate::transport::memory;
 
 pub use transcript::Transcript;
 
-/// How long a server may take to end after its client has gone.
-const GRACE: Duration = Duration::from_secs(2);
+/// Maximum time for a server to end after its client has disconnected.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client connected to a server of the same process. It can do whatever a [`Client`] can.
+/// Client connected to a server of the same process. It dereferences to [`Client`].
 ///
 /// ```
 /// # use duplexer::{McpError, Server, testing::TestClient};
@@ -53,11 +51,11 @@ pub struct TestClient {
     serving: JoinHandle<()>,
 }
 
-/// Why a client and a server of the same process did not come together.
+/// Why a client could not connect to a server of the same process.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestError {
-    /// A lifespan could not start.
+    /// A lifespan failed to start.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The session could not be opened.
@@ -66,13 +64,31 @@ pub enum TestError {
 }
 
 impl TestClient {
-    /// Starts the server and connects to it, in the newest revision.
+    /// Starts the server and connects to it in the newest revision.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a lifespan does not start or the session cannot be opened.
     pub async fn new(server: &Server) -> Result<Self, TestError> {
-        Self::with_options(server, ClientOptions::new(Implementation::new("test-client", "0"))).await
+        Self::connect(server, Client::builder("test-client", "0")).await
     }
 
-    /// The same with another client, for example of the handshake era.
-    pub async fn with_options(server: &Server, options: ClientOptions) -> Result<Self, TestError> {
+    /// Starts the server and connects a client to it, for example one of the handshake era.
+    ///
+    /// ```no_run
+    /// # use duplexer::{BoxError, Server, testing::TestClient};
+    /// # async fn example(server: Server) -> Result<(), BoxError> {
+    /// use duplexer::client::{Client, Negotiation};
+    ///
+    /// let older = Client::builder("older", "1").negotiation(Negotiation::Handshake);
+    /// let client = TestClient::connect(&server, older).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if a lifespan does not start or the session cannot be opened.
+    pub async fn connect(server: &Server, client: ClientBuilder) -> Result<Self, TestError> {
         let running = server.start().await?;
         let (ours, theirs) = memory::pair();
         let (stream, _) = StreamServer::new(&running, theirs, DispatchOptions::default());
@@ -82,8 +98,7 @@ impl TestClient {
             }
         });
         let transcript = Transcript::default();
-        let client = Client::connect(transcript.of(ours), options).await;
-        match client {
+        match client.connect(transcript.record(ours)).await {
             Ok(client) => Ok(Self { client, transcript, running, serving }),
             Err(error) => {
                 serving.abort();
@@ -93,7 +108,7 @@ impl TestClient {
         }
     }
 
-    /// What has gone over the wire so far.
+    /// Returns the frames exchanged so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
@@ -101,16 +116,16 @@ impl TestClient {
     /// Ends the session and the server, lifespans included.
     pub async fn close(mut self) {
         if let Err(error) = self.client.close().await {
-            tracing::debug!(%error, "the session did not end in order");
+            tracing::debug!(%error, "the session ended with an error");
         }
-        if timeout(GRACE, &mut self.serving).await.is_err() {
+        if timeout(SHUTDOWN_TIMEOUT, &mut self.serving).await.is_err() {
             self.serving.abort();
         }
         self.running.shutdown().await;
     }
 }
 
-/// A server under test does not outlive its client.
+/// Aborts the server under test if the client was not closed.
 impl Drop for TestClient {
     fn drop(&mut self) {
         self.serving.abort();
@@ -125,10 +140,14 @@ impl Deref for TestClient {
     }
 }
 
-/// Connects a client to a running server without frames: calls await the handlers themselves.
+/// Connects a client to a running server without frames: requests await the handlers directly.
 ///
-/// The session ends with the client. Lifespans are the caller's.
-pub async fn in_process(running: &Running, options: ClientOptions) -> Result<Client, ConnectError> {
+/// The session ends with the client. The caller owns the lifespans.
+///
+/// # Errors
+///
+/// Fails if the session cannot be opened.
+pub async fn in_process(running: &Running, client: ClientBuilder) -> Result<Client, ConnectError> {
     let ((server_end, to_client), (client_end, to_server)) = DirectDispatcher::pair();
     let served = {
         let running = running.clone();
@@ -139,7 +158,7 @@ pub async fn in_process(running: &Running, options: ClientOptions) -> Result<Cli
         }
     };
     running.spawn_tracked(served);
-    Client::over(client_end, Arc::new(to_server), options).await
+    client.connect_dispatcher(client_end, Arc::new(to_server)).await
 }
 
 #[cfg(test)]

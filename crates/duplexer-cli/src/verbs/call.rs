@@ -2,7 +2,7 @@
 
 use duplexer::Json;
 use duplexer::types::json::JsonObject;
-use duplexer::types::tool::{CallToolParams, CallToolResult};
+use duplexer::types::tool::CallToolResult;
 
 use super::{Kind, Output, unknown, unreadable};
 use crate::arguments::arguments;
@@ -26,8 +26,7 @@ impl Call {
     }
 
     pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
-        let params = CallToolParams::new(&self.tool).arguments(Json::from(self.arguments.clone()));
-        let asked = session.ask(session.client.call_tool(params)).await;
+        let asked = session.ask(session.client.call_tool(&self.tool, self.arguments.clone())).await;
         let raw = asked.map_err(|error| unknown(error, Kind::Tools))?;
         let result: CallToolResult = raw.decode().map_err(unreadable)?;
         match output {

@@ -34,7 +34,9 @@ impl Listen {
             filter = filter.resource_subscriptions(self.0.clone());
         }
         let mut changes = session.client.listen(filter).await?;
-        session.terminal.note(&format!("listening to {}; Ctrl-C ends it", acknowledged(changes.honoured())));
+        session
+            .terminal
+            .note(&format!("listening to {}; Ctrl-C ends it", acknowledged(changes.acknowledged())));
         while let Some(change) = changes.next().await {
             let change = change.map_err(|lost| Failure::new(Exit::Connect, chain(&lost)))?;
             show(&change, output);

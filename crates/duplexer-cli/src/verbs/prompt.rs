@@ -5,7 +5,7 @@ use duplexer::types::completion::{
     PromptReference, ResourceTemplateReference,
 };
 use duplexer::types::json::JsonObject;
-use duplexer::types::prompt::{GetPromptParams, GetPromptResult};
+use duplexer::types::prompt::GetPromptResult;
 
 use super::{Kind, Output, unknown, unreadable};
 use crate::arguments::{Argument, texts};
@@ -29,8 +29,7 @@ impl Prompt {
     }
 
     pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
-        let params = GetPromptParams::new(&self.name).arguments(self.arguments.clone());
-        let asked = session.ask(session.client.get_prompt(params)).await;
+        let asked = session.ask(session.client.get_prompt(&self.name, self.arguments.clone())).await;
         let raw = asked.map_err(|error| unknown(error, Kind::Prompts))?;
         match output {
             Output::Json => print(raw.as_str()),
@@ -75,7 +74,7 @@ impl Complete {
         if !self.known.is_empty() {
             params = params.context(CompletionContext::new().arguments(self.known.clone()));
         }
-        let asked = session.ask(session.client.complete(params)).await;
+        let asked = session.ask(session.client.complete_with(params)).await;
         let raw = asked.map_err(|error| unknown(error, kind))?;
         if output == Output::Json {
             print(raw.as_str());

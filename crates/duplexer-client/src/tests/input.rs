@@ -1,19 +1,20 @@
-//! Rounds of input.
+//! Input rounds.
 
 use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::methods::ToolsCall;
 use duplexer_types::roots::{ListRootsResult, Root};
-use duplexer_types::tool::{CallToolParams, CallToolResult};
+use duplexer_types::tool::CallToolResult;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::ClientError;
-use super::{ClientOptions, Script, in_envelope, options};
+use super::super::{Call, Client, ClientError};
+use super::{ClientBuilder, ScriptedServer, builder, envelope_session};
 use duplexer_core::error::McpError;
 
-fn asker() -> ClientOptions {
-    options()
+fn capable() -> ClientBuilder {
+    builder()
         .on_elicitation(async |params| match params {
             ElicitParams::Form(form) => {
                 let answer = Json::from(form.message.as_str());
@@ -29,18 +30,18 @@ fn form(message: &str) -> Value {
     json!({"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": schema}})
 }
 
-async fn rounds(server: &mut Script, answers: Vec<Value>) -> Vec<Value> {
+async fn rounds(server: &mut ScriptedServer, answers: Vec<Value>) -> Vec<Value> {
     let mut seen = Vec::new();
     for answer in answers {
-        let request = server.next("tools/call").await;
-        server.answer(&request, answer).await;
+        let request = server.expect("tools/call").await;
+        server.respond(&request, answer).await;
         seen.push(request);
     }
     seen
 }
 
-fn call() -> CallToolParams {
-    CallToolParams::new("t").arguments(Json::parse(r#"{"n":1}"#).unwrap())
+fn call(client: &Client) -> Call<ToolsCall> {
+    client.call_tool("t", json!({"n": 1}))
 }
 
 fn done() -> Value {
@@ -51,16 +52,16 @@ fn text(result: &CallToolResult) -> Option<&str> {
     result.content[0].as_text()
 }
 
-/// CLT-08, P-MRTR-16, P-MRTR-17: a new id, the same params, answers under the same keys, the state byte by byte.
+/// CLT-08, P-MRTR-16, P-MRTR-17: a retry has a new id, the same params, responses under the same keys, and the state byte
+/// by byte.
 #[tokio::test(start_paused = true)]
-async fn what_the_server_asks_is_answered_and_the_request_sent_again() {
-    let (client, mut server) = in_envelope(asker()).await;
+async fn input_requests_are_answered_and_the_request_is_sent_again() {
+    let (client, mut server) = envelope_session(capable()).await;
     let state = "st\u{e4}te \" \\ \u{1f980}";
     let questions = json!({"b": form("two"), "a": {"method": "roots/list"}});
     let first = json!({"resultType": "input_required", "inputRequests": questions, "requestState": state});
     let second = json!({"resultType": "input_required", "inputRequests": {"c": form("three")}});
-    let (result, seen) =
-        tokio::join!(client.call_tool(call()), rounds(&mut server, vec![first, second, done()]));
+    let (result, seen) = tokio::join!(call(&client), rounds(&mut server, vec![first, second, done()]));
     assert_eq!(text(&result.unwrap()), Some("done"));
     let params: Vec<_> = seen.iter().map(|request| &request["params"]).collect();
     assert!(params[0].get("inputResponses").is_none() && params[0].get("requestState").is_none());
@@ -80,14 +81,14 @@ async fn what_the_server_asks_is_answered_and_the_request_sent_again() {
     assert_eq!(ids.len(), 3);
 }
 
-/// CLT-08, P-MRTR-19: a server that only wants to be asked again is given time, and not for ever.
+/// CLT-08, P-MRTR-19: retries without input requests are delayed, and their number is limited.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_only_stalls_is_asked_ten_times_with_pauses() {
-    let (client, mut server) = in_envelope(asker()).await;
+async fn retries_without_input_requests_are_delayed_and_limited_to_ten() {
+    let (client, mut server) = envelope_session(capable()).await;
     let stall = || json!({"resultType": "input_required", "requestState": "later"});
     let start = Instant::now();
     let answers = (0..11).map(|_| stall()).collect();
-    let (result, seen) = tokio::join!(client.call_tool(call()), rounds(&mut server, answers));
+    let (result, seen) = tokio::join!(call(&client), rounds(&mut server, answers));
     let error = result.unwrap_err();
     assert!(matches!(error, ClientError::TooManyRounds { rounds: 10, .. }), "{error}");
     assert_eq!(seen.len(), 11);
@@ -95,10 +96,10 @@ async fn a_server_that_only_stalls_is_asked_ten_times_with_pauses() {
     assert_eq!(start.elapsed().as_millis(), 50 + 100 + 200 + 7 * 250);
 }
 
-/// CLT-08: the first question that cannot be answered ends the call; its siblings are dropped.
+/// CLT-08: the first input request that fails ends the call; the others are dropped.
 #[tokio::test(start_paused = true)]
-async fn a_question_without_an_answer_ends_the_call() {
-    let (client, mut server) = in_envelope(asker()).await;
+async fn an_input_request_that_fails_ends_the_call() {
+    let (client, mut server) = envelope_session(capable()).await;
     let url = json!({"method": "elicitation/create", "params": {"mode": "url", "message": "m", "url": "https://a"}});
     for (question, cause) in [
         (url, "the user refuses"),
@@ -110,21 +111,21 @@ async fn a_question_without_an_answer_ends_the_call() {
     ] {
         let asked =
             json!({"resultType": "input_required", "inputRequests": {"k": form("m"), "bad": question}});
-        let (result, _) = tokio::join!(client.call_tool(call()), rounds(&mut server, vec![asked]));
+        let (result, _) = tokio::join!(call(&client), rounds(&mut server, vec![asked]));
         let Err(ClientError::Unanswered { key, cause: why }) = result else { panic!("{result:?}") };
         assert_eq!((key.as_str(), why.to_string().as_str()), ("bad", cause));
     }
 }
 
-/// P-MRTR-18: calls side by side do not see each other's answers or state.
+/// P-MRTR-18: concurrent calls do not get each other's responses or state.
 #[tokio::test(start_paused = true)]
-async fn calls_side_by_side_keep_their_states_apart() {
-    let (client, mut server) = in_envelope(asker()).await;
-    let plain = async { client.call_tool(CallToolParams::new("plain")).await };
-    let asked = async { client.call_tool(CallToolParams::new("asked")).await };
+async fn concurrent_calls_keep_their_states_apart() {
+    let (client, mut server) = envelope_session(capable()).await;
+    let plain = async { client.call_tool("plain", ()).await };
+    let asked = async { client.call_tool("asked", ()).await };
     let script = async {
         for _ in 0..3 {
-            let request = server.next("tools/call").await;
+            let request = server.expect("tools/call").await;
             let retried = request["params"].get("requestState").is_some();
             assert_eq!(retried, request["params"]["name"] == "asked" && retried);
             let result = if request["params"]["name"] == "asked" && !retried {
@@ -133,7 +134,7 @@ async fn calls_side_by_side_keep_their_states_apart() {
                 assert!(retried || request["params"].get("inputResponses").is_none());
                 done()
             };
-            server.answer(&request, result).await;
+            server.respond(&request, result).await;
         }
     };
     let (plain, asked, ()) = tokio::join!(plain, asked, script);

@@ -1,4 +1,4 @@
-//! How a session is opened.
+//! Negotiation of a session.
 
 use std::time::Duration;
 
@@ -11,17 +11,20 @@ use duplexer_types::version::Era;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::super::{Client, ClientOptions, ConnectError, Mode, Pin};
-use super::{Script, connecting, described, handshake, in_envelope, in_handshake, options, welcome};
+use super::super::{Client, ClientBuilder, ConnectError, Negotiation, PinnedVersion};
+use super::{
+    ScriptedServer, builder, connect_with, discover_result, envelope_session, handshake_builder,
+    handshake_session, initialize_result,
+};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::{Transport, memory};
 
 /// CLT-02, P-META-1, P-META-2, P-META-3, P-DISC-5: the probe carries the envelope; nothing else is sent to open.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_describes_itself_is_spoken_to_without_a_handshake() {
-    let (client, mut server, probe) = connecting(options(), async |server| {
-        let probe = server.next("server/discover").await;
-        server.answer(&probe, described(&["2025-11-25", "2026-07-28", "2099-01-01"])).await;
+async fn a_server_that_supports_discovery_gets_no_handshake() {
+    let (client, mut server, probe) = connect_with(builder(), async |server| {
+        let probe = server.expect("server/discover").await;
+        server.respond(&probe, discover_result(&["2025-11-25", "2026-07-28", "2099-01-01"])).await;
         probe
     })
     .await;
@@ -37,17 +40,17 @@ async fn a_server_that_describes_itself_is_spoken_to_without_a_handshake() {
     assert_eq!(client.instructions(), Some("be kind"));
     assert!(client.server_capabilities().tools.is_some());
     client.close().await.unwrap();
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }
 
-/// CLT-02, P-ERA-4, P-ERA-5: whatever a server of the handshake era says to the question, it gets a handshake.
+/// CLT-02, P-ERA-4, P-ERA-5: any other error in response to `server/discover` leads to a handshake.
 #[tokio::test(start_paused = true)]
 async fn any_other_refusal_leads_to_a_handshake() {
     for code in [-32601, -32602, -32600, -32603, -32000, -32021, -32020, 0, 42] {
-        let (client, _server, opening) = connecting(options(), async |server| {
-            let probe = server.next("server/discover").await;
-            server.refuse(&probe, code, None).await;
-            server.shake_hands("2025-11-25").await
+        let (client, _server, opening) = connect_with(builder(), async |server| {
+            let probe = server.expect("server/discover").await;
+            server.respond_with_error(&probe, code, None).await;
+            server.handshake("2025-11-25").await
         })
         .await;
         assert_eq!(client.unwrap().protocol_version().as_str(), "2025-11-25", "{code}");
@@ -55,28 +58,30 @@ async fn any_other_refusal_leads_to_a_handshake() {
     }
 }
 
-/// CLT-02: an answer that describes nothing, or nothing we could speak that way, leads to a handshake.
+/// CLT-02: an invalid discovery result, and one without a common revision, lead to a handshake.
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_help_leads_to_a_handshake() {
-    for answer in [json!({}), json!({"supportedVersions": 7}), described(&[]), described(&["2025-11-25"])] {
-        let (client, ..) = connecting(options(), async |server| {
-            let probe = server.next("server/discover").await;
-            server.answer(&probe, answer).await;
-            server.shake_hands("2025-06-18").await
+async fn a_discovery_without_a_common_revision_leads_to_a_handshake() {
+    for answer in
+        [json!({}), json!({"supportedVersions": 7}), discover_result(&[]), discover_result(&["2025-11-25"])]
+    {
+        let (client, ..) = connect_with(builder(), async |server| {
+            let probe = server.expect("server/discover").await;
+            server.respond(&probe, answer).await;
+            server.handshake("2025-06-18").await
         })
         .await;
         assert_eq!(client.unwrap().protocol_version().as_str(), "2025-06-18");
     }
 }
 
-/// CLT-02, P-ERA-4: a silent server gets its handshake after 10 s, and is not told to forget the question.
+/// CLT-02, P-ERA-4: a silent server gets a handshake after 10 s; `server/discover` is not cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_gets_a_handshake_after_ten_seconds() {
-    let (client, ..) = connecting(options(), async |server| {
-        server.next("server/discover").await;
-        let asked = Instant::now();
-        server.shake_hands("2025-11-25").await;
-        assert_eq!(asked.elapsed(), Duration::from_secs(10));
+    let (client, ..) = connect_with(builder(), async |server| {
+        server.expect("server/discover").await;
+        let probed = Instant::now();
+        server.handshake("2025-11-25").await;
+        assert_eq!(probed.elapsed(), Duration::from_secs(10));
     })
     .await;
     assert_eq!(client.unwrap().era(), Era::Handshake);
@@ -86,105 +91,105 @@ async fn a_silent_server_gets_a_handshake_after_ten_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_revision_in_common_is_tried_once() {
     let offer = json!({"supported": ["2099-01-01", "2026-07-28"], "requested": "2026-07-28"});
-    let (client, ..) = connecting(options(), async |server| {
-        let first = server.next("server/discover").await;
-        server.refuse(&first, -32022, Some(offer.clone())).await;
-        let second = server.next("server/discover").await;
+    let (client, ..) = connect_with(builder(), async |server| {
+        let first = server.expect("server/discover").await;
+        server.respond_with_error(&first, -32022, Some(offer.clone())).await;
+        let second = server.expect("server/discover").await;
         assert_ne!(first["id"], second["id"]);
-        server.answer(&second, described(&["2026-07-28"])).await;
+        server.respond(&second, discover_result(&["2026-07-28"])).await;
     })
     .await;
     assert_eq!(client.unwrap().era(), Era::Envelope);
 
-    let (client, mut server, ()) = connecting(options(), async |server| {
+    let (client, mut server, ()) = connect_with(builder(), async |server| {
         for _ in 0..2 {
-            let probe = server.next("server/discover").await;
-            server.refuse(&probe, -32022, Some(offer.clone())).await;
+            let probe = server.expect("server/discover").await;
+            server.respond_with_error(&probe, -32022, Some(offer.clone())).await;
         }
     })
     .await;
     assert!(matches!(client, Err(ConnectError::NoCommonVersion(_))));
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }
 
-/// CLT-02, P-VER-4, P-ERA-6: a server that offers only what we do not know gets no handshake.
+/// CLT-02, P-VER-4, P-ERA-6: a server that offers only unknown revisions gets no handshake.
 #[tokio::test(start_paused = true)]
 async fn no_revision_in_common_is_an_error_and_no_handshake() {
-    let (client, mut server, ()) = connecting(options(), async |server| {
-        let probe = server.next("server/discover").await;
+    let (client, mut server, ()) = connect_with(builder(), async |server| {
+        let probe = server.expect("server/discover").await;
         let offer = json!({"supported": ["2099-01-01"], "requested": "2026-07-28"});
-        server.refuse(&probe, -32022, Some(offer)).await;
+        server.respond_with_error(&probe, -32022, Some(offer)).await;
     })
     .await;
     let error = client.unwrap_err();
     assert_eq!(error.to_string(), "no protocol revision in common; the server offers 2099-01-01");
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }
 
-/// CLT-02: a handshake revision on offer is taken with a handshake; so is an offer nobody can read.
+/// CLT-02: an offered handshake revision leads to a handshake; so does an offer that cannot be decoded.
 #[tokio::test(start_paused = true)]
-async fn an_offered_handshake_is_taken() {
+async fn an_offered_handshake_revision_leads_to_a_handshake() {
     let offers = [
         Some(json!({"supported": ["2099-01-01", "2025-06-18"], "requested": "2026-07-28"})),
         Some(json!("2099-01-01")),
         None,
     ];
     for offer in offers {
-        let (client, ..) = connecting(options(), async |server| {
-            let probe = server.next("server/discover").await;
-            server.refuse(&probe, -32022, offer).await;
-            server.shake_hands("2025-06-18").await
+        let (client, ..) = connect_with(builder(), async |server| {
+            let probe = server.expect("server/discover").await;
+            server.respond_with_error(&probe, -32022, offer).await;
+            server.handshake("2025-06-18").await
         })
         .await;
         assert_eq!(client.unwrap().protocol_version().as_str(), "2025-06-18");
     }
 }
 
-/// CLT-02: a server that refuses the handshake for its revision is asked once more.
+/// CLT-02: a server that refuses the handshake because of its revision is probed once more.
 #[tokio::test(start_paused = true)]
-async fn a_refused_handshake_leads_to_one_more_question() {
+async fn a_refused_handshake_leads_to_one_more_probe() {
     let offer = json!({"supported": ["2026-07-28"], "requested": "2025-11-25"});
-    let (client, ..) = connecting(options(), async |server| {
-        server.next("server/discover").await;
-        let opening = server.next("initialize").await;
-        server.refuse(&opening, -32022, Some(offer.clone())).await;
-        let again = server.next("server/discover").await;
-        server.answer(&again, described(&["2026-07-28"])).await;
+    let (client, ..) = connect_with(builder(), async |server| {
+        server.expect("server/discover").await;
+        let opening = server.expect("initialize").await;
+        server.respond_with_error(&opening, -32022, Some(offer.clone())).await;
+        let again = server.expect("server/discover").await;
+        server.respond(&again, discover_result(&["2026-07-28"])).await;
     })
     .await;
     assert_eq!(client.unwrap().era(), Era::Envelope);
 
-    let (client, mut server, ()) = connecting(options(), async |server| {
-        server.next("server/discover").await;
-        let opening = server.next("initialize").await;
-        server.refuse(&opening, -32022, Some(offer)).await;
-        let again = server.next("server/discover").await;
-        server.refuse(&again, -32601, None).await;
+    let (client, mut server, ()) = connect_with(builder(), async |server| {
+        server.expect("server/discover").await;
+        let opening = server.expect("initialize").await;
+        server.respond_with_error(&opening, -32022, Some(offer)).await;
+        let again = server.expect("server/discover").await;
+        server.respond_with_error(&again, -32601, None).await;
     })
     .await;
     let Err(ConnectError::Call(CallError::Peer(refusal))) = client else { panic!("{client:?}") };
     assert_eq!(refusal.code.0, -32022);
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }
 
-/// CLT-02: a broken connection is no answer.
+/// CLT-02: a lost connection does not count as a response.
 #[tokio::test(start_paused = true)]
 async fn a_broken_connection_is_reported_as_such() {
     let (ours, theirs) = memory::pair();
     let (reader, writer) = theirs.split();
-    let mut server = Script { reader, writer };
+    let mut server = ScriptedServer { reader, writer };
     let script = async move {
-        server.next("server/discover").await;
+        server.expect("server/discover").await;
     };
-    let (client, ()) = tokio::join!(Client::connect(ours, options()), script);
+    let (client, ()) = tokio::join!(builder().connect(ours), script);
     assert!(matches!(client, Err(ConnectError::Call(CallError::Closed))), "{client:?}");
 }
 
-/// CLT-03: the newest handshake revision is offered, the answer is taken, `initialized` is said once.
+/// CLT-03: the client proposes the newest handshake revision, adopts the server's, and sends `initialized` once.
 #[tokio::test(start_paused = true)]
 async fn a_handshake_offers_the_newest_revision_it_has() {
     let (client, mut server, opening) =
-        connecting(handshake(), async |server| server.shake_hands("2024-11-05").await).await;
+        connect_with(handshake_builder(), async |server| server.handshake("2024-11-05").await).await;
     let client = client.unwrap();
     assert_eq!(
         opening["params"],
@@ -194,130 +199,147 @@ async fn a_handshake_offers_the_newest_revision_it_has() {
     assert_eq!((client.protocol_version().as_str(), client.era()), ("2024-11-05", Era::Handshake));
     assert_eq!(client.server_info().unwrap().version, "2");
     client.close().await.unwrap();
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }
 
 /// CLT-03: a revision without a handshake cannot be the answer to one.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_answer_to_the_handshake_is_refused() {
     for version in ["2026-07-28", "2099-01-01", ""] {
-        let (client, mut server, ()) = connecting(handshake(), async |server| {
-            let opening = server.next("initialize").await;
-            server.answer(&opening, welcome(version)).await;
+        let (client, mut server, ()) = connect_with(handshake_builder(), async |server| {
+            let opening = server.expect("initialize").await;
+            server.respond(&opening, initialize_result(version)).await;
         })
         .await;
         let Err(ConnectError::UnsupportedVersion(wanted)) = client else { panic!("{client:?}") };
         assert_eq!(wanted, version);
-        assert_eq!(server.maybe_next().await, None);
+        assert_eq!(server.next_message().await, None);
     }
 }
 
-/// P-CAN-3: neither a timeout nor a caller that goes away calls the handshake off.
+/// P-CAN-3: neither a timeout nor a dropped `connect` cancels the handshake.
 #[tokio::test(start_paused = true)]
-async fn a_handshake_is_never_called_off() {
-    let (client, mut server, _) = connecting(handshake().timeout(Duration::from_secs(1)), async |server| {
-        server.next("initialize").await
-    })
-    .await;
+async fn a_handshake_is_never_cancelled() {
+    let (client, mut server, _) =
+        connect_with(handshake_builder().timeout(Duration::from_secs(1)), async |server| {
+            server.expect("initialize").await
+        })
+        .await;
     assert!(matches!(client, Err(ConnectError::Call(CallError::Timeout(_)))));
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 
     let (ours, theirs) = memory::pair();
     let (reader, writer) = theirs.split();
-    let mut server = Script { reader, writer };
+    let mut server = ScriptedServer { reader, writer };
     tokio::select! {
-        _ = Client::connect(ours, handshake()) => panic!("nobody has answered"),
-        _ = server.next("initialize") => {}
+        _ = handshake_builder().connect(ours) => panic!("the server has not responded"),
+        _ = server.expect("initialize") => {}
     }
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }
 
-/// CLT-01: a session is pinned to a revision of the envelope era only.
-#[test]
-fn a_handshake_revision_is_no_pin() {
+/// CLT-01: a session is pinned to a revision of the envelope era only; `connect` reports it and sends nothing.
+#[tokio::test(start_paused = true)]
+async fn connect_refuses_a_pin_to_a_handshake_revision() {
     for version in ["2025-11-25", "2024-11-05", "2099-01-01", ""] {
-        let error = Pin::new(version).unwrap_err().to_string();
+        let pinned = builder().negotiation(Negotiation::Pinned(PinnedVersion::new(version)));
+        let (client, mut server, ()) = connect_with(pinned, async |_| ()).await;
+        let error = client.unwrap_err().to_string();
         assert!(error.contains("2026-07-28") && error.contains(&format!("`{version}`")), "{error}");
+        assert_eq!(server.next_message().await, None);
     }
 }
 
-/// CLT-01, P-ERA-10: without a description the server is asked, and never gets a handshake.
+#[tokio::test(start_paused = true)]
+async fn connect_refuses_extension_settings_that_are_no_object() {
+    let invalid = builder().extension("com.example/x", json!([1]));
+    let (client, mut server, ()) = connect_with(invalid, async |_| ()).await;
+    let error = client.unwrap_err().to_string();
+    assert_eq!(error, "the settings of the extension `com.example/x` are not a JSON object");
+    assert_eq!(server.next_message().await, None);
+}
+
+/// CLT-01, P-ERA-10: without a prior result the client sends `server/discover`, and never falls back to a handshake.
 #[tokio::test(start_paused = true)]
 async fn a_pinned_session_never_falls_back() {
-    let pinned = || options().mode(Mode::Pinned(Pin::new("2026-07-28").unwrap()));
-    let (client, mut server, ()) = connecting(pinned(), async |server| {
-        let probe = server.next("server/discover").await;
-        server.refuse(&probe, -32601, None).await;
+    let pinned = || builder().negotiation(Negotiation::Pinned(PinnedVersion::new("2026-07-28")));
+    let (client, mut server, ()) = connect_with(pinned(), async |server| {
+        let probe = server.expect("server/discover").await;
+        server.respond_with_error(&probe, -32601, None).await;
     })
     .await;
     assert!(matches!(client, Err(ConnectError::Call(CallError::Peer(_)))));
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 
-    let (client, ..) = connecting(pinned(), async |server| {
-        let probe = server.next("server/discover").await;
-        server.answer(&probe, described(&["2099-01-01"])).await;
+    let (client, ..) = connect_with(pinned(), async |server| {
+        let probe = server.expect("server/discover").await;
+        server.respond(&probe, discover_result(&["2099-01-01"])).await;
     })
     .await;
     assert!(matches!(client, Err(ConnectError::NoCommonVersion(_))));
 }
 
-/// CLT-01, P-DISC-4: with an earlier description nothing at all is sent to open.
+/// CLT-01, P-DISC-4: with a prior result nothing is sent to open the session.
 #[tokio::test(start_paused = true)]
-async fn a_pinned_session_with_a_description_opens_without_a_word() {
+async fn a_pinned_session_with_a_prior_result_opens_without_a_request() {
     let found = DiscoverResult::new(["2026-07-28".to_owned()], ServerCapabilities::new());
-    let pin = Pin::new("2026-07-28").unwrap().prior(found.instructions("known"));
-    let (client, mut server, ()) = connecting(options().mode(Mode::Pinned(pin)), async |_| ()).await;
+    let pin = PinnedVersion::new("2026-07-28").prior(found.instructions("known"));
+    let (client, mut server, ()) =
+        connect_with(builder().negotiation(Negotiation::Pinned(pin)), async |_| ()).await;
     let client = client.unwrap();
     assert_eq!((client.instructions(), client.server_info()), (Some("known"), None));
     client.close().await.unwrap();
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }
 
-fn able() -> ClientOptions {
-    options()
+fn capable() -> ClientBuilder {
+    builder()
         .on_sampling(|_| async { Err(McpError::internal("unused")) })
         .on_elicitation(|_| async { Ok(ElicitResult::decline()) })
         .on_roots(|| async { Ok(ListRootsResult::new([])) })
         .extension("com.example/x", Json::object())
 }
 
-/// CLT-05, P-ELI-1: what the client can do is what it has callbacks for, as each era says it.
+/// CLT-05, P-ELI-1: the client declares the capabilities that have callbacks, in the form of each era.
 #[tokio::test(start_paused = true)]
 async fn capabilities_follow_from_callbacks() {
     let (_client, _server, opening) =
-        connecting(able().mode(Mode::Handshake), async |server| server.shake_hands("2025-11-25").await).await;
+        connect_with(capable().negotiation(Negotiation::Handshake), async |server| {
+            server.handshake("2025-11-25").await
+        })
+        .await;
     assert_eq!(
         opening["params"]["capabilities"],
         json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": true}})
     );
 
-    let forms = able().elicitation_capability(ElicitationCapability::new().form(JsonObject::new()));
-    let (client, mut server) = in_envelope(forms).await;
-    let ((), call) = tokio::join!(ask_and_go(client), server.next("tools/list"));
+    let forms = capable().elicitation_capability(ElicitationCapability::new().form(JsonObject::new()));
+    let (client, mut server) = envelope_session(forms).await;
+    let ((), call) = tokio::join!(request_and_drop(client), server.expect("tools/list"));
     assert_eq!(
         call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"],
         json!({"sampling": {}, "elicitation": {"form": {}}, "roots": {}, "extensions": {"com.example/x": {}}})
     );
 }
 
-/// Sends a request and goes away after it.
-async fn ask_and_go(client: Client) {
+/// Sends a request, waits for a second and drops it.
+async fn request_and_drop(client: Client) {
     let _ = tokio::time::timeout(Duration::from_secs(1), client.list_tools()).await;
 }
 
-/// The last clone that goes ends the connection.
+/// Dropping the last clone ends the connection.
 #[tokio::test(start_paused = true)]
 async fn a_session_ends_with_its_last_clone() {
-    let (client, mut server) = in_handshake(options(), "2025-11-25").await;
+    let (client, mut server) = handshake_session(builder(), "2025-11-25").await;
     let other = client.clone();
     drop(client);
     let (answered, ping) = tokio::join!(async { other.ping().await }, async {
-        let ping = server.next("ping").await;
-        server.answer(&ping, json!({})).await;
+        let ping = server.expect("ping").await;
+        server.respond(&ping, json!({})).await;
         ping
     });
     answered.unwrap();
     assert!(ping["id"].is_number());
     drop(other);
-    assert_eq!(server.maybe_next().await, None);
+    assert_eq!(server.next_message().await, None);
 }

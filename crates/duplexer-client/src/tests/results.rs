@@ -1,28 +1,27 @@
-//! How results are read.
+//! Decoding of results.
 
 use std::sync::Mutex;
 
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::InputRequest;
 use duplexer_types::methods::Method;
-use duplexer_types::tool::CallToolParams;
 use duplexer_types::wire::CacheScope;
 use serde_json::{Value, json};
 
-use super::super::{Answer, Call, Client, ClientError, Exchange, ResultCheck};
-use super::{Script, in_envelope, in_handshake, options};
+use super::super::{Call, CallResponse, Client, ClientError, CompletedCall, ResultValidator};
+use super::{ScriptedServer, builder, envelope_session, handshake_session};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, CallError};
 
-/// Makes a call and answers it.
+/// Sends a call and responds to it.
 async fn answered<M: duplexer_types::methods::Request + 'static>(
-    server: &mut Script,
+    server: &mut ScriptedServer,
     call: Call<M>,
     result: Value,
 ) -> Result<M::Result, ClientError> {
     let (outcome, ()) = tokio::join!(call.into_future(), async {
-        let request = server.maybe_next().await.unwrap();
-        server.answer(&request, result).await;
+        let request = server.next_message().await.unwrap();
+        server.respond(&request, result).await;
     });
     outcome
 }
@@ -34,7 +33,7 @@ fn a_tool(name: &str) -> Value {
 /// P-RES-2: without a `resultType` a result is complete.
 #[tokio::test(start_paused = true)]
 async fn a_result_without_a_type_is_complete() {
-    let (client, mut server) = in_envelope(options()).await;
+    let (client, mut server) = envelope_session(builder()).await;
     let listed = answered(&mut server, client.list_tools(), json!({"tools": [a_tool("t")]})).await.unwrap();
     assert_eq!(listed.tools[0].name, "t");
 }
@@ -42,9 +41,9 @@ async fn a_result_without_a_type_is_complete() {
 /// P-RES-3: a type that the method does not have is an error, not data.
 #[tokio::test(start_paused = true)]
 async fn a_result_of_an_unknown_type_is_an_error() {
-    let (client, mut server) = in_envelope(options()).await;
+    let (client, mut server) = envelope_session(builder()).await;
     let result = json!({"resultType": "zzz", "content": [], "tools": []});
-    let call = client.call_tool(CallToolParams::new("t"));
+    let call = client.call_tool("t", ());
     let error = answered(&mut server, call, result).await.unwrap_err();
     assert_eq!(error.to_string(), "`tools/call` was answered with a result of the unknown type `zzz`");
     let result = json!({"resultType": "input_required", "tools": [], "requestState": "s"});
@@ -55,37 +54,37 @@ async fn a_result_of_an_unknown_type_is_an_error() {
     assert!(matches!(error, ClientError::Call(CallError::Unexpected(_))), "{error:?}");
 }
 
-/// For those who pass results on: nothing is dropped that this library does not know.
+/// Proxies depend on it: members that this library does not know are kept.
 #[tokio::test(start_paused = true)]
 async fn a_raw_result_is_what_the_server_wrote() {
-    let (client, mut server) = in_envelope(options()).await;
+    let (client, mut server) = envelope_session(builder()).await;
     let result = json!({"resultType": "complete", "tools": [], "unheard": {"of": [1.50]}});
     let (raw, ()) = tokio::join!(client.list_tools().raw(), async {
-        let request = server.maybe_next().await.unwrap();
-        server.answer(&request, result.clone()).await;
+        let request = server.next_message().await.unwrap();
+        server.respond(&request, result.clone()).await;
     });
     assert_eq!(raw.unwrap().decode::<Value>().unwrap(), result);
 }
 
-/// A request for input is an answer of its own, for those who can give it.
+/// Callers of `once` answer input requests themselves.
 #[tokio::test(start_paused = true)]
-async fn a_request_for_input_is_given_out() {
-    let (client, mut server) = in_envelope(options()).await;
+async fn once_returns_a_request_for_input() {
+    let (client, mut server) = envelope_session(builder()).await;
     let result = json!({"resultType": "input_required", "requestState": "st\u{e4}te",
         "inputRequests": {"where": {"method": "roots/list"}}});
     let (answer, ()) = tokio::join!(client.read_resource("a:b").once(), async {
-        let request = server.next("resources/read").await;
-        server.answer(&request, result).await;
+        let request = server.expect("resources/read").await;
+        server.respond(&request, result).await;
     });
-    let Answer::InputRequired(asked) = answer.unwrap() else { panic!("not asked") };
-    assert_eq!(asked.request_state.as_deref(), Some("st\u{e4}te"));
-    assert_eq!(asked.input_requests.unwrap().get("where"), Some(&InputRequest::ListRoots));
+    let CallResponse::InputRequired(required) = answer.unwrap() else { panic!("no input request") };
+    assert_eq!(required.request_state.as_deref(), Some("st\u{e4}te"));
+    assert_eq!(required.input_requests.unwrap().get("where"), Some(&InputRequest::ListRoots));
 }
 
-/// CLT-07: in the handshake era nothing has a type or a freshness, whatever a server writes.
+/// CLT-07: in the handshake era `resultType` and freshness members are ignored.
 #[tokio::test(start_paused = true)]
-async fn what_only_a_later_era_knows_is_dropped() {
-    let (client, mut server) = in_handshake(options(), "2025-11-25").await;
+async fn members_of_a_later_era_are_dropped() {
+    let (client, mut server) = handshake_session(builder(), "2025-11-25").await;
     let result = json!({"resultType": "zzz", "tools": [a_tool("t")], "ttlMs": 5, "cacheScope": "public",
         "nextCursor": "n", "_meta": {"x": 1}});
     let listed = answered(&mut server, client.list_tools(), result).await.unwrap();
@@ -94,19 +93,19 @@ async fn what_only_a_later_era_knows_is_dropped() {
     assert!(listed.meta.unwrap().get("x").is_some());
 }
 
-/// CLT-07: a negative time to live is none.
+/// CLT-07: a negative time to live counts as zero.
 #[tokio::test(start_paused = true)]
 async fn a_negative_ttl_is_zero() {
-    let (client, mut server) = in_envelope(options()).await;
+    let (client, mut server) = envelope_session(builder()).await;
     let result = json!({"resultType": "complete", "tools": [], "ttlMs": -5, "cacheScope": "public"});
     let listed = answered(&mut server, client.list_tools(), result).await.unwrap();
     assert_eq!((listed.ttl_ms, listed.cache_scope), (Some(0), Some(CacheScope::Public)));
 }
 
-/// CLT-07: a result that is not what the method promises is refused, in either era.
+/// CLT-07: a result that does not decode as the method's result is an error, in both eras.
 #[tokio::test(start_paused = true)]
 async fn a_result_that_does_not_fit_is_an_error() {
-    let sessions = [in_envelope(options()).await, in_handshake(options(), "2025-11-25").await];
+    let sessions = [envelope_session(builder()).await, handshake_session(builder(), "2025-11-25").await];
     for (client, mut server) in sessions {
         for result in [json!({}), json!({"tools": 7}), json!([]), Value::Null] {
             let error = answered(&mut server, client.list_tools(), result).await.unwrap_err();
@@ -115,45 +114,45 @@ async fn a_result_that_does_not_fit_is_an_error() {
     }
 }
 
-/// P-RPC-16: an error is what the server said, also one of another revision.
+/// P-RPC-16: errors of the server are passed on verbatim, also those of another revision.
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_given_out_as_it_came() {
-    let (client, mut server) = in_envelope(options()).await;
+async fn an_error_is_returned_verbatim() {
+    let (client, mut server) = envelope_session(builder()).await;
     let (outcome, ()) = tokio::join!(client.read_resource("a:b").into_future(), async {
-        let request = server.next("resources/read").await;
-        server.refuse(&request, -32002, Some(json!({"uri": "a:b"}))).await;
+        let request = server.expect("resources/read").await;
+        server.respond_with_error(&request, -32002, Some(json!({"uri": "a:b"}))).await;
     });
     let Err(ClientError::Call(CallError::Peer(error))) = outcome else { panic!("{outcome:?}") };
     assert_eq!(error.code, ErrorCode::RESOURCE_NOT_FOUND);
     assert_eq!(error.data::<Value>(), Some(json!({"uri": "a:b"})));
 }
 
-/// Answers a list page by page: each page is its tools and the cursor of the next.
+/// Responds to `tools/list` page by page. A page is its tools and the next cursor.
 async fn paged(
     client: &Client,
-    server: &mut Script,
+    server: &mut ScriptedServer,
     pages: &[(&[&str], Option<&str>)],
 ) -> Result<Vec<String>, ClientError> {
     let (all, ()) = tokio::join!(client.all_tools(), async {
         let mut cursor = None;
         for (names, next) in pages {
-            let request = server.next("tools/list").await;
+            let request = server.expect("tools/list").await;
             assert_eq!(request["params"].get("cursor").and_then(Value::as_str), cursor);
             let mut page = json!({"tools": names.iter().map(|name| a_tool(name)).collect::<Vec<_>>()});
             if let Some(next) = next {
                 page["nextCursor"] = (*next).into();
             }
-            server.answer(&request, page).await;
+            server.respond(&request, page).await;
             cursor = *next;
         }
     });
     all.map(|tools| tools.into_iter().map(|tool| tool.name).collect())
 }
 
-/// P-PAG-2, P-PAG-4: the empty string is a cursor, an empty page is a page, and only a missing cursor ends.
+/// P-PAG-2, P-PAG-4: the empty string is a valid cursor, a page can be empty, and only a missing cursor ends the list.
 #[tokio::test(start_paused = true)]
-async fn pages_end_where_no_next_is_named() {
-    let (client, mut server) = in_handshake(options(), "2025-11-25").await;
+async fn pages_end_without_a_next_cursor() {
+    let (client, mut server) = handshake_session(builder(), "2025-11-25").await;
     let pages: [(&[&str], _); 4] =
         [(&["a"], Some("")), (&[], Some("x")), (&["b", "c"], Some("y")), (&[], None)];
     assert_eq!(paged(&client, &mut server, &pages).await.unwrap(), ["a", "b", "c"]);
@@ -161,34 +160,35 @@ async fn pages_end_where_no_next_is_named() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_that_go_in_a_circle_are_an_error() {
-    let (client, mut server) = in_handshake(options(), "2025-11-25").await;
+    let (client, mut server) = handshake_session(builder(), "2025-11-25").await;
     let pages: [(&[&str], _); 3] = [(&["a"], Some("x")), (&["b"], Some("y")), (&["c"], Some("x"))];
     let error = paged(&client, &mut server, &pages).await.unwrap_err();
     assert_eq!(error.to_string(), "the pages of `tools/list` go in a circle");
 }
 
-/// Refuses the results of one tool, and notes what it saw.
-struct Picky(Mutex<Vec<(Method, String, String)>>);
+/// Rejects the results of one tool, and records the calls.
+struct RejectBad(Mutex<Vec<(Method, String, String)>>);
 
-impl ResultCheck for std::sync::Arc<Picky> {
-    fn check<'a>(&'a self, exchange: Exchange<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
-        let Exchange { method, params, result, .. } = exchange;
+impl ResultValidator for std::sync::Arc<RejectBad> {
+    fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
+        let CompletedCall { method, params, result, .. } = call;
         self.0.lock().unwrap().push((method, params.to_owned(), result.to_owned()));
         let verdict = if params.contains("bad") { Err("not what was promised".into()) } else { Ok(()) };
         Box::pin(std::future::ready(verdict))
     }
 }
 
-/// CLT-07: a check sees final results, with what was asked, and can refuse them.
+/// CLT-07: a validator gets final results with their requests, and can reject them.
 #[tokio::test(start_paused = true)]
-async fn a_check_can_refuse_a_result() {
-    let picky = std::sync::Arc::new(Picky(Mutex::default()));
-    let (client, mut server) = in_handshake(options().result_check(picky.clone()), "2025-11-25").await;
-    let call = |name: &str| client.call_tool(CallToolParams::new(name));
+async fn a_validator_can_reject_a_result() {
+    let validator = std::sync::Arc::new(RejectBad(Mutex::default()));
+    let (client, mut server) =
+        handshake_session(builder().result_validator(validator.clone()), "2025-11-25").await;
+    let call = |name: &str| client.call_tool(name, ());
     answered(&mut server, call("good"), json!({"content": []})).await.unwrap();
     let error = answered(&mut server, call("bad"), json!({"content": []})).await.unwrap_err();
-    assert!(matches!(error, ClientError::Check(_)), "{error:?}");
-    let seen = picky.0.lock().unwrap();
+    assert!(matches!(error, ClientError::Validation(_)), "{error:?}");
+    let seen = validator.0.lock().unwrap();
     let good = (Method::ToolsCall, r#"{"name":"good"}"#.to_owned(), r#"{"content":[]}"#.to_owned());
     assert_eq!((seen.len(), &seen[0]), (2, &good));
 }

@@ -5,11 +5,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use duplexer_client::{Client, ClientError, ClientOptions, ConnectError, Mode};
+use duplexer_client::{Client, ClientBuilder, ClientError, ConnectError, Negotiation};
 use duplexer_core::error::CallError;
 use duplexer_http_client::HttpTransport;
-use duplexer_types::lifecycle::Implementation;
-use duplexer_types::tool::CallToolParams;
 use http::{HeaderMap, Method, Request, Response};
 use http_body::Frame;
 use http_body_util::BodyExt;
@@ -100,23 +98,23 @@ impl Script {
     /// Connects a client while `play` is the server.
     pub(crate) async fn connecting<T>(
         &mut self,
-        options: ClientOptions,
+        options: ClientBuilder,
         play: impl AsyncFnOnce(&mut Self) -> T,
     ) -> (Result<Client, ConnectError>, T) {
         let transport = HttpTransport::builder(&self.url).limit(10_000).header("x-own", "1").build().unwrap();
-        tokio::join!(Client::connect(transport, options), play(self))
+        tokio::join!(options.connect(transport), play(self))
     }
 
     /// Opens a session in `version`. Returns the request for its standalone stream too.
-    pub(crate) async fn session_in(&mut self, options: ClientOptions, version: &str) -> (Client, Asked) {
-        let options = options.mode(Mode::Handshake);
+    pub(crate) async fn session_in(&mut self, options: ClientBuilder, version: &str) -> (Client, Asked) {
+        let options = options.negotiation(Negotiation::Handshake);
         let (client, stream) =
             self.connecting(options, async |script| script.shake_hands(version).await).await;
         (client.unwrap(), stream)
     }
 
     /// Opens a session whose server has no standalone stream.
-    pub(crate) async fn session(&mut self, options: ClientOptions) -> Client {
+    pub(crate) async fn session(&mut self, options: ClientBuilder) -> Client {
         let (client, stream) = self.session_in(options, NEWEST).await;
         stream.status(405);
         client
@@ -133,7 +131,7 @@ pub(crate) async fn calling<T>(
         let asked = script.posted("tools/call").await;
         play(script, asked).await
     };
-    let (called, played) = tokio::join!(client.call_tool(CallToolParams::new("x")).into_future(), play);
+    let (called, played) = tokio::join!(client.call_tool("x", ()).into_future(), play);
     let result = match called {
         Ok(result) => {
             Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
@@ -144,8 +142,8 @@ pub(crate) async fn calling<T>(
     (result, played)
 }
 
-pub(crate) fn options() -> ClientOptions {
-    ClientOptions::new(Implementation::new("test", "1"))
+pub(crate) fn options() -> ClientBuilder {
+    Client::builder("test", "1")
 }
 
 async fn answer(

@@ -3,13 +3,12 @@
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 
-use duplexer_client::{Client, ConnectError, Mode};
+use duplexer_client::{ConnectError, Negotiation};
 use duplexer_core::transport::{Frames, Incoming, Transport};
 use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::methods::RootsListChanged;
 use duplexer_types::roots::ListRootsResult;
-use duplexer_types::tool::CallToolParams;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -27,7 +26,9 @@ async fn every_message_of_a_session_names_it() {
             assert_eq!(asked.belongs_to(), (Some("s-1"), header), "{asked:?}");
             assert_eq!(asked.header("x-own"), Some("1"), "{asked:?}");
         };
-        let options = options().mode(Mode::Handshake).on_roots(|| async { Ok(ListRootsResult::new(vec![])) });
+        let options = options()
+            .negotiation(Negotiation::Handshake)
+            .on_roots(|| async { Ok(ListRootsResult::new(vec![])) });
         let (client, stream) = script
             .connecting(options, async |script| {
                 let opening = script.posted("initialize").await;
@@ -77,14 +78,14 @@ async fn every_message_of_a_session_names_it() {
 async fn the_first_request_does_not_overtake_the_opening() {
     let mut script = Script::start().await;
     let (client, opened) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             script.posted("initialize").await.open(NEWEST, Some("s-1"));
             script.posted("notifications/initialized").await
         })
         .await;
     let client = client.unwrap();
     let mut calls = JoinSet::new();
-    calls.spawn(async move { client.call_tool(CallToolParams::new("x")).await });
+    calls.spawn(async move { client.call_tool("x", ()).await });
     // A request that did not wait would have arrived by now.
     let fence = reqwest::Client::new().delete(&script.url).send();
     let (fence, ()) = tokio::join!(fence, async { script.plain(Method::DELETE).await.status(200) });
@@ -150,7 +151,7 @@ async fn a_refused_probe_is_followed_by_a_handshake() {
 async fn giving_up_a_call_of_a_session_tells_the_server() {
     let mut script = Script::start().await;
     let client = script.session(options()).await;
-    let call = client.call_tool(CallToolParams::new("x")).into_future();
+    let call = client.call_tool("x", ()).into_future();
     let asked = tokio::select! {
         _ = call => panic!("it has no answer"),
         asked = script.posted("tools/call") => asked,
@@ -203,7 +204,7 @@ async fn closing_ends_the_session_at_the_server() {
 async fn without_a_session_id_nothing_is_ended() {
     let mut script = Script::start().await;
     let (client, ()) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             script.posted("initialize").await.open(NEWEST, None);
             let opened = script.posted("notifications/initialized").await;
             assert_eq!(opened.belongs_to(), (None, Some(NEWEST)));
@@ -245,7 +246,7 @@ async fn a_session_the_server_has_forgotten_is_said_to_be_terminated() {
 async fn the_answer_to_the_opening_may_come_late() {
     let mut script = Script::start().await;
     let (client, ()) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             let opening = script.posted("initialize").await;
             let answer = opening.welcome(NEWEST);
             let head = [("content-type", "text/event-stream"), ("mcp-session-id", "s-1")];
@@ -269,7 +270,7 @@ async fn a_dropped_client_lets_go_of_its_streams() {
     let mut script = Script::start().await;
     let (client, stream) = script.session_in(options(), NEWEST).await;
     let stream = stream.events();
-    let call = client.call_tool(CallToolParams::new("x")).into_future();
+    let call = client.call_tool("x", ()).into_future();
     let asked = tokio::select! {
         _ = call => panic!("it has no answer"),
         asked = script.posted("tools/call") => asked,
@@ -316,7 +317,7 @@ async fn a_server_that_is_not_there_is_said_not_to_be_there() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
-    let client = Client::connect(HttpTransport::new(&url).unwrap(), options()).await;
+    let client = options().connect(HttpTransport::new(&url).unwrap()).await;
     let Err(ConnectError::Call(error)) = client else { panic!("{client:?}") };
     assert_eq!(error.to_string(), "Connection closed: the server could not be reached");
 }
@@ -327,7 +328,7 @@ async fn a_session_id_that_is_not_visible_ascii_fails_the_opening() {
     for wrong in ["a b", "", "\u{e4}"] {
         let mut script = Script::start().await;
         let (client, ()) = script
-            .connecting(options().mode(Mode::Handshake), async |script| {
+            .connecting(options().negotiation(Negotiation::Handshake), async |script| {
                 script.posted("initialize").await.open(NEWEST, Some(wrong));
             })
             .await;
@@ -341,7 +342,7 @@ async fn a_session_id_that_is_not_visible_ascii_fails_the_opening() {
 async fn a_session_in_an_unknown_revision_is_ended() {
     let mut script = Script::start().await;
     let (client, ()) = script
-        .connecting(options().mode(Mode::Handshake), async |script| {
+        .connecting(options().negotiation(Negotiation::Handshake), async |script| {
             script.posted("initialize").await.open("1999-01-01", Some("s-1"));
             let end = script.plain(Method::DELETE).await;
             assert_eq!(end.belongs_to(), (Some("s-1"), None));
@@ -384,10 +385,11 @@ async fn a_challenge_is_reported() {
             sink.lock().unwrap().push((status, challenge.map(str::to_owned)));
         };
         let transport = HttpTransport::builder(&script.url).on_challenge(note).build().unwrap();
-        let (client, ()) = tokio::join!(Client::connect(transport, options().mode(Mode::Handshake)), async {
-            let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
-            script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
-        });
+        let (client, ()) =
+            tokio::join!(options().negotiation(Negotiation::Handshake).connect(transport), async {
+                let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
+                script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
+            });
         assert!(client.is_err());
     }
     let challenge = Some("Bearer scope=\"x\"".to_owned());

@@ -2,16 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use duplexer_client::{Client, ClientOptions, ServerNotification};
+use duplexer_client::{Client, ClientBuilder, ServerNotification};
 use duplexer_types::elicitation::ElicitResult;
-use duplexer_types::tool::CallToolParams;
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::script::{Asked, Events, NEWEST, Script, calling, options};
 
 /// A client that records notifications and declines requests.
-fn listener() -> (ClientOptions, Arc<Mutex<Vec<String>>>) {
+fn listener() -> (ClientBuilder, Arc<Mutex<Vec<String>>>) {
     let received = Arc::new(Mutex::new(Vec::new()));
     let (one, other) = (Arc::clone(&received), Arc::clone(&received));
     let options = options()
@@ -57,7 +56,7 @@ async fn a_server_asks_and_tells_on_the_stream_of_a_call() {
     let client = script.session(options).await;
     let steps = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&steps);
-    let call = client.call_tool(CallToolParams::new("x"));
+    let call = client.call_tool("x", ());
     let call = call.on_progress(move |progress| seen.lock().unwrap().push(progress.progress)).into_future();
     let (called, ()) = tokio::join!(call, async {
         let asked = script.posted("tools/call").await;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use duplexer::client::ClientOptions;
+use duplexer::client::ClientBuilder;
 use duplexer::elicit::Answer;
 use duplexer::testing::TestClient;
 use duplexer::{Context, Server, Tool, ToolError};
@@ -36,7 +36,7 @@ struct Age {
 }
 
 /// A client whose user answers by the message.
-fn asked(era: Era, log: &Arc<Mutex<Vec<String>>>) -> ClientOptions {
+fn asked(era: Era, log: &Arc<Mutex<Vec<String>>>) -> ClientBuilder {
     let log = Arc::clone(log);
     let capability = ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new());
     options(era)
@@ -76,7 +76,7 @@ fn asked(era: Era, log: &Arc<Mutex<Vec<String>>>) -> ClientOptions {
 async fn in_both(server: &Server, test: impl AsyncFn(&TestClient, Era, Vec<String>)) {
     for era in [Era::Handshake, Era::Envelope] {
         let log = Arc::default();
-        let client = TestClient::with_options(server, asked(era, &log)).await.unwrap();
+        let client = TestClient::connect(server, asked(era, &log)).await.unwrap();
         test(&client, era, Vec::new()).await;
         client.close().await;
     }
@@ -98,7 +98,7 @@ async fn questions_are_asked_one_after_the_other() {
     let server = Server::builder("test").tool(greet).build().unwrap();
     for (era, expected) in [(Era::Handshake, 1), (Era::Envelope, 3)] {
         let log = Arc::default();
-        let client = TestClient::with_options(&server, asked(era, &log)).await.unwrap();
+        let client = TestClient::connect(&server, asked(era, &log)).await.unwrap();
         runs.store(0, Ordering::SeqCst);
         assert_eq!(text(&call(&client, "greet", json!({})).await), "Ada is 36");
         assert_eq!(runs.load(Ordering::SeqCst), expected, "{era:?}");
@@ -248,7 +248,7 @@ async fn a_changed_question_is_asked_again() {
     });
     let server = Server::builder("test").tool(fickle).build().unwrap();
     let log = Arc::default();
-    let client = TestClient::with_options(&server, asked(Era::Envelope, &log)).await.unwrap();
+    let client = TestClient::connect(&server, asked(Era::Envelope, &log)).await.unwrap();
     assert_eq!(text(&call(&client, "fickle", json!({})).await), "Ada");
     assert_eq!(*log.lock().unwrap(), ["other?", "name?"]);
     client.close().await;

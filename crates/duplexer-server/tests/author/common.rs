@@ -2,20 +2,19 @@
 
 use std::pin::Pin;
 
-use duplexer::client::{ClientError, ClientOptions, Mode};
+use duplexer::client::{Client, ClientBuilder, ClientError, Negotiation};
 use duplexer::testing::TestClient;
 use duplexer::{CallError, Server};
 use duplexer_types::error::ErrorObject;
 use duplexer_types::json::Json;
-use duplexer_types::lifecycle::Implementation;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use duplexer_types::version::Era;
 use serde_json::Value;
 
-pub(crate) fn options(era: Era) -> ClientOptions {
-    let options = ClientOptions::new(Implementation::new("test", "1"));
+pub(crate) fn options(era: Era) -> ClientBuilder {
+    let options = Client::builder("test", "1");
     match era {
-        Era::Handshake => options.mode(Mode::Handshake),
+        Era::Handshake => options.negotiation(Negotiation::Handshake),
         Era::Envelope => options,
     }
 }
@@ -23,7 +22,7 @@ pub(crate) fn options(era: Era) -> ClientOptions {
 /// Runs the same test with a client of each era.
 pub(crate) async fn both(server: &Server, test: impl AsyncFn(&TestClient, Era)) {
     for era in [Era::Handshake, Era::Envelope] {
-        let client = TestClient::with_options(server, options(era)).await.unwrap();
+        let client = TestClient::connect(server, options(era)).await.unwrap();
         assert_eq!(client.era(), era);
         test(&client, era).await;
         client.close().await;
@@ -40,7 +39,7 @@ pub(crate) fn try_call<'a>(
     arguments: Value,
 ) -> Pin<Box<dyn Future<Output = Result<CallToolResult, ClientError>> + 'a>> {
     let params = CallToolParams::new(name).arguments(Json::from(arguments));
-    Box::pin(async move { client.call_tool(params).await })
+    Box::pin(async move { client.call_tool_with(params).await })
 }
 
 /// The error object of a refused request.

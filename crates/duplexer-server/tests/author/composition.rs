@@ -94,11 +94,11 @@ async fn a_prefix_stands_before_names_and_nothing_else() {
         assert!(capabilities.logging.is_some(), "{era:?}");
         let params =
             GetPromptParams::new("g_greet").arguments(JsonObject::new().with("what", "world".to_owned()));
-        let filled = client.get_prompt(params).await.unwrap();
+        let filled = client.get_prompt_with(params).await.unwrap();
         assert_eq!(filled.messages[0].content.as_text(), Some("hello world"));
         let reference = CompletionReference::Prompt(PromptReference::new("g_greet"));
         let params = CompleteParams::new(reference, CompletionArgument::new("what", "w"));
-        assert_eq!(client.complete(params).await.unwrap().completion.values, ["world"]);
+        assert_eq!(client.complete_with(params).await.unwrap().completion.values, ["world"]);
         assert_eq!(client.all_resources().await.unwrap()[0].uri, "greet://one");
         assert_eq!(client.read_resource("greet://one").await.unwrap().contents.len(), 1);
     })
@@ -249,7 +249,7 @@ async fn a_nested_server_changes_what_it_offers() {
         let options = options(era).on_notification(move |notification: ServerNotification| {
             let _ = sender.try_send(format!("{notification:?}"));
         });
-        let client = &TestClient::with_options(&build(), options).await.unwrap();
+        let client = &TestClient::connect(&build(), options).await.unwrap();
         assert_eq!(call(client, "in_grow", json!({})).await.is_error, None);
         assert_eq!(names(client).await, ["in_grow", "in_shrink", "name", "in_extra"]);
         assert_eq!(text(&call(client, "in_extra", json!({})).await), "inner");

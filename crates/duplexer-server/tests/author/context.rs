@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use duplexer::client::{ClientOptions, ServerNotification};
+use duplexer::client::{ClientBuilder, ServerNotification};
 use duplexer::server::{Offered, ReadError};
 use duplexer::testing::TestClient;
 use duplexer::types::resource::ResourceContents;
@@ -80,7 +80,7 @@ fn reading() -> Server {
         .unwrap()
 }
 
-fn with_user(era: Era) -> ClientOptions {
+fn with_user(era: Era) -> ClientBuilder {
     let me = JsonObject::new().with("uri", Json::from(json!("me")));
     options(era)
         .on_elicitation(move |_: ElicitParams| std::future::ready(Ok(ElicitResult::accept(me.clone()))))
@@ -101,7 +101,7 @@ async fn a_handler_reads_a_resource_of_its_server() {
         let quote = async |uri: &str| {
             let params = GetPromptParams::new("quote");
             let arguments = JsonObject::new().with("uri", uri.to_owned());
-            client.get_prompt(params.arguments(arguments)).await
+            client.get_prompt_with(params.arguments(arguments)).await
         };
         assert_eq!(quote("note://one").await.unwrap().messages[0].content.as_text(), Some("one"));
         assert_eq!(refusal(quote("note://none").await).code, ErrorCode::INTERNAL_ERROR);
@@ -125,7 +125,7 @@ async fn reading_within_reading_is_bounded() {
 #[tokio::test]
 async fn a_nested_reading_has_no_part_in_the_questions_around_it() {
     for era in [Era::Handshake, Era::Envelope] {
-        let client = &TestClient::with_options(&reading(), with_user(era)).await.unwrap();
+        let client = &TestClient::connect(&reading(), with_user(era)).await.unwrap();
         assert_eq!(text(&call(client, "round", json!({})).await), "me 0 None false");
         let asked = try_call(client, "read", json!({"uri": "ask://x"})).await;
         match era {
@@ -201,7 +201,7 @@ async fn a_context_knows_the_request_and_the_way_back() {
     let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
         let _ = sender.try_send(notification);
     });
-    let client = TestClient::with_options(&server, options).await.unwrap();
+    let client = TestClient::connect(&server, options).await.unwrap();
     call(&client, "facts", json!({})).await;
     let mut kinds = Vec::new();
     for _ in 0..4 {
@@ -230,7 +230,7 @@ async fn a_round_can_be_made_by_hand() {
     });
     let server = Server::builder("test").tool(by_hand).build().unwrap();
     let options = options(Era::Envelope).on_roots(|| async { Ok(ListRootsResult::new([])) });
-    let client = TestClient::with_options(&server, options).await.unwrap();
+    let client = TestClient::connect(&server, options).await.unwrap();
     assert_eq!(text(&call(&client, "by_hand", json!({})).await), "first true");
     client.close().await;
 }

@@ -53,7 +53,7 @@ async fn names(client: &TestClient) -> Vec<String> {
 #[tokio::test]
 async fn tools_come_and_go() {
     for era in [Era::Handshake, Era::Envelope] {
-        let client = &TestClient::with_options(&server(), options(era)).await.unwrap();
+        let client = &TestClient::connect(&server(), options(era)).await.unwrap();
         assert_eq!(call(client, "add", json!({})).await.is_error, None);
         assert_eq!(text(&call(client, "extra", json!({})).await), "extra");
         let again = call(client, "add", json!({})).await;
@@ -120,7 +120,7 @@ async fn a_call_under_way_finishes_although_its_tool_is_gone() {
             .prompt(Prompt::new("two").handler(|| async { "first" }))
             .resource(Resource::text("a://one", "first"))
             .resource(Resource::template("a://{x}/y").handler(|_: Value| async { "first" }));
-        let client = &TestClient::with_options(&server.build().unwrap(), options(era)).await.unwrap();
+        let client = &TestClient::connect(&server.build().unwrap(), options(era)).await.unwrap();
         let change = async {
             begun.notified().await;
             let lost = call(client, "swap", json!({})).await;
@@ -148,7 +148,7 @@ async fn a_client_is_told_of_changes() {
     let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
         log.lock().unwrap().push(format!("{notification:?}"));
     });
-    let client = TestClient::with_options(&server(), options).await.unwrap();
+    let client = TestClient::connect(&server(), options).await.unwrap();
     assert_eq!(client.server_capabilities().tools.as_ref().unwrap().list_changed, Some(true));
     call(&client, "add", json!({})).await;
     call(&client, "change", json!({})).await;

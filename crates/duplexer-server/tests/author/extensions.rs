@@ -234,7 +234,7 @@ async fn a_tool_brings_its_view() {
     .await;
     let settings = Json::from(json!({"mimeTypes": ["text/html;profile=mcp-app"]}));
     let options = options(Era::Envelope).extension("io.modelcontextprotocol/ui", settings);
-    let client = TestClient::with_options(&server, options).await.unwrap();
+    let client = TestClient::connect(&server, options).await.unwrap();
     assert_eq!(text(&call(&client, "clock", json!({})).await), "true");
     client.close().await;
 }

@@ -12,7 +12,7 @@ use duplexer_types::completion::{
 };
 use duplexer_types::error::ErrorCode;
 use duplexer_types::json::JsonObject;
-use duplexer_types::prompt::{GetPromptParams, GetPromptResult};
+use duplexer_types::prompt::GetPromptResult;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ async fn get(
 ) -> Result<GetPromptResult, ClientError> {
     let arguments: JsonObject<String> =
         arguments.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    client.get_prompt(GetPromptParams::new(name).arguments(arguments)).await
+    client.get_prompt(name, arguments).await
 }
 
 fn said(result: &GetPromptResult) -> Vec<String> {
@@ -123,7 +123,7 @@ async fn arguments_are_completed() {
                 .arguments([("code", "x".to_owned())].into_iter().collect::<JsonObject<String>>());
             let params =
                 CompleteParams::new(reference, CompletionArgument::new(name, value)).context(context);
-            client.complete(params).await
+            client.complete_with(params).await
         };
         let values =
             async |name: &str, value: &str| complete("review", name, value).await.unwrap().completion.values;

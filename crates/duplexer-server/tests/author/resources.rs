@@ -2,7 +2,7 @@
 
 use std::io;
 
-use duplexer::client::{Answer, ClientError};
+use duplexer::client::{CallResponse, ClientError};
 use duplexer::completion::Completing;
 use duplexer::resource::AsJson;
 use duplexer::testing::TestClient;
@@ -208,7 +208,7 @@ async fn only_templates_may_ask_for_input() {
         assert_eq!(refusal(read(client, "a://single").await).code, ErrorCode::INTERNAL_ERROR);
         let many = client.read_resource("a://many/1").once().await;
         match era {
-            Era::Envelope => assert!(matches!(many, Ok(Answer::InputRequired(_)))),
+            Era::Envelope => assert!(matches!(many, Ok(CallResponse::InputRequired(_)))),
             Era::Handshake => assert_eq!(refusal(many).code, ErrorCode::INTERNAL_ERROR),
         }
     })
@@ -246,7 +246,7 @@ async fn marked_functions_are_resources() {
         let reference = CompletionReference::Resource(ResourceTemplateReference::new("db://{table}/{id}"));
         let suggest = async |name: &str, value: &str| {
             let params = CompleteParams::new(reference.clone(), CompletionArgument::new(name, value));
-            client.complete(params).await.unwrap().completion.values
+            client.complete_with(params).await.unwrap().completion.values
         };
         assert_eq!(suggest("table", "U").await, ["users", "uploads"]);
         assert!(suggest("id", "").await.is_empty(), "MCPS-07");

@@ -1,4 +1,4 @@
-//! Client and server together, in both eras, with and without frames.
+//! Client and server in one process, in both eras, with and without frames.
 
 mod subscriptions;
 
@@ -12,7 +12,7 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool
 use duplexer_types::version::Era;
 
 use super::*;
-use crate::client::{ClientError, Mode};
+use crate::client::{Client, ClientBuilder, ClientError, Negotiation};
 use crate::error::McpError;
 use crate::server::Context;
 
@@ -42,17 +42,15 @@ fn server() -> Server {
         .unwrap()
 }
 
-fn options(mode: Mode) -> ClientOptions {
-    ClientOptions::new(Implementation::new("c", "1"))
-        .mode(mode)
-        .on_elicitation(async |_| Ok(ElicitResult::decline()))
+fn builder(negotiation: Negotiation) -> ClientBuilder {
+    Client::builder("c", "1").negotiation(negotiation).on_elicitation(async |_| Ok(ElicitResult::decline()))
 }
 
-async fn greets(client: &Client) {
+async fn check_greeting(client: &Client) {
     let progress = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&progress);
     let result = client
-        .call_tool(CallToolParams::new("greet"))
+        .call_tool("greet", ())
         .on_progress(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
         })
@@ -62,17 +60,17 @@ async fn greets(client: &Client) {
     assert_eq!(progress.load(Ordering::SeqCst), 1);
     assert_eq!(client.all_tools().await.unwrap()[0].name, "greet");
     for failing in ["panic", "error"] {
-        let error = client.call_tool(CallToolParams::new(failing)).await.unwrap_err();
+        let error = client.call_tool(failing, ()).await.unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }
 
 #[tokio::test]
 async fn the_same_server_serves_clients_of_both_eras() {
-    for (mode, era) in [(Mode::Auto, Era::Envelope), (Mode::Handshake, Era::Handshake)] {
-        let client = TestClient::with_options(&server(), options(mode)).await.unwrap();
+    for (negotiation, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
+        let client = TestClient::connect(&server(), builder(negotiation)).await.unwrap();
         assert_eq!(client.era(), era);
-        greets(&client).await;
+        check_greeting(&client).await;
         assert_eq!(client.server_info().unwrap().version, "1.2.3");
         client.close().await;
     }
@@ -81,36 +79,35 @@ async fn the_same_server_serves_clients_of_both_eras() {
 /// CLT-13: in-process, without frames, the session is negotiated and served in the same way.
 #[tokio::test]
 async fn a_client_without_frames_sees_the_same_server() {
-    for (mode, era) in [(Mode::Auto, Era::Envelope), (Mode::Handshake, Era::Handshake)] {
+    for (negotiation, era) in [(Negotiation::Auto, Era::Envelope), (Negotiation::Handshake, Era::Handshake)] {
         let running = server().start().await.unwrap();
-        let client = in_process(&running, options(mode)).await.unwrap();
+        let client = in_process(&running, builder(negotiation)).await.unwrap();
         assert_eq!(client.era(), era);
-        greets(&client).await;
+        check_greeting(&client).await;
         client.close().await.unwrap();
         running.shutdown().await;
     }
 }
 
-/// ERA-07, P-RPC-17: a handler asks the client in the handshake era; in the envelope era nothing is sent to it.
+/// ERA-07, P-RPC-17: handlers send requests to the client in the handshake era, and never in the envelope era.
 #[tokio::test]
-async fn a_handler_asks_its_client_where_the_era_has_a_way_back() {
-    let ask = || CallToolParams::new("ask");
-    let client = TestClient::with_options(&server(), options(Mode::Handshake)).await.unwrap();
-    assert_eq!(client.call_tool(ask()).await.unwrap().content[0].as_text(), Some("decline"));
-    let client = TestClient::with_options(&server(), options(Mode::Auto)).await.unwrap();
-    let error = client.call_tool(ask()).await.unwrap_err();
+async fn a_handler_sends_requests_where_the_era_has_a_back_channel() {
+    let client = TestClient::connect(&server(), builder(Negotiation::Handshake)).await.unwrap();
+    assert_eq!(client.call_tool("ask", ()).await.unwrap().content[0].as_text(), Some("decline"));
+    let client = TestClient::connect(&server(), builder(Negotiation::Auto)).await.unwrap();
+    let error = client.call_tool("ask", ()).await.unwrap_err();
     let ClientError::Call(crate::error::CallError::Peer(error)) = error else { panic!("{error}") };
     assert_eq!(
         error.message,
         "Cannot send 'elicitation/create': this transport context has no back-channel for server-initiated requests."
     );
-    let asked =
+    let requested =
         client.transcript().lines().iter().any(|line| line.starts_with("<--") && line.contains("\"method\""));
-    assert!(!asked, "{}", client.transcript());
+    assert!(!requested, "{}", client.transcript());
 }
 
 #[tokio::test]
-async fn a_transcript_reads_like_the_wire() {
+async fn a_transcript_shows_the_frames_in_order() {
     let client = TestClient::new(&server()).await.unwrap();
     client.all_tools().await.unwrap();
     let lines = client.transcript().lines();

@@ -1,4 +1,4 @@
-//! What goes over a transport, written down.
+//! Recording of the frames of a connection.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use crate::dispatch::lock;
 use crate::transport::{Direction, Tap, Transport};
 
-/// The frames of a connection in the order they passed: `-->` to the server, `<--` to the client.
+/// Frames of a connection in transmission order: `-->` to the server, `<--` to the client.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript(Arc<Mutex<Vec<String>>>);
 
 impl Transcript {
-    /// A client's transport whose frames are written down here.
-    pub fn of<T: Transport>(&self, transport: T) -> Tap<T> {
+    /// Wraps a client's transport and records its frames.
+    pub fn record<T: Transport>(&self, transport: T) -> Tap<T> {
         let lines = Arc::clone(&self.0);
         Tap::new(transport, move |passing, frame| {
             let arrow = match passing {
@@ -23,7 +23,7 @@ impl Transcript {
         })
     }
 
-    /// One line per frame, each with its arrow.
+    /// Returns one line per frame, each with its arrow.
     pub fn lines(&self) -> Vec<String> {
         lock(&self.0).clone()
     }

@@ -1,4 +1,4 @@
-//! The task that serves a connection, and its owner.
+//! The task that runs the dispatcher of a connection, and its owner.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -10,24 +10,24 @@ use tokio::task::JoinSet;
 use duplexer_core::dispatch::{Cancellation, RunError, lock};
 use duplexer_core::error::McpError;
 
-/// A running dispatcher. Dropped, it is stopped where it stands.
-pub(super) struct Run {
+/// Running dispatcher. Dropping it aborts the task.
+pub(super) struct ConnectionTask {
     task: Mutex<JoinSet<Result<(), RunError>>>,
     stop: Box<dyn Fn() + Send + Sync>,
     ended: Arc<Cancellation>,
 }
 
-/// Raised when the run ends, however it does.
-struct Ending(Arc<Cancellation>);
+/// Signals the end of the task on drop, so that an abort and a panic signal it too.
+struct EndSignal(Arc<Cancellation>);
 
-impl Drop for Ending {
+impl Drop for EndSignal {
     fn drop(&mut self) {
         self.0.cancel();
     }
 }
 
-impl Run {
-    /// Runs a dispatcher until it ends or `stop` ends it. When this returns, requests can be made.
+impl ConnectionTask {
+    /// Spawns `run`, which ends by itself or through `stop`. Returns when the dispatcher accepts requests.
     pub(super) async fn start(
         run: impl Future<Output = Result<(), RunError>> + Send + 'static,
         stop: impl Fn() + Send + Sync + 'static,
@@ -35,11 +35,11 @@ impl Run {
         let (running, started) = oneshot::channel();
         let mut task = JoinSet::new();
         let ended = Arc::new(Cancellation::new());
-        let ending = Ending(Arc::clone(&ended));
+        let signal = EndSignal(Arc::clone(&ended));
         task.spawn(async move {
-            let _ending = ending;
+            let _signal = signal;
             let mut run = pin!(run);
-            // A dispatcher takes requests from its first poll on.
+            // A dispatcher accepts requests from its first poll on.
             let first = std::future::poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx))).await;
             let _ = running.send(());
             match first {
@@ -47,17 +47,17 @@ impl Run {
                 Poll::Pending => run.await,
             }
         });
-        // If the task is gone without having said so, the first request will tell.
+        // If the task ended before its first poll was done, the first request reports it.
         let _ = started.await;
         Self { task: Mutex::new(task), stop: Box::new(stop), ended }
     }
 
-    /// Until the run has ended.
+    /// Waits until the task has ended.
     pub(super) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
-    /// Ends the run and waits for its end. Whoever comes second does not wait.
+    /// Stops the dispatcher and waits for the task. A second caller does not wait.
     pub(super) async fn end(&self) -> Result<(), RunError> {
         (self.stop)();
         let mut task = std::mem::take(&mut *lock(&self.task));
@@ -66,7 +66,7 @@ impl Run {
             Some(Err(error)) if error.is_panic() => {
                 Err(RunError::Handler(McpError::panicked(&*error.into_panic())))
             }
-            // Somebody else has ended it, or the runtime is shutting down.
+            // Another caller has taken the task, or the runtime is shutting down.
             None | Some(Err(_)) => Ok(()),
         }
     }

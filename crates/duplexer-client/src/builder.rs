@@ -1,0 +1,325 @@
+//! Configuration of a client: identity, negotiation, callbacks, and the two ways to connect.
+//!
+//! The builder checks nothing while it is filled. Its faults are reported by `connect`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use duplexer_types::capabilities::{ElicitationCapability, SamplingCapability};
+use duplexer_types::elicitation::{ElicitParams, ElicitResult};
+use duplexer_types::icon::Icon;
+use duplexer_types::json::Json;
+use duplexer_types::lifecycle::{DiscoverResult, Implementation};
+use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
+use duplexer_types::roots::ListRootsResult;
+use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
+use duplexer_types::version::{Era, ProtocolVersion};
+
+use super::call::ResultValidator;
+use super::connection_task::ConnectionTask;
+use super::error::ConnectError;
+use super::handler::{Callbacks, ServerNotification};
+use super::inbound::ClientInbound;
+use super::subscriptions::Routes;
+use super::{Client, Inner, negotiate};
+use duplexer_core::dispatch::{Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound};
+use duplexer_core::error::McpError;
+use duplexer_core::transport::Transport;
+
+/// Configuration of a [`Client`]. The capabilities that the client declares follow from its callbacks.
+///
+/// ```
+/// use std::time::Duration;
+/// use duplexer_client::{Client, Negotiation};
+/// use duplexer_types::elicitation::ElicitResult;
+/// use duplexer_types::roots::{ListRootsResult, Root};
+///
+/// let builder = Client::builder("my-agent", "1.0")
+///     .timeout(Duration::from_secs(30))
+///     .negotiation(Negotiation::Auto)
+///     .on_elicitation(async |_| Ok(ElicitResult::decline()))
+///     .on_roots(async || Ok(ListRootsResult::new([Root::new("file:///work")])));
+/// # let _ = builder;
+/// ```
+#[derive(Clone)]
+#[must_use = "a client is created by `connect`"]
+pub struct ClientBuilder {
+    pub(super) info: Implementation,
+    pub(super) negotiation: Negotiation,
+    pub(super) timeout: Option<Duration>,
+    pub(super) log_level: Option<LoggingLevel>,
+    pub(super) callbacks: Callbacks,
+    dispatch: DispatchOptions,
+    validator: Option<Arc<dyn ResultValidator>>,
+}
+
+/// How client and server choose the protocol revision.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Negotiation {
+    /// Sends `server/discover` first. A server that does not support it gets a handshake.
+    #[default]
+    Auto,
+    /// Opens the session with a handshake (`initialize`) and tries nothing else.
+    Handshake,
+    /// Uses this revision of the envelope era and no other.
+    Pinned(PinnedVersion),
+}
+
+/// Revision of the envelope era to which a session is pinned.
+#[derive(Clone, Debug)]
+pub struct PinnedVersion {
+    version: String,
+    prior: Option<Box<DiscoverResult>>,
+}
+
+impl PinnedVersion {
+    /// Creates a pin to `version`, in the protocol's spelling.
+    ///
+    /// The version is checked by [`ClientBuilder::connect`], which accepts revisions of the envelope era only.
+    pub fn new(version: impl Into<String>) -> Self {
+        Self { version: version.into(), prior: None }
+    }
+
+    /// Sets the server's earlier `server/discover` result. The session then opens without that request.
+    #[must_use]
+    pub fn prior(mut self, discovered: DiscoverResult) -> Self {
+        self.prior = Some(discovered.into());
+        self
+    }
+
+    pub(super) fn version(&self) -> Result<ProtocolVersion, ConnectError> {
+        match self.version.parse::<ProtocolVersion>() {
+            Ok(known) if known.era() == Era::Envelope => Ok(known),
+            _ => {
+                let known = ProtocolVersion::envelope_names().join(", ");
+                Err(ConnectError::InvalidPinnedVersion { version: self.version.clone(), known })
+            }
+        }
+    }
+
+    pub(super) fn prior_result(&self) -> Option<&DiscoverResult> {
+        self.prior.as_deref()
+    }
+}
+
+impl ClientBuilder {
+    pub(super) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            info: Implementation::new(name, version),
+            negotiation: Negotiation::default(),
+            timeout: None,
+            log_level: None,
+            callbacks: Callbacks::default(),
+            dispatch: DispatchOptions::default(),
+            validator: None,
+        }
+    }
+
+    /// Opens a session over `transport`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the configuration is invalid, if the server refuses the session or does not answer in time, and if
+    /// there is no common protocol revision. The connection is closed in all these cases.
+    pub async fn connect(self, transport: impl Transport) -> Result<Client, ConnectError> {
+        self.check()?;
+        let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, self.dispatch.clone());
+        let stop = peer.clone();
+        self.open(Arc::new(peer), |inbound| {
+            ConnectionTask::start(async move { dispatcher.run(inbound).await }, move || stop.stop())
+        })
+        .await
+    }
+
+    /// Opens a session through any dispatcher and its peer, for example an in-process pair.
+    ///
+    /// [`ClientBuilder::dispatch`] has no effect on such a session.
+    ///
+    /// # Errors
+    ///
+    /// Fails under the same conditions as [`ClientBuilder::connect`].
+    pub async fn connect_dispatcher(
+        self,
+        dispatcher: impl Dispatch,
+        peer: Arc<dyn Outbound>,
+    ) -> Result<Client, ConnectError> {
+        self.check()?;
+        let stopped = Arc::new(Cancellation::new());
+        let stop = Arc::clone(&stopped);
+        self.open(peer, |inbound| {
+            let run = async move {
+                tokio::select! {
+                    ended = dispatcher.run(inbound) => ended,
+                    () = stopped.cancelled() => Ok(()),
+                }
+            };
+            ConnectionTask::start(run, move || stop.cancel())
+        })
+        .await
+    }
+
+    /// Reports faults of the configuration before anything is sent.
+    fn check(&self) -> Result<(), ConnectError> {
+        if let Negotiation::Pinned(pinned) = &self.negotiation {
+            pinned.version()?;
+        }
+        let extensions = &self.callbacks.declared.extensions;
+        match extensions.iter().find(|(_, settings)| !settings.is_object()) {
+            Some((id, _)) => Err(ConnectError::InvalidExtension(id.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    async fn open<T: Future<Output = ConnectionTask>>(
+        self,
+        peer: Arc<dyn Outbound>,
+        start: impl FnOnce(Arc<ClientInbound>) -> T,
+    ) -> Result<Client, ConnectError> {
+        let routes = Arc::new(Routes::default());
+        let inbound = Arc::new(ClientInbound::new(self.callbacks.clone(), Arc::clone(&routes)));
+        let task = start(Arc::clone(&inbound)).await;
+        let session = match negotiate::negotiate(&*peer, &self, &inbound).await {
+            Ok(session) => session,
+            Err(error) => {
+                // An orderly end, because the server may hold a session that will not be used.
+                let _ = task.end().await;
+                return Err(error);
+            }
+        };
+        let Self { timeout, validator, callbacks, .. } = self;
+        Ok(Client(Arc::new(Inner { peer, session, timeout, validator, callbacks, routes, task })))
+    }
+}
+
+/// Identity and requests.
+impl ClientBuilder {
+    /// Sets the display name of the client.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// Sets the description of the client.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.info.description = Some(description.into());
+        self
+    }
+
+    /// Sets the URL of the client's website.
+    pub fn website_url(mut self, url: impl Into<String>) -> Self {
+        self.info.website_url = Some(url.into());
+        self
+    }
+
+    /// Sets the icons of the client.
+    pub fn icons(mut self, icons: impl Into<Vec<Icon>>) -> Self {
+        self.info.icons = Some(icons.into());
+        self
+    }
+
+    /// Sets how the protocol revision is chosen. Default: [`Negotiation::Auto`].
+    pub fn negotiation(mut self, negotiation: Negotiation) -> Self {
+        self.negotiation = negotiation;
+        self
+    }
+
+    /// Sets the default timeout of requests. Without it, requests wait indefinitely.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the default minimum level of log messages that requests carry (envelope era).
+    ///
+    /// In the handshake era see [`Client::set_log_level`].
+    pub fn log_level(mut self, level: LoggingLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// Sets limits and hooks of the dispatcher. They apply to sessions over a transport.
+    pub fn dispatch(mut self, options: DispatchOptions) -> Self {
+        self.dispatch = options;
+        self
+    }
+
+    /// Validates every final result of a typed request before the caller gets it.
+    pub fn result_validator(mut self, validator: impl ResultValidator) -> Self {
+        self.validator = Some(Arc::new(validator));
+        self
+    }
+}
+
+/// Callbacks and capabilities.
+impl ClientBuilder {
+    /// Declares an extension with its settings, a JSON object (envelope era).
+    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
+        self.callbacks.declared.extensions.insert(id, settings.into());
+        self
+    }
+
+    /// Sets the callback that answers `sampling/createMessage`. Its future is dropped if the server cancels.
+    pub fn on_sampling<F>(
+        mut self,
+        callback: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, McpError>> + Send + 'static,
+    {
+        self.callbacks.sampling = Some(Arc::new(move |params| Box::pin(callback(params))));
+        self
+    }
+
+    /// Sets the capability declared for [`Self::on_sampling`]. Default: neither tools nor context.
+    pub fn sampling_capability(mut self, capability: SamplingCapability) -> Self {
+        self.callbacks.declared.sampling = capability;
+        self
+    }
+
+    /// Sets the callback that answers `elicitation/create`: questions to the user.
+    pub fn on_elicitation<F>(mut self, callback: impl Fn(ElicitParams) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ElicitResult, McpError>> + Send + 'static,
+    {
+        self.callbacks.elicitation = Some(Arc::new(move |params| Box::pin(callback(params))));
+        self
+    }
+
+    /// Sets the capability declared for [`Self::on_elicitation`]. Default: forms and URLs.
+    pub fn elicitation_capability(mut self, capability: ElicitationCapability) -> Self {
+        self.callbacks.declared.elicitation = capability;
+        self
+    }
+
+    /// Sets the callback that answers `roots/list`. Roots are `file://` URIs.
+    pub fn on_roots<F>(mut self, callback: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<ListRootsResult, McpError>> + Send + 'static,
+    {
+        self.callbacks.roots = Some(Arc::new(move |()| Box::pin(callback())));
+        self
+    }
+
+    /// Sets the callback for log messages, which are delivered in the order they arrive. It must not block.
+    pub fn on_log(mut self, callback: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
+        self.callbacks.log = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets the callback for all notifications, log messages included, in the order they arrive. It must not block.
+    pub fn on_notification(mut self, callback: impl Fn(ServerNotification) + Send + Sync + 'static) -> Self {
+        self.callbacks.notification = Some(Arc::new(callback));
+        self
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("info", &self.info)
+            .field("negotiation", &self.negotiation)
+            .finish_non_exhaustive()
+    }
+}
