@@ -14,7 +14,7 @@ use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
 use duplexer_server::driver::{serve_envelope, serve_on};
 use duplexer_server::middleware::Next;
-use duplexer_server::{Caller, ClientFacts, Connection, Context, Running, Server, ServerBuilder};
+use duplexer_server::{Caller, ClientProfile, Connection, Context, RunningServer, Server, ServerBuilder};
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
@@ -27,7 +27,7 @@ const ARGUMENTS: &str = r#""name":"echo","arguments":{"text":"The quick brown fo
 /// A server to be called in this thread.
 #[derive(Debug)]
 pub struct Kernel {
-    running: Running,
+    running: RunningServer,
     connection: Arc<Connection>,
     message: Invocation,
     transport: Arc<TransportContext>,
@@ -49,7 +49,7 @@ impl Kernel {
         };
         Some(Self {
             running: now(server.start())?.ok()?,
-            connection: Arc::new(Connection::ready(version, ClientFacts::UNKNOWN)),
+            connection: Arc::new(Connection::ready(version, ClientProfile::UNKNOWN)),
             message: Invocation::new(method.to_owned(), Some(params.into())),
             transport: Arc::new(TransportContext::stream("bench")),
             channel: Arc::default(),
@@ -57,7 +57,7 @@ impl Kernel {
     }
 
     /// The server that runs.
-    pub fn running(&self) -> &Running {
+    pub fn running(&self) -> &RunningServer {
         &self.running
     }
 

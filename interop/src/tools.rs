@@ -153,7 +153,7 @@ async fn ask(cx: &Context<Shared>, params: &CallToolParams, key: &str, question:
         });
     }
     let answer = match question {
-        InputRequest::Elicit(params) => InputResponse::Elicit(cx.elicit_now(&params).await?),
+        InputRequest::Elicit(params) => InputResponse::Elicit(cx.elicit_request(&params).await?),
         InputRequest::CreateMessage(params) => {
             InputResponse::CreateMessage(cx.create_message(&params).await?)
         }

@@ -194,10 +194,10 @@ async fn ask(cx: &Context<Greeting>, what: &str) -> Answer {
             // Anything goes into a form here: whether it is flat is the authoring layer's business.
             let nested = PrimitiveSchema::Other(json!({ "type": "object" }).into());
             let form = FormSchema::new(JsonObject::new().with("deep", nested));
-            let result = cx.elicit_now(&ElicitParams::form("Which?", form)).await?;
+            let result = cx.elicit_request(&ElicitParams::form("Which?", form)).await?;
             json!(result.content.map(|content| content.len())).to_string()
         }
-        "elicit-url" => format!("{:?}", cx.elicit_now(&ElicitParams::Url(url())).await?.action),
+        "elicit-url" => format!("{:?}", cx.elicit_request(&ElicitParams::Url(url())).await?.action),
         "sample" | "sample-tools" => {
             let mut params = CreateMessageParams::new([SamplingMessage::user("hi")], 10_u64);
             params.tool_choice = (what == "sample-tools").then(ToolChoice::new);

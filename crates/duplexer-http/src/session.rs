@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_server::{Principal, Remembered};
+use duplexer_server::{ConnectionSnapshot, Principal};
 use serde::{Deserialize, Serialize};
 
 pub use events::MemoryEvents;
@@ -124,7 +124,7 @@ pub enum Saved {
 #[non_exhaustive]
 pub struct SessionRecord {
     /// How its connection stands.
-    pub connection: Remembered,
+    pub connection: ConnectionSnapshot,
     /// Whose it is.
     pub principal: Option<PrincipalKey>,
     /// The node that serves it.
@@ -135,7 +135,12 @@ pub struct SessionRecord {
 
 impl SessionRecord {
     /// A session as its owner sees it.
-    pub fn new(connection: Remembered, principal: Option<PrincipalKey>, owner: String, epoch: u64) -> Self {
+    pub fn new(
+        connection: ConnectionSnapshot,
+        principal: Option<PrincipalKey>,
+        owner: String,
+        epoch: u64,
+    ) -> Self {
         Self { connection, principal, owner, epoch }
     }
 }

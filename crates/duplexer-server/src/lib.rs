@@ -32,14 +32,16 @@ pub use catalog::{
 };
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use features::{request_state, subscriptions};
-pub use kernel::connection::{Caller, ClientFacts, Connection, Negotiated, Remembered, Requirement};
-pub use kernel::context::{Context, ReadError, States, TypedParams};
+pub use kernel::connection::{
+    Caller, ClientCapability, ClientProfile, Connection, ConnectionSnapshot, Negotiated,
+};
+pub use kernel::context::{Context, ReadError, StateMap, TypedParams};
 pub use kernel::driver;
 pub use kernel::driver::{StdioError, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with};
 pub use kernel::handler::{Handler, IntoReply, Reply};
 pub use kernel::outcome::Outcome;
 pub use kernel::principal::Principal;
-pub use registry::{InitializeOverride, NotificationOptions, Running, Server, StartError};
+pub use registry::{InitializeOverride, NotificationOptions, RunningServer, Server, StartError};
 pub use schemars;
 
 #[doc(hidden)]

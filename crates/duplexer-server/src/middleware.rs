@@ -8,7 +8,7 @@ mod builtin;
 use std::sync::Arc;
 
 use crate::features::input_rounds::Attended;
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::kernel::runner;
 use duplexer_core::dispatch::{BoxFuture, Invocation};
@@ -56,14 +56,14 @@ impl Next {
     /// Goes on with the message, which may be another than came in.
     pub fn run(
         self,
-        cx: Context<States>,
+        cx: Context<StateMap>,
         message: Invocation,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         self.enter(cx.with_message(Arc::new(message))).boxed()
     }
 
     /// Goes on with the message of the context; only middleware gets one of its own.
-    pub(crate) fn enter(self, cx: Context<States>) -> Attended {
+    pub(crate) fn enter(self, cx: Context<StateMap>) -> Attended {
         let layer = cx.server().registry().middleware.get(self.depth).map(Arc::clone);
         match layer {
             Some(layer) => {

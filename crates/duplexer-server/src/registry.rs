@@ -22,7 +22,7 @@ use crate::middleware::Middleware;
 use duplexer_core::dispatch::BoxFuture;
 
 pub use capabilities::NotificationOptions;
-pub use running::{InitializeOverride, Running, StartError};
+pub use running::{InitializeOverride, RunningServer, StartError};
 pub(crate) use slot::{SlotId, StateSlot};
 
 /// A server: what it is called, what it can do, and who does it. Start it to serve with it.

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::client::{Client, ClientOptions, ConnectError};
 use crate::dispatch::{DirectDispatcher, DispatchOptions};
 use crate::server::driver::{StreamServer, serve_dispatcher};
-use crate::server::{Running, Server, StartError};
+use crate::server::{RunningServer, Server, StartError};
 use crate::transport::memory;
 
 pub use transcript::Transcript;
@@ -49,7 +49,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct TestClient {
     client: Client,
     transcript: Transcript,
-    running: Running,
+    running: RunningServer,
     serving: JoinHandle<()>,
 }
 
@@ -128,7 +128,7 @@ impl Deref for TestClient {
 /// Connects a client to a running server without frames: calls await the handlers themselves.
 ///
 /// The session ends with the client. Lifespans are the caller's.
-pub async fn in_process(running: &Running, options: ClientOptions) -> Result<Client, ConnectError> {
+pub async fn in_process(running: &RunningServer, options: ClientOptions) -> Result<Client, ConnectError> {
     let ((server_end, to_client), (client_end, to_server)) = DirectDispatcher::pair();
     let served = {
         let running = running.clone();

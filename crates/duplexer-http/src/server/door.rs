@@ -9,7 +9,7 @@ use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::{BoxError, CallError};
 use duplexer_core::transport::{Headers, TransportContext};
 use duplexer_server::driver::is_enveloped;
-use duplexer_server::{Caller, Principal, Running};
+use duplexer_server::{Caller, Principal, RunningServer};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, Malformed, RawFrame, RequestId};
 use duplexer_types::version::Era;
@@ -27,7 +27,7 @@ use super::{cors, envelope, handshake, http_sse, inlet};
 /// A request that has been let in, apart from its message.
 pub(super) struct Visit {
     pub(super) admitted: Admitted,
-    pub(super) running: Running,
+    pub(super) running: RunningServer,
     pub(super) headers: Arc<HeaderBag>,
     pub(super) accepts: Accepts,
     pub(super) caller: Caller,

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use duplexer_core::dispatch::{BoxFuture, Contained, Invocation};
 use duplexer_core::error::McpError;
-use duplexer_server::driver::Shaped;
+use duplexer_server::driver::PendingResponse;
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, RequestId};
 use http::StatusCode;
@@ -111,7 +111,7 @@ impl Failing {
     }
 
     /// The outcome as it is sent. Runs within the contained future: results write themselves with the author's code.
-    pub(super) fn render(&self, outcome: Result<Shaped, McpError>) -> Answer {
+    pub(super) fn render(&self, outcome: Result<PendingResponse, McpError>) -> Answer {
         let error = match outcome {
             Ok(shaped) => {
                 let mut text = Vec::with_capacity(512);

@@ -12,7 +12,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
-use duplexer_server::{Running, Server};
+use duplexer_server::{RunningServer, Server};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
@@ -79,7 +79,7 @@ impl Hub {
     }
 
     /// The started server. The first to ask starts it; nobody who leaves stops that.
-    pub(super) async fn running(&self) -> Result<&Running, StartFailed> {
+    pub(super) async fn running(&self) -> Result<&RunningServer, StartFailed> {
         self.lifespan.running().await
     }
 

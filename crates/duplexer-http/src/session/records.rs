@@ -96,7 +96,7 @@ impl SessionStore for MemorySessions {
 #[cfg(test)]
 mod tests {
     use duplexer_core::dispatch::NoChannel;
-    use duplexer_server::{Caller, Remembered, Server};
+    use duplexer_server::{Caller, ConnectionSnapshot, Server};
     use std::sync::Arc;
 
     use super::*;
@@ -120,7 +120,7 @@ mod tests {
         store.remove("s", 2).await.unwrap();
         assert!(store.claim("s", "b").await.unwrap().is_none());
         let running = Server::builder("x").build().unwrap().start().await.unwrap();
-        let remembered: Remembered = claimed.connection;
+        let remembered: ConnectionSnapshot = claimed.connection;
         assert!(remembered.restore(&running, Arc::new(NoChannel), Caller::default()).is_some());
     }
 

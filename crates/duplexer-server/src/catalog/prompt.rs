@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::registry::StateSlot;
 use duplexer_core::dispatch::BoxFuture;
@@ -204,7 +204,7 @@ impl<S: Send + Sync + 'static> Prompt<S> {
 /// A prompt without the type of its state.
 pub(crate) struct Erased {
     pub(crate) draft: Draft,
-    pub(crate) fill: Arc<dyn FillPrompt<States>>,
+    pub(crate) fill: Arc<dyn FillPrompt<StateMap>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }
 
@@ -245,7 +245,7 @@ struct Bound<S> {
     slot: StateSlot<S>,
 }
 
-impl<S: Send + Sync + 'static> FillPrompt<States> for Bound<S> {
+impl<S: Send + Sync + 'static> FillPrompt<StateMap> for Bound<S> {
     fn fill(
         &self,
         cx: Context,

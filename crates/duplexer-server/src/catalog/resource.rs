@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::kernel::context::States;
+use crate::kernel::context::StateMap;
 use crate::registry::StateSlot;
 
 use crate::catalog::completion::{Completer, Completing, CompletionOutput, Completions, bound, completer};
@@ -152,7 +152,7 @@ impl<S> IntoResource<S> for Resource<S> {
 /// A resource without the type of its state.
 pub(crate) struct Erased {
     pub(crate) draft: Draft,
-    pub(crate) read: Arc<dyn ReadResource<States>>,
+    pub(crate) read: Arc<dyn ReadResource<StateMap>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }
 

@@ -8,7 +8,7 @@ use duplexer_types::lifecycle::MissingCapabilityData;
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::result_type;
 
-use crate::kernel::connection::{ClientFacts, Connection, Requirement};
+use crate::kernel::connection::{ClientCapability, ClientProfile, Connection};
 use crate::kernel::outcome::{Outcome, invalid_result};
 use duplexer_core::error::McpError;
 
@@ -32,7 +32,7 @@ pub(crate) fn check(
     }
 }
 
-fn check_result(result: &InputRequiredResult, client: &ClientFacts) -> Result<(), McpError> {
+fn check_result(result: &InputRequiredResult, client: &ClientProfile) -> Result<(), McpError> {
     let requests = result.input_requests.as_ref();
     if result.request_state.is_none() && requests.is_none_or(JsonObject::is_empty) {
         return Err(invalid_result("it asks for nothing"));
@@ -54,7 +54,7 @@ fn check_result(result: &InputRequiredResult, client: &ClientFacts) -> Result<()
 }
 
 /// -32021 unless the client can be asked this question.
-pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientFacts) -> Result<(), McpError> {
+pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientProfile) -> Result<(), McpError> {
     let Some(needed) = requirement(request) else {
         return Err(invalid_result("it asks for something unknown"));
     };
@@ -66,34 +66,34 @@ pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientFacts) -
 }
 
 /// What a client must have declared to be asked this.
-fn requirement(request: &InputRequest) -> Option<Requirement> {
+fn requirement(request: &InputRequest) -> Option<ClientCapability> {
     match request {
         InputRequest::Elicit(params) => match **params {
-            ElicitParams::Form(_) => Some(Requirement::ElicitationForm),
-            ElicitParams::Url(_) => Some(Requirement::ElicitationUrl),
+            ElicitParams::Form(_) => Some(ClientCapability::ElicitationForm),
+            ElicitParams::Url(_) => Some(ClientCapability::ElicitationUrl),
             _ => None,
         },
         InputRequest::CreateMessage(params) if params.tools.is_some() || params.tool_choice.is_some() => {
-            Some(Requirement::SamplingTools)
+            Some(ClientCapability::SamplingTools)
         }
-        InputRequest::CreateMessage(_) => Some(Requirement::Sampling),
-        InputRequest::ListRoots => Some(Requirement::Roots),
+        InputRequest::CreateMessage(_) => Some(ClientCapability::Sampling),
+        InputRequest::ListRoots => Some(ClientCapability::Roots),
         _ => None,
     }
 }
 
-fn name(requirement: &Requirement) -> &'static str {
+fn name(requirement: &ClientCapability) -> &'static str {
     match requirement {
-        Requirement::ElicitationForm => "form elicitation",
-        Requirement::ElicitationUrl => "URL elicitation",
-        Requirement::SamplingTools => "sampling.tools",
-        Requirement::Sampling => "sampling",
+        ClientCapability::ElicitationForm => "form elicitation",
+        ClientCapability::ElicitationUrl => "URL elicitation",
+        ClientCapability::SamplingTools => "sampling.tools",
+        ClientCapability::Sampling => "sampling",
         _ => "roots",
     }
 }
 
 /// Everything that is missing, in one declaration.
-fn together(missing: &[Requirement]) -> ClientCapabilities {
+fn together(missing: &[ClientCapability]) -> ClientCapabilities {
     let mut all = ClientCapabilities::new();
     for requirement in missing {
         let one = requirement.as_capabilities();

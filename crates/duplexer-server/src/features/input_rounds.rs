@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::features::input;
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{BoxFuture, CallOptions, lock};
 use duplexer_core::error::McpError;
@@ -155,7 +155,7 @@ impl<S> Context<S> {
 }
 
 impl Ledger {
-    fn read(cx: &Context<States>) -> Result<Self, McpError> {
+    fn read(cx: &Context<StateMap>) -> Result<Self, McpError> {
         let round = cx.round()?;
         let state = match round.state {
             Some(state) => Some(open(cx, state)?),
@@ -198,7 +198,7 @@ impl Ledger {
     }
 
     /// The result that asks everything that is open.
-    fn conclude(&mut self, cx: &Context<States>) -> Result<Outcome, McpError> {
+    fn conclude(&mut self, cx: &Context<StateMap>) -> Result<Outcome, McpError> {
         let open = std::mem::take(&mut self.open);
         let note = Note {
             v: SHAPE,
@@ -215,12 +215,12 @@ impl Ledger {
 pub(crate) struct Attended {
     handler: BoxFuture<'static, Result<Outcome, McpError>>,
     /// Where it may ask.
-    cx: Option<Context<States>>,
+    cx: Option<Context<StateMap>>,
 }
 
 impl Attended {
     /// A handler that may ask in this context.
-    pub(crate) fn new(cx: Context<States>, handler: BoxFuture<'static, Result<Outcome, McpError>>) -> Self {
+    pub(crate) fn new(cx: Context<StateMap>, handler: BoxFuture<'static, Result<Outcome, McpError>>) -> Self {
         Self { handler, cx: Some(cx) }
     }
 
@@ -252,14 +252,14 @@ impl Future for Attended {
 }
 
 /// Where no middleware opens states, those of questions are opened here.
-fn open(cx: &Context<States>, state: String) -> Result<String, McpError> {
+fn open(cx: &Context<StateMap>, state: String) -> Result<String, McpError> {
     let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, cx.known_method()) else {
         return Ok(state);
     };
     sealing.open_state(cx, method, cx.raw_params().unwrap_or("{}"), &state)
 }
 
-fn seal(cx: &Context<States>, state: &str) -> Result<String, McpError> {
+fn seal(cx: &Context<StateMap>, state: &str) -> Result<String, McpError> {
     let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, cx.known_method()) else {
         return Ok(state.to_owned());
     };

@@ -21,10 +21,10 @@ use duplexer_types::methods::Method;
 use tokio_util::task::TaskTracker;
 
 use crate::kernel::connection::Connection;
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::handler::{Entry, RawEntry};
 use crate::kernel::outcome::Outcome;
-use crate::registry::{Handlers, Running};
+use crate::registry::{Handlers, RunningServer};
 use duplexer_core::dispatch::{BoxFuture, Cancellation};
 use duplexer_core::error::McpError;
 
@@ -110,7 +110,7 @@ pub(crate) fn register(handlers: &mut Handlers) {
 }
 
 /// A connection of the handshake era is ready to be told things.
-pub(crate) fn opened(cx: &Context<States>) {
+pub(crate) fn opened(cx: &Context<StateMap>) {
     session::Session::open(cx.server(), cx.connection());
 }
 
@@ -120,13 +120,13 @@ pub(crate) fn uris(connection: &Connection) -> Vec<String> {
 }
 
 /// Subscribes a connection of the handshake era to what it was subscribed to elsewhere.
-pub(crate) fn restore(running: &Running, connection: &Arc<Connection>, uris: &[String]) {
+pub(crate) fn restore(running: &RunningServer, connection: &Arc<Connection>, uris: &[String]) {
     session::restore(running, connection, uris);
 }
 
 type Answer = Result<Outcome, McpError>;
 
-fn entry(handler: fn(Context<States>) -> BoxFuture<'static, Answer>) -> Arc<dyn Entry> {
+fn entry(handler: fn(Context<StateMap>) -> BoxFuture<'static, Answer>) -> Arc<dyn Entry> {
     Arc::new(RawEntry(handler))
 }
 

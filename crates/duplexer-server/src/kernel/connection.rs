@@ -5,7 +5,7 @@
 
 mod client;
 mod close;
-mod remembered;
+mod snapshot;
 
 use std::any::Any;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::kernel::principal::Principal;
 use duplexer_core::dispatch::{Invocation, NoChannel, Outbound, lock};
 use duplexer_core::error::McpError;
 
-pub use client::{ClientFacts, Requirement};
+pub use client::{ClientCapability, ClientProfile};
 pub(crate) use close::CloseStack;
 pub(crate) use close::{CLOSE_BUDGET, contained};
-pub use remembered::Remembered;
+pub use snapshot::ConnectionSnapshot;
 
 /// One client, for as long as it is connected.
 pub struct Connection {
@@ -41,12 +41,12 @@ enum Opening {
     /// From `initialize`, once it has happened; until then the version is assumed.
     Handshake { assumed: ProtocolVersion, agreed: OnceLock<Negotiated> },
     /// Agreed elsewhere: a request without a session in the handshake era.
-    Ready { version: ProtocolVersion, client: ClientFacts },
+    Ready { version: ProtocolVersion, client: ClientProfile },
     /// From the envelope of the one request this connection is for; read when somebody asks.
     Envelope {
         version: ProtocolVersion,
         message: Arc<Invocation>,
-        client: OnceLock<ClientFacts>,
+        client: OnceLock<ClientProfile>,
         /// What is wrong with what the envelope says about the client, if anything.
         malformed: Option<serde_json::Error>,
     },
@@ -69,12 +69,12 @@ pub struct Negotiated {
     /// The revision both sides speak.
     pub version: ProtocolVersion,
     /// Who the client says it is and what it can do.
-    pub client: ClientFacts,
+    pub client: ClientProfile,
 }
 
 impl Negotiated {
     /// An agreement on `version` with this client.
-    pub fn new(version: ProtocolVersion, client: ClientFacts) -> Self {
+    pub fn new(version: ProtocolVersion, client: ClientProfile) -> Self {
         Self { version, client }
     }
 }
@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// A connection that needs no handshake, without a way to the client beside its answers.
-    pub fn ready(version: ProtocolVersion, client: ClientFacts) -> Self {
+    pub fn ready(version: ProtocolVersion, client: ClientProfile) -> Self {
         Self::new(Opening::Ready { version, client }, Arc::new(NoChannel))
     }
 
@@ -114,7 +114,7 @@ impl Connection {
 
     /// The connection of a notification of the envelope era: it is nobody's in particular.
     pub(crate) fn anonymous(version: ProtocolVersion, outbound: Arc<dyn Outbound>) -> Self {
-        Self::new(Opening::Ready { version, client: ClientFacts::UNKNOWN }, outbound)
+        Self::new(Opening::Ready { version, client: ClientProfile::UNKNOWN }, outbound)
     }
 
     fn new(opening: Opening, outbound: Arc<dyn Outbound>) -> Self {
@@ -184,14 +184,14 @@ impl Connection {
     }
 
     /// Who the client says it is and what it can do.
-    pub fn client(&self) -> &ClientFacts {
+    pub fn client(&self) -> &ClientProfile {
         match &self.opening {
             Opening::Handshake { agreed, .. } => {
-                agreed.get().map_or(&ClientFacts::UNKNOWN, |agreed| &agreed.client)
+                agreed.get().map_or(&ClientProfile::UNKNOWN, |agreed| &agreed.client)
             }
             Opening::Ready { client, .. } => client,
             Opening::Envelope { message, client, .. } => {
-                client.get_or_init(|| ClientFacts::from_envelope(message.meta()))
+                client.get_or_init(|| ClientProfile::from_envelope(message.meta()))
             }
         }
     }

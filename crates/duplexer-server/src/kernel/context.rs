@@ -14,9 +14,9 @@ use duplexer_types::methods::{Method, Notification};
 use duplexer_types::version::ProtocolVersion;
 use serde::de::DeserializeOwned;
 
-use crate::kernel::connection::{Connection, Requirement};
+use crate::kernel::connection::{ClientCapability, Connection};
 use crate::kernel::principal::Principal;
-use crate::registry::{Running, SlotId, StateSlot};
+use crate::registry::{RunningServer, SlotId, StateSlot};
 use duplexer_core::dispatch::{CallContext, Cancellation, Invocation, Sending, StreamClosing};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::TransportContext;
@@ -27,8 +27,8 @@ pub use nested::ReadError;
 
 /// The context of one message. Cheap to clone; what outlives the message finds its channels closed.
 ///
-/// `S` is what the server's lifespan has made. Middleware sees [`States`] instead.
-pub struct Context<S = States> {
+/// `S` is what the server's lifespan has made. Middleware sees [`StateMap`] instead.
+pub struct Context<S = StateMap> {
     scope: Arc<Scope>,
     message: Arc<Invocation>,
     state: Arc<S>,
@@ -38,7 +38,7 @@ pub struct Context<S = States> {
 pub(crate) struct Scope {
     pub(crate) call: CallContext,
     pub(crate) connection: Arc<Connection>,
-    pub(crate) running: Running,
+    pub(crate) running: RunningServer,
     principal: Option<Arc<Principal>>,
     /// Taken before any handler runs: a handshake does not change the revision it is answered in.
     pub(crate) version: ProtocolVersion,
@@ -55,7 +55,7 @@ impl Scope {
     pub(crate) fn new(
         call: CallContext,
         connection: Arc<Connection>,
-        running: Running,
+        running: RunningServer,
         principal: Option<Arc<Principal>>,
         message: &Invocation,
     ) -> Self {
@@ -77,9 +77,9 @@ impl Scope {
 
 /// The states of a server's lifespans, by type.
 #[derive(Clone, Default)]
-pub struct States(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
+pub struct StateMap(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
 
-impl States {
+impl StateMap {
     /// The state of type `T`, if a lifespan has made one; of several the one given last. Those of merged servers come
     /// behind the server's own.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
@@ -87,7 +87,7 @@ impl States {
     }
 }
 
-impl Context<States> {
+impl Context<StateMap> {
     pub(crate) fn new(scope: Arc<Scope>, message: Arc<Invocation>) -> Self {
         let state = Arc::clone(scope.running.states());
         Self { scope, message, state }
@@ -102,7 +102,7 @@ impl Context<States> {
 }
 
 impl<S: Any + Send + Sync> Context<S> {
-    /// Where its state is among those of the server, to register something else with it. `None` for [`States`].
+    /// Where its state is among those of the server, to register something else with it. `None` for [`StateMap`].
     pub(crate) fn state_slot(&self) -> Option<StateSlot<S>> {
         let own = Arc::as_ptr(&self.state).cast::<()>();
         let states = &self.server().states().0;
@@ -118,7 +118,7 @@ impl<S> Context<S> {
     }
 
     /// The same context with the states of all lifespans.
-    pub fn untyped(&self) -> Context<States> {
+    pub fn untyped(&self) -> Context<StateMap> {
         Context::new(Arc::clone(&self.scope), Arc::clone(&self.message))
     }
 
@@ -133,7 +133,7 @@ impl<S> Context<S> {
     }
 
     /// The server that handles it.
-    pub fn server(&self) -> &Running {
+    pub fn server(&self) -> &RunningServer {
         &self.scope.running
     }
 
@@ -199,7 +199,7 @@ impl<S> Context<S> {
 
     /// -32021 unless the client has declared the extension.
     pub fn require_extension(&self, id: &str) -> Result<(), McpError> {
-        let requirement = Requirement::Extension(id.to_owned());
+        let requirement = ClientCapability::Extension(id.to_owned());
         if self.connection().client().supports(&requirement) {
             return Ok(());
         }

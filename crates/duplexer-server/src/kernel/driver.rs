@@ -13,7 +13,7 @@ use self::era_router::{EraRouter, HandshakeInbound};
 use crate::kernel::connection::{CLOSE_BUDGET, Caller, Connection};
 use crate::kernel::envelope;
 use crate::kernel::principal::Principal;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{
     CallContext, Dispatch, DispatchOptions, Invocation, JsonRpcDispatcher, NoChannel, Outbound, Peer,
     RunError,
@@ -23,14 +23,14 @@ use duplexer_core::transport::Transport;
 
 pub use crate::kernel::envelope::{HeaderLookup, check_param_headers, classify, is_enveloped};
 pub use crate::kernel::lifecycle::negotiate;
-pub use crate::kernel::runner::{ServerRunner, Shaped};
+pub use crate::kernel::runner::{PendingResponse, ServerRunner};
 pub(crate) use channel::EnvelopeStream;
 pub use stdio::{StdioError, run_stdio, run_stdio_with, serve_stdio, serve_stdio_with};
 
 /// Serves a duplex stream in either era: the first request decides, for the whole connection.
 ///
 /// Returns when the stream has ended and everything accepted is answered. Lifespans are the caller's.
-pub async fn serve(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+pub async fn serve(running: &RunningServer, transport: impl Transport) -> Result<(), RunError> {
     StreamServer::new(running, transport, DispatchOptions::default()).0.run().await
 }
 
@@ -43,7 +43,7 @@ pub struct StreamServer {
 
 impl StreamServer {
     /// The stream, and the way to its peer.
-    pub fn new(running: &Running, transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
+    pub fn new(running: &RunningServer, transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options);
         let router = EraRouter::new(running.clone(), Arc::new(peer.clone()));
         (Self { dispatcher, router }, peer)
@@ -70,7 +70,7 @@ impl StreamServer {
 
 /// Serves a dispatcher of any kind in either era; `peer` is the way to its client.
 pub async fn serve_dispatcher(
-    running: &Running,
+    running: &RunningServer,
     dispatcher: impl Dispatch,
     peer: Arc<dyn Outbound>,
 ) -> Result<(), RunError> {
@@ -88,7 +88,7 @@ async fn run(
 }
 
 /// Serves a stream in the handshake era only.
-pub async fn serve_handshake(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+pub async fn serve_handshake(running: &RunningServer, transport: impl Transport) -> Result<(), RunError> {
     let (dispatcher, peer) = JsonRpcDispatcher::new(transport);
     let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(peer));
     serve_connection(running, dispatcher, Arc::new(connection)).await
@@ -96,7 +96,7 @@ pub async fn serve_handshake(running: &Running, transport: impl Transport) -> Re
 
 /// Serves a prepared connection over any dispatcher, then tears it down.
 pub async fn serve_connection(
-    running: &Running,
+    running: &RunningServer,
     dispatcher: impl Dispatch,
     connection: Arc<Connection>,
 ) -> Result<(), RunError> {
@@ -110,12 +110,12 @@ pub async fn serve_connection(
 ///
 /// Polled by the caller; dropping the future drops the handler. With `headers` the ladder compares them too.
 pub async fn serve_envelope(
-    running: &Running,
+    running: &RunningServer,
     cx: CallContext,
     message: impl Into<Arc<Invocation>>,
     headers: Option<HeaderLookup<'_>>,
     caller: Caller,
-) -> Result<Shaped, McpError> {
+) -> Result<PendingResponse, McpError> {
     static NOWHERE: LazyLock<Arc<dyn Outbound>> = LazyLock::new(|| Arc::new(NoChannel));
     let message = message.into();
     let headers = headers.map(|lookup| (lookup, running));
@@ -125,11 +125,11 @@ pub async fn serve_envelope(
 
 /// Serves one request on a connection that is born ready and ends with it.
 pub async fn serve_one(
-    running: &Running,
+    running: &RunningServer,
     connection: Arc<Connection>,
     cx: CallContext,
     message: impl Into<Arc<Invocation>>,
-) -> Result<Shaped, McpError> {
+) -> Result<PendingResponse, McpError> {
     let closing = CloseOnDrop(running, Arc::clone(&connection));
     let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;
     if connection.has_hooks() {
@@ -143,12 +143,12 @@ pub async fn serve_one(
 /// Serves one message, sent on behalf of `principal`, on a connection that goes on living: a request is answered, a
 /// notification is not.
 pub async fn serve_on(
-    running: &Running,
+    running: &RunningServer,
     connection: &Arc<Connection>,
     principal: Option<Arc<Principal>>,
     cx: CallContext,
     message: impl Into<Arc<Invocation>>,
-) -> Option<Result<Shaped, McpError>> {
+) -> Option<Result<PendingResponse, McpError>> {
     let runner = ServerRunner::new(running.clone(), Arc::clone(connection)).on_behalf_of(principal);
     if cx.id.is_some() {
         return Some(runner.request(cx, message).await);
@@ -158,7 +158,7 @@ pub async fn serve_on(
 }
 
 /// A request that is dropped half-way still owes its connection the hooks; the server sees to it that they run.
-struct CloseOnDrop<'a>(&'a Running, Arc<Connection>);
+struct CloseOnDrop<'a>(&'a RunningServer, Arc<Connection>);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {

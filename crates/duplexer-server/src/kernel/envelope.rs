@@ -18,7 +18,7 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use serde::Deserialize;
 
 use crate::kernel::connection::{Caller, Connection};
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{Invocation, Outbound};
 
 /// Finds a header by its name, without regard to case.
@@ -60,7 +60,7 @@ struct Climbed<'a> {
 /// Headers come with the server whose tools may have arguments mirrored in them.
 pub(crate) fn open(
     message: &Arc<Invocation>,
-    headers: Option<(HeaderLookup<'_>, &Running)>,
+    headers: Option<(HeaderLookup<'_>, &RunningServer)>,
     outbound: Arc<dyn Outbound>,
     caller: Caller,
 ) -> Result<Arc<Connection>, ErrorObject> {
@@ -100,7 +100,7 @@ fn climb<'a>(message: &'a Invocation, headers: Option<HeaderLookup<'_>>) -> Resu
 
 /// The last rung, for transports with headers: what a tool mirrors there must agree with its arguments.
 pub fn check_param_headers(
-    running: &Running,
+    running: &RunningServer,
     message: &Invocation,
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
@@ -113,7 +113,7 @@ pub fn check_param_headers(
 
 /// The same for a request of which it is known what it is about.
 fn check_mirrored(
-    running: &Running,
+    running: &RunningServer,
     message: &Invocation,
     name: &str,
     lookup: HeaderLookup<'_>,

@@ -9,7 +9,7 @@ use duplexer_types::wire::ResultBody;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::registry::SlotId;
 use duplexer_core::dispatch::BoxFuture;
@@ -100,7 +100,7 @@ impl<R: ResultBody> IntoReply<R> for Reply<R> {
 /// A registered handler, as the kernel sees it.
 pub(crate) trait Entry: Send + Sync {
     /// Decodes the params and calls the handler. For spec methods the decode is the validation.
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>>;
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>>;
 }
 
 /// A handler that reads its params itself.
@@ -108,9 +108,9 @@ pub(crate) struct RawEntry<F>(pub(crate) F);
 
 impl<F> Entry for RawEntry<F>
 where
-    F: Fn(Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
+    F: Fn(Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
 {
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
         (self.0)(cx)
     }
 }
@@ -146,7 +146,7 @@ where
     R: ResultBody,
     Shape: 'static,
 {
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
         match self.prepare(cx) {
             Ok((cx, params)) => {
                 let call = self.handler.call(cx, params);
@@ -165,7 +165,7 @@ where
     P: DeserializeOwned + Send + 'static,
     Shape: 'static,
 {
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
         match self.prepare(cx) {
             Ok((cx, params)) => {
                 let call = self.handler.call(cx, params);
@@ -183,7 +183,7 @@ where
     P: DeserializeOwned + Send + 'static,
     Shape: 'static,
 {
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
         match self.prepare(cx) {
             Ok((cx, params)) => {
                 let call = self.handler.call(cx, params);
@@ -195,7 +195,7 @@ where
 }
 
 impl<H, S: Any + Send + Sync, P: DeserializeOwned, Shape, Out> Bound<H, S, P, Shape, Out> {
-    fn prepare(&self, cx: Context<States>) -> Result<(Context<S>, P), McpError> {
+    fn prepare(&self, cx: Context<StateMap>) -> Result<(Context<S>, P), McpError> {
         let params = cx.params()?;
         let cx =
             cx.typed(self.slot).ok_or_else(|| McpError::internal("a handler's state is of another type"))?;

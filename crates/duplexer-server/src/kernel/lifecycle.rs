@@ -11,8 +11,8 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use crate::features::subscriptions;
-use crate::kernel::connection::{ClientFacts, Connection, Negotiated};
-use crate::kernel::context::{Context, States};
+use crate::kernel::connection::{ClientProfile, Connection, Negotiated};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::handler::{Entry, RawEntry};
 use crate::kernel::outcome::Outcome;
 use crate::registry::Handlers;
@@ -39,7 +39,7 @@ pub(crate) fn confirm(message: &Invocation, connection: &Connection) {
 }
 
 /// A notification that changes how the connection stands.
-pub(crate) fn observe(method: Method, cx: &Context<States>) {
+pub(crate) fn observe(method: Method, cx: &Context<StateMap>) {
     if method == Method::Initialized {
         subscriptions::opened(cx);
     }
@@ -53,7 +53,7 @@ pub fn negotiate(requested: &str) -> ProtocolVersion {
     }
 }
 
-fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
+fn initialize(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let params: InitializeParams = cx.params()?;
     if cx.connection().agreed().is_some() {
         return Err(McpError::new(ErrorCode::INVALID_REQUEST, "the connection is initialized already"));
@@ -79,8 +79,8 @@ pub(crate) fn agreement(
         return None;
     }
     let params = message.decode::<InitializeParams>().ok();
-    let client = params.map_or(ClientFacts::UNKNOWN, |params| {
-        ClientFacts::new(Some(params.client_info), Some(params.capabilities))
+    let client = params.map_or(ClientProfile::UNKNOWN, |params| {
+        ClientProfile::new(Some(params.client_info), Some(params.capabilities))
     });
     Some(Negotiated::new(negotiate(&told_version(outcome)), client))
 }
@@ -100,7 +100,7 @@ fn told_version(outcome: &Outcome) -> String {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]
-fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
+fn discover(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let server = cx.server().server();
     let versions: Vec<String> = ProtocolVersion::envelope_names().into_iter().map(Into::into).collect();
     let mut result = DiscoverResult::new(versions, server.capabilities(cx.protocol_version()));
@@ -109,8 +109,8 @@ fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
 }
 
 /// An entry that awaits nothing.
-fn immediate(answer: fn(&Context<States>) -> Result<Outcome, McpError>) -> Arc<dyn Entry> {
-    Arc::new(RawEntry(move |cx: Context<States>| -> BoxFuture<'static, _> {
+fn immediate(answer: fn(&Context<StateMap>) -> Result<Outcome, McpError>) -> Arc<dyn Entry> {
+    Arc::new(RawEntry(move |cx: Context<StateMap>| -> BoxFuture<'static, _> {
         Box::pin(std::future::ready(answer(&cx)))
     }))
 }

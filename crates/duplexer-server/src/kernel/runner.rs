@@ -15,38 +15,38 @@ use super::lifecycle;
 use crate::features::input;
 use crate::features::input_rounds::Attended;
 use crate::kernel::connection::Connection;
-use crate::kernel::context::{Context, Scope, States};
+use crate::kernel::context::{Context, Scope, StateMap};
 use crate::kernel::outcome::{Outcome, invalid_result};
 use crate::kernel::principal::Principal;
 use crate::middleware::Next;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use duplexer_core::error::McpError;
 
 /// Serves the messages of one connection.
 #[derive(Clone, Debug)]
 pub struct ServerRunner {
-    running: Running,
+    running: RunningServer,
     connection: Arc<Connection>,
     principal: Option<Arc<Principal>>,
 }
 
 /// An outcome together with what it needs to be written.
 #[derive(Debug)]
-pub struct Shaped {
+pub struct PendingResponse {
     outcome: Outcome,
-    running: Running,
+    running: RunningServer,
     version: ProtocolVersion,
     method: Option<Method>,
 }
 
-impl Body for Shaped {
+impl Body for PendingResponse {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         self.outcome.write(out, self.version, self.running.stamp(self.method))
     }
 }
 
-impl Shaped {
+impl PendingResponse {
     /// What is to be written.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
@@ -60,7 +60,7 @@ impl Shaped {
 
 impl ServerRunner {
     /// A kernel for one connection.
-    pub fn new(running: Running, connection: Arc<Connection>) -> Self {
+    pub fn new(running: RunningServer, connection: Arc<Connection>) -> Self {
         let principal = connection.principal().cloned();
         Self { running, connection, principal }
     }
@@ -83,7 +83,7 @@ impl ServerRunner {
         &self,
         call: CallContext,
         message: impl Into<Arc<Invocation>>,
-    ) -> impl Future<Output = Result<Shaped, McpError>> + Send + 'static {
+    ) -> impl Future<Output = Result<PendingResponse, McpError>> + Send + 'static {
         let message = message.into();
         let scope = self.scope(call, &message);
         async move {
@@ -98,7 +98,7 @@ impl ServerRunner {
                 version = agreed.version;
                 scope.connection.agree(agreed);
             }
-            Ok(Shaped { outcome, running: scope.running.clone(), version, method })
+            Ok(PendingResponse { outcome, running: scope.running.clone(), version, method })
         }
     }
 
@@ -152,12 +152,12 @@ fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersio
 }
 
 /// Behind all middleware: gate, look-up, handler.
-pub(crate) fn innermost(cx: Context<States>) -> Attended {
+pub(crate) fn innermost(cx: Context<StateMap>) -> Attended {
     if cx.request_id().is_some() { request(cx) } else { notification(cx).into() }
 }
 
 /// Gate, look-up and handler of a request.
-pub(crate) fn request(cx: Context<States>) -> Attended {
+pub(crate) fn request(cx: Context<StateMap>) -> Attended {
     let method = cx.known_method();
     // Middleware may have made another request of it; the result is shaped for what was handled.
     *lock(&cx.scope().method) = method;
@@ -179,7 +179,7 @@ type Admitted = Arc<dyn crate::kernel::handler::Entry>;
 
 /// The precedence of refusals: no such method in this revision, params that do not fit (even where nobody would handle
 /// them), no handler, not open yet.
-fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitted, McpError> {
+fn admit_request(cx: &Context<StateMap>, method: Option<Method>) -> Result<Admitted, McpError> {
     let handlers = &cx.server().registry().handlers;
     let version = cx.protocol_version();
     let not_found = || McpError::from(ErrorObject::method_not_found(cx.method()));
@@ -209,7 +209,7 @@ fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitte
 }
 
 /// A notification nobody knows, or that comes too early, is passed over.
-fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+fn notification(cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
     let passed_over = |reason: &'static str| -> BoxFuture<'static, Result<Outcome, McpError>> {
         tracing::debug!(method = ?cx.method(), reason, "a notification is passed over");
         Box::pin(std::future::ready(Ok(Outcome::empty())))

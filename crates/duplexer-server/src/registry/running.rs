@@ -16,9 +16,9 @@ use tokio_util::task::TaskTracker;
 use super::{Registry, Server, StateSlot};
 use crate::features::subscriptions::Subscriptions;
 use crate::kernel::connection::Connection;
-use crate::kernel::context::States;
+use crate::kernel::context::StateMap;
 use crate::kernel::outcome::Outcome;
-use crate::kernel::runner::{ServerRunner, Shaped};
+use crate::kernel::runner::{PendingResponse, ServerRunner};
 use duplexer_core::dispatch::{CallContext, Invocation};
 use duplexer_core::error::{BoxError, McpError};
 
@@ -27,11 +27,11 @@ const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
 
 /// A server that has started. Drivers serve connections with it. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(Arc<Inner>);
+pub struct RunningServer(Arc<Inner>);
 
 struct Inner {
     server: Server,
-    states: Arc<States>,
+    states: Arc<StateMap>,
     initialize: InitializeOverride,
     subscriptions: Option<Arc<Subscriptions>>,
     /// What outlives the request it belongs to, such as the hooks of a connection whose request was cancelled.
@@ -57,8 +57,8 @@ pub struct InitializeOverride {
 
 impl Server {
     /// Runs the start-up of every lifespan, in order.
-    pub async fn start(&self) -> Result<Running, StartError> {
-        let mut states = States::default();
+    pub async fn start(&self) -> Result<RunningServer, StartError> {
+        let mut states = StateMap::default();
         for lifespan in &self.0.lifespans {
             match (lifespan.start)().await {
                 Ok(state) => states.0.push((lifespan.slot, state)),
@@ -70,7 +70,7 @@ impl Server {
         }
         let unfinished = TaskTracker::new();
         let plan = self.0.advertised.subscriptions.clone();
-        Ok(Running(Arc::new(Inner {
+        Ok(RunningServer(Arc::new(Inner {
             server: self.clone(),
             states: Arc::new(states),
             initialize: InitializeOverride::default(),
@@ -80,7 +80,7 @@ impl Server {
     }
 }
 
-impl Running {
+impl RunningServer {
     /// The server that runs.
     pub fn server(&self) -> &Server {
         &self.0.server
@@ -110,7 +110,7 @@ impl Running {
         ServerRunner::new(self.clone(), Arc::clone(connection))
             .request(cx, message)
             .await
-            .map(Shaped::into_outcome)
+            .map(PendingResponse::into_outcome)
     }
 
     /// Ends every subscription, then every lifespan, the last one first. Bounded in time.
@@ -148,7 +148,7 @@ impl Running {
         self.0.subscriptions.as_ref()
     }
 
-    pub(crate) fn states(&self) -> &Arc<States> {
+    pub(crate) fn states(&self) -> &Arc<StateMap> {
         &self.0.states
     }
 
@@ -185,7 +185,7 @@ impl Running {
     }
 }
 
-async fn stop(registry: &Registry, states: &States, budget: Duration) {
+async fn stop(registry: &Registry, states: &StateMap, budget: Duration) {
     let all = async {
         for (lifespan, (_, state)) in registry.lifespans.iter().zip(&states.0).rev() {
             if let Some(stop) = &lifespan.stop {
@@ -198,8 +198,8 @@ async fn stop(registry: &Registry, states: &States, budget: Duration) {
     }
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Running").field(&self.0.server).finish()
+        f.debug_tuple("RunningServer").field(&self.0.server).finish()
     }
 }

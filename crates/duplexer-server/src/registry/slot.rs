@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use duplexer_core::error::McpError;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 
 /// Which lifespan a handler gets its state from. No two lifespans of a process share one, so that what is registered
 /// with it stays right when servers are merged.
@@ -39,7 +39,7 @@ impl<S: Any + Send + Sync> StateSlot<S> {
     }
 
     /// The context with this state.
-    pub(crate) fn context(&self, cx: Context<States>) -> Result<Context<S>, McpError> {
+    pub(crate) fn context(&self, cx: Context<StateMap>) -> Result<Context<S>, McpError> {
         cx.typed(self.id).ok_or_else(|| McpError::internal("a handler's state is of another type"))
     }
 }

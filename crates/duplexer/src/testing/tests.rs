@@ -31,7 +31,7 @@ fn server() -> Server {
                 }
                 "ask" => {
                     let question = ElicitParams::form("Sure?", FormSchema::new(JsonObject::new()));
-                    let answer = cx.elicit_now(&question).await?;
+                    let answer = cx.elicit_request(&question).await?;
                     Ok(CallToolResult::text(answer.action.as_str()))
                 }
                 "panic" => panic!("secret"),

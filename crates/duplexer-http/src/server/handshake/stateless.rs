@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use duplexer_core::dispatch::{BoxFuture, CallContext, Contained, Invocation};
 use duplexer_server::driver::{serve_on, serve_one};
-use duplexer_server::{ClientFacts, Connection};
+use duplexer_server::{ClientProfile, Connection};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::{ProtocolVersion, feature};
@@ -53,7 +53,7 @@ fn version(headers: &HeaderBag) -> ProtocolVersion {
 }
 
 fn connection(visit: &Visit) -> Arc<Connection> {
-    let ready = Connection::ready(version(&visit.headers), ClientFacts::UNKNOWN);
+    let ready = Connection::ready(version(&visit.headers), ClientProfile::UNKNOWN);
     Arc::new(ready.with_caller(visit.caller.clone()))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use duplexer_core::dispatch::{DispatchOptions, Peer};
 use duplexer_core::transport::Incoming;
 use duplexer_server::driver::StreamServer;
-use duplexer_server::{Caller, Principal, Running};
+use duplexer_server::{Caller, Principal, RunningServer};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -85,7 +85,7 @@ struct Open {
 }
 
 impl Open {
-    async fn serve(self, running: Running, wire: Wire, caller: Caller) {
+    async fn serve(self, running: RunningServer, wire: Wire, caller: Caller) {
         let mut options = DispatchOptions::default();
         options.hook.clone_from(&self.hub.config.sessions.hook);
         options.limits.drain = self.hub.config.timing.drain;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use duplexer_server::{Principal, Remembered, Running};
+use duplexer_server::{ConnectionSnapshot, Principal, RunningServer};
 
 use super::store::{StoreFailed, patient};
 use super::{Ending, Session, Sessions, caller};
@@ -13,7 +13,7 @@ use crate::session::{PrincipalKey, Saved, SessionRecord};
 /// Writes a new session down, where that is done.
 pub(super) async fn register(hub: &Arc<Hub>, session: &Arc<Session>) -> Result<(), StoreFailed> {
     let Some(shared) = &hub.config.sessions.shared else { return Ok(()) };
-    let Some(connection) = Remembered::of(&session.connection) else { return Ok(()) };
+    let Some(connection) = ConnectionSnapshot::of(&session.connection) else { return Ok(()) };
     let record = SessionRecord::new(connection, session.principal.clone(), shared.node.clone(), 1);
     patient(|| shared.store.save(&session.id, record.clone())).await?;
     lock(&session.standing).record = Some(record);
@@ -23,7 +23,7 @@ pub(super) async fn register(hub: &Arc<Hub>, session: &Arc<Session>) -> Result<(
 /// Writes down what a message has changed, where that is done. A session that was taken over ends here.
 pub(super) async fn remember(hub: &Arc<Hub>, session: &Arc<Session>) {
     let Some(shared) = &hub.config.sessions.shared else { return };
-    let Some(connection) = Remembered::of(&session.connection) else { return };
+    let Some(connection) = ConnectionSnapshot::of(&session.connection) else { return };
     let changed = {
         let standing = lock(&session.standing);
         let known = standing.record.as_ref().filter(|record| record.connection != connection);
@@ -56,7 +56,7 @@ impl From<StoreFailed> for Unavailable {
 /// The session with this id as it stands, whoever served it last. What belongs to somebody else does not exist.
 pub(in crate::server) async fn find(
     hub: &Arc<Hub>,
-    running: &Running,
+    running: &RunningServer,
     id: &str,
     principal: Option<&Arc<Principal>>,
 ) -> Result<Option<Arc<Session>>, Unavailable> {
@@ -81,7 +81,7 @@ pub(in crate::server) async fn find(
 
 fn take_over(
     hub: &Arc<Hub>,
-    running: &Running,
+    running: &RunningServer,
     id: &str,
     record: SessionRecord,
     principal: Option<&Arc<Principal>>,

@@ -32,7 +32,7 @@ pub(crate) trait RunTool<S>: Send + Sync {
     fn run(&self, cx: Context<S>, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>>;
 }
 
-impl<S: Send + Sync + 'static> RunTool<crate::kernel::context::States> for Bound<S> {
+impl<S: Send + Sync + 'static> RunTool<crate::kernel::context::StateMap> for Bound<S> {
     fn run(&self, cx: Context, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
         match self.slot.context(cx) {
             Ok(cx) => self.run.run(cx, arguments),

@@ -17,7 +17,7 @@ use crate::features::subscriptions::tests::wire::{Over, error};
 use crate::kernel::context::Context;
 use crate::kernel::handler::Reply;
 use crate::middleware::Next;
-use crate::registry::{Running, Server};
+use crate::registry::{RunningServer, Server};
 use duplexer_core::dispatch::Invocation;
 
 fn form() -> InputRequest {
@@ -42,7 +42,7 @@ fn asked(requests: Vec<InputRequest>) -> Outcome {
 }
 
 fn checked(outcome: &Outcome, capabilities: &str) -> Result<(), (i64, String, Option<String>)> {
-    let client = ClientFacts::new(None, Some(serde_json::from_str(capabilities).unwrap()));
+    let client = ClientProfile::new(None, Some(serde_json::from_str(capabilities).unwrap()));
     let version = ProtocolVersion::LATEST_ENVELOPE;
     check(outcome, version, &Connection::ready(version, client)).map_err(|error| {
         let error = error.to_wire("tools/call");
@@ -125,7 +125,7 @@ async fn read(params: ReadResourceParams) -> Result<Reply<ReadResourceResult>, M
     })
 }
 
-async fn running() -> Running {
+async fn running() -> RunningServer {
     Server::builder("test")
         .on(methods::ToolsCall, rounds)
         .on(methods::ResourcesRead, read)

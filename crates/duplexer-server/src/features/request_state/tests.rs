@@ -16,11 +16,11 @@ use duplexer_types::version::ProtocolVersion;
 
 use super::*;
 use crate::builder::ServerBuilder;
-use crate::kernel::connection::{Caller, ClientFacts, Connection};
+use crate::kernel::connection::{Caller, ClientProfile, Connection};
 use crate::kernel::handler::Reply;
 use crate::kernel::principal::Principal;
 use crate::kernel::testing::{anonymous as anybody, call};
-use crate::registry::{Running, Server};
+use crate::registry::{RunningServer, Server};
 
 const SECRET: [u8; 32] = [7; 32];
 const START: u64 = 1_800_000_000;
@@ -81,13 +81,13 @@ fn handlers(name: &str) -> ServerBuilder<()> {
         })
 }
 
-async fn start(state: RequestState) -> Running {
+async fn start(state: RequestState) -> RunningServer {
     handlers("test").request_state(state).build().unwrap().start().await.unwrap()
 }
 
 fn somebody(principal: Principal) -> Arc<Connection> {
     let caller = Caller { principal: Some(Arc::new(principal)), ..Caller::default() };
-    let connection = Connection::ready(ProtocolVersion::V2026_07_28, ClientFacts::UNKNOWN);
+    let connection = Connection::ready(ProtocolVersion::V2026_07_28, ClientProfile::UNKNOWN);
     Arc::new(connection.with_caller(caller))
 }
 
@@ -99,7 +99,12 @@ fn with_state(state: &str) -> String {
 const FIRST: &str = r#"{"name":"t","arguments":{"a":1}}"#;
 
 /// The state that the first round of a request is answered with.
-async fn asked(running: &Running, connection: &Arc<Connection>, method: Method, params: &str) -> String {
+async fn asked(
+    running: &RunningServer,
+    connection: &Arc<Connection>,
+    method: Method,
+    params: &str,
+) -> String {
     state_of(&call(running, connection, method, params).await.unwrap())
 }
 

@@ -23,14 +23,14 @@ use super::backlog::{Backlog, Pushed};
 use super::bus::{Event, Listener, Subscription};
 use super::filter::{Promised, Wanted};
 use super::{Place, Subscriptions};
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{Sending, lock};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::RequestStream;
 
 /// Handles the request.
-pub(super) async fn listen(cx: Context<States>) -> Result<Outcome, McpError> {
+pub(super) async fn listen(cx: Context<StateMap>) -> Result<Outcome, McpError> {
     let asked = cx.params::<SubscriptionsListenParams>()?.notifications;
     let Some(id) = cx.request_id().cloned() else {
         return Err(McpError::new(ErrorCode::INVALID_REQUEST, "only a request can listen"));
@@ -58,7 +58,7 @@ pub(super) async fn listen(cx: Context<States>) -> Result<Outcome, McpError> {
 
 /// Tells events until the stream is to end, and then what still waits.
 async fn serve(
-    cx: &Context<States>,
+    cx: &Context<StateMap>,
     service: &Subscriptions,
     stream: &Stream,
     teller: &Teller<'_>,
@@ -82,7 +82,7 @@ async fn serve(
 }
 
 /// Where requests share a stream its end cannot be seen, so it is told. The result follows, as the last word.
-async fn conclude(cx: &Context<States>, teller: &Teller<'_>, id: RequestId) {
+async fn conclude(cx: &Context<StateMap>, teller: &Teller<'_>, id: RequestId) {
     if cx.transport().request_stream == RequestStream::Shared {
         teller
             .tell::<methods::Cancelled>(&CancelledParams::for_request(id).reason("the server ends it"))
@@ -92,12 +92,12 @@ async fn conclude(cx: &Context<States>, teller: &Teller<'_>, id: RequestId) {
 
 /// Says things under the id of the listening request.
 struct Teller<'a> {
-    cx: &'a Context<States>,
+    cx: &'a Context<StateMap>,
     meta: JsonObject,
 }
 
 impl<'a> Teller<'a> {
-    fn new(cx: &'a Context<States>, id: &RequestId) -> Result<Self, McpError> {
+    fn new(cx: &'a Context<StateMap>, id: &RequestId) -> Result<Self, McpError> {
         let id = Json::encode(id).map_err(McpError::internal)?;
         Ok(Self { cx, meta: JsonObject::new().with(key::SUBSCRIPTION_ID, id) })
     }

@@ -2,9 +2,9 @@
 
 use super::bus::Event;
 use crate::kernel::context::Context;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 
-impl Running {
+impl RunningServer {
     /// Tells whoever has subscribed that something has changed. Without a bus there is nobody.
     ///
     /// What a bus fails to carry is logged; whoever wants to know asks the bus itself.

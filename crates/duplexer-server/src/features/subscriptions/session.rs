@@ -14,9 +14,9 @@ use super::backlog::{Backlog, Pushed};
 use super::bus::{Event, Listener, Subscription};
 use super::filter::{Promised, TooMany, Uris};
 use crate::kernel::connection::Connection;
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{Cancellation, lock};
 use duplexer_core::error::McpError;
 
@@ -24,7 +24,7 @@ use duplexer_core::error::McpError;
 const LISTS: usize = 3;
 
 /// `resources/subscribe`.
-pub(super) fn subscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
+pub(super) fn subscribe(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let params: SubscribeParams = cx.params()?;
     if let Some(session) = Session::open(cx.server(), cx.connection()) {
         let limits = session.service.limits();
@@ -37,7 +37,7 @@ pub(super) fn subscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
 }
 
 /// `resources/unsubscribe`. What was never subscribed to is fine too.
-pub(super) fn unsubscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
+pub(super) fn unsubscribe(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let params: UnsubscribeParams = cx.params()?;
     if let Some(session) = cx.connection().state::<Session>() {
         let mut state = lock(&session.state);
@@ -54,7 +54,7 @@ pub(super) fn uris(connection: &Connection) -> Vec<String> {
 }
 
 /// Subscribes a connection to what it was subscribed to elsewhere.
-pub(super) fn restore(running: &Running, connection: &Arc<Connection>, uris: &[String]) {
+pub(super) fn restore(running: &RunningServer, connection: &Arc<Connection>, uris: &[String]) {
     let Some(session) = Session::open(running, connection) else { return };
     let mut state = lock(&session.state);
     for uri in uris {
@@ -85,7 +85,7 @@ struct State {
 
 impl Session {
     /// The session of a connection, made and subscribed to the bus if need be; `None` where nothing could be told.
-    pub(super) fn open(running: &Running, connection: &Arc<Connection>) -> Option<Arc<Self>> {
+    pub(super) fn open(running: &RunningServer, connection: &Arc<Connection>) -> Option<Arc<Self>> {
         let service = running.subscriptions()?;
         if !connection.outlives_a_request() {
             return None;

@@ -16,7 +16,7 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use super::{Event, Listener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};
 use crate::builder::ServerBuilder;
 use crate::kernel::context::Context;
-use crate::registry::{Running, Server};
+use crate::registry::{RunningServer, Server};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, McpError};
 
@@ -43,16 +43,16 @@ fn described() -> ServerBuilder<()> {
         })
 }
 
-async fn running(bus: impl SubscriptionBus) -> Running {
+async fn running(bus: impl SubscriptionBus) -> RunningServer {
     described().subscriptions(bus).build().unwrap().start().await.unwrap()
 }
 
-async fn running_within(bus: impl SubscriptionBus, limits: SubscriptionLimits) -> Running {
+async fn running_within(bus: impl SubscriptionBus, limits: SubscriptionLimits) -> RunningServer {
     described().subscriptions_within(bus, limits).build().unwrap().start().await.unwrap()
 }
 
 /// Streams that are open.
-fn open_streams(running: &Running) -> usize {
+fn open_streams(running: &RunningServer) -> usize {
     running.subscriptions().unwrap().streams.load(Ordering::Acquire)
 }
 

@@ -11,14 +11,14 @@ use duplexer_types::meta::RequestMeta;
 /// What a client has said about itself.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct ClientFacts {
+pub struct ClientProfile {
     /// Its identity: for display, never for decisions.
     pub info: Option<Implementation>,
     /// What it can do; `None` if it has not said.
     pub capabilities: Option<ClientCapabilities>,
 }
 
-impl ClientFacts {
+impl ClientProfile {
     /// A client that has said nothing.
     pub const UNKNOWN: Self = Self { info: None, capabilities: None };
 
@@ -37,7 +37,7 @@ impl ClientFacts {
     }
 
     /// Whether the client has declared what is required. Nothing declared, nothing supported.
-    pub fn supports(&self, requirement: &Requirement) -> bool {
+    pub fn supports(&self, requirement: &ClientCapability) -> bool {
         self.capabilities.as_ref().is_some_and(|capabilities| requirement.is_met_by(capabilities))
     }
 }
@@ -45,7 +45,7 @@ impl ClientFacts {
 /// Something a client must be able to do.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Requirement {
+pub enum ClientCapability {
     /// Lists its roots.
     Roots,
     /// Says when its roots change.
@@ -68,7 +68,7 @@ pub enum Requirement {
     Extension(String),
 }
 
-impl Requirement {
+impl ClientCapability {
     fn is_met_by(&self, has: &ClientCapabilities) -> bool {
         let sampling = has.sampling.as_ref();
         let elicitation = has.elicitation.as_ref();
@@ -130,50 +130,52 @@ fn same_json(one: &Json, two: &Json) -> bool {
 mod tests {
     use super::*;
 
-    fn client(capabilities: &str) -> ClientFacts {
-        ClientFacts::new(None, Some(serde_json::from_str(capabilities).unwrap()))
+    fn client(capabilities: &str) -> ClientProfile {
+        ClientProfile::new(None, Some(serde_json::from_str(capabilities).unwrap()))
     }
 
     /// CONN-08: capabilities count by presence, experimental ones by value, and silence means no.
     #[test]
     fn a_capability_is_supported_when_it_was_declared() {
-        let check = |has: &str, requirement: Requirement, expected: bool| {
+        let check = |has: &str, requirement: ClientCapability, expected: bool| {
             assert_eq!(client(has).supports(&requirement), expected, "{has} {requirement:?}");
         };
-        check(r#"{"roots":{}}"#, Requirement::Roots, true);
-        check(r#"{"roots":{}}"#, Requirement::RootsListChanged, false);
-        check(r#"{"roots":{"listChanged":true}}"#, Requirement::RootsListChanged, true);
-        check(r#"{"sampling":{"tools":{}}}"#, Requirement::SamplingTools, true);
-        check(r#"{"sampling":{"tools":{}}}"#, Requirement::SamplingContext, false);
-        check(r#"{"sampling":{"context":{}}}"#, Requirement::Sampling, true);
-        check(r#"{"elicitation":{}}"#, Requirement::ElicitationForm, true);
-        check(r#"{"elicitation":{}}"#, Requirement::ElicitationUrl, false);
-        check(r#"{"elicitation":{"url":{}}}"#, Requirement::ElicitationForm, false);
-        check(r#"{"elicitation":{"url":{}}}"#, Requirement::ElicitationUrl, true);
-        let experimental = |value: &str| Requirement::Experimental("x".into(), Json::parse(value).unwrap());
+        check(r#"{"roots":{}}"#, ClientCapability::Roots, true);
+        check(r#"{"roots":{}}"#, ClientCapability::RootsListChanged, false);
+        check(r#"{"roots":{"listChanged":true}}"#, ClientCapability::RootsListChanged, true);
+        check(r#"{"sampling":{"tools":{}}}"#, ClientCapability::SamplingTools, true);
+        check(r#"{"sampling":{"tools":{}}}"#, ClientCapability::SamplingContext, false);
+        check(r#"{"sampling":{"context":{}}}"#, ClientCapability::Sampling, true);
+        check(r#"{"elicitation":{}}"#, ClientCapability::ElicitationForm, true);
+        check(r#"{"elicitation":{}}"#, ClientCapability::ElicitationUrl, false);
+        check(r#"{"elicitation":{"url":{}}}"#, ClientCapability::ElicitationForm, false);
+        check(r#"{"elicitation":{"url":{}}}"#, ClientCapability::ElicitationUrl, true);
+        let experimental =
+            |value: &str| ClientCapability::Experimental("x".into(), Json::parse(value).unwrap());
         check(r#"{"experimental":{"x":{"a":1, "b":2}}}"#, experimental(r#"{"b":2,"a":1}"#), true);
         check(r#"{"experimental":{"x":{"a":1}}}"#, experimental(r#"{"a":2}"#), false);
-        check(r#"{"extensions":{"a/b":{}}}"#, Requirement::Extension("a/b".into()), true);
-        check("{}", Requirement::Extension("a/b".into()), false);
-        assert!(!ClientFacts::UNKNOWN.supports(&Requirement::Roots));
+        check(r#"{"extensions":{"a/b":{}}}"#, ClientCapability::Extension("a/b".into()), true);
+        check("{}", ClientCapability::Extension("a/b".into()), false);
+        assert!(!ClientProfile::UNKNOWN.supports(&ClientCapability::Roots));
     }
 
     /// CONN-03: what is malformed counts as not said; capabilities are kept without an identity.
     #[test]
     fn a_malformed_envelope_says_nothing() {
         let meta = r#"{"io.modelcontextprotocol/clientInfo":5,"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}"#;
-        let facts = ClientFacts::from_envelope(Some(meta));
-        assert!(facts.info.is_none() && facts.supports(&Requirement::Roots));
-        let facts = ClientFacts::from_envelope(Some(r#"{"io.modelcontextprotocol/clientCapabilities":[]}"#));
+        let facts = ClientProfile::from_envelope(Some(meta));
+        assert!(facts.info.is_none() && facts.supports(&ClientCapability::Roots));
+        let facts =
+            ClientProfile::from_envelope(Some(r#"{"io.modelcontextprotocol/clientCapabilities":[]}"#));
         assert!(facts.capabilities.is_none());
-        assert!(ClientFacts::from_envelope(None).info.is_none());
+        assert!(ClientProfile::from_envelope(None).info.is_none());
     }
 
     /// EXT-05, P-MRTR-6: the data is an object that names what is missing.
     #[test]
     fn a_missing_capability_is_named_in_the_error() {
-        let error =
-            Requirement::Extension("a/b".into()).missing("Client did not declare required extension 'a/b'");
+        let error = ClientCapability::Extension("a/b".into())
+            .missing("Client did not declare required extension 'a/b'");
         assert_eq!(error.code.0, -32021);
         assert_eq!(error.data.unwrap().as_str(), r#"{"requiredCapabilities":{"extensions":{"a/b":{}}}}"#);
     }

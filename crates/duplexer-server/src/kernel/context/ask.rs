@@ -15,7 +15,7 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{self, WireObject};
 
 use super::Context;
-use crate::kernel::connection::{Connection, Requirement};
+use crate::kernel::connection::{ClientCapability, Connection};
 use duplexer_core::dispatch::{CallOptions, Outbound, OutboundRequest, Sending};
 use duplexer_core::error::CallError;
 use duplexer_core::transport::BackChannel;
@@ -90,7 +90,7 @@ impl<S> Context<S> {
 
     /// Asks the user, with a form or by a URL, where that is a request to the client: in the handshake era. The answer is not
     /// checked against the form. See [`Context::ask`] for a way that works in both eras.
-    pub async fn elicit_now(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
+    pub async fn elicit_request(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
         self.reaches(Method::ElicitationCreate)?;
         check_declared(Method::ElicitationCreate, Some(mode(params)), self.connection())?;
         self.request::<methods::ElicitationCreate>(params, CallOptions::new()).await
@@ -214,7 +214,7 @@ pub(crate) fn is_change(method: Method) -> bool {
 /// the client, so there is nothing to look at.
 fn check_declared(
     method: Method,
-    needed: Option<Requirement>,
+    needed: Option<ClientCapability>,
     connection: &Connection,
 ) -> Result<(), CallError> {
     let version = connection.version();
@@ -235,20 +235,20 @@ fn check_declared(
 }
 
 /// What a client must have declared to be asked at all.
-fn declaration(method: Method) -> Option<Requirement> {
+fn declaration(method: Method) -> Option<ClientCapability> {
     match method {
-        Method::RootsList => Some(Requirement::Roots),
-        Method::SamplingCreateMessage => Some(Requirement::Sampling),
-        Method::ElicitationCreate => Some(Requirement::Elicitation),
+        Method::RootsList => Some(ClientCapability::Roots),
+        Method::SamplingCreateMessage => Some(ClientCapability::Sampling),
+        Method::ElicitationCreate => Some(ClientCapability::Elicitation),
         _ => None,
     }
 }
 
 /// What it must have declared to be asked in this way.
-fn mode(params: &ElicitParams) -> Requirement {
+fn mode(params: &ElicitParams) -> ClientCapability {
     match params {
-        ElicitParams::Url(_) => Requirement::ElicitationUrl,
-        _ => Requirement::ElicitationForm,
+        ElicitParams::Url(_) => ClientCapability::ElicitationUrl,
+        _ => ClientCapability::ElicitationForm,
     }
 }
 
@@ -281,7 +281,7 @@ fn check_sampling(connection: &Connection, params: &CreateMessageParams) -> Resu
     let refuse =
         |text: &'static str| Err(CallError::Refused(ErrorObject::new(ErrorCode::INVALID_PARAMS, text)));
     let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
-    if wants_tools && !connection.client().supports(&Requirement::SamplingTools) {
+    if wants_tools && !connection.client().supports(&ClientCapability::SamplingTools) {
         return refuse("Client does not support sampling tools capability");
     }
     match check_tool_results(&params.messages) {

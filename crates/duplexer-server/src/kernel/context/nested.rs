@@ -24,7 +24,7 @@ pub struct ReadError(McpError);
 
 impl ReadError {
     /// The text a client would be told that had read the resource itself, if it would be told any.
-    pub fn told(&self) -> Option<&str> {
+    pub fn client_message(&self) -> Option<&str> {
         if let McpError::Refused(error) = &self.0 { Some(&error.message) } else { None }
     }
 }

@@ -17,8 +17,8 @@ use super::{CloseOnDrop, EnvelopeStream, serve_one};
 use crate::kernel::connection::{Caller, Connection, contained};
 use crate::kernel::envelope;
 use crate::kernel::principal::Principal;
-use crate::kernel::runner::{ServerRunner, Shaped};
-use crate::registry::Running;
+use crate::kernel::runner::{PendingResponse, ServerRunner};
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane, Outbound, lock};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::{BackChannel, TransportContext};
@@ -28,7 +28,7 @@ const KEPT: usize = 8;
 
 /// Serves a stream of either era.
 pub(super) struct EraRouter {
-    running: Running,
+    running: RunningServer,
     era: OnceLock<Decided>,
     /// Notifications from before the decision, to be handled before the first request.
     early: Mutex<VecDeque<Invocation>>,
@@ -51,7 +51,7 @@ enum Decided {
 }
 
 impl EraRouter {
-    pub(super) fn new(running: Running, peer: Arc<dyn Outbound>) -> Self {
+    pub(super) fn new(running: RunningServer, peer: Arc<dyn Outbound>) -> Self {
         Self {
             running,
             era: OnceLock::new(),
@@ -240,13 +240,13 @@ impl std::fmt::Debug for EraRouter {
 }
 
 impl Inbound for EraRouter {
-    type Reply = Shaped;
+    type Reply = PendingResponse;
 
     async fn request(
         self: Arc<Self>,
         mut cx: CallContext,
         call: Arc<Invocation>,
-    ) -> Result<Shaped, McpError> {
+    ) -> Result<PendingResponse, McpError> {
         let decided = self.decide(&call);
         self.replay(&cx).await;
         match decided {
@@ -309,9 +309,13 @@ impl HandshakeInbound {
 }
 
 impl Inbound for HandshakeInbound {
-    type Reply = Shaped;
+    type Reply = PendingResponse;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Shaped, McpError> {
+    async fn request(
+        self: Arc<Self>,
+        cx: CallContext,
+        call: Arc<Invocation>,
+    ) -> Result<PendingResponse, McpError> {
         self.0.request(cx, call).await
     }
 

@@ -151,7 +151,7 @@ async fn nothing_gets_past_unopened() {
 #[tokio::test]
 async fn an_older_revision_is_no_way_around() {
     let running = start(RequestState::keys([SECRET]).unwrap()).await;
-    let client = Arc::new(Connection::ready(ProtocolVersion::V2025_11_25, ClientFacts::UNKNOWN));
+    let client = Arc::new(Connection::ready(ProtocolVersion::V2025_11_25, ClientProfile::UNKNOWN));
     let outcome = call(&running, &client, Method::ToolsCall, &with_state("forged")).await;
     assert_refused(outcome, "an older revision");
 }

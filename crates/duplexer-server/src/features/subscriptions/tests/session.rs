@@ -22,7 +22,7 @@ async fn subscribe(wire: &mut Wire, verb: &str, uri: &str) {
 }
 
 /// A client whose handshake the server has seen to its end.
-async fn connected(over: Over, running: &Running, bus: &MemoryBus) -> Wire {
+async fn connected(over: Over, running: &RunningServer, bus: &MemoryBus) -> Wire {
     let before = listeners(bus);
     let mut wire = over.connect(running);
     wire.shake_hands().await;

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::kernel::driver::StreamServer;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{DispatchOptions, Peer, RunError};
 use duplexer_core::transport::{TransportContext, lines};
 
@@ -27,11 +27,11 @@ impl Over {
     pub(crate) const BOTH: [Self; 2] = [Self::Memory, Self::Pipes];
 
     /// A stream to a server that is being served.
-    pub(crate) fn connect(self, running: &Running) -> Wire {
+    pub(crate) fn connect(self, running: &RunningServer) -> Wire {
         self.connect_as(running, TransportContext::stream("test"))
     }
 
-    pub(crate) fn connect_as(self, running: &Running, context: TransportContext) -> Wire {
+    pub(crate) fn connect_as(self, running: &RunningServer, context: TransportContext) -> Wire {
         match self {
             Self::Memory => {
                 let ((a, b), (c, d)) = (duplex(65_536), duplex(65_536));
@@ -54,7 +54,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     fn new(
-        running: &Running,
+        running: &RunningServer,
         context: TransportContext,
         theirs: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
         ours: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),

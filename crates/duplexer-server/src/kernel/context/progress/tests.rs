@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Reported;
 use crate::features::subscriptions::tests::wire::{Over, Wire, notification};
 use crate::kernel::context::Context;
-use crate::registry::{Running, Server};
+use crate::registry::{RunningServer, Server};
 use duplexer_core::error::McpError;
 
 /// P-PROG-2: progress grows strictly; who breaks that is told once per request.
@@ -35,7 +35,7 @@ async fn work(cx: Context<()>, _: CallToolParams) -> Result<CallToolResult, McpE
     Ok(CallToolResult::text("done"))
 }
 
-async fn running() -> Running {
+async fn running() -> RunningServer {
     Server::builder("test").on(methods::ToolsCall, work).logging().build().unwrap().start().await.unwrap()
 }
 

@@ -9,15 +9,15 @@ use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire;
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, ClientFacts, Connection, Negotiated};
+use super::{Caller, ClientProfile, Connection, Negotiated};
 use crate::features::subscriptions;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::Outbound;
 
 /// How a connection stands, apart from what is under way on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Remembered {
+pub struct ConnectionSnapshot {
     /// The revision that was agreed on.
     pub version: String,
     /// The params of `initialize`, if the client has said who it is.
@@ -30,7 +30,7 @@ pub struct Remembered {
     pub subscriptions: Vec<String>,
 }
 
-impl Remembered {
+impl ConnectionSnapshot {
     /// How the connection stands; `None` before its handshake, and where there is none.
     pub fn of(connection: &Connection) -> Option<Self> {
         let agreed = connection.agreed()?;
@@ -46,14 +46,14 @@ impl Remembered {
     /// A connection that stands like this one; `None` if it names a revision without a handshake.
     pub fn restore(
         &self,
-        running: &Running,
+        running: &RunningServer,
         outbound: Arc<dyn Outbound>,
         caller: Caller,
     ) -> Option<Arc<Connection>> {
         let version = self.version.parse().ok().filter(|it| ProtocolVersion::HANDSHAKE.contains(it))?;
         let said: Option<InitializeParams> = self.initialize.as_ref().and_then(|said| said.decode().ok());
-        let client = said.map_or(ClientFacts::UNKNOWN, |said| {
-            ClientFacts::new(Some(said.client_info), Some(said.capabilities))
+        let client = said.map_or(ClientProfile::UNKNOWN, |said| {
+            ClientProfile::new(Some(said.client_info), Some(said.capabilities))
         });
         let connection = Arc::new(Connection::handshake(version, outbound).with_caller(caller));
         connection.agree(Negotiated::new(version, client));
@@ -77,7 +77,7 @@ fn initialize_params(agreed: &Negotiated) -> Option<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::connection::Requirement;
+    use crate::kernel::connection::ClientCapability;
     use crate::registry::Server;
     use duplexer_core::dispatch::NoChannel;
 
@@ -86,23 +86,23 @@ mod tests {
     async fn a_connection_is_taken_up_as_it_stood() {
         let running = Server::builder("x").build().unwrap().start().await.unwrap();
         let first = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel));
-        assert!(Remembered::of(&first).is_none());
+        assert!(ConnectionSnapshot::of(&first).is_none());
         let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;
         let params: InitializeParams = serde_json::from_str(params).unwrap();
-        let client = ClientFacts::new(Some(params.client_info), Some(params.capabilities));
+        let client = ClientProfile::new(Some(params.client_info), Some(params.capabilities));
         first.agree(Negotiated::new("2025-06-18".parse().unwrap(), client));
         first.set_initialized();
         first.set_log_level(LoggingLevel::Warning);
-        let remembered = Remembered::of(&first).unwrap();
+        let remembered = ConnectionSnapshot::of(&first).unwrap();
         let text = serde_json::to_string(&remembered).unwrap();
-        let read: Remembered = serde_json::from_str(&text).unwrap();
+        let read: ConnectionSnapshot = serde_json::from_str(&text).unwrap();
         assert_eq!(read, remembered);
         let second = read.restore(&running, Arc::new(NoChannel), Caller::default()).unwrap();
         assert!(second.is_open() && second.is_initialized());
         assert_eq!(second.version().as_str(), "2025-06-18");
-        assert!(second.client().supports(&Requirement::Roots));
-        assert_eq!(Remembered::of(&second), Some(remembered.clone()));
-        let foreign = Remembered { version: "2026-07-28".into(), ..remembered };
+        assert!(second.client().supports(&ClientCapability::Roots));
+        assert_eq!(ConnectionSnapshot::of(&second), Some(remembered.clone()));
+        let foreign = ConnectionSnapshot { version: "2026-07-28".into(), ..remembered };
         assert!(foreign.restore(&running, Arc::new(NoChannel), Caller::default()).is_none());
     }
 }
