@@ -77,7 +77,7 @@ impl Kernel {
 
 fn server(middlewares: usize) -> Option<Server> {
     let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
-    let builder = Server::builder("bench-server").version("1.0.0").on(methods::ToolsCall, echo);
+    let builder = Server::builder("bench-server", "1.0.0").on(methods::ToolsCall, echo);
     let builder = (0..middlewares).fold(builder, |builder: ServerBuilder<()>, _| builder.middleware(pass));
     builder.build().ok()
 }

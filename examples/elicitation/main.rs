@@ -37,7 +37,7 @@ fn client(guests: Option<u8>) -> ClientOptions {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("restaurant").tool(book).build()?;
+    let server = Server::builder("restaurant", "1.0.0").tool(book).build()?;
     for mode in [Mode::Handshake, Mode::Auto] {
         let polite = TestClient::with_options(&server, client(Some(4)).mode(mode.clone())).await?;
         same(text(&call(&polite, "book", json!({"day": "Friday"})).await?), "A table for 4 on Friday.")?;

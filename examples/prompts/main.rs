@@ -28,7 +28,7 @@ async fn review(
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("reviewer").prompt(review).build()?;
+    let server = Server::builder("reviewer", "1.0.0").prompt(review).build()?;
     for client in clients(&server).await? {
         let arguments = |all: &[(&str, &str)]| -> JsonObject<String> {
             all.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The handler set that behaves the same everywhere.
 pub fn server() -> Server {
-    Server::builder("authored")
+    Server::builder("authored", "0")
         .page_size(2)
         .tool(add)
         .tool(describe)

@@ -92,7 +92,7 @@ async fn an_envelope_speaks_for_its_own_request_only() {
 /// A server that registers hooks when it is asked to, and says when they run.
 fn hooking() -> (Server, mpsc::Receiver<String>) {
     let (say, heard) = mpsc::channel(16);
-    let server = Server::builder("s").on_custom("x/hook", move |cx: Context<()>, params: Value| {
+    let server = Server::builder("s", "0").on_custom("x/hook", move |cx: Context<()>, params: Value| {
         for name in ["first", "second"] {
             let (say, name) = (say.clone(), format!("{name} {}", params["how"]));
             cx.connection().on_close(move || async move { say.try_send(name).unwrap() });

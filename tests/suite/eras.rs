@@ -109,7 +109,7 @@ type Diary = Arc<Mutex<Vec<String>>>;
 fn noting() -> (Server, Diary) {
     let diary = Diary::default();
     let noted = Arc::clone(&diary);
-    let server = Server::builder("s")
+    let server = Server::builder("s", "0")
         .on_custom_notification("notifications/mark", move |cx: Context<()>, params: Value| {
             noted.lock().unwrap().push(format!("{} {}", params["n"], cx.protocol_version()));
             async { Ok::<_, McpError>(()) }
@@ -157,7 +157,7 @@ async fn early_notifications_are_heard_before_anything_that_came_later() {
 /// ERA-02: an early notification may ask the client something; the handshake behind it is answered meanwhile.
 #[tokio::test]
 async fn an_early_notification_does_not_hold_up_the_handshake() {
-    let server = Server::builder("s").on_notification(
+    let server = Server::builder("s", "0").on_notification(
         duplexer_types::methods::Initialized,
         |cx: Context<()>, _: duplexer_types::lifecycle::EmptyParams| async move {
             cx.connection().ping().await?;

@@ -38,7 +38,7 @@ fn noting(diary: &Diary, name: &'static str) -> impl Middleware {
 }
 
 fn echoing() -> duplexer_server::ServerBuilder<()> {
-    Server::builder("s").on_custom("x/echo", |params: Value| async { Ok::<_, McpError>(params) })
+    Server::builder("s", "0").on_custom("x/echo", |params: Value| async { Ok::<_, McpError>(params) })
 }
 
 /// RUN-02, RUN-01: outermost first, around the opening, unknown methods and bad params alike; in the revision before.
@@ -122,7 +122,7 @@ async fn a_handshake_agrees_on_what_its_client_is_told() {
         }
         next.run(cx, message).await
     };
-    let server = Server::builder("s").middleware(answer).on_custom(
+    let server = Server::builder("s", "0").middleware(answer).on_custom(
         "x/facts",
         |cx: Context<()>, _: Value| async move {
             let client = cx.connection().client().info.as_ref().map(|info| info.name.clone());

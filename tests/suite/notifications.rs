@@ -21,7 +21,7 @@ fn listening() -> (Server, Heard) {
     let (say, heard) = mpsc::channel(64);
     let say = move |text: String| say.try_send(text).unwrap();
     let (seen, roots, mark, initialized) = (say.clone(), say.clone(), say.clone(), say);
-    let server = Server::builder("s")
+    let server = Server::builder("s", "0")
         .middleware(move |cx: Context, message, next: Next| {
             let seen = seen.clone();
             async move {
@@ -131,7 +131,7 @@ async fn a_request_without_an_id_is_not_carried_out() {
     let say = Arc::new(say);
     let server = move || {
         let called = Arc::clone(&say);
-        Server::builder("s")
+        Server::builder("s", "0")
             .on(methods::ToolsList, move |_: duplexer_types::page::PaginatedParams| {
                 called.try_send(()).unwrap();
                 async { Ok::<_, McpError>(duplexer_types::tool::ListToolsResult::new(vec![])) }

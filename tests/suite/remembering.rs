@@ -20,7 +20,7 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// `change` publishes, `rounds` asks to be called again with a note.
 fn server() -> Server {
-    Server::builder("remembering")
+    Server::builder("remembering", "0")
         .request_state(RequestState::ephemeral())
         .subscriptions(MemoryBus::new())
         .on(methods::ToolsList, |_: PaginatedParams| async {

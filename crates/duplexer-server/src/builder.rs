@@ -63,16 +63,16 @@ struct Rest {
 }
 
 impl Server {
-    /// Starts to describe a server.
-    pub fn builder(name: impl Into<String>) -> ServerBuilder<()> {
-        ServerBuilder::new(name)
+    /// Returns a builder for a server that identifies itself with this name and version (`serverInfo`).
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder<()> {
+        ServerBuilder::new(Implementation::new(name, version))
     }
 }
 
 impl ServerBuilder<()> {
-    fn new(name: impl Into<String>) -> Self {
+    fn new(info: Implementation) -> Self {
         Self {
-            info: Implementation::new(name, ""),
+            info,
             instructions: None,
             handlers: Handlers::new(),
             middleware: Vec::new(),
@@ -125,10 +125,10 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Checks everything and finishes the server.
     pub fn build(mut self) -> Result<Server, BuildError> {
-        if let Some(fault) = std::mem::take(&mut self.rest.faults).into_iter().next() {
+        let hints = freshness(std::mem::take(&mut self.rest.hints), &mut self.rest.faults);
+        if let Some(fault) = BuildError::from_faults(std::mem::take(&mut self.rest.faults)) {
             return Err(fault);
         }
-        let hints = freshness(std::mem::take(&mut self.rest.hints))?;
         let catalog = match self.rest.catalog.take() {
             Some(draft) => Some(self.install(draft)?),
             None => None,
@@ -159,16 +159,19 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     }
 }
 
-/// What unset freshness is filled with, by method.
-fn freshness(given: Vec<(String, Freshness)>) -> Result<Vec<Option<Freshness>>, BuildError> {
+/// Returns the default freshness of results, by method.
+fn freshness(given: Vec<(String, Freshness)>, faults: &mut Vec<BuildError>) -> Vec<Option<Freshness>> {
     let mut hints: Vec<_> =
         METHODS.iter().map(|row| row.method.is_cacheable().then(Freshness::default)).collect();
     for (name, hint) in given {
         let method = Method::parse(&name).filter(|method| method.is_cacheable());
         let slot = method.and_then(|method| hints.get_mut(method as usize));
-        *slot.ok_or(BuildError::NotCacheable { got: name })? = Some(hint);
+        match slot {
+            Some(slot) => *slot = Some(hint),
+            None => faults.push(BuildError::NotCacheable { got: name }),
+        }
     }
-    Ok(hints)
+    hints
 }
 
 impl Handlers {

@@ -3,7 +3,7 @@
 //! ```
 //! use duplexer_server::{Server, tool::Tool};
 //!
-//! let server = Server::builder("greeter")
+//! let server = Server::builder("greeter", "1.0.0")
 //!     .tool(Tool::new("hello").description("Says hello.").handler(|| async { "Hello!" }))
 //!     .build()?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -35,7 +35,7 @@ pub use features::{request_state, subscriptions};
 pub use kernel::connection::{
     Caller, ClientCapability, ClientProfile, Connection, ConnectionSnapshot, Negotiated,
 };
-pub use kernel::context::{Context, ReadError, StateMap, TypedParams};
+pub use kernel::context::{Context, Logger, ProgressReport, ReadError, StateMap, TypedParams};
 pub use kernel::driver;
 pub use kernel::driver::{StdioError, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with};
 pub use kernel::handler::{Handler, IntoReply, Reply};

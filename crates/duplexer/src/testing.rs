@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// # use duplexer::{McpError, Server, testing::TestClient};
 /// # use duplexer::types::{json::Json, methods, page::PaginatedParams, tool::{ListToolsResult, Tool}};
 /// # tokio_test(async {
-/// let server = Server::builder("demo")
+/// let server = Server::builder("demo", "1.0.0")
 ///     .on(methods::ToolsList, async |_: PaginatedParams| {
 ///         Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
 ///     })

@@ -137,7 +137,7 @@ fn now() -> SystemTime {
 }
 
 fn start(state: RequestState) -> RunningServer {
-    let server = Server::builder("fuzz").request_state(state.clock(now)).on(
+    let server = Server::builder("fuzz", "0").request_state(state.clock(now)).on(
         ToolsCall,
         |params: CallToolParams| async {
             Ok::<_, McpError>(match params.request_state {

@@ -119,7 +119,7 @@ mod tests {
         assert!(store.claim("s", "b").await.unwrap().is_some());
         store.remove("s", 2).await.unwrap();
         assert!(store.claim("s", "b").await.unwrap().is_none());
-        let running = Server::builder("x").build().unwrap().start().await.unwrap();
+        let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
         let remembered: ConnectionSnapshot = claimed.connection;
         assert!(remembered.restore(&running, Arc::new(NoChannel), Caller::default()).is_some());
     }

@@ -64,6 +64,23 @@ pub enum BuildError {
     /// A part of the server, such as one of its tools, is not fit for use.
     #[error(transparent)]
     Part(BoxError),
+    /// Several faults, each of which fails the build.
+    #[error("{}", lines(.0))]
+    Several(Vec<BuildError>),
+}
+
+impl BuildError {
+    /// Combines the faults of one build; `None` if there are none. A single fault stays what it is.
+    pub(super) fn from_faults(mut faults: Vec<Self>) -> Option<Self> {
+        match faults.len() {
+            0 | 1 => faults.pop(),
+            _ => Some(Self::Several(faults)),
+        }
+    }
+}
+
+fn lines(faults: &[BuildError]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn cacheable_names() -> String {

@@ -7,12 +7,6 @@ use duplexer_types::icon::Icon;
 use super::ServerBuilder;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
-    /// The version of the server; empty if not given.
-    pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.info.version = version.into();
-        self
-    }
-
     /// A name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.info.title = Some(title.into());

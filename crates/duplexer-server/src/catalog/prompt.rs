@@ -48,7 +48,7 @@ pub use output::PromptOutput;
 /// let review = Prompt::new("review")
 ///     .description("Asks for a review.")
 ///     .handler(|Review { code, .. }| async move { format!("Review this:\n{code}") });
-/// let server = Server::builder("reviewer").prompt(review).build()?;
+/// let server = Server::builder("reviewer", "1.0.0").prompt(review).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a prompt is offered once it is registered"]

@@ -38,7 +38,7 @@ pub(crate) use read::ReadResource;
 ///     id: u64,
 /// }
 ///
-/// let server = Server::builder("files")
+/// let server = Server::builder("files", "1.0.0")
 ///     .resource(Resource::text("config://app", "verbose = true"))
 ///     .resource(
 ///         Resource::template("db://{table}/{id}")

@@ -82,7 +82,7 @@ mod tests {
     use duplexer_core::error::McpError;
 
     fn lists() -> ServerBuilder<()> {
-        Server::builder("s")
+        Server::builder("s", "0")
             .on(methods::ToolsList, |_: PaginatedParams| async {
                 Ok::<_, McpError>(ListToolsResult::new(vec![]))
             })
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_handshake_server_can_do_what_it_handles() {
         let check = |builder, expected| check(builder, ProtocolVersion::LATEST_HANDSHAKE, &expected);
-        check(Server::builder("s"), json!({}));
+        check(Server::builder("s", "0"), json!({}));
         let quiet = json!({ "listChanged": false });
         let resources = json!({ "listChanged": false, "subscribe": false });
         check(lists(), json!({ "tools": quiet, "prompts": quiet, "resources": resources }));

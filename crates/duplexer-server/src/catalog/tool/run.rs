@@ -255,7 +255,7 @@ mod tests {
     async fn blocking_tools_wait_for_a_thread() {
         let ran = Arc::new(AtomicBool::new(false));
         let begun = Arc::clone(&ran);
-        let server = Server::builder("test")
+        let server = Server::builder("test", "0")
             .tool(Tool::new("block").blocking(move || begun.store(true, Ordering::SeqCst)))
             .tool(Tool::new("quick").handler(|| async {}))
             .build()

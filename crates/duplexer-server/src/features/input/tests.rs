@@ -126,7 +126,7 @@ async fn read(params: ReadResourceParams) -> Result<Reply<ReadResourceResult>, M
 }
 
 async fn running() -> RunningServer {
-    Server::builder("test")
+    Server::builder("test", "0")
         .on(methods::ToolsCall, rounds)
         .on(methods::ResourcesRead, read)
         .on(methods::PromptsGet, |_: GetPromptParams| async {
@@ -237,7 +237,8 @@ async fn middleware_cannot_ask_for_more_than_handlers() {
         assert_eq!(message.method(), "tools/call");
         Ok(asked(vec![sample().into()]))
     }
-    let server = Server::builder("test").on(methods::ToolsCall, rounds).middleware(asks).build().unwrap();
+    let server =
+        Server::builder("test", "0").on(methods::ToolsCall, rounds).middleware(asks).build().unwrap();
     let mut wire = Over::Memory.connect(&server.start().await.unwrap());
     wire.ask(1, "tools/call", json!({"name": "t"})).await;
     assert_eq!(wire.next().await["error"]["data"], json!({"requiredCapabilities": {"sampling": {}}}));

@@ -64,7 +64,7 @@ fn handlers(name: &str) -> ServerBuilder<()> {
             Some(state) => Reply::Complete(done(state)),
         }
     }
-    Server::builder(name)
+    Server::builder(name, "0")
         .on(methods::ToolsCall, |params: CallToolParams| async move {
             Ok::<_, McpError>(ask(params.request_state, CallToolResult::text))
         })

@@ -22,7 +22,7 @@ use duplexer_core::error::{BoxError, McpError};
 
 /// A server with all three lists, and a tool that says that they have changed.
 fn described() -> ServerBuilder<()> {
-    Server::builder("test")
+    Server::builder("test", "0")
         .on(methods::ToolsList, |_: PaginatedParams| async {
             Ok::<_, McpError>(ListToolsResult::new(Vec::new()))
         })

@@ -84,7 +84,7 @@ mod tests {
     /// A connection that was taken up again stands as it stood, through text.
     #[tokio::test]
     async fn a_connection_is_taken_up_as_it_stood() {
-        let running = Server::builder("x").build().unwrap().start().await.unwrap();
+        let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
         let first = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel));
         assert!(ConnectionSnapshot::of(&first).is_none());
         let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;

@@ -1,13 +1,12 @@
-//! Asking the client and telling it things, typed, on behalf of a message or beside any.
+//! Typed requests and notifications to the client, on behalf of a message or outside a request. A request is refused
+//! before it is sent if the revision does not have it or the client has not declared the capability.
 
 use duplexer_types::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::json::{Json, JsonObject};
-use duplexer_types::jsonrpc::{Body, RequestId};
+use duplexer_types::jsonrpc::Body;
 use duplexer_types::lifecycle::EmptyParams;
-use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer_types::methods::{self, Direction, Method, Notification, Request};
-use duplexer_types::progress::ProgressParams;
 use duplexer_types::resource::ResourceUpdatedParams;
 use duplexer_types::roots::ListRootsResult;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult, SamplingContent, SamplingMessage};
@@ -20,7 +19,7 @@ use duplexer_core::dispatch::{CallOptions, Outbound, OutboundRequest, Sending};
 use duplexer_core::error::CallError;
 use duplexer_core::transport::BackChannel;
 
-/// Params in the shape of a revision.
+/// Params that are written in the shape of a revision.
 #[derive(Debug)]
 pub struct TypedParams<'a, P>(pub &'a P, pub ProtocolVersion);
 
@@ -30,26 +29,13 @@ impl<P: WireObject> Body for TypedParams<'_, P> {
     }
 }
 
-/// Progress is frequent: it is written without building its params first.
-pub(super) struct ProgressReport<'a> {
-    pub(super) token: &'a RequestId,
-    pub(super) progress: f64,
-    pub(super) total: Option<f64>,
-    pub(super) message: Option<&'a str>,
-    pub(super) version: ProtocolVersion,
-}
-
-impl Body for ProgressReport<'_> {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        let mut params = ProgressParams::new(self.token.clone(), self.progress);
-        params.total = self.total;
-        params.message = self.message.map(Into::into);
-        TypedParams(&params, self.version).write(out)
-    }
-}
-
 impl<S> Context<S> {
-    /// Asks the client something on behalf of this request, if it has declared that it can be asked that.
+    /// Sends a request to the client on behalf of this request.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no channel for requests to the client, if the client has not declared the capability, if the
+    /// client answers with an error, and if its answer does not fit the method.
     pub async fn request<M: Request>(
         &self,
         params: &M::Params,
@@ -60,7 +46,7 @@ impl<S> Context<S> {
         ask::<M>(&*self.scope().call.channel, self.protocol_version(), params, options).await
     }
 
-    /// Whether there is a way to the client on which it can be asked something.
+    /// Fails unless there is a channel that carries requests to the client.
     fn reaches(&self, method: Method) -> Result<(), CallError> {
         let era = self.protocol_version().era();
         if era == Era::Envelope || self.transport().back_channel == BackChannel::Closed {
@@ -69,17 +55,21 @@ impl<S> Context<S> {
         Ok(())
     }
 
-    /// Tells the client something on behalf of this message.
+    /// Sends a notification to the client on behalf of this message.
     ///
-    /// In the envelope era changes reach whoever has subscribed to them, and nobody through this.
+    /// In the envelope era change notifications exist only on the streams of subscribers, so this drops them.
     pub fn notify<N: Notification>(&self, params: &N::Params) -> Sending {
         if self.protocol_version().era() == Era::Envelope && is_change(N::METHOD) {
             return Sending::done();
         }
-        tell::<N>(&*self.scope().call.channel, self.protocol_version(), params)
+        notify::<N>(&*self.scope().call.channel, self.protocol_version(), params)
     }
 
-    /// Uses the client's model. Deprecated by the protocol as of 2026-07-28.
+    /// Samples the client's model with `sampling/createMessage`. Deprecated by the protocol as of 2026-07-28.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Context::request`], and if tool results do not match the tool uses before them.
     pub async fn create_message(
         &self,
         params: &CreateMessageParams,
@@ -88,42 +78,26 @@ impl<S> Context<S> {
         self.request::<methods::SamplingCreateMessage>(params, CallOptions::new()).await
     }
 
-    /// Asks the user, with a form or by a URL, where that is a request to the client: in the handshake era. The answer is not
-    /// checked against the form. See [`Context::ask`] for a way that works in both eras.
+    /// Elicits input from the user with an `elicitation/create` request, which exists in the handshake era only. The answer
+    /// is not checked against the form. [`Context::ask`] works in both eras.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Context::request`]; in the envelope era always.
     pub async fn elicit_request(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
         self.reaches(Method::ElicitationCreate)?;
         check_declared(Method::ElicitationCreate, Some(mode(params)), self.connection())?;
         self.request::<methods::ElicitationCreate>(params, CallOptions::new()).await
     }
-
-    /// Logs to the client, where it wants that. Deprecated by the protocol as of 2026-07-28.
-    ///
-    /// In the handshake era from the level it has set; in the envelope era only if this very request asks for
-    /// it, from the level it names.
-    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> Sending {
-        let wanted = match self.protocol_version().era() {
-            Era::Handshake => level as u8 >= self.connection().log_level(),
-            Era::Envelope => {
-                self.request_id().is_some() && self.requested_level().is_some_and(|from| level >= from)
-            }
-        };
-        if !wanted {
-            return Sending::done();
-        }
-        let mut params = LoggingMessageParams::new(level, data);
-        params.logger = logger.map(Into::into);
-        self.notify::<methods::Message>(&params)
-    }
-
-    /// A level nobody knows is no wish for messages.
-    fn requested_level(&self) -> Option<LoggingLevel> {
-        self.meta().log_level.and_then(|level| serde_json::from_str(level).ok())
-    }
 }
 
-/// What can be asked and told beside any request. Requests need a channel that carries them.
+/// Requests and notifications outside a request. Requests need a channel that carries them.
 impl Connection {
-    /// Asks the client something that it has declared it can be asked.
+    /// Sends a request to the client.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Context::request`].
     pub async fn request<M: Request>(
         &self,
         params: &M::Params,
@@ -133,22 +107,34 @@ impl Connection {
         ask::<M>(&**self.outbound(), self.version(), params, options).await
     }
 
-    /// Tells the client something; never fails.
+    /// Sends a notification to the client. It is dropped where there is no channel.
     pub fn notify<N: Notification>(&self, params: &N::Params) -> Sending {
-        tell::<N>(&**self.outbound(), self.version(), params)
+        notify::<N>(&**self.outbound(), self.version(), params)
     }
 
-    /// Whether the client is there.
+    /// Sends `ping` and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Context::request`].
     pub async fn ping(&self) -> Result<(), CallError> {
         self.request::<methods::Ping>(&EmptyParams::new(), CallOptions::new()).await.map(|_| ())
     }
 
-    /// Where the client suggests to work. Deprecated by the protocol as of 2026-07-28.
+    /// Requests the roots of the client with `roots/list`. Deprecated by the protocol as of 2026-07-28.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Context::request`].
     pub async fn list_roots(&self) -> Result<ListRootsResult, CallError> {
         self.request::<methods::RootsList>(&EmptyParams::new(), CallOptions::new()).await
     }
 
-    /// Uses the client's model beside any request. Deprecated by the protocol as of 2026-07-28.
+    /// Samples the client's model outside a request. Deprecated by the protocol as of 2026-07-28.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Context::create_message`].
     pub async fn create_message(
         &self,
         params: &CreateMessageParams,
@@ -157,49 +143,43 @@ impl Connection {
         self.request::<methods::SamplingCreateMessage>(params, CallOptions::new()).await
     }
 
-    /// Asks the user beside any request.
+    /// Elicits input from the user outside a request.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Context::request`].
     pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, CallError> {
         check_declared(Method::ElicitationCreate, Some(mode(params)), self)?;
         self.request::<methods::ElicitationCreate>(params, CallOptions::new()).await
     }
 
-    /// The list of tools has changed.
+    /// Notifies the client that the list of tools has changed.
     pub fn tools_changed(&self) -> Sending {
         self.notify::<methods::ToolsListChanged>(&EmptyParams::new())
     }
 
-    /// The list of prompts has changed.
+    /// Notifies the client that the list of prompts has changed.
     pub fn prompts_changed(&self) -> Sending {
         self.notify::<methods::PromptsListChanged>(&EmptyParams::new())
     }
 
-    /// The list of resources has changed.
+    /// Notifies the client that the list of resources has changed.
     pub fn resources_changed(&self) -> Sending {
         self.notify::<methods::ResourcesListChanged>(&EmptyParams::new())
     }
 
-    /// A resource has changed.
+    /// Notifies the client that a resource has changed.
     pub fn resource_updated(&self, uri: &str) -> Sending {
         self.notify::<methods::ResourcesUpdated>(&ResourceUpdatedParams::new(uri))
     }
 
-    /// What the user was sent to a URL for is done (2025-11-25).
+    /// Notifies the client that an elicitation by URL is complete (2025-11-25).
     pub fn elicitation_complete(&self, id: &str) -> Sending {
         self.notify::<methods::ElicitationComplete>(&ElicitationCompleteParams::new(id))
     }
-
-    /// Logs beside any request: reaches only clients of the handshake era, from the level they have set.
-    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> Sending {
-        if self.era() == Era::Envelope || (level as u8) < self.log_level() {
-            return Sending::done();
-        }
-        let mut params = LoggingMessageParams::new(level, data);
-        params.logger = logger.map(Into::into);
-        self.notify::<methods::Message>(&params)
-    }
 }
 
-/// Whether a notification tells of a change: in the envelope era those exist only on the streams of subscribers.
+/// Returns whether a notification reports a change. In the envelope era those exist only on the streams of subscribers.
 pub(crate) fn is_change(method: Method) -> bool {
     matches!(
         method,
@@ -210,8 +190,8 @@ pub(crate) fn is_change(method: Method) -> bool {
     )
 }
 
-/// Refuses what the revision does not have, then what the client has not declared. In the envelope era nothing gets as far as
-/// the client, so there is nothing to look at.
+/// Refuses a method that the revision does not have, then one whose capability the client has not declared. In the
+/// envelope era no request reaches the client, so there is nothing to check.
 fn check_declared(
     method: Method,
     needed: Option<ClientCapability>,
@@ -234,7 +214,7 @@ fn check_declared(
     }
 }
 
-/// What a client must have declared to be asked at all.
+/// Returns the capability that a method requires.
 fn declaration(method: Method) -> Option<ClientCapability> {
     match method {
         Method::RootsList => Some(ClientCapability::Roots),
@@ -244,7 +224,7 @@ fn declaration(method: Method) -> Option<ClientCapability> {
     }
 }
 
-/// What it must have declared to be asked in this way.
+/// Returns the capability that this mode of elicitation requires.
 fn mode(params: &ElicitParams) -> ClientCapability {
     match params {
         ElicitParams::Url(_) => ClientCapability::ElicitationUrl,
@@ -267,8 +247,12 @@ async fn ask<M: Request>(
     serde_json::from_str(&answer).map_err(CallError::Unexpected)
 }
 
-/// What a revision does not have is not said in it.
-fn tell<N: Notification>(outbound: &dyn Outbound, version: ProtocolVersion, params: &N::Params) -> Sending {
+/// Sends a notification, unless the revision does not have it.
+pub(super) fn notify<N: Notification>(
+    outbound: &dyn Outbound,
+    version: ProtocolVersion,
+    params: &N::Params,
+) -> Sending {
     if !N::METHOD.exists(Direction::ServerToClient, version) {
         tracing::debug!(method = %N::METHOD, %version, "a notification this revision does not have is dropped");
         return Sending::done();
@@ -276,7 +260,7 @@ fn tell<N: Notification>(outbound: &dyn Outbound, version: ProtocolVersion, para
     outbound.notify(N::METHOD.name(), Some(&TypedParams(params, version)))
 }
 
-/// Tools only for clients that can use them, and tool results where they answer a tool use.
+/// Checks that the client supports tools if the params hold any, and that tool results answer tool uses.
 fn check_sampling(connection: &Connection, params: &CreateMessageParams) -> Result<(), CallError> {
     let refuse =
         |text: &'static str| Err(CallError::Refused(ErrorObject::new(ErrorCode::INVALID_PARAMS, text)));
@@ -290,7 +274,7 @@ fn check_sampling(connection: &Connection, params: &CreateMessageParams) -> Resu
     }
 }
 
-/// Looks at the last message and the one before it.
+/// Checks the last message against the one before it.
 fn check_tool_results(messages: &[SamplingMessage]) -> Result<(), &'static str> {
     let Some((last, earlier)) = messages.split_last() else { return Ok(()) };
     let answered = ids(last, |block| match block {
@@ -343,7 +327,7 @@ mod tests {
         SamplingContent::ToolResult(ToolResultContent::new(id, Vec::new()))
     }
 
-    /// CONN-13, P-SAM-2: tool results stand alone, behind the uses they answer, one for each.
+    /// CONN-13, P-SAM-2: tool results are the whole message, follow the uses they answer, one for each.
     #[test]
     fn tool_results_answer_the_tool_uses_before_them() {
         let check = |messages: Vec<SamplingMessage>, ok: bool| {

@@ -166,7 +166,7 @@ async fn mirrored_arguments_are_compared_with_their_headers() {
     let schema = r#"{"type":"object","properties":{"to":{"type":"string","x-mcp-header":"To"}}}"#;
     let headers = Arc::new(ParamHeaders::from_schema(&Json::parse(schema).unwrap()).unwrap());
     let lookup = move |name: &str| (name == "echo").then(|| Arc::clone(&headers));
-    let builder = Server::builder("s").tool_headers(lookup);
+    let builder = Server::builder("s", "0").tool_headers(lookup);
     let running = builder.build().unwrap().start().await.unwrap();
     let check = |message: &Invocation, header: &[(&str, &str)], expected: Option<&str>| {
         let checked = with_lookup(header, |lookup| check_param_headers(&running, message, lookup));
@@ -183,6 +183,6 @@ async fn mirrored_arguments_are_compared_with_their_headers() {
     check(&call(r#"{"name":"other","arguments":{"to":"a"}}"#), &[("mcp-param-to", "b")], None);
     check(&call(r#"{"name":5}"#), &[("mcp-param-to", "b")], None);
     check(&echo.clone().with_method("prompts/get"), &[("mcp-param-to", "b")], None);
-    let bare = Server::builder("s").build().unwrap().start().await.unwrap();
+    let bare = Server::builder("s", "0").build().unwrap().start().await.unwrap();
     assert!(with_lookup(&[], |lookup| check_param_headers(&bare, &echo, lookup)).is_ok());
 }

@@ -132,7 +132,7 @@ async fn the_principal_is_claimed_by_a_salted_digest() {
 #[tokio::test]
 async fn a_result_made_by_hand_is_sealed_too() {
     async fn answer(result: &'static str) -> Result<Outcome, McpError> {
-        let server = Server::builder("test")
+        let server = Server::builder("test", "0")
             .request_state(RequestState::codec(Open))
             .middleware(move |_, _, _| async move { Ok(Outcome::raw(result)) });
         let running = server.build().unwrap().start().await.unwrap();

@@ -46,7 +46,7 @@ fn cancelled(id: &Value) -> Value {
 }
 
 fn result(id: &Value) -> Value {
-    let info = json!({"name": "test", "version": ""});
+    let info = json!({"name": "test", "version": "0"});
     let meta = json!({SUBSCRIPTION_ID: id, "io.modelcontextprotocol/serverInfo": info});
     json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}})
 }
@@ -138,7 +138,7 @@ impl Channel for Way {
 /// P-SUB-2, SUB-01: what the server does not have is not promised; keys nobody knows are passed over.
 #[tokio::test]
 async fn only_what_the_server_has_is_acknowledged() {
-    let server = Server::builder("test").on(methods::ToolsList, |_: PaginatedParams| async {
+    let server = Server::builder("test", "0").on(methods::ToolsList, |_: PaginatedParams| async {
         Ok::<_, McpError>(ListToolsResult::new(Vec::new()))
     });
     let running = server.subscriptions(MemoryBus::new()).build().unwrap().start().await.unwrap();
