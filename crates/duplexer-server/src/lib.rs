@@ -11,11 +11,11 @@
 //!
 //! Layers, lowest first; each sees only those before it:
 //!
-//! - `registry` and `kernel`: an immutable table of handlers, and what runs them for one connection. [`driver`] holds
-//!   the entry points for transports, [`middleware`] what wraps every message.
-//! - `features`: [`subscriptions`], sealed [`request_state`], rounds of input.
+//! - `registry` and `kernel`: an immutable table of handlers, and the code that runs them for one connection.
+//!   [`driver`] holds the entry points for transports, [`middleware`] the code around every message.
+//! - `features`: [`subscriptions`], sealed [`request_state`], input rounds.
 //! - `catalog`: [`tool`]s, [`resource`]s, [`prompt`]s and [`completion`]s behind a snapshot; [`elicit`].
-//! - `builder`: [`ServerBuilder`] puts all of it together. [`apps`] is an extension on top.
+//! - `builder`: [`ServerBuilder`], the composition root. [`apps`] is an extension on top.
 
 pub mod apps;
 mod builder;

@@ -44,7 +44,7 @@ fn notification(headers: &HeaderBag) -> Result<Reply, Refusal> {
 }
 
 fn request(visit: Visit, id: RequestId, call: Invocation) -> Result<(Exchange, Form), Refusal> {
-    let is_subscription = Method::parse(call.method()) == Some(Method::SubscriptionsListen);
+    let is_subscription = call.known() == Some(Method::SubscriptionsListen);
     if is_subscription && !visit.accepts.events {
         return Err(reply::empty(StatusCode::NOT_ACCEPTABLE).into());
     }

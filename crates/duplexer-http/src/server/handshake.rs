@@ -28,7 +28,7 @@ pub(super) fn post(visit: Visit, message: Message) -> Result<Served, Refusal> {
 async fn in_session(visit: Visit, message: Message) -> Result<Reply, Refusal> {
     let message = match message {
         // Whatever session it names: it opens a new one.
-        Message::Request(id, call) if Method::parse(call.method()) == Some(Method::Initialize) => {
+        Message::Request(id, call) if call.known() == Some(Method::Initialize) => {
             return Box::pin(session::open(visit, id, call)).await;
         }
         message => message,

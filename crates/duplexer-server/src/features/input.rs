@@ -1,4 +1,4 @@
-//! Results that ask for input: for something, and only for what this client has said it can give.
+//! Checks results that request input: they must request something, and only what the client has declared.
 
 use duplexer_types::capabilities::{ClientCapabilities, ElicitationCapability, SamplingCapability};
 use duplexer_types::elicitation::ElicitParams;
@@ -12,8 +12,8 @@ use crate::kernel::connection::{ClientCapability, ClientProfile, Connection};
 use crate::kernel::outcome::{Outcome, invalid_result};
 use duplexer_core::error::McpError;
 
-/// Looks at what a handler, with all middleware around it, asks for. Final results pass, and so does finished text, which
-/// is its maker's responsibility. Whether input can be asked for here at all is the kernel's to see to.
+/// Checks the outcome of a handler with all middleware around it. Final results pass, and so does finished text, which
+/// is the responsibility of its author. The kernel checks whether the method allows input requests at all.
 pub(crate) fn check(
     outcome: &Outcome,
     version: ProtocolVersion,
@@ -53,7 +53,7 @@ fn check_result(result: &InputRequiredResult, client: &ClientProfile) -> Result<
     }
 }
 
-/// -32021 unless the client can be asked this question.
+/// Fails with -32021 unless the client has declared the capability for this request.
 pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientProfile) -> Result<(), McpError> {
     let Some(needed) = requirement(request) else {
         return Err(invalid_result("it asks for something unknown"));
@@ -65,7 +65,7 @@ pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientProfile)
     Err(McpError::Refused(MissingCapabilityData::new(needed.as_capabilities()).error(text)))
 }
 
-/// What a client must have declared to be asked this.
+/// Returns the capability that a request for input requires.
 fn requirement(request: &InputRequest) -> Option<ClientCapability> {
     match request {
         InputRequest::Elicit(params) => match **params {
@@ -92,7 +92,7 @@ fn name(requirement: &ClientCapability) -> &'static str {
     }
 }
 
-/// Everything that is missing, in one declaration.
+/// Combines the missing capabilities into one declaration.
 fn together(missing: &[ClientCapability]) -> ClientCapabilities {
     let mut all = ClientCapabilities::new();
     for requirement in missing {

@@ -4,6 +4,7 @@ mod ask;
 mod logging;
 mod nested;
 mod progress;
+mod sampling;
 
 use std::any::Any;
 use std::fmt;
@@ -51,7 +52,7 @@ pub(crate) struct Scope {
     depth: u8,
     progress_token: OnceLock<Option<RequestId>>,
     last_progress: progress::LastProgress,
-    pub(crate) questions: crate::features::input_rounds::Questions,
+    pub(crate) input_rounds: crate::features::input_rounds::InputRounds,
 }
 
 impl Scope {
@@ -73,7 +74,7 @@ impl Scope {
             depth: 0,
             progress_token: OnceLock::new(),
             last_progress: progress::LastProgress::none(),
-            questions: crate::features::input_rounds::Questions::default(),
+            input_rounds: crate::features::input_rounds::InputRounds::default(),
         }
     }
 }
@@ -199,7 +200,8 @@ impl<S> Context<S> {
         self.scope.call.channel.cancellation()
     }
 
-    /// Returns the token that is cancelled when the connection is about to close. Long-lived requests should finish then.
+    /// Returns the token that is cancelled when the connection is about to close. Long-lived requests should finish
+    /// then.
     pub fn closing(&self) -> &Cancellation {
         self.scope.call.channel.closing()
     }
@@ -223,8 +225,9 @@ impl<S> Context<S> {
         self.scope.call.channel.notify(method, params)
     }
 
-    /// Ends the stream that carries the response, without ending the request. The client reconnects for the rest, so that a
-    /// long wait holds no connection. This works only where the client can resume: on a session with an event store.
+    /// Ends the stream that carries the response, without ending the request. The client reconnects for the rest, so
+    /// that a long wait holds no connection. This works only where the client can resume: on a session with an event
+    /// store.
     pub fn close_stream(&self) -> StreamClosing {
         self.scope.call.channel.close_stream()
     }

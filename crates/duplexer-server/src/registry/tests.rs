@@ -104,11 +104,13 @@ fn a_server_handles_what_it_was_given() {
     assert!(replaced.build().unwrap().handles("ping"));
 }
 
-/// SRV-01: the version is empty unless it is given, and nothing takes its place.
+/// SRV-01: the name and the version are verbatim what the builder was given, an empty version too.
 #[test]
-fn a_version_that_is_not_given_is_empty() {
-    let server = Server::builder("s", "0").build().unwrap();
-    assert_eq!((&*server.server_info().name, &*server.server_info().version), ("s", ""));
+fn a_server_identifies_itself_with_the_given_name_and_version() {
+    for version in ["1.2.3", ""] {
+        let server = Server::builder("s", version).build().unwrap();
+        assert_eq!((&*server.server_info().name, &*server.server_info().version), ("s", version));
+    }
 }
 
 type Diary = Arc<Mutex<Vec<String>>>;

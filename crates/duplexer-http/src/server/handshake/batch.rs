@@ -63,7 +63,7 @@ impl Host {
     /// Takes one message in; what is to be done for it, if it is to be answered.
     async fn take(&self, visit: &Visit, item: &ByteString) -> Option<Work> {
         match door::understand(item) {
-            Ok(Message::Request(id, call)) if Method::parse(call.method()) == Some(Method::Initialize) => {
+            Ok(Message::Request(id, call)) if call.known() == Some(Method::Initialize) => {
                 refuse(&Malformed::Invalid { id: Some(id), reason: "not allowed in a batch" })
             }
             Ok(Message::Request(id, call)) => Some(Work::Running(match self {

@@ -201,7 +201,7 @@ async fn input_is_asked_for_where_that_exists() {
     wire.ask(1, "tools/list", json!({})).await;
     wire.expect(error(1, -32603, "Handler returned an invalid result")).await;
     let mut wire = Over::Memory.connect(&running);
-    wire.shake_hands().await;
+    wire.handshake().await;
     wire.request(1, "tools/call", json!({"name": "t"})).await;
     wire.expect(error(1, -32603, "Handler returned an invalid result")).await;
     // There the word means nothing in the result of a method that is not the protocol's.
@@ -224,7 +224,7 @@ async fn an_interim_result_says_nothing_of_freshness() {
     let plain = wire.next().await["result"].take();
     assert_eq!((&plain["ttlMs"], &plain["cacheScope"]), (&json!(0), &json!("private")));
     let mut wire = Over::Memory.connect(&running);
-    wire.shake_hands().await;
+    wire.handshake().await;
     wire.request(1, "resources/read", json!({"uri": "file:///a", "requestState": "again"})).await;
     let result = wire.next().await;
     assert_eq!(result["result"]["ttlMs"], Value::Null, "{result}");

@@ -1,4 +1,4 @@
-//! Who a client says it is, and what it can do.
+//! The identity and the capabilities that a client declares.
 
 use duplexer_types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
@@ -8,26 +8,26 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{Implementation, MissingCapabilityData};
 use duplexer_types::meta::RequestMeta;
 
-/// What a client has said about itself.
+/// The identity and the capabilities that a client has declared.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ClientProfile {
-    /// Its identity: for display, never for decisions.
+    /// The identity: for display, never for decisions.
     pub info: Option<Implementation>,
-    /// What it can do; `None` if it has not said.
+    /// The capabilities; `None` if the client has not declared any.
     pub capabilities: Option<ClientCapabilities>,
 }
 
 impl ClientProfile {
-    /// A client that has said nothing.
+    /// A client that has declared nothing.
     pub const UNKNOWN: Self = Self { info: None, capabilities: None };
 
-    /// A client with this identity and these capabilities.
+    /// Returns a profile with this identity and these capabilities.
     pub fn new(info: Option<Implementation>, capabilities: Option<ClientCapabilities>) -> Self {
         Self { info, capabilities }
     }
 
-    /// What the envelope of a request says; what is malformed counts as not said.
+    /// Decodes the profile from the envelope of a request. A malformed part counts as absent.
     pub(crate) fn from_envelope(meta: Option<&str>) -> Self {
         let Some(meta) = meta.and_then(|meta| RequestMeta::read(meta).ok()) else { return Self::UNKNOWN };
         Self {
@@ -36,35 +36,35 @@ impl ClientProfile {
         }
     }
 
-    /// Whether the client has declared what is required. Nothing declared, nothing supported.
+    /// Returns whether the client has declared a capability. Without a declaration nothing is supported.
     pub fn supports(&self, requirement: &ClientCapability) -> bool {
         self.capabilities.as_ref().is_some_and(|capabilities| requirement.is_met_by(capabilities))
     }
 }
 
-/// Something a client must be able to do.
+/// A capability that a server can require from a client.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ClientCapability {
-    /// Lists its roots.
+    /// Lists its roots (`roots`).
     Roots,
-    /// Says when its roots change.
+    /// Reports changes of its roots (`roots.listChanged`).
     RootsListChanged,
-    /// Lets the server use its model.
+    /// Lets the server sample its model (`sampling`).
     Sampling,
-    /// Adds context of servers to that.
+    /// Includes context of servers in sampling (`sampling.context`).
     SamplingContext,
-    /// Lets the model use tools meanwhile.
+    /// Lets the model use tools during sampling (`sampling.tools`).
     SamplingTools,
-    /// Asks its user in any way.
+    /// Elicits input from its user in any mode (`elicitation`).
     Elicitation,
-    /// Asks its user with a form.
+    /// Elicits input with a form (`elicitation.form`).
     ElicitationForm,
-    /// Sends its user to a URL.
+    /// Elicits input by a URL (`elicitation.url`).
     ElicitationUrl,
     /// Has an experimental capability with exactly this value.
     Experimental(String, Json),
-    /// Speaks an extension.
+    /// Supports an extension.
     Extension(String),
 }
 
@@ -92,7 +92,7 @@ impl ClientCapability {
         }
     }
 
-    /// The capabilities a client must declare to meet this.
+    /// Returns the declaration that meets this requirement.
     pub fn as_capabilities(&self) -> ClientCapabilities {
         let none = ClientCapabilities::new;
         match self {
@@ -111,13 +111,13 @@ impl ClientCapability {
         }
     }
 
-    /// -32021: the client has not declared this; the data says what it should have.
+    /// Returns error -32021 for a client that has not declared this capability. Its data names the capability.
     pub fn missing(&self, message: impl Into<std::borrow::Cow<'static, str>>) -> ErrorObject {
         MissingCapabilityData::new(self.as_capabilities()).error(message)
     }
 }
 
-/// Equal as JSON, however it is written.
+/// Returns whether two JSON texts are equal as values.
 fn same_json(one: &Json, two: &Json) -> bool {
     one == two
         || matches!(
@@ -134,7 +134,7 @@ mod tests {
         ClientProfile::new(None, Some(serde_json::from_str(capabilities).unwrap()))
     }
 
-    /// CONN-08: capabilities count by presence, experimental ones by value, and silence means no.
+    /// CONN-08: capabilities count by presence, experimental ones by value, and an absent declaration means no.
     #[test]
     fn a_capability_is_supported_when_it_was_declared() {
         let check = |has: &str, requirement: ClientCapability, expected: bool| {
@@ -159,7 +159,7 @@ mod tests {
         assert!(!ClientProfile::UNKNOWN.supports(&ClientCapability::Roots));
     }
 
-    /// CONN-03: what is malformed counts as not said; capabilities are kept without an identity.
+    /// CONN-03: a malformed part counts as absent; capabilities are kept without an identity.
     #[test]
     fn a_malformed_envelope_says_nothing() {
         let meta = r#"{"io.modelcontextprotocol/clientInfo":5,"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}"#;

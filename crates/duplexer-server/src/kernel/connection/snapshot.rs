@@ -1,4 +1,4 @@
-//! What must be known to take a connection of the handshake era up again: in another process, or after a restart.
+//! Snapshots of connections of the handshake era, to resume them in another process or after a restart.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use crate::features::subscriptions;
 use crate::registry::RunningServer;
 use duplexer_core::dispatch::Outbound;
 
-/// How a connection stands, apart from what is under way on it.
+/// The state of a connection, without its requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConnectionSnapshot {
-    /// The revision that was agreed on.
+    /// The negotiated revision.
     pub version: String,
-    /// The params of `initialize`, if the client has said who it is.
+    /// The params of `initialize`, if the client has declared its identity.
     pub initialize: Option<Json>,
     /// Whether the client has confirmed the handshake.
     pub initialized: bool,
-    /// The lowest level of log messages that the client wants.
+    /// The minimum level of log messages that the client has set.
     pub log_level: LoggingLevel,
-    /// The URIs it is subscribed to, in order.
+    /// The URIs that the client is subscribed to, sorted.
     pub subscriptions: Vec<String>,
 }
 
 impl ConnectionSnapshot {
-    /// How the connection stands; `None` before its handshake, and where there is none.
+    /// Takes a snapshot. Returns `None` before the handshake, and in the envelope era.
     pub fn of(connection: &Connection) -> Option<Self> {
         let agreed = connection.agreed()?;
         Some(Self {
@@ -43,7 +43,7 @@ impl ConnectionSnapshot {
         })
     }
 
-    /// A connection that stands like this one; `None` if it names a revision without a handshake.
+    /// Creates a connection with the state of the snapshot. Returns `None` if its revision has no handshake.
     pub fn restore(
         &self,
         running: &RunningServer,
@@ -51,9 +51,10 @@ impl ConnectionSnapshot {
         caller: Caller,
     ) -> Option<Arc<Connection>> {
         let version = self.version.parse().ok().filter(|it| ProtocolVersion::HANDSHAKE.contains(it))?;
-        let said: Option<InitializeParams> = self.initialize.as_ref().and_then(|said| said.decode().ok());
-        let client = said.map_or(ClientProfile::UNKNOWN, |said| {
-            ClientProfile::new(Some(said.client_info), Some(said.capabilities))
+        let params: Option<InitializeParams> =
+            self.initialize.as_ref().and_then(|params| params.decode().ok());
+        let client = params.map_or(ClientProfile::UNKNOWN, |params| {
+            ClientProfile::new(Some(params.client_info), Some(params.capabilities))
         });
         let connection = Arc::new(Connection::handshake(version, outbound).with_caller(caller));
         connection.agree(Negotiated::new(version, client));
@@ -81,9 +82,9 @@ mod tests {
     use crate::registry::Server;
     use duplexer_core::dispatch::NoChannel;
 
-    /// A connection that was taken up again stands as it stood, through text.
+    /// A snapshot survives serialisation, and a restored connection has the same state.
     #[tokio::test]
-    async fn a_connection_is_taken_up_as_it_stood() {
+    async fn a_connection_is_restored_with_its_state() {
         let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
         let first = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel));
         assert!(ConnectionSnapshot::of(&first).is_none());
@@ -93,16 +94,16 @@ mod tests {
         first.agree(Negotiated::new("2025-06-18".parse().unwrap(), client));
         first.set_initialized();
         first.set_log_level(LoggingLevel::Warning);
-        let remembered = ConnectionSnapshot::of(&first).unwrap();
-        let text = serde_json::to_string(&remembered).unwrap();
+        let snapshot = ConnectionSnapshot::of(&first).unwrap();
+        let text = serde_json::to_string(&snapshot).unwrap();
         let read: ConnectionSnapshot = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, remembered);
+        assert_eq!(read, snapshot);
         let second = read.restore(&running, Arc::new(NoChannel), Caller::default()).unwrap();
         assert!(second.is_open() && second.is_initialized());
         assert_eq!(second.version().as_str(), "2025-06-18");
         assert!(second.client().supports(&ClientCapability::Roots));
-        assert_eq!(ConnectionSnapshot::of(&second), Some(remembered.clone()));
-        let foreign = ConnectionSnapshot { version: "2026-07-28".into(), ..remembered };
+        assert_eq!(ConnectionSnapshot::of(&second), Some(snapshot.clone()));
+        let foreign = ConnectionSnapshot { version: "2026-07-28".into(), ..snapshot };
         assert!(foreign.restore(&running, Arc::new(NoChannel), Caller::default()).is_none());
     }
 }

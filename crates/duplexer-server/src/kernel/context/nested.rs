@@ -17,8 +17,8 @@ const MAX_DEPTH: u8 = 8;
 
 /// Error of [`Context::read_resource`].
 ///
-/// It does not become a protocol error of the calling handler: a tool reports [`ReadError::client_message`] to the model,
-/// every other handler fails with an internal error.
+/// It does not become a protocol error of the calling handler: a tool reports [`ReadError::client_message`] to the
+/// model, every other handler fails with an internal error.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ReadError(McpError);
@@ -42,15 +42,15 @@ struct Params<'a> {
 }
 
 impl<S> Context<S> {
-    /// Reads a resource of this server on behalf of the client, with the same visibility and principal. The read does not
-    /// pass through middleware, because it is not a message.
+    /// Reads a resource of this server on behalf of the client, with the same visibility and principal. The read does
+    /// not pass through middleware, because it is not a message.
     ///
     /// The read does not see the input responses and the state of this request, and reports no progress.
     ///
     /// # Errors
     ///
-    /// Fails if the resource cannot be read, if resources read each other too deeply, and if the resource asks for input
-    /// in the envelope era, where that would end the request.
+    /// Fails if the resource cannot be read, if resources read each other too deeply, and if the resource asks for
+    /// input in the envelope era, where that would end the request.
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ReadError> {
         let depth = self.scope.depth + 1;
         if depth > MAX_DEPTH {

@@ -116,7 +116,7 @@ async fn a_session_sets_the_level_of_its_log_messages() {
         let running = running().await;
         let mut wire = over.connect(&running);
         assert_eq!(wire.initialize().await["capabilities"]["logging"], json!({}));
-        wire.tell("notifications/initialized", json!({})).await;
+        wire.notify("notifications/initialized", json!({})).await;
         let error = || vec![logged("error", Some("work"), "bad"), logged("error", None, "beside")];
         wire.request(1, "tools/call", json!({"name": "work"})).await;
         let mut all = vec![logged("info", None, "fine")];

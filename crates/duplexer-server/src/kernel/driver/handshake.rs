@@ -1,0 +1,69 @@
+//! Serves a prepared connection of the handshake era over a dispatcher.
+
+use std::sync::Arc;
+
+use duplexer_types::methods::Method;
+use duplexer_types::version::{Era, feature};
+
+use crate::kernel::runner::{PendingResponse, ServerRunner};
+use duplexer_core::dispatch::{Batches, CallContext, Inbound, Intercept, Invocation, Lane};
+use duplexer_core::error::McpError;
+
+/// Serves a prepared connection of the handshake era.
+pub(super) struct HandshakeInbound(ServerRunner);
+
+impl HandshakeInbound {
+    pub(super) fn new(runner: ServerRunner) -> Self {
+        Self(runner)
+    }
+}
+
+impl Inbound for HandshakeInbound {
+    type Reply = PendingResponse;
+
+    async fn request(
+        self: Arc<Self>,
+        cx: CallContext,
+        call: Arc<Invocation>,
+    ) -> Result<PendingResponse, McpError> {
+        self.0.request(cx, call).await
+    }
+
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+        self.0.notification(cx, call).await;
+    }
+
+    fn lane(&self, call: &Invocation) -> Lane {
+        match self.0.connection().era() {
+            Era::Handshake => handshake_lane(call),
+            Era::Envelope => envelope_lane(call),
+        }
+    }
+
+    fn batches(&self) -> Batches {
+        handshake_batches(&self.0)
+    }
+
+    fn intercept(&self, call: &Invocation) -> Intercept {
+        self.0.confirm(call);
+        Intercept::Forward
+    }
+}
+
+/// `initialize` is handled inline, so that a client can send its next request right behind it and finds the connection
+/// open.
+pub(super) fn handshake_lane(call: &Invocation) -> Lane {
+    if call.known() == Some(Method::Initialize) { Lane::Inline } else { Lane::Ordinary }
+}
+
+pub(super) fn envelope_lane(call: &Invocation) -> Lane {
+    if call.known().is_some_and(Method::is_long_lived) { Lane::Standing } else { Lane::Ordinary }
+}
+
+pub(super) fn handshake_batches(runner: &ServerRunner) -> Batches {
+    let connection = runner.connection();
+    match connection.agreed() {
+        Some(agreed) if agreed.version.has(feature::BATCHES) => Batches::Accepted,
+        _ => Batches::Refused,
+    }
+}
