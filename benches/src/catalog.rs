@@ -35,7 +35,7 @@ struct Arguments {
 
 /// Builds a server with this many tools, which can change.
 pub fn server(tools: usize) -> Option<Server> {
-    let builder = Server::builder("bench-server").version("1.0.0").dynamic();
+    let builder = Server::builder("bench-server", "1.0.0").dynamic();
     let offered = (0..tools).fold(builder, |builder, number| builder.tool(tool(number)));
     offered.build().ok()
 }

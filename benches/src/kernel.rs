@@ -15,7 +15,7 @@ use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
 use duplexer_server::driver::{serve_envelope, serve_on};
 use duplexer_server::middleware::Next;
-use duplexer_server::{Caller, ClientFacts, Connection, Context, Running, Server, ServerBuilder};
+use duplexer_server::{Caller, ClientProfile, Connection, Context, RunningServer, Server, ServerBuilder};
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
@@ -28,7 +28,7 @@ const ARGUMENTS: &str = r#""name":"echo","arguments":{"text":"The quick brown fo
 /// A server that is called in this thread.
 #[derive(Debug)]
 pub struct Kernel {
-    running: Running,
+    running: RunningServer,
     connection: Arc<Connection>,
     message: Invocation,
     transport: Arc<TransportContext>,
@@ -50,7 +50,7 @@ impl Kernel {
         };
         Some(Self {
             running: now(server.start())?.ok()?,
-            connection: Arc::new(Connection::ready(version, ClientFacts::UNKNOWN)),
+            connection: Arc::new(Connection::ready(version, ClientProfile::UNKNOWN)),
             message: Invocation::new(method.to_owned(), Some(params.into())),
             transport: Arc::new(TransportContext::stream("bench")),
             channel: Arc::default(),
@@ -58,7 +58,7 @@ impl Kernel {
     }
 
     /// Returns the running server.
-    pub fn running(&self) -> &Running {
+    pub fn running(&self) -> &RunningServer {
         &self.running
     }
 
@@ -78,7 +78,7 @@ impl Kernel {
 
 fn server(middlewares: usize) -> Option<Server> {
     let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
-    let builder = Server::builder("bench-server").version("1.0.0").on(methods::ToolsCall, echo);
+    let builder = Server::builder("bench-server", "1.0.0").on(methods::ToolsCall, echo);
     let builder = (0..middlewares).fold(builder, |builder: ServerBuilder<()>, _| builder.middleware(pass));
     builder.build().ok()
 }

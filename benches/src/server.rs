@@ -38,7 +38,7 @@ async fn sleep(ms: u64) -> Content {
 #[tool]
 async fn progress(cx: Context, n: u32) -> Content {
     for step in 1..=n {
-        cx.progress(f64::from(step), Some(f64::from(n)), None).await;
+        cx.progress(step).total(n).await;
     }
     Content::text("done")
 }
@@ -119,8 +119,7 @@ impl Offer {
 
 /// Builds the server.
 pub fn build(offer: Offer) -> Result<Server, BoxError> {
-    let mut server = Server::builder("bench")
-        .version("1.0.0")
+    let mut server = Server::builder("bench", "1.0.0")
         .tool(echo)
         .tool(add)
         .tool(sleep)

@@ -8,7 +8,7 @@ mod manual;
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
-use duplexer::server::Requirement;
+use duplexer::server::ClientCapability;
 use serde::Deserialize;
 
 use crate::asking::model;
@@ -104,7 +104,7 @@ async fn test_input_required_result_multi_round(cx: Context) -> Result<String, T
 /// Asks for a name: the user, or else the model.
 #[tool]
 async fn test_input_required_result_capabilities(cx: Context) -> Result<String, ToolError> {
-    if !cx.connection().client().supports(&Requirement::ElicitationForm) {
+    if !cx.connection().client().supports(&ClientCapability::ElicitationForm) {
         return Ok(model(&cx, "user_name", "Make up a name").await?);
     }
     let Name { name } = cx.elicit("user_name", "What is your name?").await?.accepted()?;

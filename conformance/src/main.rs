@@ -37,8 +37,7 @@ async fn main() -> Result<(), BoxError> {
 }
 
 fn server() -> Result<Server, BoxError> {
-    let server = Server::builder("everything")
-        .version(env!("CARGO_PKG_VERSION"))
+    let server = Server::builder("everything", env!("CARGO_PKG_VERSION"))
         .instructions("One of everything, for the conformance suite.")
         .logging()
         .dynamic();

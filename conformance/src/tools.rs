@@ -77,7 +77,7 @@ async fn test_error_handling() -> Result<String, ToolError> {
 #[tool(read_only)]
 async fn test_tool_with_progress(cx: Context) -> &'static str {
     for step in [0.0, 50.0, 100.0] {
-        cx.progress(step, Some(100.0), None).await;
+        cx.progress(step).total(100.0).await;
         sleep(PAUSE).await;
     }
     "Done."
@@ -87,7 +87,7 @@ async fn test_tool_with_progress(cx: Context) -> &'static str {
 #[tool(read_only)]
 async fn test_tool_with_logging(cx: Context) -> &'static str {
     for step in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
-        cx.log(LoggingLevel::Info, None, step).await;
+        cx.log(LoggingLevel::Info, step).await;
         sleep(PAUSE).await;
     }
     "Done."
@@ -96,7 +96,7 @@ async fn test_tool_with_logging(cx: Context) -> &'static str {
 /// Logs; the messages reach only clients that requested them.
 #[tool(read_only)]
 async fn test_logging_tool(cx: Context) -> &'static str {
-    cx.log(LoggingLevel::Info, None, "The tool has been called.").await;
+    cx.log(LoggingLevel::Info, "The tool has been called.").await;
     "Logged."
 }
 

@@ -17,7 +17,7 @@ async fn find(cx: Context<Shelf>, word: String) -> Result<&'static str, ToolErro
 }
 
 fn library(books: &[&'static str]) -> ServerBuilder<Shelf> {
-    Server::builder("library").state(Shelf(books.to_vec())).tool(find)
+    Server::builder("library", "1.0.0").state(Shelf(books.to_vec())).tool(find)
 }
 
 struct Clock(u32);
@@ -29,7 +29,7 @@ async fn hour(cx: Context<Clock>) -> u32 {
 }
 
 fn clock() -> ServerBuilder<Clock> {
-    Server::builder("clock").lifespan(|| async { Ok::<_, BoxError>(Clock(12)) }).tool(hour)
+    Server::builder("clock", "1.0.0").lifespan(|| async { Ok::<_, BoxError>(Clock(12)) }).tool(hour)
 }
 
 /// Rejects calls that search for secrets, in every part.
@@ -44,7 +44,7 @@ fn guard() -> impl Interceptor {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("house")
+    let server = Server::builder("house", "1.0.0")
         .merge(clock())
         .nest("novels", library(&["Emma", "Ulysses"]))
         .nest("letters", library(&["Letters to a Young Poet", "secret letters"]))
@@ -61,7 +61,7 @@ async fn main() -> Result<(), BoxError> {
         client.close().await;
     }
     // Duplicate names are found when the server is built.
-    let clash = Server::builder("house").merge(library(&[])).merge(library(&[])).build();
+    let clash = Server::builder("house", "0").merge(library(&[])).merge(library(&[])).build();
     same(
         clash.map_err(|error| error.to_string()).err().as_deref(),
         Some("there are two tools 'find': rename one of them"),

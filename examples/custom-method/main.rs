@@ -22,7 +22,7 @@ async fn search(Search { words }: Search) -> Result<Found, McpError> {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("finder").on_custom("com.example/search", search).build()?;
+    let server = Server::builder("finder", "1.0.0").on_custom("com.example/search", search).build()?;
     for client in clients(&server).await? {
         let request =
             OutboundRequest::new("com.example/search").params(Json::from(json!({"words": ["a", "b"]})));

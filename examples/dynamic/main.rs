@@ -19,7 +19,7 @@ async fn open(cx: Context<()>) -> Result<(), ToolError> {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("house").dynamic().tool(open).build()?;
+    let server = Server::builder("house", "1.0.0").dynamic().tool(open).build()?;
     let [client, later] = clients(&server).await?;
     same(call(&client, "look", json!({})).await.is_err(), true)?;
     call(&client, "open", json!({})).await?;

@@ -36,7 +36,7 @@ fn client(guests: Option<u8>) -> ClientBuilder {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("restaurant").tool(book).build()?;
+    let server = Server::builder("restaurant", "0").tool(book).build()?;
     for negotiation in [Negotiation::Handshake, Negotiation::Auto] {
         let polite = TestClient::connect(&server, client(Some(4)).negotiation(negotiation.clone())).await?;
         same(text(&call(&polite, "book", json!({"day": "Friday"})).await?), "A table for 4 on Friday.")?;

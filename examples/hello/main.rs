@@ -9,6 +9,6 @@ async fn add(a: i64, b: i64) -> i64 {
 }
 
 fn main() -> Result<(), BoxError> {
-    let server = Server::builder("calculator").tool(add).build()?;
+    let server = Server::builder("calculator", "1.0.0").tool(add).build()?;
     Ok(run_stdio(&server)?)
 }

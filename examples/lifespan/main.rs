@@ -24,7 +24,7 @@ async fn query(cx: Context<Database>) -> usize {
 async fn main() -> Result<(), BoxError> {
     let open = Arc::new(AtomicBool::new(false));
     let shared = Arc::clone(&open);
-    let server = Server::builder("database")
+    let server = Server::builder("database", "1.0.0")
         .lifespan(move || {
             let open = Arc::clone(&shared);
             async move {

@@ -34,7 +34,7 @@ async fn main() -> Result<(), BoxError> {
             next.run(cx, message).await
         }
     };
-    let server = Server::builder("door").middleware(guard).tool(open).tool(closed).build()?;
+    let server = Server::builder("door", "1.0.0").middleware(guard).tool(open).tool(closed).build()?;
     for client in clients(&server).await? {
         same(call(&client, "open", json!({})).await.is_ok(), true)?;
         same(

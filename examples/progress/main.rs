@@ -13,7 +13,7 @@ use serde_json::json;
 async fn count(cx: Context<Arc<AtomicUsize>>, to: u32, #[default(0)] pause: u64) -> u32 {
     let _gone = CountOnDrop(Arc::clone(cx.state()));
     for step in 1..=to {
-        cx.progress(f64::from(step), Some(f64::from(to)), None).await;
+        cx.progress(step).total(to).await;
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
     to
@@ -31,7 +31,7 @@ impl Drop for CountOnDrop {
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let ended = Arc::new(AtomicUsize::new(0));
-    let server = Server::builder("counter").state(Arc::clone(&ended)).tool(count).build()?;
+    let server = Server::builder("counter", "1.0.0").state(Arc::clone(&ended)).tool(count).build()?;
     for client in clients(&server).await? {
         let before = ended.load(Ordering::SeqCst);
         let seen = Arc::new(Mutex::new(Vec::new()));

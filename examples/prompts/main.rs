@@ -26,7 +26,7 @@ async fn review(
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("reviewer").prompt(review).build()?;
+    let server = Server::builder("reviewer", "1.0.0").prompt(review).build()?;
     for client in clients(&server).await? {
         let messages = client.get_prompt("review", [("code", "x"), ("tone", "strict")]).await?.messages;
         same(messages[1].content.as_text(), Some("Be strict."))?;

@@ -20,7 +20,7 @@ async fn row(#[complete(tables)] table: String, id: u64) -> Result<String, Resou
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("library")
+    let server = Server::builder("library", "1.0.0")
         .resource(Resource::text("config://app", "verbose = true").name("config"))
         .resource(row)
         .directory("stories://all", concat!(env!("CARGO_MANIFEST_DIR"), "/resources"))

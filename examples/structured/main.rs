@@ -27,7 +27,7 @@ async fn forecast(
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let server = Server::builder("weather").tool(forecast).build()?;
+    let server = Server::builder("weather", "1.0.0").tool(forecast).build()?;
     for client in clients(&server).await? {
         let result = call(&client, "forecast", json!({"city": "Oslo"})).await?;
         same(text(&result), r#"{"high":4.5,"low":-2.0}"#)?;

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 
 fn serve(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
-        [] => Ok(run_stdio(&build(Server::builder("interop"))?)?),
+        [] => Ok(run_stdio(&build(Server::builder("interop", "1.0.0"))?)?),
         [http, port] if http == "http" => serve_http(port.parse()?, Kind::Plain),
         [http, port, kind] if http == "http" && kind == "resumable" => {
             serve_http(port.parse()?, Kind::Resumable)
@@ -85,7 +85,7 @@ fn auth(base: &str) -> Result<Auth, ConfigError> {
 #[tokio::main]
 async fn serve_http(port: u16, kind: Kind) -> Result<(), BoxError> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    let server = Server::builder("interop");
+    let server = Server::builder("interop", "0");
     match kind {
         Kind::Plain => {
             let service = StreamableHttp::builder(build(server)?).http_sse("/sse", "/messages/");
@@ -115,7 +115,6 @@ async fn run<S>(service: HttpServer<TcpListener, S>) -> Result<(), BoxError> {
 
 fn build(server: ServerBuilder<()>) -> Result<Server, duplexer_server::BuildError> {
     server
-        .version("1.0.0")
         .instructions("One of everything.")
         .request_state(RequestState::ephemeral())
         .subscriptions(MemoryBus::new())

@@ -10,7 +10,6 @@ use duplexer_types::elicitation::{ElicitParams, FormSchema, PrimitiveSchema, Str
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
 use duplexer_types::json::{Json, JsonObject};
-use duplexer_types::logging::LoggingLevel;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::sampling::{CreateMessageParams, SamplingMessage};
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
@@ -87,7 +86,7 @@ fn echo(params: &CallToolParams) -> Reply<CallToolResult> {
 
 async fn progress(cx: &Context<Shared>) -> Called {
     for step in 1..=3_i32 {
-        cx.progress(step.into(), Some(3.0), Some("working")).await;
+        cx.progress(step).total(3.0).message("working").await;
     }
     Ok(text("done"))
 }
@@ -102,7 +101,7 @@ async fn wait(cx: &Context<Shared>, params: &CallToolParams) -> Called {
         }
     }
     let _dropped = Dropped(&cx.state().cancelled, given(params).unwrap_or_default());
-    cx.progress(1.0, None, Some("waiting")).await;
+    cx.progress(1.0).message("waiting").await;
     pending().await
 }
 
@@ -113,8 +112,8 @@ fn cancelled(cx: &Context<Shared>, params: &CallToolParams) -> Reply<CallToolRes
 }
 
 async fn log(cx: &Context<Shared>) -> Called {
-    cx.log(LoggingLevel::Debug, Some("interop"), "quiet").await;
-    cx.log(LoggingLevel::Warning, Some("interop"), "loud").await;
+    cx.logger("interop").debug("quiet").await;
+    cx.logger("interop").warning("loud").await;
     Ok(text("logged"))
 }
 
@@ -153,7 +152,7 @@ async fn ask(cx: &Context<Shared>, params: &CallToolParams, key: &str, question:
         });
     }
     let answer = match question {
-        InputRequest::Elicit(params) => InputResponse::Elicit(cx.elicit_now(&params).await?),
+        InputRequest::Elicit(params) => InputResponse::Elicit(cx.elicit_request(&params).await?),
         InputRequest::CreateMessage(params) => {
             InputResponse::CreateMessage(cx.create_message(&params).await?)
         }

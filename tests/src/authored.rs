@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Returns a server whose handlers behave the same over every transport and in both eras.
 pub fn server() -> Server {
-    Server::builder("authored")
+    Server::builder("authored", "0")
         .page_size(2)
         .tool(add)
         .tool(describe)

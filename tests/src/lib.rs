@@ -42,8 +42,7 @@ type Answer = Result<Reply<CallToolResult>, McpError>;
 /// Returns the fixture server.
 pub fn server() -> Server {
     let early = Window::until(ProtocolVersion::V2025_03_26);
-    Server::builder("fixture")
-        .version("1.2.3")
+    Server::builder("fixture", "1.2.3")
         .instructions("Call the tools.")
         .cache_hint("tools/list", Freshness { ttl_ms: Some(1000), scope: None })
         .cache_hint("prompts/list", Freshness { ttl_ms: Some(9), scope: Some(CacheScope::Public) })
@@ -135,7 +134,7 @@ fn count(cx: &Context<Greeting>) -> Reply<CallToolResult> {
 /// Logs when the connection is closing, and never returns.
 async fn linger(cx: &Context<Greeting>) -> Answer {
     cx.closing().cancelled().await;
-    cx.log(LoggingLevel::Notice, None, json!("closing")).await;
+    cx.log(LoggingLevel::Notice, json!("closing")).await;
     std::future::pending().await
 }
 
@@ -165,13 +164,13 @@ async fn notify(cx: &Context<Greeting>, what: &str) -> Answer {
     let connection = cx.connection();
     match what {
         "progress" => {
-            cx.progress(1.0, Some(2.0), None).await;
-            cx.progress(1.5, None, Some("nearly")).await;
+            cx.progress(1.0).total(2.0).await;
+            cx.progress(1.5).message("nearly").await;
         }
         "log" => {
-            cx.log(LoggingLevel::Info, Some("fixture"), json!({ "at": "request" })).await;
-            cx.log(LoggingLevel::Error, None, json!("worse")).await;
-            connection.log(LoggingLevel::Critical, None, json!("beside")).await;
+            cx.logger("fixture").info(json!({ "at": "request" })).await;
+            cx.log(LoggingLevel::Error, json!("worse")).await;
+            connection.log(LoggingLevel::Critical, json!("beside")).await;
         }
         _ => {
             connection.tools_changed().await;
@@ -194,10 +193,10 @@ async fn ask(cx: &Context<Greeting>, what: &str) -> Answer {
             // The kernel accepts any form; only the catalog requires a flat one.
             let nested = PrimitiveSchema::Other(json!({ "type": "object" }).into());
             let form = FormSchema::new(JsonObject::new().with("deep", nested));
-            let result = cx.elicit_now(&ElicitParams::form("Which?", form)).await?;
+            let result = cx.elicit_request(&ElicitParams::form("Which?", form)).await?;
             json!(result.content.map(|content| content.len())).to_string()
         }
-        "elicit-url" => format!("{:?}", cx.elicit_now(&ElicitParams::Url(url())).await?.action),
+        "elicit-url" => format!("{:?}", cx.elicit_request(&ElicitParams::Url(url())).await?.action),
         "sample" | "sample-tools" => {
             let mut params = CreateMessageParams::new([SamplingMessage::user("hi")], 10_u64);
             params.tool_choice = (what == "sample-tools").then(ToolChoice::new);

@@ -32,7 +32,7 @@ struct Limit {
 
 /// One of several equal instances, which share only a key.
 fn instance() -> Server {
-    let mut builder = Server::builder("instances")
+    let mut builder = Server::builder("instances", "0")
         .page_size(2)
         .request_state(RequestState::keys([[7_u8; 32]]).unwrap())
         .tool(Tool::new("picture").handler(|| async { Content::image(PIXEL, "image/png") }))
@@ -91,7 +91,7 @@ async fn capabilities_are_what_is_served() {
             json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": { "name": "name", "value": "A" } }),
         ),
     ];
-    let builder = || Server::builder("s");
+    let builder = || Server::builder("s", "0");
     let servers: [(&dyn Fn() -> Server, &[&str]); 5] = [
         (&|| builder().build().unwrap(), &[]),
         (&|| builder().tool(Tool::new("t").handler(|| async {})).build().unwrap(), &["tools"]),

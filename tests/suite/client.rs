@@ -36,9 +36,9 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
             String::new()
         }
         "slow" => {
-            cx.progress(1.0, None, None).await;
+            cx.progress(1.0).await;
             stage.go.notified().await;
-            cx.progress(2.0, None, None).await;
+            cx.progress(2.0).await;
             "done".to_owned()
         }
         "roots" => connection.list_roots().await?.roots.len().to_string(),
@@ -62,7 +62,7 @@ struct Site {
 impl Site {
     async fn new() -> Self {
         let stage = Arc::<Stage>::default();
-        let server = Server::builder("s").state(Arc::clone(&stage)).on(methods::ToolsCall, call);
+        let server = Server::builder("s", "0").state(Arc::clone(&stage)).on(methods::ToolsCall, call);
         let service = StreamableHttp::builder(server.build().unwrap())
             .event_store(MemoryEventStore::new())
             .sse_retry(std::time::Duration::from_millis(1));

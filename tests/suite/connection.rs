@@ -10,7 +10,7 @@ use duplexer_core::dispatch::{
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
 use duplexer_server::driver::{serve_envelope, serve_on, serve_one};
-use duplexer_server::{Caller, ClientFacts, Connection, Context, Principal, Running, Server};
+use duplexer_server::{Caller, ClientProfile, Connection, Context, Principal, RunningServer, Server};
 use duplexer_types::jsonrpc::{self, Body, RequestId};
 use duplexer_types::version::ProtocolVersion;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ async fn an_envelope_applies_to_its_own_request_only() {
 /// A server whose tools register hooks, and which reports when the hooks run.
 fn hooking() -> (Server, mpsc::Receiver<String>) {
     let (report, events) = mpsc::channel(16);
-    let server = Server::builder("s").on_custom("x/hook", move |cx: Context<()>, params: Value| {
+    let server = Server::builder("s", "0").on_custom("x/hook", move |cx: Context<()>, params: Value| {
         for name in ["first", "second"] {
             let (report, name) = (report.clone(), format!("{name} {}", params["how"]));
             cx.connection().on_close(move || async move { report.try_send(name).unwrap() });
@@ -202,7 +202,7 @@ fn written(reply: &impl Body) -> Value {
     serde_json::from_slice::<Value>(&out).unwrap()["result"].clone()
 }
 
-async fn started() -> Running {
+async fn started() -> RunningServer {
     duplexer_tests::server().start().await.unwrap()
 }
 
@@ -210,7 +210,7 @@ async fn started() -> Running {
 #[tokio::test]
 async fn a_single_request_is_served_on_a_connection_of_its_own() {
     let running = started().await;
-    let ready = || Arc::new(Connection::ready(ProtocolVersion::V2025_06_18, ClientFacts::UNKNOWN));
+    let ready = || Arc::new(Connection::ready(ProtocolVersion::V2025_06_18, ClientProfile::UNKNOWN));
     let (cx, _) = call_context(Some(1));
     let call = message("tools/call", &json!({ "name": "facts" }));
     let result = written(&serve_one(&running, ready(), cx, call).await.unwrap());
@@ -269,7 +269,7 @@ async fn a_single_envelope_request_is_served_from_the_envelope_checks_on() {
 #[tokio::test]
 async fn a_handler_is_called_without_a_transport() {
     let running = started().await;
-    let connection = Arc::new(Connection::ready(ProtocolVersion::LATEST_HANDSHAKE, ClientFacts::UNKNOWN));
+    let connection = Arc::new(Connection::ready(ProtocolVersion::LATEST_HANDSHAKE, ClientProfile::UNKNOWN));
     let cx = call_context(Some(1)).0;
     let outcome = running.call(&connection, cx, "tools/call", Some(r#"{"name":"echo"}"#)).await.unwrap();
     let result = outcome.into_typed::<duplexer_types::tool::CallToolResult>().unwrap();

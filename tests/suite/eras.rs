@@ -109,7 +109,7 @@ type Entries = Arc<Mutex<Vec<String>>>;
 fn noting() -> (Server, Entries) {
     let entries = Entries::default();
     let noted = Arc::clone(&entries);
-    let server = Server::builder("s")
+    let server = Server::builder("s", "0")
         .on_custom_notification("notifications/mark", move |cx: Context<()>, params: Value| {
             noted.lock().unwrap().push(format!("{} {}", params["n"], cx.protocol_version()));
             async { Ok::<_, McpError>(()) }
@@ -158,7 +158,7 @@ async fn early_notifications_are_handled_before_later_messages() {
 /// meanwhile.
 #[tokio::test]
 async fn an_early_notification_does_not_delay_the_handshake() {
-    let server = Server::builder("s").on_notification(
+    let server = Server::builder("s", "0").on_notification(
         duplexer_types::methods::Initialized,
         |cx: Context<()>, _: duplexer_types::lifecycle::EmptyParams| async move {
             cx.connection().ping().await?;

@@ -33,8 +33,7 @@ async fn a_handshake_echoes_the_revision_it_can_speak() {
 }
 
 fn fully_described() -> Server {
-    Server::builder("s")
-        .version("1")
+    Server::builder("s", "1")
         .title("S")
         .description("d")
         .website_url("https://example.com")
@@ -95,12 +94,13 @@ async fn discovery_returns_what_a_handshake_would() {
 #[tokio::test]
 async fn discovery_can_be_replaced() {
     use duplexer_types::lifecycle::{DiscoverResult, EmptyParams};
-    let server = Server::builder("s").on(duplexer_types::methods::ServerDiscover, |_: EmptyParams| async {
-        let capabilities = duplexer_types::capabilities::ServerCapabilities::new();
-        Ok::<_, duplexer_core::error::McpError>(
-            DiscoverResult::new(["x".to_owned()], capabilities).ttl_ms(7_u64),
-        )
-    });
+    let server =
+        Server::builder("s", "0").on(duplexer_types::methods::ServerDiscover, |_: EmptyParams| async {
+            let capabilities = duplexer_types::capabilities::ServerCapabilities::new();
+            Ok::<_, duplexer_core::error::McpError>(
+                DiscoverResult::new(["x".to_owned()], capabilities).ttl_ms(7_u64),
+            )
+        });
     let server = server.build().unwrap();
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let mut wire = Wire::connect(link, server.clone()).await;

@@ -38,7 +38,7 @@ fn noting(log: &Entries, name: &'static str) -> impl Middleware {
 }
 
 fn echoing() -> duplexer_server::ServerBuilder<()> {
-    Server::builder("s").on_custom("x/echo", |params: Value| async { Ok::<_, McpError>(params) })
+    Server::builder("s", "0").on_custom("x/echo", |params: Value| async { Ok::<_, McpError>(params) })
 }
 
 /// RUN-02, RUN-01: outermost first, around the handshake, unknown methods and invalid params; before the handshake in
@@ -123,7 +123,7 @@ async fn a_handshake_agrees_on_what_its_client_receives() {
         }
         next.run(cx, message).await
     };
-    let server = Server::builder("s").middleware(answer).on_custom(
+    let server = Server::builder("s", "0").middleware(answer).on_custom(
         "x/facts",
         |cx: Context<()>, _: Value| async move {
             let client = cx.connection().client().info.as_ref().map(|info| info.name.clone());

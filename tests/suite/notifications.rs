@@ -21,7 +21,7 @@ fn listening() -> (Server, Events) {
     let (report, events) = mpsc::channel(64);
     let report = move |text: String| report.try_send(text).unwrap();
     let (seen, roots, mark, initialized) = (report.clone(), report.clone(), report.clone(), report);
-    let server = Server::builder("s")
+    let server = Server::builder("s", "0")
         .middleware(move |cx: Context, message, next: Next| {
             let seen = seen.clone();
             async move {
@@ -131,7 +131,7 @@ async fn a_request_without_an_id_is_not_executed() {
     let report = Arc::new(report);
     let server = move || {
         let called = Arc::clone(&report);
-        Server::builder("s")
+        Server::builder("s", "0")
             .on(methods::ToolsList, move |_: duplexer_types::page::PaginatedParams| {
                 called.try_send(()).unwrap();
                 async { Ok::<_, McpError>(duplexer_types::tool::ListToolsResult::new(vec![])) }

@@ -150,7 +150,7 @@ async fn the_handler_s_own_identity_takes_precedence() {
                 duplexer_types::json::JsonObject::new().with("io.modelcontextprotocol/serverInfo", own);
             Ok::<_, McpError>(CallToolResult::text("x").meta(meta))
         };
-        Server::builder("s").version("1").on(methods::ToolsCall, call).build().unwrap()
+        Server::builder("s", "1").on(methods::ToolsCall, call).build().unwrap()
     };
     for link in Link::in_process(ENVELOPE, Needs::Answers) {
         let mut wire = Wire::connect(link, server()).await;
@@ -172,7 +172,7 @@ async fn raw_text_is_sent_verbatim() {
     };
     let server = move || {
         let list = |_: PaginatedParams| async { Ok::<_, McpError>(ListToolsResult::new(vec![])) };
-        Server::builder("s").middleware(short_circuit).on(methods::ToolsList, list).build().unwrap()
+        Server::builder("s", "0").middleware(short_circuit).on(methods::ToolsList, list).build().unwrap()
     };
     in_both_eras(server, async |mut wire| {
         assert_eq!(wire.result("tools/list", json!({})).await, json!({ "mine": true }));
@@ -197,7 +197,7 @@ async fn a_result_is_shaped_for_the_request_that_was_handled() {
         let list =
             |_: PaginatedParams| async { Ok::<_, McpError>(Reply::Complete(ListToolsResult::new(vec![]))) };
         let hint = Freshness { ttl_ms: Some(3), scope: Some(CacheScope::Public) };
-        Server::builder("s")
+        Server::builder("s", "0")
             .middleware(rename)
             .cache_hint("tools/list", hint)
             .on(methods::ToolsList, list)

@@ -20,7 +20,7 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// `change` publishes events, `rounds` requires a second call with its request state.
 fn server() -> Server {
-    Server::builder("remembering")
+    Server::builder("remembering", "0")
         .request_state(RequestState::ephemeral())
         .subscriptions(MemoryBus::new())
         .on(methods::ToolsList, |_: PaginatedParams| async {

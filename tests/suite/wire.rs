@@ -8,7 +8,7 @@ use duplexer_core::dispatch::{DispatchOptions, RunError};
 use duplexer_core::transport::{TransportContext, lines};
 use duplexer_http::{Handshake, Responses, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::driver::StreamServer;
-use duplexer_server::{Running, Server};
+use duplexer_server::{RunningServer, Server};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe;
@@ -83,7 +83,7 @@ impl Wire {
         }
     }
 
-    pub fn connect_to(link: Link, running: &Running, options: DispatchOptions) -> Self {
+    pub fn connect_to(link: Link, running: &RunningServer, options: DispatchOptions) -> Self {
         let ((there, here), (forth, back)) = (directed(link), directed(link));
         let context = TransportContext::stream("test");
         let transport = lines::over(there, back, context, lines::DEFAULT_LIMIT);

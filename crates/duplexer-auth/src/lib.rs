@@ -22,7 +22,7 @@
 //!     .require_scopes(["mcp"])
 //!     .build()?;
 //! let guard = auth.guard().tool("delete", ["notes:write"]).build()?;
-//! let server = Server::builder("notes").middleware(guard).build()?;
+//! let server = Server::builder("notes", "1.0.0").middleware(guard).build()?;
 //! let service = StreamableHttp::builder(server).public_url("https://mcp.example.com").build()?;
 //! service.bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
 //! # Ok(()) }

@@ -20,8 +20,7 @@ pub(crate) use serving::serve;
 /// Builds the server from the handlers of the submodules.
 fn server() -> Result<Server, BoxError> {
     let bus = MemoryBus::new();
-    let server = Server::builder("duplexer-demo")
-        .version(env!("CARGO_PKG_VERSION"))
+    let server = Server::builder("duplexer-demo", env!("CARGO_PKG_VERSION"))
         .title("Duplexer demo")
         .instructions("A little of everything, to try clients with.")
         .logging()

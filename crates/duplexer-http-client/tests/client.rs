@@ -53,7 +53,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
         }
         "tell" => {
             for step in 1..=200 {
-                cx.progress(f64::from(step), None, None).await;
+                cx.progress(step).await;
             }
         }
         _ => {}
@@ -65,7 +65,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
 async fn session(tasks: &mut JoinSet<()>) -> (Client, Arc<Stage>) {
     let stage = Arc::new(Stage::default());
     let server =
-        Server::builder("test").state(Arc::clone(&stage)).on(methods::ToolsCall, call).build().unwrap();
+        Server::builder("test", "0").state(Arc::clone(&stage)).on(methods::ToolsCall, call).build().unwrap();
     let bound = StreamableHttp::new(server).bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", bound.local_addr().unwrap());
     tasks.spawn(bound.serve_until(std::future::pending()));

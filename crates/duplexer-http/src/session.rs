@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
-use duplexer_server::{Principal, Remembered};
+use duplexer_server::{ConnectionSnapshot, Principal};
 use serde::{Deserialize, Serialize};
 
 pub use memory_events::MemoryEventStore;
@@ -157,7 +157,7 @@ pub enum SaveOutcome {
 #[non_exhaustive]
 pub struct SessionRecord {
     /// The state of its connection.
-    pub connection: Remembered,
+    pub connection: ConnectionSnapshot,
     /// The principal that it belongs to.
     pub principal: Option<PrincipalKey>,
     /// The node that serves it.
@@ -168,7 +168,12 @@ pub struct SessionRecord {
 
 impl SessionRecord {
     /// Creates a record.
-    pub fn new(connection: Remembered, principal: Option<PrincipalKey>, owner: String, epoch: u64) -> Self {
+    pub fn new(
+        connection: ConnectionSnapshot,
+        principal: Option<PrincipalKey>,
+        owner: String,
+        epoch: u64,
+    ) -> Self {
         Self { connection, principal, owner, epoch }
     }
 }

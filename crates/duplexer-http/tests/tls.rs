@@ -59,7 +59,7 @@ impl Listener for Tls {
 
 fn server() -> Server {
     let echo = |params: Value| async move { Ok::<_, McpError>(json!({ "said": params["say"] })) };
-    Server::builder("tls").on_custom("x/echo", echo).build().unwrap()
+    Server::builder("tls", "0").on_custom("x/echo", echo).build().unwrap()
 }
 
 /// A self-signed certificate, and the settings of both sides.

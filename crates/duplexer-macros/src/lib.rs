@@ -22,7 +22,7 @@ use proc_macro::TokenStream;
 ///     a + b
 /// }
 ///
-/// let server = Server::builder("calculator").tool(add).build()?;
+/// let server = Server::builder("calculator", "1.0.0").tool(add).build()?;
 /// assert_eq!(add(1, 2).await, 3);
 /// ```
 ///

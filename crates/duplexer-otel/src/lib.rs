@@ -12,7 +12,7 @@
 //! use duplexer_otel::{OtelHook, OtelMiddleware};
 //!
 //! // After `opentelemetry::global::set_tracer_provider`. The first middleware is the outermost one.
-//! let server = Server::builder("traced").middleware(OtelMiddleware::new()).build();
+//! let server = Server::builder("traced", "1.0.0").middleware(OtelMiddleware::new()).build();
 //! let mut options = DispatchOptions::default();
 //! options.hook = Some(Arc::new(OtelHook::new()));
 //! ```

@@ -37,7 +37,7 @@ impl Middleware for OtelMiddleware {
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let parent = trace_context::extract(OtelContext::current(), message.meta());
-        let method = Method::parse(message.method());
+        let method = message.known();
         let name = match method {
             Some(method) => Cow::Borrowed(method.name()),
             None => Cow::Owned(truncated(message.method()).to_owned()),

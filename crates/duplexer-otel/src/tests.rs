@@ -36,7 +36,7 @@ impl Recorder {
     }
 
     fn server(&self) -> ServerBuilder<()> {
-        Server::builder("traced").middleware(OtelMiddleware::with_provider(&self.provider))
+        Server::builder("traced", "0").middleware(OtelMiddleware::with_provider(&self.provider))
     }
 
     fn spans(&self) -> Vec<SpanData> {

@@ -1,4 +1,4 @@
-//! What the macros expand to. Nothing here is for use by hand.
+//! Items that macro expansions refer to. Not public API.
 
 pub use crate::catalog::tool::{Returned, Settle};
 pub use duplexer_core::dispatch::BoxFuture;

@@ -23,7 +23,7 @@ const ID: &str = "io.modelcontextprotocol/ui";
 /// # use duplexer_server::tool::Tool;
 /// let clock = Tool::new("clock").handler(|| async { "12:00" }).view("ui://clock");
 /// let page = View::new("ui://clock", "<p id=time></p>").resource_domains(["https://fonts.example"]);
-/// let server = Server::builder("clock").extend(Apps::new().view(page)).tool(clock).build()?;
+/// let server = Server::builder("clock", "1.0.0").extend(Apps::new().view(page)).tool(clock).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Describing a server, step by step. Generics end here.
+//! The server builder, the composition root of this crate. Generic handler types are erased here.
 
 mod advertise;
 mod catalog;
@@ -6,7 +6,6 @@ mod compose;
 mod error;
 pub(crate) mod extension;
 mod handlers;
-mod identity;
 mod lifespan;
 
 use std::any::Any;
@@ -32,7 +31,7 @@ use crate::registry::{
 pub use error::BuildError;
 pub use extension::Extension;
 
-/// A server being described. `S` is the state that handlers registered from here on get.
+/// Builder of a [`Server`]. `S` is the state that handlers registered from here on receive.
 #[must_use = "a server exists once it is built"]
 pub struct ServerBuilder<S> {
     info: Implementation,
@@ -40,107 +39,111 @@ pub struct ServerBuilder<S> {
     handlers: Handlers,
     middleware: Vec<Arc<dyn Middleware>>,
     lifespans: Vec<Lifespan>,
-    rest: Rest,
+    deferred: Deferred,
     state: PhantomData<fn() -> S>,
 }
 
-/// What is looked at only when the server is built.
+/// Registrations that are evaluated by `build`.
 #[derive(Default)]
-struct Rest {
+struct Deferred {
     hints: Vec<(String, Freshness)>,
     advertised: Advertised,
     tool_headers: Option<ToolHeaders>,
-    /// Where among the middleware the states of requests are sealed.
+    /// Index of the middleware that seals request states.
     sealing: Option<usize>,
     catalog: Option<CatalogDraft>,
     faults: Vec<BuildError>,
-    /// Nothing that is registered may be replaced for now.
-    keeps: bool,
-    /// Clients may say which log messages they want.
+    /// Set while registered handlers must not be replaced.
+    forbid_replace: bool,
+    /// Whether clients can set the level of log messages.
     logging: bool,
-    /// How many lifespans, from the first, came with servers that were merged into this one.
+    /// Number of lifespans, counted from the first, that came from merged servers.
     merged: usize,
 }
 
 impl Server {
-    /// Starts to describe a server.
-    pub fn builder(name: impl Into<String>) -> ServerBuilder<()> {
-        ServerBuilder::new(name)
+    /// Returns a builder for a server that identifies itself with this name and version (`serverInfo`).
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder<()> {
+        ServerBuilder::new(Implementation::new(name, version))
     }
 }
 
 impl ServerBuilder<()> {
-    fn new(name: impl Into<String>) -> Self {
+    fn new(info: Implementation) -> Self {
         Self {
-            info: Implementation::new(name, ""),
+            info,
             instructions: None,
             handlers: Handlers::new(),
             middleware: Vec::new(),
             lifespans: vec![Lifespan::unit()],
-            rest: Rest::default(),
+            deferred: Deferred::default(),
             state: PhantomData,
         }
     }
 }
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
-    /// Wraps every message; what is added first is outermost.
+    /// Adds middleware around every message. The first added is outermost.
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
 
-    /// Seals the states that handlers send through the client when they ask for input.
+    /// Seals the states that handlers send through the client when they request input.
     ///
-    /// It is middleware, and what is added after it sees plain states: add it behind tracing and before the rest.
-    /// A later call replaces an earlier one in its place.
+    /// It is middleware, and middleware added after it sees plain states: add it after tracing and before all others.
+    /// A later call replaces the middleware of an earlier one at the same position.
     pub fn request_state(mut self, state: RequestState) -> Self {
         let Some(sealing) = state.into_middleware(&self.info.name) else {
-            self.rest.faults.push(BuildError::NoAudience);
+            self.deferred.faults.push(BuildError::NoAudience);
             return self;
         };
-        if let Some(earlier) = self.rest.sealing.and_then(|place| self.middleware.get_mut(place)) {
+        if let Some(earlier) = self.deferred.sealing.and_then(|place| self.middleware.get_mut(place)) {
             *earlier = Arc::new(sealing);
         } else {
-            self.rest.sealing = Some(self.middleware.len());
+            self.deferred.sealing = Some(self.middleware.len());
             self.middleware.push(Arc::new(sealing));
         }
         self
     }
 
-    /// How fresh the results of a cacheable method are, where its handler does not say.
+    /// Sets the freshness of the results of a cacheable method, for results without freshness of their own.
     pub fn cache_hint(mut self, method: impl Into<String>, hint: Freshness) -> Self {
-        self.rest.hints.push((method.into(), hint));
+        self.deferred.hints.push((method.into(), hint));
         self
     }
 
-    /// Where transports with headers find the annotations of tools.
+    /// Sets the look-up through which transports with headers find the annotations of tools.
     pub fn tool_headers(
         mut self,
         headers: impl Fn(&str) -> Option<Arc<ParamHeaders>> + Send + Sync + 'static,
     ) -> Self {
-        self.rest.tool_headers = Some(Arc::new(headers));
+        self.deferred.tool_headers = Some(Arc::new(headers));
         self
     }
 
-    /// Checks everything and finishes the server.
+    /// Validates all registrations and returns the server.
+    ///
+    /// # Errors
+    ///
+    /// Returns every fault of the setters, and otherwise the first fault of the catalog or of the identity.
     pub fn build(mut self) -> Result<Server, BuildError> {
-        if let Some(fault) = std::mem::take(&mut self.rest.faults).into_iter().next() {
+        let hints = freshness(std::mem::take(&mut self.deferred.hints), &mut self.deferred.faults);
+        if let Some(fault) = BuildError::from_faults(std::mem::take(&mut self.deferred.faults)) {
             return Err(fault);
         }
-        let hints = freshness(std::mem::take(&mut self.rest.hints))?;
-        let catalog = match self.rest.catalog.take() {
+        let catalog = match self.deferred.catalog.take() {
             Some(draft) => Some(self.install(draft)?),
             None => None,
         };
-        if self.rest.logging {
+        if self.deferred.logging {
             advertise::register_logging(&mut self.handlers);
         }
         lifecycle::register(&mut self.handlers);
-        if self.rest.advertised.subscriptions.is_some() {
+        if self.deferred.advertised.subscriptions.is_some() {
             subscriptions::register(&mut self.handlers);
         }
-        let own_sealing = match self.rest.sealing {
+        let own_sealing = match self.deferred.sealing {
             Some(_) => None,
             None => RequestState::ephemeral().audience(self.info.name.as_str()).into_middleware(""),
         };
@@ -151,28 +154,31 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             middleware: self.middleware,
             lifespans: self.lifespans,
             hints,
-            advertised: self.rest.advertised,
-            tool_headers: self.rest.tool_headers,
+            advertised: self.deferred.advertised,
+            tool_headers: self.deferred.tool_headers,
             own_sealing,
             catalog: catalog.map(|catalog| catalog as _),
         })))
     }
 }
 
-/// What unset freshness is filled with, by method.
-fn freshness(given: Vec<(String, Freshness)>) -> Result<Vec<Option<Freshness>>, BuildError> {
+/// Returns the default freshness of results, by method.
+fn freshness(given: Vec<(String, Freshness)>, faults: &mut Vec<BuildError>) -> Vec<Option<Freshness>> {
     let mut hints: Vec<_> =
         METHODS.iter().map(|row| row.method.is_cacheable().then(Freshness::default)).collect();
     for (name, hint) in given {
         let method = Method::parse(&name).filter(|method| method.is_cacheable());
         let slot = method.and_then(|method| hints.get_mut(method as usize));
-        *slot.ok_or(BuildError::NotCacheable { got: name })? = Some(hint);
+        match slot {
+            Some(slot) => *slot = Some(hint),
+            None => faults.push(BuildError::NotCacheable { got: name }),
+        }
     }
-    Ok(hints)
+    hints
 }
 
 impl Handlers {
-    /// Puts the kernel's own entry there, where nobody else has.
+    /// Registers the kernel's own entry, unless the author has registered one.
     pub(crate) fn set_default(&mut self, method: Method, entry: Arc<dyn Entry>) {
         if self.spec(method).is_none() {
             self.set(method, entry);

@@ -24,7 +24,7 @@ mod uri_template;
 use std::sync::Arc;
 
 use crate::kernel::context::Context;
-use crate::registry::{Running, StateSlot};
+use crate::registry::{RunningServer, StateSlot};
 use arc_swap::ArcSwap;
 use duplexer_types as wire;
 use duplexer_types::headers::ParamHeaders;
@@ -47,7 +47,7 @@ pub struct Catalog<S> {
     slot: StateSlot<S>,
     /// Whose names count.
     scope: usize,
-    running: Running,
+    running: RunningServer,
 }
 
 pub(crate) struct Inner {

@@ -1,4 +1,4 @@
-//! The kernel: serves one connection. It reads the method table and knows no single method, no transport and no HTTP.
+//! The kernel: serves one connection. It knows the method table, but no single method, no transport and no HTTP.
 
 pub(crate) mod connection;
 pub(crate) mod context;

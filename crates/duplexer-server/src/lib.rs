@@ -3,7 +3,7 @@
 //! ```
 //! use duplexer_server::{Server, tool::Tool};
 //!
-//! let server = Server::builder("greeter")
+//! let server = Server::builder("greeter", "1.0.0")
 //!     .tool(Tool::new("hello").description("Says hello.").handler(|| async { "Hello!" }))
 //!     .build()?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -11,11 +11,11 @@
 //!
 //! Layers, lowest first; each sees only those before it:
 //!
-//! - `registry` and `kernel`: an immutable table of handlers, and what runs them for one connection. [`driver`] holds
-//!   the entry points for transports, [`middleware`] what wraps every message.
-//! - `features`: [`subscriptions`], sealed [`request_state`], rounds of input.
+//! - `registry` and `kernel`: an immutable table of handlers, and the code that runs them for one connection.
+//!   [`driver`] holds the entry points for transports, [`middleware`] the code around every message.
+//! - `features`: [`subscriptions`], sealed [`request_state`], input rounds.
 //! - `catalog`: [`tool`]s, [`resource`]s, [`prompt`]s and [`completion`]s behind a snapshot; [`elicit`].
-//! - `builder`: [`ServerBuilder`] puts all of it together. [`apps`] is an extension on top.
+//! - `builder`: [`ServerBuilder`], the composition root. [`apps`] is an extension on top.
 
 pub mod apps;
 mod builder;
@@ -32,14 +32,16 @@ pub use catalog::{
 };
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use features::{request_state, subscriptions};
-pub use kernel::connection::{Caller, ClientFacts, Connection, Negotiated, Remembered, Requirement};
-pub use kernel::context::{Context, ReadError, States, TypedParams};
+pub use kernel::connection::{
+    Caller, ClientCapability, ClientProfile, Connection, ConnectionSnapshot, Negotiated,
+};
+pub use kernel::context::{Context, Logger, ProgressReport, ReadError, StateMap, TypedParams};
 pub use kernel::driver;
 pub use kernel::driver::{StdioError, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with};
 pub use kernel::handler::{Handler, IntoReply, Reply};
 pub use kernel::outcome::Outcome;
 pub use kernel::principal::Principal;
-pub use registry::{InitializeOverride, NotificationOptions, Running, Server, StartError};
+pub use registry::{InitializeOverride, NotificationOptions, RunningServer, Server, StartError};
 pub use schemars;
 
 #[doc(hidden)]

@@ -1,14 +1,12 @@
-//! Middleware: code around every message, requests and notifications alike.
-//!
-//! It may look, rewrite, answer by itself, or veto. The first registered is outermost. It also sees the opening
-//! of a connection, methods nobody knows, and params that do not fit.
+//! Middleware: code around every message, requests and notifications alike. It can observe, rewrite, answer by itself,
+//! or veto. The first registered is outermost. It also sees the handshake, unknown methods, and params that do not fit.
 
 mod builtin;
 
 use std::sync::Arc;
 
-use crate::features::input_rounds::Attended;
-use crate::kernel::context::{Context, States};
+use crate::features::input_rounds::InputRoundFuture;
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::kernel::runner;
 use duplexer_core::dispatch::{BoxFuture, Invocation};
@@ -16,9 +14,9 @@ use duplexer_core::error::McpError;
 
 pub use builtin::{ConcurrencyLimit, Logging, Timeout};
 
-/// Code around every message. Any `async fn(Context, Invocation, Next) -> Result<Outcome, McpError>` is one.
+/// Code around every message. Implemented for every `async fn(Context, Invocation, Next) -> Result<Outcome, McpError>`.
 pub trait Middleware: Send + Sync + 'static {
-    /// Handles the message, by calling `next` or otherwise. What a notification returns is ignored.
+    /// Handles the message, usually by calling `next`. The outcome of a notification is ignored.
     fn handle(
         &self,
         cx: Context,
@@ -42,7 +40,7 @@ where
     }
 }
 
-/// What lies further in: the next middleware, and in the end the handler.
+/// The rest of the chain: the next middleware, and finally the handler.
 #[derive(Debug)]
 pub struct Next {
     depth: usize,
@@ -53,17 +51,17 @@ impl Next {
         Self { depth: 0 }
     }
 
-    /// Goes on with the message, which may be another than came in.
+    /// Runs the rest of the chain with this message, which can differ from the original.
     pub fn run(
         self,
-        cx: Context<States>,
+        cx: Context<StateMap>,
         message: Invocation,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         self.enter(cx.with_message(Arc::new(message))).boxed()
     }
 
-    /// Goes on with the message of the context; only middleware gets one of its own.
-    pub(crate) fn enter(self, cx: Context<States>) -> Attended {
+    /// Runs the rest of the chain with the message of the context. Only middleware gets a copy of it.
+    pub(crate) fn enter(self, cx: Context<StateMap>) -> InputRoundFuture {
         let layer = cx.server().registry().middleware.get(self.depth).map(Arc::clone);
         match layer {
             Some(layer) => {

@@ -1,4 +1,4 @@
-//! The registry: which handler answers what, and who the server is. Immutable once built.
+//! The registry: an immutable table of handlers, together with the identity of the server.
 
 pub(crate) mod capabilities;
 mod running;
@@ -22,12 +22,12 @@ use crate::middleware::Middleware;
 use duplexer_core::dispatch::BoxFuture;
 
 pub use capabilities::NotificationOptions;
-pub use running::{InitializeOverride, Running, StartError};
+pub use running::{InitializeOverride, RunningServer, StartError};
 pub(crate) use slot::{SlotId, StateSlot};
 
-/// A server: what it is called, what it can do, and who does it. Start it to serve with it.
+/// A built server: its identity, its capabilities and its handlers. [`Server::start`] makes it ready to serve.
 ///
-/// Cheap to clone; nothing about it changes any more.
+/// Cheap to clone and immutable.
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Registry>);
 
@@ -36,49 +36,50 @@ pub(crate) struct Registry {
     pub(crate) handlers: Handlers,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) lifespans: Vec<Lifespan>,
-    /// By method; `None` where results cannot be cached.
+    /// Default freshness by method; `None` where results cannot be cached.
     pub(crate) hints: Vec<Option<Freshness>>,
     pub(crate) advertised: Advertised,
     pub(crate) tool_headers: Option<ToolHeaders>,
-    /// Protects what questions send through clients, where no middleware does.
+    /// Seals the state of input rounds where no middleware does.
     pub(crate) own_sealing: Option<crate::features::request_state::Sealing>,
-    /// The catalog of tools, resources and prompts. The catalog layer, which this layer does not know, downcasts it.
+    /// The catalog of tools, resources and prompts. The catalog layer downcasts it, because this layer does not know
+    /// its type.
     pub(crate) catalog: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
 
-/// Who the server says it is.
+/// The identity that the server declares.
 pub(crate) struct Identity {
     pub(crate) info: Implementation,
-    /// The same, rendered once, for the stamp on every result.
+    /// The same, rendered once, for the `_meta` of every result.
     pub(crate) stamp: Json,
     pub(crate) instructions: Option<String>,
 }
 
-/// What capabilities are derived from beside the handlers.
+/// Inputs of the derived capabilities, besides the handlers.
 #[derive(Default)]
 pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
     pub(crate) experimental: JsonObject,
     pub(crate) extensions: JsonObject,
-    /// How changes reach those who subscribe, if they do.
+    /// The bus and its limits, if subscriptions are served.
     pub(crate) subscriptions: Option<Plan>,
 }
 
-/// Handlers of spec methods by index, of custom ones by name.
+/// Handlers of spec methods by index, of custom methods by name.
 pub(crate) struct Handlers {
     pub(crate) spec: Vec<Option<Arc<dyn Entry>>>,
     pub(crate) custom: HashMap<String, CustomEntry>,
     pub(crate) custom_notifications: HashMap<String, Arc<dyn Entry>>,
 }
 
-/// A custom method and the revisions it is served in.
+/// A custom method and the revisions in which it is served.
 #[derive(Clone)]
 pub(crate) struct CustomEntry {
     pub(crate) entry: Arc<dyn Entry>,
     pub(crate) window: Window,
 }
 
-/// One start-up of something that handlers share, and its end.
+/// Start-up and shutdown of one state that handlers share.
 pub(crate) struct Lifespan {
     pub(crate) slot: SlotId,
     pub(crate) start: StartFn,
@@ -119,22 +120,22 @@ impl Handlers {
 }
 
 impl Server {
-    /// Who the server says it is.
+    /// Returns the identity that the server declares.
     pub fn server_info(&self) -> &Implementation {
         &self.0.identity.info
     }
 
-    /// What the server tells clients and models about its use.
+    /// Returns the instructions for clients and models.
     pub fn instructions(&self) -> Option<&str> {
         self.0.identity.instructions.as_deref()
     }
 
-    /// What the server can do for clients of this revision; follows from its handlers.
+    /// Returns the capabilities for clients of this revision. They are derived from the handlers.
     pub fn capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
         capabilities::derive(&self.0, version)
     }
 
-    /// Whether there is a handler for this method, of the protocol or a custom one.
+    /// Returns whether a handler is registered for this method, a spec method or a custom one.
     pub fn handles(&self, method: &str) -> bool {
         let handlers = &self.0.handlers;
         match Method::parse(method) {

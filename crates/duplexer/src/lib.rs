@@ -10,7 +10,7 @@
 //! }
 //!
 //! fn main() -> Result<(), BoxError> {
-//!     let server = Server::builder("calculator").tool(add).build()?;
+//!     let server = Server::builder("calculator", "1.0.0").tool(add).build()?;
 //!     Ok(run_stdio(&server)?)
 //! }
 //! ```
@@ -77,11 +77,11 @@ pub use duplexer_types::json::Json;
 /// that transports call.
 pub mod server {
     pub use duplexer_server::{
-        BuildError, Caller, Catalog, CatalogError, ClientFacts, Connection, Context, Edit, Extension,
-        Handler, InitializeOverride, IntoReply, Negotiated, NotOffered, NotificationOptions, Offered,
-        Outcome, Principal, ReadError, Remembered, Reply, Requirement, Running, Server, ServerBuilder,
-        StartError, States, StdioError, TypedParams, driver, request_state, run_stdio, run_stdio_with, serve,
-        serve_stdio, serve_stdio_with, subscriptions,
+        BuildError, Caller, Catalog, CatalogError, ClientCapability, ClientProfile, Connection,
+        ConnectionSnapshot, Context, Edit, Extension, Handler, InitializeOverride, IntoReply, Logger,
+        Negotiated, NotOffered, NotificationOptions, Offered, Outcome, Principal, ProgressReport, ReadError,
+        Reply, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError, TypedParams, driver,
+        request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with, subscriptions,
     };
 }
 

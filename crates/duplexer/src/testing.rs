@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::client::{Client, ClientBuilder, ConnectError};
 use crate::dispatch::{DirectDispatcher, DispatchOptions};
 use crate::server::driver::{StreamServer, serve_dispatcher};
-use crate::server::{Running, Server, StartError};
+use crate::server::{RunningServer, Server, StartError};
 use crate::transport::memory;
 
 pub use transcript::Transcript;
@@ -29,7 +29,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// # use duplexer::{McpError, Server, testing::TestClient};
 /// # use duplexer::types::{json::Json, methods, page::PaginatedParams, tool::{ListToolsResult, Tool}};
 /// # tokio_test(async {
-/// let server = Server::builder("demo")
+/// let server = Server::builder("demo", "1.0.0")
 ///     .on(methods::ToolsList, async |_: PaginatedParams| {
 ///         Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
 ///     })
@@ -47,7 +47,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct TestClient {
     client: Client,
     transcript: Transcript,
-    running: Running,
+    running: RunningServer,
     serving: JoinHandle<()>,
 }
 
@@ -147,7 +147,7 @@ impl Deref for TestClient {
 /// # Errors
 ///
 /// Fails if the session cannot be opened.
-pub async fn in_process(running: &Running, client: ClientBuilder) -> Result<Client, ConnectError> {
+pub async fn in_process(running: &RunningServer, client: ClientBuilder) -> Result<Client, ConnectError> {
     let ((server_end, to_client), (client_end, to_server)) = DirectDispatcher::pair();
     let served = {
         let running = running.clone();

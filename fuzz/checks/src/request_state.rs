@@ -11,7 +11,7 @@ use duplexer_core::dispatch::{
 use duplexer_core::error::{BoxError, CallError, McpError};
 use duplexer_core::transport::TransportContext;
 use duplexer_server::request_state::{KeyRing, RequestState, RequestStateCodec};
-use duplexer_server::{ClientFacts, Connection, Outcome, Reply, Running, Server};
+use duplexer_server::{ClientProfile, Connection, Outcome, Reply, RunningServer, Server};
 use duplexer_types::content::Content;
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::Json;
@@ -122,13 +122,13 @@ impl RequestStateCodec for Open {
     }
 }
 
-fn opened() -> &'static Running {
-    static RUNNING: OnceLock<Running> = OnceLock::new();
+fn opened() -> &'static RunningServer {
+    static RUNNING: OnceLock<RunningServer> = OnceLock::new();
     RUNNING.get_or_init(|| start(RequestState::codec(Open)))
 }
 
-fn sealed() -> &'static Running {
-    static RUNNING: OnceLock<Running> = OnceLock::new();
+fn sealed() -> &'static RunningServer {
+    static RUNNING: OnceLock<RunningServer> = OnceLock::new();
     RUNNING.get_or_init(|| start(RequestState::ephemeral()))
 }
 
@@ -136,8 +136,8 @@ fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(NOW)
 }
 
-fn start(state: RequestState) -> Running {
-    let server = Server::builder("fuzz").request_state(state.clock(now)).on(
+fn start(state: RequestState) -> RunningServer {
+    let server = Server::builder("fuzz", "0").request_state(state.clock(now)).on(
         ToolsCall,
         |params: CallToolParams| async {
             Ok::<_, McpError>(match params.request_state {
@@ -152,8 +152,8 @@ fn start(state: RequestState) -> Running {
     }
 }
 
-fn call(running: &Running, params: &str) -> Result<Outcome, McpError> {
-    let connection = Arc::new(Connection::ready(ProtocolVersion::V2026_07_28, ClientFacts::UNKNOWN));
+fn call(running: &RunningServer, params: &str) -> Result<Outcome, McpError> {
+    let connection = Arc::new(Connection::ready(ProtocolVersion::V2026_07_28, ClientProfile::UNKNOWN));
     let channel = Arc::new(NoPeer(Cancellation::new()));
     let cx = CallContext::new(Some(1_i64.into()), Arc::new(TransportContext::stream("fuzz")), channel);
     ready(running.call(&connection, cx, Method::ToolsCall.name(), Some(params)))

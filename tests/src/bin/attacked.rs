@@ -30,19 +30,18 @@ struct Add {
 }
 
 fn server() -> Result<Server, BoxError> {
-    let server = Server::builder("attacked")
-        .version("1")
+    let server = Server::builder("attacked", "1")
         .dynamic()
         .tool(Tool::new("echo").handler(|Echo { text }| async move { text }))
         .tool(Tool::new("add").handler(|Add { a, b }| async move { a + b }))
         .tool(Tool::new("fail").handler(|| async { Err::<String, _>(ToolError::new("it always fails")) }))
         .tool(Tool::new("panic").handler(panics))
         .tool(Tool::new("wait").handler(|cx: Context| async move {
-            cx.progress(1.0, None, None).await;
+            cx.progress(1.0).await;
             std::future::pending::<()>().await;
         }))
         .tool(Tool::new("finish").handler(|cx: Context| async move {
-            cx.progress(1.0, None, None).await;
+            cx.progress(1.0).await;
             cx.closing().cancelled().await;
             "finished"
         }))

@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "http-sees-no-registry",
-        remedy: "duplexer-http talks to the drivers only: ask through `Running`, not through the registry",
+        remedy: "duplexer-http talks to the drivers only: ask through `RunningServer`, not through the registry",
         check: edges::http_registry,
     },
     Rule {

@@ -119,7 +119,7 @@ impl Middleware for ScopeGuard {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let Some(method) = Method::parse(message.method()) else { return next.run(cx, message) };
+        let Some(method) = message.known() else { return next.run(cx, message) };
         if let Err(error) = self.check(&cx, method, &message) {
             return Box::pin(std::future::ready(Err(error)));
         }

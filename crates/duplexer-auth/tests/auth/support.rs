@@ -89,7 +89,7 @@ async fn listen(
 }
 
 pub(crate) fn server(auth: &Auth, configure: impl FnOnce(ScopeGuardBuilder) -> ScopeGuardBuilder) -> Server {
-    Server::builder("test")
+    Server::builder("test", "0")
         .middleware(configure(auth.guard()).build().unwrap())
         .on(methods::ToolsCall, call)
         .on(methods::SubscriptionsListen, listen)

@@ -5,7 +5,6 @@ use std::time::Duration;
 use duplexer::Resource;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
-use duplexer::types::logging::LoggingLevel;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -53,7 +52,7 @@ pub(super) async fn count(
     pause: u64,
 ) -> String {
     for step in 1..=to {
-        cx.progress(f64::from(step), Some(f64::from(to)), Some("counting")).await;
+        cx.progress(step).total(to).message("counting").await;
         sleep(Duration::from_millis(pause)).await;
     }
     format!("Counted to {to}.")
@@ -117,6 +116,6 @@ pub(super) async fn remember(cx: Context<Notebook>, text: String) -> Result<Stri
     let uri = format!("note://{number}");
     let note = Resource::text(uri.as_str(), text).name(format!("note {number}"));
     cx.catalog()?.edit(|catalog| catalog.add_resource(note)).await?;
-    cx.log(LoggingLevel::Info, Some("notebook"), format!("{uri} was written").as_str()).await;
+    cx.logger("notebook").info(format!("{uri} was written").as_str()).await;
     Ok(format!("Noted as {uri}."))
 }

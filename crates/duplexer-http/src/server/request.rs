@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duplexer_core::transport::{Headers, TransportContext};
-use duplexer_server::{Caller, Principal, Running};
+use duplexer_server::{Caller, Principal, RunningServer};
 use http::request::Parts;
 
 use super::head::Accepts;
@@ -45,7 +45,7 @@ impl AdmittedRequest {
 
 /// A request and the running server that handles it.
 pub(super) struct RequestContext {
-    pub(super) running: Running,
+    pub(super) running: RunningServer,
     pub(super) request: AdmittedRequest,
 }
 

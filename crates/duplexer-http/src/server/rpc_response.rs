@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use duplexer_core::dispatch::Invocation;
 use duplexer_core::error::McpError;
-use duplexer_server::driver::Shaped;
+use duplexer_server::driver::PendingResponse;
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, RequestId};
 use http::StatusCode;
@@ -82,7 +82,7 @@ impl ErrorResponder {
 
     /// Encodes an outcome. Runs within the panic isolation of the handler, because results serialize themselves with
     /// user code.
-    pub(super) fn render(&self, outcome: Result<Shaped, McpError>) -> RpcResponse {
+    pub(super) fn render(&self, outcome: Result<PendingResponse, McpError>) -> RpcResponse {
         let error = match outcome {
             Ok(shaped) => {
                 let mut text = Vec::with_capacity(512);

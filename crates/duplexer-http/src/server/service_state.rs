@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
-use duplexer_server::{Running, Server};
+use duplexer_server::{RunningServer, Server};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
@@ -79,7 +79,7 @@ impl ServiceState {
     }
 
     /// Returns the started server. The first caller starts it. A caller that leaves does not stop the start.
-    pub(super) async fn running(&self) -> Result<&Running, StartFailed> {
+    pub(super) async fn running(&self) -> Result<&RunningServer, StartFailed> {
         self.lifespan.running().await
     }
 

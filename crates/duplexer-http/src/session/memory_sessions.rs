@@ -96,7 +96,7 @@ impl SessionStore for MemorySessionStore {
 #[cfg(test)]
 mod tests {
     use duplexer_core::dispatch::NoChannel;
-    use duplexer_server::{Caller, Remembered, Server};
+    use duplexer_server::{Caller, ConnectionSnapshot, Server};
     use std::sync::Arc;
 
     use super::*;
@@ -119,8 +119,8 @@ mod tests {
         assert!(store.claim("s", "b").await.unwrap().is_some());
         store.remove("s", 2).await.unwrap();
         assert!(store.claim("s", "b").await.unwrap().is_none());
-        let running = Server::builder("x").build().unwrap().start().await.unwrap();
-        let remembered: Remembered = claimed.connection;
+        let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
+        let remembered: ConnectionSnapshot = claimed.connection;
         assert!(remembered.restore(&running, Arc::new(NoChannel), Caller::default()).is_some());
     }
 

@@ -495,7 +495,7 @@ async fn a_stream_belongs_to_its_principal() {
 async fn a_message_waits_for_those_before_it_and_is_not_lost_at_the_end() {
     let gate = Arc::new(Notify::new());
     let opened = Arc::clone(&gate);
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .middleware(move |cx: Context, message: Invocation, next: Next| {
             let opened = Arc::clone(&opened);
             async move {

@@ -117,7 +117,7 @@ async fn the_first_request_starts_the_server_and_cannot_take_it_down() {
     let (started, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let gate = Arc::new(Semaphore::new(0));
     let (starts, ends, opened) = (Arc::clone(&started), Arc::clone(&ended), Arc::clone(&gate));
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .lifespan(move || {
             let (starts, opened) = (Arc::clone(&starts), Arc::clone(&opened));
             async move {
@@ -154,7 +154,7 @@ async fn the_first_request_starts_the_server_and_cannot_take_it_down() {
 async fn a_failed_start_is_tried_again() {
     let tries = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&tries);
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .lifespan(move || {
             let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
             async move { if first { Err("the password is wrong") } else { Ok(5_u8) } }

@@ -108,28 +108,28 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
         "nap" => tokio::time::sleep(Duration::from_millis(300)).await,
         "tell" => {
             for step in 1..=3 {
-                cx.progress(f64::from(step), Some(3.0), None).await;
+                cx.progress(step).total(3.0).await;
             }
         }
         "tell then wait" => {
-            cx.progress(1.0, None, None).await;
+            cx.progress(1.0).await;
             stage.go.notified().await;
-            cx.progress(2.0, None, None).await;
+            cx.progress(2.0).await;
         }
         "tell from a task" => {
-            cx.progress(1.0, None, None).await;
+            cx.progress(1.0).await;
             let (other, stage) = (cx.clone(), Arc::clone(&stage));
             let mut tasks = tokio::task::JoinSet::new();
             tasks.spawn(async move {
                 stage.go.notified().await;
-                other.progress(2.0, None, None).await;
+                other.progress(2.0).await;
             });
             cx.closing().cancelled().await;
         }
         "flood" => {
             let big = "x".repeat(16 * 1024);
             for step in 0..100_000 {
-                cx.progress(f64::from(step), None, Some(&big)).await;
+                cx.progress(f64::from(step)).message(&big).await;
                 stage.count(&stage.sent);
             }
         }
@@ -137,7 +137,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
             let mut step = 0.0;
             loop {
                 step += 1.0;
-                cx.progress(step, None, None).await;
+                cx.progress(step).await;
                 stage.count(&stage.sent);
             }
         }
@@ -148,7 +148,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
         }
         "refuse" => return Err(McpError::new(ErrorCode(-32603), "no")),
         "refuse late" => {
-            cx.progress(1.0, None, None).await;
+            cx.progress(1.0).await;
             return Err(McpError::new(ErrorCode::INVALID_PARAMS, "no"));
         }
         "ask" => {
@@ -178,11 +178,11 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
         }
         "announce" => cx.connection().tools_changed().await,
         "let go" => {
-            cx.progress(1.0, None, None).await;
+            cx.progress(1.0).await;
             let closing = cx.close_stream();
             stage.count(&stage.sent);
             stage.go.notified().await;
-            cx.progress(2.0, None, None).await;
+            cx.progress(2.0).await;
             return Ok(CallToolResult::text(format!("{closing:?}")));
         }
         "keep" => {
@@ -215,8 +215,7 @@ pub(crate) fn server(stage: &Arc<Stage>) -> Server {
         "count":{"type":"integer","x-mcp-header":"Count"}}}"#;
     let annotations = ParamHeaders::from_schema(&Json::parse(schema).unwrap()).unwrap();
     let down = Arc::clone(stage);
-    Server::builder("test")
-        .version("1")
+    Server::builder("test", "1")
         .state(Arc::clone(stage))
         .on_shutdown(move |_: Arc<Arc<Stage>>| {
             let down = Arc::clone(&down);

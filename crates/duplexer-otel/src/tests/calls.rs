@@ -109,7 +109,7 @@ async fn without_a_provider_a_context_is_passed_on_and_none_is_made() {
         (json!({"traceparent": parent()}), json!({"traceparent": parent()})),
         (json!({"baggage": "a=b"}), json!({"baggage": "a=b"})),
     ] {
-        let server = Server::builder("quiet").middleware(OtelMiddleware::with_provider(&noop));
+        let server = Server::builder("quiet", "0").middleware(OtelMiddleware::with_provider(&noop));
         let server = server.on(methods::ToolsCall, ping);
         let script = async |wire: &mut Wire| answered(wire, meta, json!({"result": {}})).await;
         let asked = serve(server, Some(OtelHook::with_provider(&noop)), script).await;
@@ -120,7 +120,8 @@ async fn without_a_provider_a_context_is_passed_on_and_none_is_made() {
 /// `new` uses the global provider, which is not set here and so records nothing.
 #[tokio::test]
 async fn the_global_provider_is_the_default() {
-    let server = Server::builder("global").middleware(OtelMiddleware::new()).on(methods::ToolsCall, ping);
+    let server =
+        Server::builder("global", "0").middleware(OtelMiddleware::new()).on(methods::ToolsCall, ping);
     let script = async |wire: &mut Wire| answered(wire, json!({}), json!({"result": {}})).await;
     let asked = serve(server, Some(OtelHook::default()), script).await;
     assert_eq!((&asked["method"], &asked["params"]), (&json!("ping"), &json!({})));

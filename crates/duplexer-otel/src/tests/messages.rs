@@ -171,7 +171,7 @@ async fn long_names_are_cut() {
 async fn a_cancelled_request_ends_its_span() {
     let recorder = Recorder::new();
     let server = recorder.server().on(methods::ToolsCall, |cx: Context<()>, _: CallToolParams| async move {
-        cx.progress(1.0, None, None).await;
+        cx.progress(1.0).await;
         std::future::pending::<Result<CallToolResult, McpError>>().await
     });
     serve(server, None, async |wire: &mut Wire| {

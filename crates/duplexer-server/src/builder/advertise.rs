@@ -1,8 +1,9 @@
-//! What a server offers beside its handlers, and how clients learn of it.
+//! Identity, instructions and capabilities: what clients learn about a server besides its handlers.
 
 use std::any::Any;
 use std::sync::Arc;
 
+use duplexer_types::icon::Icon;
 use duplexer_types::json::Json;
 use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::logging::SetLevelParams;
@@ -17,36 +18,66 @@ use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::BoxFuture;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
-    /// Which list changes are promised to clients of the handshake era.
-    pub fn notification_options(mut self, changes: NotificationOptions) -> Self {
-        self.rest.advertised.changes = changes;
+    /// Sets a display name.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
         self
     }
 
-    /// Serves subscriptions: what is published on `bus` is told to clients who want to hear of it, in both eras.
+    /// Sets a description of the server's purpose.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.info.description = Some(description.into());
+        self
+    }
+
+    /// Sets the URL of a page about the server.
+    pub fn website_url(mut self, url: impl Into<String>) -> Self {
+        self.info.website_url = Some(url.into());
+        self
+    }
+
+    /// Sets icons of the server.
+    pub fn icons(mut self, icons: impl Into<Vec<Icon>>) -> Self {
+        self.info.icons = Some(icons.into());
+        self
+    }
+
+    /// Sets the instructions for models.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets the lists whose changes are reported to clients of the handshake era.
+    pub fn notification_options(mut self, changes: NotificationOptions) -> Self {
+        self.deferred.advertised.changes = changes;
+        self
+    }
+
+    /// Serves subscriptions in both eras: events published on `bus` are sent to the clients that subscribed to them.
     ///
-    /// The capabilities follow, also those of the handshake era; [`Self::notification_options`] after this narrows them.
-    /// Handlers of one's own for single methods stay.
+    /// The capabilities follow, those of the handshake era included; a later [`Self::notification_options`] narrows
+    /// them. Handlers that the author registered for single methods stay.
     pub fn subscriptions(self, bus: impl SubscriptionBus) -> Self {
         self.subscriptions_within(bus, SubscriptionLimits::default())
     }
 
-    /// The same with other limits.
+    /// Serves subscriptions with other limits than the defaults.
     pub fn subscriptions_within(mut self, bus: impl SubscriptionBus, limits: SubscriptionLimits) -> Self {
-        self.rest.advertised.subscriptions = Some(Plan { bus: Arc::new(bus), limits });
-        self.rest.advertised.changes = NotificationOptions::all();
+        self.deferred.advertised.subscriptions = Some(Plan { bus: Arc::new(bus), limits });
+        self.deferred.advertised.changes = NotificationOptions::all();
         self
     }
 
-    /// Lets clients say which log messages they want. Who logs to clients promises this.
+    /// Lets clients set the level of log messages. A server that logs to clients must declare this.
     pub fn logging(mut self) -> Self {
-        self.rest.logging = true;
+        self.deferred.logging = true;
         self
     }
 
     /// Advertises an experimental capability.
     pub fn experimental(mut self, name: impl Into<String>, settings: impl Into<Json>) -> Self {
-        self.rest.advertised.experimental.insert(name, settings.into());
+        self.deferred.advertised.experimental.insert(name, settings.into());
         self
     }
 
@@ -54,15 +85,15 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
         let id = id.into();
         if !id.contains('/') || !valid_key(&id) || id.ends_with('/') {
-            self.rest.faults.push(BuildError::ExtensionId(id));
-        } else if self.rest.advertised.extensions.insert(id.clone(), settings.into()).is_some() {
-            self.rest.faults.push(BuildError::DuplicateExtension(id));
+            self.deferred.faults.push(BuildError::ExtensionId(id));
+        } else if self.deferred.advertised.extensions.insert(id.clone(), settings.into()).is_some() {
+            self.deferred.faults.push(BuildError::DuplicateExtension(id));
         }
         self
     }
 }
 
-/// Puts the level there where the connection finds it, unless somebody else handles that.
+/// Registers the handler that stores the level on the connection, unless the author has registered one.
 pub(super) fn register_logging(handlers: &mut Handlers) {
     let set = |cx: Context| -> BoxFuture<'static, _> {
         let set = cx.params().map(|SetLevelParams { level, .. }| {

@@ -22,9 +22,10 @@ struct Below {
 
 /// Tools, resources and prompts.
 ///
-/// Handlers get the state that was given last: `.state(..)` and `.lifespan(..)` go before what uses them.
+/// Handlers receive the state that was set last: call `.state(..)` and `.lifespan(..)` before the registrations that
+/// use it.
 impl<S: Any + Send + Sync> ServerBuilder<S> {
-    /// Offers a tool. A name that is taken or cannot be used fails the build.
+    /// Registers a tool. A name that is taken or invalid fails the build.
     pub fn tool(mut self, tool: impl IntoTool<S>) -> Self {
         let tool = tool.into_tool();
         let run = Box::new(Bound { run: tool.run, slot: self.state_slot() });
@@ -32,15 +33,15 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Offers a resource, or a template for many.
+    /// Registers a resource, or a template for many.
     pub fn resource(mut self, resource: impl IntoResource<S>) -> Self {
         let resource = resource.into_resource().bind(self.state_slot());
         self.catalog().resource(resource);
         self
     }
 
-    /// Offers the files of a directory: its listing under `uri`, and each file under `uri/path`. Nothing outside of it can be
-    /// read, whatever links it holds, and nothing hidden (`.name`).
+    /// Registers the files of a directory: its listing under `uri`, and each file under `uri/path`. Files outside of
+    /// the directory cannot be read, not even through links, and neither can hidden files (`.name`).
     pub fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self {
         let base: Arc<PathBuf> = Arc::new(path.into());
         let listed = Arc::clone(&base);
@@ -56,29 +57,30 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self.resource(listing).resource(files)
     }
 
-    /// Offers a prompt.
+    /// Registers a prompt.
     pub fn prompt(mut self, prompt: impl IntoPrompt<S>) -> Self {
         let prompt = prompt.into_prompt().bind(self.state_slot());
         self.catalog().prompt(prompt);
         self
     }
 
-    /// Speaks an extension. One that brings a method, or anything else, that is there already fails the build.
+    /// Adds an extension. An extension that registers a method or an item that is already registered fails the build.
     pub fn extend(self, extension: impl Extension<S>) -> Self {
         let builder = self.extension(extension.id().to_owned(), extension.settings());
         builder.without_replacing(|builder| extension.install(builder))
     }
 
-    /// What is offered may change while the server runs: every list is served from the start, however short, and clients
-    /// who subscribe are told of changes. See [`Catalog::edit`](crate::Catalog::edit).
+    /// Allows the catalog to change while the server runs. Every list is served from the start, even an empty one, and
+    /// subscribed clients are notified of changes. See [`Catalog::edit`](crate::Catalog::edit).
     ///
-    /// Without a bus of its own (`.subscriptions(..)`) the server gets one of this process.
+    /// Without a bus (`.subscriptions(..)`) the server gets a bus of this process.
     pub fn dynamic(mut self) -> Self {
         self.catalog().dynamic = true;
         self
     }
 
-    /// Decides what a caller may see. What is not seen cannot be used either, and lists are not for others to keep.
+    /// Filters items per caller. Hidden items can be neither listed nor called, and lists are marked `cacheScope:
+    /// private`.
     pub fn visible(
         mut self,
         visible: impl Fn(&Context, Offered<'_>) -> bool + Send + Sync + 'static,
@@ -87,41 +89,41 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Passes every call of a tool through this, after middleware and before the tool; what was given first is outermost.
-    /// A function that asks its user runs once per round, and so does this.
+    /// Adds an interceptor around every call of a tool, inside of middleware. The first added is outermost. A tool that
+    /// elicits input runs once per round, and so does the interceptor.
     pub fn intercept(mut self, interceptor: impl Interceptor) -> Self {
         self.catalog().scopes.own().interceptors.push(Arc::new(interceptor));
         self
     }
 
-    /// Lists at most this many things at once. Without it every list is one page.
+    /// Sets the maximum number of items per page of a list. Without it every list is one page.
     pub fn page_size(mut self, size: usize) -> Self {
         self.catalog().page_size = Some(size);
         self
     }
 
     fn catalog(&mut self) -> &mut CatalogDraft {
-        self.rest.catalog.get_or_insert_default()
+        self.deferred.catalog.get_or_insert_default()
     }
 
-    /// Registers the handlers of the catalog, each unless its method has one already.
+    /// Registers the handlers of the catalog, each unless its method already has one.
     pub(super) fn install(&mut self, draft: CatalogDraft) -> Result<Arc<catalog::Inner>, BuildError> {
         let installed = draft.install().map_err(|fault| BuildError::Part(fault.into()))?;
         for (method, entry) in installed.handlers {
-            if self.rest.merged > 0 && self.handlers.spec(method).is_some() {
+            if self.deferred.merged > 0 && self.handlers.spec(method).is_some() {
                 return Err(BuildError::Hidden(method.name()));
             }
             self.handlers.set_default(method, entry);
         }
         if installed.dynamic {
             let plan = || Plan { bus: Arc::new(MemoryBus::new()), limits: SubscriptionLimits::default() };
-            self.rest.advertised.subscriptions.get_or_insert_with(plan);
-            self.rest.advertised.changes = NotificationOptions::all();
+            self.deferred.advertised.subscriptions.get_or_insert_with(plan);
+            self.deferred.advertised.changes = NotificationOptions::all();
         }
         let catalog = installed.catalog;
-        if self.handlers.spec(Method::ToolsCall).is_some() && self.rest.tool_headers.is_none() {
+        if self.handlers.spec(Method::ToolsCall).is_some() && self.deferred.tool_headers.is_none() {
             let headers = Arc::clone(&catalog);
-            self.rest.tool_headers = Some(Arc::new(move |name| headers.param_headers(name)));
+            self.deferred.tool_headers = Some(Arc::new(move |name| headers.param_headers(name)));
         }
         Ok(catalog)
     }

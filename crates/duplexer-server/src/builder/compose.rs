@@ -1,4 +1,4 @@
-//! Servers made of servers.
+//! Composition of servers: merging, nesting, and the checks for clashes.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -6,65 +6,64 @@ use std::collections::HashMap;
 use duplexer_types::json::JsonObject;
 use duplexer_types::methods::{Kind, METHODS};
 
-use super::{Advertised, BuildError, Handlers, Rest, ServerBuilder};
+use super::{Advertised, BuildError, Deferred, Handlers, ServerBuilder};
 use crate::catalog::Merged;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
-    /// Makes another server a part of this one: what it offers is offered here, under the same names. Its handlers keep
-    /// their own state, whose lifespans start before this server's own and end after them.
+    /// Merges another server into this one, under the same names. Its handlers keep their own state, whose lifespans
+    /// start before this server's own and end after them.
     ///
-    /// - Whatever there can be only one of fails the build if both have it: a name, a URI, a custom method, a handler of the
-    ///   same method, a bus. An extension may be spoken by both, with the same settings.
-    /// - Name, version and instructions are this server's. So is middleware, which sees every message: a server that has
-    ///   some, or seals request states, cannot be merged.
-    /// - What decides about visibility, and what intercepts calls of tools, stays around the other server's own tools,
-    ///   prompts and resources.
-    /// - Capabilities follow from everything together. A bus, and hints about freshness, are taken over where this server
+    /// - Everything that must be unique fails the build if both servers have it: a name, a URI, a custom method, a
+    ///   handler of the same method, a bus. Both can declare the same extension with the same settings.
+    /// - Name, version and instructions are this server's. So is middleware, which sees every message: a server that
+    ///   has middleware, or seals request states, cannot be merged.
+    /// - Visibility filters and interceptors of the other server apply to its own tools, prompts and resources only.
+    /// - Capabilities are derived from everything together. A bus and freshness hints are taken over where this server
     ///   has none.
     pub fn merge<T: Any + Send + Sync>(self, other: ServerBuilder<T>) -> Self {
         self.join(other, None)
     }
 
-    /// The same under a prefix: the tool or prompt `name` is `prefix_name` here. The other server itself goes on to know
-    /// them by their short names, where it changes what it offers and where it decides who sees it.
+    /// Merges another server under a prefix: its tool or prompt `name` becomes `prefix_name`. The other server itself
+    /// still uses the short names when it edits its catalog and filters its items.
     ///
-    /// URIs and custom methods have prefixes of their own and stay as they are. Handlers of the protocol's methods would not
-    /// know of the prefix: a server that has some cannot be nested.
+    /// URIs and custom methods have prefixes of their own and stay unchanged. Handlers of spec methods do not know the
+    /// prefix: a server that has any cannot be nested.
     pub fn nest<T: Any + Send + Sync>(mut self, prefix: impl AsRef<str>, other: ServerBuilder<T>) -> Self {
         let requests = METHODS.iter().filter(|row| row.kind == Kind::Request);
         if let Some(row) = requests.into_iter().find(|row| other.handlers.spec(row.method).is_some()) {
-            self.rest.faults.push(BuildError::NoPrefix(row.method.name()));
+            self.deferred.faults.push(BuildError::NoPrefix(row.method.name()));
         }
         self.join(other, Some(prefix.as_ref()))
     }
 
-    /// Describes a part of the server that must not replace a handler of anybody else: if it does, the build fails.
+    /// Describes a part of the server that must not replace a registered handler. If it does, the build fails.
     pub fn without_replacing(mut self, describe: impl FnOnce(Self) -> Self) -> Self {
-        let before = std::mem::replace(&mut self.rest.keeps, true);
+        let before = std::mem::replace(&mut self.deferred.forbid_replace, true);
         let mut described = describe(self);
-        described.rest.keeps = before;
+        described.deferred.forbid_replace = before;
         described
     }
 
     fn join<T>(mut self, other: ServerBuilder<T>, prefix: Option<&str>) -> Self {
         if !other.middleware.is_empty() {
-            self.rest.faults.push(BuildError::MergedMiddleware(other.info.name));
+            self.deferred.faults.push(BuildError::MergedMiddleware(other.info.name));
         }
         let merged = Merged { prefix, slots: other.lifespans.iter().map(|lifespan| lifespan.slot).collect() };
-        let before = self.rest.merged;
-        self.rest.merged += other.lifespans.len();
+        let before = self.deferred.merged;
+        self.deferred.merged += other.lifespans.len();
         self.lifespans.splice(before..before, other.lifespans);
-        self.handlers.absorb(other.handlers, &mut self.rest.faults);
-        self.rest.absorb(other.rest, &merged);
+        self.handlers.absorb(other.handlers, &mut self.deferred.faults);
+        self.deferred.absorb(other.deferred, &merged);
         self
     }
 }
 
-impl Rest {
+impl Deferred {
     fn absorb(&mut self, other: Self, merged: &Merged<'_>) {
         self.faults.extend(other.faults);
         self.logging |= other.logging;
-        // A later hint goes before an earlier one.
+        // A later hint takes precedence over an earlier one.
         self.hints.splice(0..0, other.hints);
         match (&self.tool_headers, other.tool_headers) {
             (Some(_), Some(_)) => self.faults.push(clash("look-up of", "tool headers")),
@@ -126,7 +125,7 @@ impl Advertised {
     }
 }
 
-/// Both may say the same.
+/// Merges two maps. Both can hold the same name with the same settings.
 fn same(ours: &mut JsonObject, theirs: JsonObject, what: &'static str, faults: &mut Vec<BuildError>) {
     for (name, settings) in theirs {
         if ours.get(&name).is_some_and(|known| *known != settings) {

@@ -1,69 +1,87 @@
-//! Why a server cannot be built.
+//! Errors of [`ServerBuilder::build`](super::ServerBuilder::build).
 
 use duplexer_types::methods::Method;
 
 use crate::registry::capabilities;
 use duplexer_core::error::BoxError;
 
-/// Why a server cannot be built; the text says what to change.
+/// Error of [`ServerBuilder::build`](super::ServerBuilder::build). Its text says what to change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The opening of a connection belongs to the kernel.
+    /// The kernel handles this method itself.
     #[error(
         "'{0}' is handled by the server runner and cannot be overridden; use middleware to observe or wrap initialization"
     )]
     Reserved(&'static str),
-    /// A custom method has the name of one of the protocol.
+    /// A custom method has the name of a spec method.
     #[error("'{0}' is a method of the protocol: register its handler with `on` or `on_notification`")]
     SpecMethod(String),
-    /// A custom method would be served in no revision at all.
+    /// A custom method is served in no revision.
     #[error("'{0}' is served in no revision: give it at least one")]
     NoRevision(String),
-    /// A hint about freshness for a method whose results cannot be cached.
+    /// A freshness hint for a method whose results cannot be cached.
     #[error("cache hints are for cacheable methods ({cacheable}); got: {got}", cacheable = cacheable_names())]
     NotCacheable {
-        /// The method the hint was for.
+        /// The method of the hint.
         got: String,
     },
     /// An extension's id is not `prefix/name`.
     #[error("'{0}' is not an extension id: it needs a prefix of dotted labels, a slash, and a name")]
     ExtensionId(String),
-    /// An extension was given twice.
+    /// An extension was registered twice.
     #[error("extension '{0}' is registered twice")]
     DuplicateExtension(String),
-    /// Two parts of a server, such as servers that are merged, have something that there can be only one of.
+    /// Two parts of a server, such as merged servers, have the same unique item.
     #[error("two parts of the server have the {what} '{name}': leave it to one of them")]
     Clash {
-        /// What there would be two of.
+        /// The kind of the item.
         what: &'static str,
         /// Its name.
         name: String,
     },
-    /// In a server made of several, a handler stands in the way of what others of them offer.
+    /// In a merged server, a handler hides the items of the other servers.
     #[error(
         "the handler of '{0}' would hide what was registered with the servers that are merged: register what it serves as well"
     )]
     Hidden(&'static str),
-    /// A handler that knows nothing of a prefix.
+    /// A handler cannot be nested, because it does not know the prefix.
     #[error(
         "'{0}' has a handler of its own, which a prefix does not reach: merge its server, or register what it serves"
     )]
     NoPrefix(&'static str),
-    /// Middleware sees every message of a server; a server that is merged has no messages of its own.
+    /// A merged server has middleware. Middleware sees every message of a server, and a merged server has none of its
+    /// own.
     #[error(
         "'{0}' has middleware or seals request states, and is merged: do both in the server it becomes part of"
     )]
     MergedMiddleware(String),
-    /// Nothing says for which server its request states are.
+    /// Request states have no audience.
     #[error("request states need an audience: name the server, or say `RequestState::audience`")]
     NoAudience,
     /// The server's identity cannot be rendered.
     #[error("the server's identity cannot be written as JSON")]
     Identity(#[source] serde_json::Error),
-    /// A part of the server, such as one of its tools, is not fit for use.
+    /// A part of the server, such as one of its tools, is invalid.
     #[error(transparent)]
     Part(BoxError),
+    /// Several faults, each of which fails the build.
+    #[error("{}", lines(.0))]
+    Several(Vec<BuildError>),
+}
+
+impl BuildError {
+    /// Combines the faults of one build; `None` if there are none. A single fault stays what it is.
+    pub(super) fn from_faults(mut faults: Vec<Self>) -> Option<Self> {
+        match faults.len() {
+            0 | 1 => faults.pop(),
+            _ => Some(Self::Several(faults)),
+        }
+    }
+}
+
+fn lines(faults: &[BuildError]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn cacheable_names() -> String {

@@ -1,19 +1,19 @@
-//! Extensions: capability settings, and whatever else a server needs to keep their promise.
+//! Extensions: their capability settings, and the registrations that implement them.
 
 use crate::builder::ServerBuilder;
 use duplexer_types::json::Json;
 
-/// Something that servers can speak beyond the protocol. Added with [`ServerBuilder::extend`].
+/// A protocol extension. Added with [`ServerBuilder::extend`].
 pub trait Extension<S> {
-    /// Its id: `prefix/name`, where the prefix is a domain written backwards. One that is not, or is taken, fails the build.
+    /// Returns the id: `prefix/name`, where the prefix is a reversed domain. An invalid or repeated id fails the build.
     fn id(&self) -> &str;
 
-    /// What is advertised under that id.
+    /// Returns the settings that are advertised under the id.
     fn settings(&self) -> Json {
         Json::object()
     }
 
-    /// Registers what it consists of: tools, resources, custom methods, and what calls of tools pass through
+    /// Registers the parts of the extension: tools, resources, custom methods, and interceptors of tool calls
     /// ([`ServerBuilder::intercept`]).
     fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S>;
 }

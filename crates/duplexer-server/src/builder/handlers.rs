@@ -1,4 +1,4 @@
-//! Which function answers what.
+//! Registration of handlers for single methods.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::kernel::lifecycle;
 use crate::registry::CustomEntry;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
-    /// Handles a request of the protocol. A later handler of the same method replaces this one.
+    /// Registers the handler of a request of the protocol. A later handler of the same method replaces it.
     pub fn on<M, H, Shape>(mut self, _method: M, handler: H) -> Self
     where
         M: Request,
@@ -24,7 +24,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         Shape: 'static,
     {
         if lifecycle::is_reserved(M::METHOD) {
-            self.rest.faults.push(BuildError::Reserved(M::METHOD.name()));
+            self.deferred.faults.push(BuildError::Reserved(M::METHOD.name()));
             return self;
         }
         if self.handlers.spec(M::METHOD).is_some() {
@@ -35,7 +35,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Handles a notification of the protocol. A later handler of the same method replaces this one.
+    /// Registers the handler of a notification of the protocol. A later handler of the same method replaces it.
     pub fn on_notification<N, H, Shape>(mut self, _method: N, handler: H) -> Self
     where
         N: Notification,
@@ -50,7 +50,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Handles a request that is not part of the protocol, in every revision.
+    /// Registers the handler of a custom request, in every revision.
     pub fn on_custom<P, H, Shape>(self, method: impl Into<String>, handler: H) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -61,7 +61,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self.on_custom_in(method, Window::ALWAYS, handler)
     }
 
-    /// Handles a request that is not part of the protocol, in some revisions; in others there is no such method.
+    /// Registers the handler of a custom request in some revisions; in others the method does not exist.
     pub fn on_custom_in<P, H, Shape>(mut self, method: impl Into<String>, window: Window, handler: H) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -71,7 +71,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     {
         let method = method.into();
         if window.first() > window.last() {
-            self.rest.faults.push(BuildError::NoRevision(method.clone()));
+            self.deferred.faults.push(BuildError::NoRevision(method.clone()));
         }
         if self.is_custom(&method) {
             if self.handlers.custom(&method).is_some() {
@@ -83,7 +83,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Handles a notification that is not part of the protocol.
+    /// Registers the handler of a custom notification.
     pub fn on_custom_notification<P, H, Shape>(mut self, method: impl Into<String>, handler: H) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -101,10 +101,10 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Where nothing may be replaced, what is taken is a fault.
+    /// Records a fault if handlers must not be replaced.
     fn taken(&mut self, what: &'static str, name: &str) {
-        if self.rest.keeps {
-            self.rest.faults.push(clash(what, name));
+        if self.deferred.forbid_replace {
+            self.deferred.faults.push(clash(what, name));
         }
     }
 
@@ -118,7 +118,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
                 } else {
                     BuildError::SpecMethod(method.to_owned())
                 };
-                self.rest.faults.push(fault);
+                self.deferred.faults.push(fault);
                 false
             }
         }

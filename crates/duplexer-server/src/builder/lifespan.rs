@@ -1,4 +1,4 @@
-//! What handlers share: made when the server starts, given up when it ends.
+//! Lifespans: state that handlers share, created at start and released at shutdown.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
-    /// Makes a state when the server starts, once for all connections. Handlers registered after this get it.
+    /// Creates a state when the server starts, once for all connections. Handlers registered after this receive it.
     pub fn lifespan<T, F, Fut, E>(mut self, start: F) -> ServerBuilder<T>
     where
         T: Any + Send + Sync,
@@ -25,7 +25,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self.with_state_type()
     }
 
-    /// Uses a state that is there already. Handlers registered after this get it.
+    /// Uses an existing state. Handlers registered after this receive it.
     pub fn state<T: Any + Send + Sync>(mut self, state: T) -> ServerBuilder<T> {
         let state: State = Arc::new(state);
         let start = move || -> BoxFuture<'static, _> { Box::pin(std::future::ready(Ok(Arc::clone(&state)))) };
@@ -33,7 +33,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self.with_state_type()
     }
 
-    /// Runs when the server ends, after all connections, with the state of the last lifespan. Bounded in time.
+    /// Sets a hook that runs at shutdown, after all connections, with the state of the last lifespan. Bounded in time.
     pub fn on_shutdown<F, Fut>(mut self, stop: F) -> Self
     where
         F: Fn(Arc<S>) -> Fut + Send + Sync + 'static,
@@ -55,7 +55,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             handlers: self.handlers,
             middleware: self.middleware,
             lifespans: self.lifespans,
-            rest: self.rest,
+            deferred: self.deferred,
             state: PhantomData,
         }
     }
@@ -65,14 +65,14 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         StateSlot::new(self.slot())
     }
 
-    /// The lifespan that was given last; those of merged servers stand before it.
+    /// Returns the slot of the last lifespan; those of merged servers come before it.
     pub(super) fn slot(&self) -> SlotId {
         self.lifespans.last().map_or(SlotId::NONE, |lifespan| lifespan.slot)
     }
 }
 
 impl Lifespan {
-    /// The first one: handlers registered before any other have no state.
+    /// Returns the first lifespan: handlers registered before any other have no state.
     pub(super) fn unit() -> Self {
         Self::starting(Box::new(|| Box::pin(async { Ok(Arc::new(()) as State) })))
     }

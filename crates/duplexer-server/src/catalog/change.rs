@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::features::subscriptions::Event;
 use crate::kernel::context::Context;
-use crate::registry::{Running, StateSlot};
+use crate::registry::{RunningServer, StateSlot};
 
 use super::draft::entry;
 use super::{AnyEntry, Catalog, CatalogError, Inner, Item, PromptEntry, Snapshot, ToolEntry};
@@ -215,7 +215,7 @@ impl<S> Catalog<S> {
 }
 
 impl Touched {
-    async fn tell(self, running: &Running) {
+    async fn tell(self, running: &RunningServer) {
         let events = [
             (self.tools, Event::ToolsChanged),
             (self.prompts, Event::PromptsChanged),
@@ -234,7 +234,7 @@ impl<S: Any + Send + Sync> Context<S> {
     }
 }
 
-impl Running {
+impl RunningServer {
     /// Returns the catalog of the server, to change it; what is added gets the state `S`. Fails where nothing was
     /// registered, or no lifespan makes an `S`.
     pub fn catalog<S: Any + Send + Sync>(&self) -> Result<Catalog<S>, NotOffered> {
@@ -243,7 +243,7 @@ impl Running {
 }
 
 impl<S: Any + Send + Sync> Catalog<S> {
-    fn new(running: &Running, slot: Option<StateSlot<S>>) -> Result<Self, NotOffered> {
+    fn new(running: &RunningServer, slot: Option<StateSlot<S>>) -> Result<Self, NotOffered> {
         let nothing = || NotOffered { kind: "catalog", name: running.server().server_info().name.clone() };
         let inner = running.registry().catalog.clone().and_then(|catalog| catalog.downcast::<Inner>().ok());
         let inner = inner.ok_or_else(nothing)?;

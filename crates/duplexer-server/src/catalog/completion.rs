@@ -4,7 +4,7 @@ pub(crate) mod complete;
 
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::registry::StateSlot;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
@@ -79,7 +79,7 @@ type Suggest<S> =
 /// Names and who suggests values for them.
 pub(crate) type Completions<S> = Vec<(String, Suggest<S>)>;
 /// The same without the type of the state.
-pub(crate) type Completer = Suggest<States>;
+pub(crate) type Completer = Suggest<StateMap>;
 
 pub(crate) fn completer<S, H, Shape>(suggest: H) -> Suggest<S>
 where

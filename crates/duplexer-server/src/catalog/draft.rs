@@ -11,7 +11,7 @@ use super::{
     AnyEntry, CatalogError, Inner, Listed, Merged, PromptEntry, Scopes, Shelf, Snapshot, ToolEntry,
     completion, name, prompt, resource, scope, tool,
 };
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::handler::{Entry, RawEntry};
 use crate::kernel::outcome::Outcome;
 
@@ -32,7 +32,7 @@ impl CatalogDraft {
         }
     }
 
-    pub(crate) fn tool(&mut self, draft: Draft, run: Box<dyn RunTool<States>>) {
+    pub(crate) fn tool(&mut self, draft: Draft, run: Box<dyn RunTool<StateMap>>) {
         let entry = entry(draft, run);
         let added = entry.and_then(|entry| self.snapshot.tools.add(entry));
         self.note(added);
@@ -74,7 +74,7 @@ impl CatalogDraft {
 }
 
 /// A tool that may be offered.
-pub(crate) fn entry(draft: Draft, run: Box<dyn RunTool<States>>) -> Result<ToolEntry, CatalogError> {
+pub(crate) fn entry(draft: Draft, run: Box<dyn RunTool<StateMap>>) -> Result<ToolEntry, CatalogError> {
     let Draft { mut tool, wrapped_output, headers, limits, ui, fault } = draft;
     if let Some(fault) = fault {
         return Err(fault);

@@ -1,6 +1,6 @@
 //! The shapes of functions that can be part of a server.
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -102,8 +102,8 @@ macro_rules! shapes {
 shapes! {
     []  NoArguments, fn(),                              ()                    => |cx, arguments| ();
     []  NoArguments, fn(Context<S>),                    (Context<S>)          => |cx, arguments| (cx);
-    []  NoArguments, AnyState<fn(Context)>,             (Context<States>)     => |cx, arguments| (cx.untyped());
+    []  NoArguments, AnyState<fn(Context)>,             (Context<StateMap>)     => |cx, arguments| (cx.untyped());
     [A] A,           fn(A),                             (A)                   => |cx, arguments| (arguments);
     [A] A,           fn(Context<S>, A),                 (Context<S>, A)       => |cx, arguments| (cx, arguments);
-    [A] A,           AnyState<fn(Context, A)>,          (Context<States>, A)  => |cx, arguments| (cx.untyped(), arguments);
+    [A] A,           AnyState<fn(Context, A)>,          (Context<StateMap>, A)  => |cx, arguments| (cx.untyped(), arguments);
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::registry::StateSlot;
 use duplexer_core::dispatch::BoxFuture;
@@ -48,7 +48,7 @@ pub use output::PromptOutput;
 /// let review = Prompt::new("review")
 ///     .description("Asks for a review.")
 ///     .handler(|Review { code, .. }| async move { format!("Review this:\n{code}") });
-/// let server = Server::builder("reviewer").prompt(review).build()?;
+/// let server = Server::builder("reviewer", "1.0.0").prompt(review).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a prompt is offered once it is registered"]
@@ -204,7 +204,7 @@ impl<S: Send + Sync + 'static> Prompt<S> {
 /// A prompt without the type of its state.
 pub(crate) struct Erased {
     pub(crate) draft: Draft,
-    pub(crate) fill: Arc<dyn FillPrompt<States>>,
+    pub(crate) fill: Arc<dyn FillPrompt<StateMap>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }
 
@@ -245,7 +245,7 @@ struct Bound<S> {
     slot: StateSlot<S>,
 }
 
-impl<S: Send + Sync + 'static> FillPrompt<States> for Bound<S> {
+impl<S: Send + Sync + 'static> FillPrompt<StateMap> for Bound<S> {
     fn fill(
         &self,
         cx: Context,

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::kernel::context::States;
+use crate::kernel::context::StateMap;
 use crate::registry::StateSlot;
 
 use crate::catalog::completion::{Completer, Completing, CompletionOutput, Completions, bound, completer};
@@ -38,7 +38,7 @@ pub(crate) use read::ReadResource;
 ///     id: u64,
 /// }
 ///
-/// let server = Server::builder("files")
+/// let server = Server::builder("files", "1.0.0")
 ///     .resource(Resource::text("config://app", "verbose = true"))
 ///     .resource(
 ///         Resource::template("db://{table}/{id}")
@@ -152,7 +152,7 @@ impl<S> IntoResource<S> for Resource<S> {
 /// A resource without the type of its state.
 pub(crate) struct Erased {
     pub(crate) draft: Draft,
-    pub(crate) read: Arc<dyn ReadResource<States>>,
+    pub(crate) read: Arc<dyn ReadResource<StateMap>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }
 

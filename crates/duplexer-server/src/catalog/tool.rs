@@ -43,7 +43,7 @@ pub(crate) use run::{RunTool, told};
 /// let add = Tool::new("add")
 ///     .description("Adds two numbers.")
 ///     .handler(|Add { a, b }| async move { a + b });
-/// let server = Server::builder("calculator").tool(add).build()?;
+/// let server = Server::builder("calculator", "1.0.0").tool(add).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a tool is offered once it is registered"]

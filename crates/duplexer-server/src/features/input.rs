@@ -1,4 +1,4 @@
-//! Results that ask for input: for something, and only for what this client has said it can give.
+//! Checks results that request input: they must request something, and only what the client has declared.
 
 use duplexer_types::capabilities::{ClientCapabilities, ElicitationCapability, SamplingCapability};
 use duplexer_types::elicitation::ElicitParams;
@@ -8,12 +8,12 @@ use duplexer_types::lifecycle::MissingCapabilityData;
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::result_type;
 
-use crate::kernel::connection::{ClientFacts, Connection, Requirement};
+use crate::kernel::connection::{ClientCapability, ClientProfile, Connection};
 use crate::kernel::outcome::{Outcome, invalid_result};
 use duplexer_core::error::McpError;
 
-/// Looks at what a handler, with all middleware around it, asks for. Final results pass, and so does finished text, which
-/// is its maker's responsibility. Whether input can be asked for here at all is the kernel's to see to.
+/// Checks the outcome of a handler with all middleware around it. Final results pass, and so does finished text, which
+/// is the responsibility of its author. The kernel checks whether the method allows input requests at all.
 pub(crate) fn check(
     outcome: &Outcome,
     version: ProtocolVersion,
@@ -32,7 +32,7 @@ pub(crate) fn check(
     }
 }
 
-fn check_result(result: &InputRequiredResult, client: &ClientFacts) -> Result<(), McpError> {
+fn check_result(result: &InputRequiredResult, client: &ClientProfile) -> Result<(), McpError> {
     let requests = result.input_requests.as_ref();
     if result.request_state.is_none() && requests.is_none_or(JsonObject::is_empty) {
         return Err(invalid_result("it asks for nothing"));
@@ -53,8 +53,8 @@ fn check_result(result: &InputRequiredResult, client: &ClientFacts) -> Result<()
     }
 }
 
-/// -32021 unless the client can be asked this question.
-pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientFacts) -> Result<(), McpError> {
+/// Fails with -32021 unless the client has declared the capability for this request.
+pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientProfile) -> Result<(), McpError> {
     let Some(needed) = requirement(request) else {
         return Err(invalid_result("it asks for something unknown"));
     };
@@ -65,35 +65,35 @@ pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientFacts) -
     Err(McpError::Refused(MissingCapabilityData::new(needed.as_capabilities()).error(text)))
 }
 
-/// What a client must have declared to be asked this.
-fn requirement(request: &InputRequest) -> Option<Requirement> {
+/// Returns the capability that a request for input requires.
+fn requirement(request: &InputRequest) -> Option<ClientCapability> {
     match request {
         InputRequest::Elicit(params) => match **params {
-            ElicitParams::Form(_) => Some(Requirement::ElicitationForm),
-            ElicitParams::Url(_) => Some(Requirement::ElicitationUrl),
+            ElicitParams::Form(_) => Some(ClientCapability::ElicitationForm),
+            ElicitParams::Url(_) => Some(ClientCapability::ElicitationUrl),
             _ => None,
         },
         InputRequest::CreateMessage(params) if params.tools.is_some() || params.tool_choice.is_some() => {
-            Some(Requirement::SamplingTools)
+            Some(ClientCapability::SamplingTools)
         }
-        InputRequest::CreateMessage(_) => Some(Requirement::Sampling),
-        InputRequest::ListRoots => Some(Requirement::Roots),
+        InputRequest::CreateMessage(_) => Some(ClientCapability::Sampling),
+        InputRequest::ListRoots => Some(ClientCapability::Roots),
         _ => None,
     }
 }
 
-fn name(requirement: &Requirement) -> &'static str {
+fn name(requirement: &ClientCapability) -> &'static str {
     match requirement {
-        Requirement::ElicitationForm => "form elicitation",
-        Requirement::ElicitationUrl => "URL elicitation",
-        Requirement::SamplingTools => "sampling.tools",
-        Requirement::Sampling => "sampling",
+        ClientCapability::ElicitationForm => "form elicitation",
+        ClientCapability::ElicitationUrl => "URL elicitation",
+        ClientCapability::SamplingTools => "sampling.tools",
+        ClientCapability::Sampling => "sampling",
         _ => "roots",
     }
 }
 
-/// Everything that is missing, in one declaration.
-fn together(missing: &[Requirement]) -> ClientCapabilities {
+/// Combines the missing capabilities into one declaration.
+fn together(missing: &[ClientCapability]) -> ClientCapabilities {
     let mut all = ClientCapabilities::new();
     for requirement in missing {
         let one = requirement.as_capabilities();

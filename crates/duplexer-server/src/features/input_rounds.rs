@@ -1,10 +1,7 @@
-//! Questions to the client, asked one way in both eras.
-//!
-//! In the handshake era a question is a request to the client. In the envelope era it is written down and its future stays
-//! pending; once the handler is pending with open questions it is dropped, and the answer to its request is all of them.
-//! The client asks again with the answers, the handler runs again from the top, and finds them. What was answered in
-//! earlier rounds travels in the request state, sealed. An answer counts only for the question it was given to: both are
-//! held together by a digest.
+//! Input rounds: [`Context::ask`] in both eras. In the handshake era a question is a request to the client. In the
+//! envelope era it is recorded and its future stays pending; the pending handler is dropped and the response holds all
+//! open questions. The client retries with the answers, and the handler runs again from the start. Earlier answers
+//! travel in the sealed request state. A digest binds an answer to its question.
 
 use std::pin::Pin;
 use std::sync::{Mutex, OnceLock};
@@ -24,28 +21,28 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::features::input;
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{BoxFuture, CallOptions, lock};
 use duplexer_core::error::McpError;
 
-/// What the request of one handler has asked and been answered.
+/// The questions and answers of one request, created by the first question.
 #[derive(Default)]
-pub(crate) struct Questions(OnceLock<Mutex<Ledger>>);
+pub(crate) struct InputRounds(OnceLock<Mutex<RoundState>>);
 
 #[derive(Default)]
-struct Ledger {
-    note: Note,
-    /// What came with this round.
+struct RoundState {
+    token: RoundToken,
+    /// The answers that arrived with this round.
     responses: JsonObject<InputResponse>,
     open: Vec<(String, InputRequest, String)>,
 }
 
-/// What travels through the client between rounds.
+/// The state that travels through the client between rounds.
 #[derive(Default, Serialize, Deserialize)]
-struct Note {
+struct RoundToken {
     v: u32,
-    /// Answers of all rounds so far.
+    /// The answers of all rounds so far.
     outcomes: JsonObject<Answered>,
     /// Digests of the questions of the last round.
     asked: JsonObject<String>,
@@ -57,12 +54,12 @@ struct Answered {
     data: Json,
 }
 
-/// Notes of another shape are not understood, and everything is asked again.
-const SHAPE: u32 = 3;
+/// Version of [`RoundToken`]. A token of another version is ignored, and every question is asked again.
+const TOKEN_VERSION: u32 = 3;
 
-/// What a request brings beside its arguments.
+/// The members of the params that belong to a round.
 #[derive(Default, Deserialize)]
-struct Round {
+struct RoundParams {
     #[serde(default, rename = "inputResponses")]
     responses: Option<JsonObject<InputResponse>>,
     #[serde(default, rename = "requestState")]
@@ -70,17 +67,21 @@ struct Round {
 }
 
 impl<S> Context<S> {
-    /// Asks the client for input, one way in both eras: under a key that names the question within this request.
+    /// Requests input from the client, in both eras. The key identifies the question within this request.
     ///
-    /// In the envelope era the handler runs once per round, from the top: what it does before a question is done again.
-    /// Several questions that are awaited together (`tokio::join!`) are asked in one round. Fails with -32021 if the client
-    /// has not declared that it can be asked this. Blocking handlers cannot ask.
+    /// In the envelope era the handler runs once per round, from the start: what it does before a question is done
+    /// again. Questions that are awaited together (`tokio::join!`) are asked in one round. Blocking handlers cannot
+    /// ask.
+    ///
+    /// # Errors
+    ///
+    /// Returns -32021 if the client has not declared the capability, and -32602 if the answer is of the wrong kind.
     pub async fn ask(&self, key: &str, request: impl Into<InputRequest>) -> Result<InputResponse, McpError> {
         let request = request.into();
         input::require(&request, key, self.connection().client())?;
         let response = match self.protocol_version().era() {
-            Era::Handshake => self.ask_now(request.clone()).await?,
-            Era::Envelope => match self.recall(key, &request)? {
+            Era::Handshake => self.ask_directly(request.clone()).await?,
+            Era::Envelope => match self.lookup_answer(key, &request)? {
                 Some(response) => response,
                 None => std::future::pending().await,
             },
@@ -98,26 +99,34 @@ impl<S> Context<S> {
         Err(McpError::new(ErrorCode::INVALID_PARAMS, text))
     }
 
-    /// Answers that came with this request, for handlers that make an [`InputRequiredResult`] by hand. In the handshake
-    /// era there are none.
+    /// Returns the answers that arrived with this request, for handlers that build an [`InputRequiredResult`] manually.
+    /// In the handshake era there are none.
+    ///
+    /// # Errors
+    ///
+    /// Returns -32602 if the params do not fit.
     pub fn input_responses(&self) -> Result<JsonObject<InputResponse>, McpError> {
         Ok(self.round()?.responses.unwrap_or_default())
     }
 
-    /// The state that came back with this request, for handlers that make an [`InputRequiredResult`] by hand. Clients can
-    /// change it unless the server seals it (`ServerBuilder::request_state`).
+    /// Returns the state that arrived with this request, for handlers that build an [`InputRequiredResult`] manually.
+    /// Clients can change it unless the server seals it (`ServerBuilder::request_state`).
+    ///
+    /// # Errors
+    ///
+    /// Returns -32602 if the params do not fit.
     pub fn request_state(&self) -> Result<Option<String>, McpError> {
         Ok(self.round()?.state)
     }
 
-    fn round(&self) -> Result<Round, McpError> {
+    fn round(&self) -> Result<RoundParams, McpError> {
         match self.protocol_version().era() {
-            Era::Handshake => Ok(Round::default()),
+            Era::Handshake => Ok(RoundParams::default()),
             Era::Envelope => self.params(),
         }
     }
 
-    async fn ask_now(&self, request: InputRequest) -> Result<InputResponse, McpError> {
+    async fn ask_directly(&self, request: InputRequest) -> Result<InputResponse, McpError> {
         let options = CallOptions::new;
         Ok(match request {
             InputRequest::Elicit(mut params) => {
@@ -140,49 +149,50 @@ impl<S> Context<S> {
         })
     }
 
-    /// The answer to a question, if this round or an earlier one brought it; otherwise it is open from now on.
-    fn recall(&self, key: &str, request: &InputRequest) -> Result<Option<InputResponse>, McpError> {
+    /// Returns the answer to a question, if this round or an earlier one brought it. Otherwise records the question as
+    /// open.
+    fn lookup_answer(&self, key: &str, request: &InputRequest) -> Result<Option<InputResponse>, McpError> {
         let digest = digest(request, Shape::new(self.protocol_version()))?;
-        let cell = &self.scope().questions.0;
-        let ledger = if let Some(ledger) = cell.get() {
-            ledger
+        let cell = &self.scope().input_rounds.0;
+        let state = if let Some(state) = cell.get() {
+            state
         } else {
-            let read = Ledger::read(&self.untyped())?;
+            let read = RoundState::read(&self.untyped())?;
             cell.get_or_init(|| Mutex::new(read))
         };
-        lock(ledger).recall(key, request, digest)
+        lock(state).lookup_answer(key, request, digest)
     }
 }
 
-impl Ledger {
-    fn read(cx: &Context<States>) -> Result<Self, McpError> {
+impl RoundState {
+    fn read(cx: &Context<StateMap>) -> Result<Self, McpError> {
         let round = cx.round()?;
         let state = match round.state {
             Some(state) => Some(open(cx, state)?),
             None => None,
         };
-        let note = state.and_then(|state| serde_json::from_str::<Note>(&state).ok());
-        let note = note.filter(|note| note.v == SHAPE).unwrap_or_default();
-        Ok(Self { note, responses: round.responses.unwrap_or_default(), open: Vec::new() })
+        let token = state.and_then(|state| serde_json::from_str::<RoundToken>(&state).ok());
+        let token = token.filter(|token| token.v == TOKEN_VERSION).unwrap_or_default();
+        Ok(Self { token, responses: round.responses.unwrap_or_default(), open: Vec::new() })
     }
 
-    fn recall(
+    fn lookup_answer(
         &mut self,
         key: &str,
         request: &InputRequest,
         digest: String,
     ) -> Result<Option<InputResponse>, McpError> {
-        if let Some(answered) = self.note.outcomes.get(key).filter(|answered| answered.q == digest) {
+        if let Some(answered) = self.token.outcomes.get(key).filter(|answered| answered.q == digest) {
             return answered.data.decode().map(Some).map_err(McpError::internal);
         }
-        let was_asked = self.note.asked.get(key).is_some_and(|asked| *asked == digest);
+        let was_asked = self.token.asked.get(key).is_some_and(|asked| *asked == digest);
         match self.responses.get(key).filter(|_| was_asked) {
-            // An answer that cannot be read is no answer: the question is asked again.
+            // An answer that cannot be decoded counts as absent: the question is asked again.
             Some(InputResponse::Other(_)) | None => {}
             Some(response) => {
                 let data = Json::encode(response).map_err(McpError::internal)?;
                 let response = response.clone();
-                self.note.outcomes.insert(key, Answered { q: digest, data });
+                self.token.outcomes.insert(key, Answered { q: digest, data });
                 return Ok(Some(response));
             }
         }
@@ -197,30 +207,30 @@ impl Ledger {
         Ok(None)
     }
 
-    /// The result that asks everything that is open.
-    fn conclude(&mut self, cx: &Context<States>) -> Result<Outcome, McpError> {
+    /// Returns the result that asks all open questions.
+    fn take_outcome(&mut self, cx: &Context<StateMap>) -> Result<Outcome, McpError> {
         let open = std::mem::take(&mut self.open);
-        let note = Note {
-            v: SHAPE,
-            outcomes: std::mem::take(&mut self.note.outcomes),
+        let token = RoundToken {
+            v: TOKEN_VERSION,
+            outcomes: std::mem::take(&mut self.token.outcomes),
             asked: open.iter().map(|(key, _, digest)| (key.clone(), digest.clone())).collect(),
         };
-        let state = serde_json::to_string(&note).map_err(McpError::internal)?;
+        let state = serde_json::to_string(&token).map_err(McpError::internal)?;
         let requests = open.into_iter().map(|(key, request, _)| (key, request));
         Ok(Outcome::of(InputRequiredResult::asking(requests).request_state(seal(cx, &state)?)))
     }
 }
 
-/// A handler that runs until it ends, or until it waits with questions open: then those are the outcome.
-pub(crate) struct Attended {
+/// Drives a handler. If it is pending with unanswered questions, drops it and resolves to `InputRequired`.
+pub(crate) struct InputRoundFuture {
     handler: BoxFuture<'static, Result<Outcome, McpError>>,
-    /// Where it may ask.
-    cx: Option<Context<States>>,
+    /// The context in which the handler can ask.
+    cx: Option<Context<StateMap>>,
 }
 
-impl Attended {
-    /// A handler that may ask in this context.
-    pub(crate) fn new(cx: Context<States>, handler: BoxFuture<'static, Result<Outcome, McpError>>) -> Self {
+impl InputRoundFuture {
+    /// Wraps a handler that can ask in this context.
+    pub(crate) fn new(cx: Context<StateMap>, handler: BoxFuture<'static, Result<Outcome, McpError>>) -> Self {
         Self { handler, cx: Some(cx) }
     }
 
@@ -229,14 +239,14 @@ impl Attended {
     }
 }
 
-/// Something that asks nothing, or whose questions are attended to further in.
-impl From<BoxFuture<'static, Result<Outcome, McpError>>> for Attended {
+/// Wraps a handler that cannot ask, or whose questions an inner future handles.
+impl From<BoxFuture<'static, Result<Outcome, McpError>>> for InputRoundFuture {
     fn from(handler: BoxFuture<'static, Result<Outcome, McpError>>) -> Self {
         Self { handler, cx: None }
     }
 }
 
-impl Future for Attended {
+impl Future for InputRoundFuture {
     type Output = Result<Outcome, McpError>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut std::task::Context<'_>) -> Poll<Self::Output> {
@@ -244,29 +254,29 @@ impl Future for Attended {
             return Poll::Ready(outcome);
         }
         let Some(cx) = &self.cx else { return Poll::Pending };
-        match cx.scope().questions.0.get() {
-            Some(ledger) if !lock(ledger).open.is_empty() => Poll::Ready(lock(ledger).conclude(cx)),
+        match cx.scope().input_rounds.0.get() {
+            Some(state) if !lock(state).open.is_empty() => Poll::Ready(lock(state).take_outcome(cx)),
             _ => Poll::Pending,
         }
     }
 }
 
-/// Where no middleware opens states, those of questions are opened here.
-fn open(cx: &Context<States>, state: String) -> Result<String, McpError> {
+/// Opens the state of questions, unless middleware has already done so.
+fn open(cx: &Context<StateMap>, state: String) -> Result<String, McpError> {
     let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, cx.known_method()) else {
         return Ok(state);
     };
     sealing.open_state(cx, method, cx.raw_params().unwrap_or("{}"), &state)
 }
 
-fn seal(cx: &Context<States>, state: &str) -> Result<String, McpError> {
+fn seal(cx: &Context<StateMap>, state: &str) -> Result<String, McpError> {
     let (Some(sealing), Some(method)) = (&cx.server().registry().own_sealing, cx.known_method()) else {
         return Ok(state.to_owned());
     };
     sealing.seal_state(cx, method, cx.raw_params().unwrap_or("{}"), state)
 }
 
-/// Half of a SHA-256 over the question as it is written.
+/// Returns half of a SHA-256 over the question as it is written.
 fn digest(request: &InputRequest, shape: Shape) -> Result<String, McpError> {
     let text = serde_json::to_vec(&ForRevision(request, shape)).map_err(McpError::internal)?;
     let hash = Sha256::digest(&text);

@@ -1,10 +1,8 @@
-//! Request state: what a handler wants to get back travels through the client sealed.
-//!
-//! A server that asks for input keeps nothing between rounds; the client carries the handler's state, and what a
-//! client carries it can change, keep, or hand on. This middleware seals the state on its way out and opens it on its
-//! way in, bound to its request, its principal, this server and a time. Handlers see plain text, everybody else
-//! nothing. A state that does not hold is refused with one answer; why, only the log says. It does not make a state
-//! single-use: a retry may arrive twice, and what must happen once is the handler's to remember.
+//! Request state: middleware that seals the state which handlers send through the client between input rounds. The
+//! server stores nothing; a client could change, keep or share the state. A sealed state is bound to its request, its
+//! principal, this server and a time, and only handlers see its plain text. Every invalid state gets the same response;
+//! the reason is only logged. A state is not single-use: a retry can arrive twice, and the handler must detect repeated
+//! effects itself.
 
 mod canonical;
 mod claims;
@@ -37,7 +35,7 @@ const DEFAULT_TTL: Duration = Duration::from_secs(600);
 type PrincipalFn = dyn Fn(&Context) -> Result<Option<String>, BoxError> + Send + Sync;
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
-/// How a server protects the states it sends through its clients. Installed with `ServerBuilder::request_state`.
+/// Configuration of sealed request states. Installed with `ServerBuilder::request_state`.
 ///
 /// The default is [`RequestState::ephemeral`].
 #[derive(Clone)]
@@ -50,55 +48,60 @@ pub struct RequestState {
     reach: Reach,
 }
 
-/// Who else can open what is sealed here.
+/// The processes that can open a sealed state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// Nobody, although other instances get the retries.
-    ThisProcessOfSeveral,
+    /// Only this process, although other instances receive retries.
+    OneOfSeveralProcesses,
     ThisProcess,
-    WhoeverHasTheKeys,
+    SharedKeys,
 }
 
-/// How many processes answer the requests of one client.
+/// Number of processes that answer the requests of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Instances {
-    /// One, which also does not restart between the rounds of a request.
+    /// One process, which does not restart between the rounds of a request.
     One,
-    /// Several: a retry may reach another one.
+    /// Several processes: a retry can reach another one.
     Several,
 }
 
-/// Why a server's protection of states is not one; the text says what to change.
+/// Error in the configuration of request states. Its text says what to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestStateError {
-    /// A ring without secrets.
+    /// The key ring has no secrets.
     #[error("a key ring needs at least one secret; use `RequestState::ephemeral` for a random one")]
     NoSecret,
-    /// A secret that can be guessed.
+    /// A secret is too short.
     #[error("a secret of a key ring needs at least 32 bytes of randomness; got {got}")]
     ShortSecret {
-        /// How long it is.
+        /// Its length in bytes.
         got: usize,
     },
-    /// Twice the same secret.
+    /// A secret is repeated.
     #[error("a secret stands twice in the key ring; remove one of them")]
     RepeatedSecret,
     /// The key derivation failed.
     #[error("a key could not be derived from its secret")]
     Derivation,
-    /// States that expire when they are made.
+    /// The time to live is zero.
     #[error("the time to live of a request state must be longer than nothing")]
     NoTimeToLive,
 }
 
 impl RequestState {
-    /// Seals with the first of these secrets and opens with any of them; see [`KeyRing`].
+    /// Seals with the first of these secrets and opens with any of them. See [`KeyRing`].
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`KeyRing::new`].
     pub fn keys<T: AsRef<[u8]>>(secrets: impl IntoIterator<Item = T>) -> Result<Self, RequestStateError> {
         KeyRing::new(secrets).map(Self::codec)
     }
 
-    /// Seals with a codec of your own.
+    /// Seals with a custom codec.
     pub fn codec(codec: impl RequestStateCodec) -> Self {
         Self {
             codec: Arc::new(codec),
@@ -106,29 +109,33 @@ impl RequestState {
             audience: None,
             principal: Arc::new(identity),
             clock: Arc::new(SystemTime::now),
-            reach: Reach::WhoeverHasTheKeys,
+            reach: Reach::SharedKeys,
         }
     }
 
-    /// Seals with a random key of this process. A retry that reaches another process, or this one after a restart,
-    /// is refused; where that can happen, give all of them the same [`RequestState::keys`].
+    /// Seals with a random key of this process. A retry that reaches another process, or this one after a restart, is
+    /// refused. Where that can happen, give all processes the same [`RequestState::keys`].
     pub fn ephemeral() -> Self {
         Self { reach: Reach::ThisProcess, ..Self::codec(KeyRing::random()) }
     }
 
-    /// Says how many processes answer the requests of one client. With several and an ephemeral key the server logs
-    /// a warning when it is built, because most retries will be refused.
+    /// Sets the number of processes that answer the requests of one client. With several processes and an ephemeral
+    /// key, the builder logs a warning, because most retries will be refused.
     #[must_use]
     pub fn instances(mut self, instances: Instances) -> Self {
         self.reach = match (self.reach, instances) {
-            (Reach::WhoeverHasTheKeys, _) => Reach::WhoeverHasTheKeys,
+            (Reach::SharedKeys, _) => Reach::SharedKeys,
             (_, Instances::One) => Reach::ThisProcess,
-            (_, Instances::Several) => Reach::ThisProcessOfSeveral,
+            (_, Instances::Several) => Reach::OneOfSeveralProcesses,
         };
         self
     }
 
-    /// A state is good for so long; ten minutes if not given.
+    /// Sets the time to live of a state. Default: ten minutes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the time is zero.
     pub fn ttl(mut self, ttl: Duration) -> Result<Self, RequestStateError> {
         if ttl.is_zero() {
             return Err(RequestStateError::NoTimeToLive);
@@ -137,17 +144,19 @@ impl RequestState {
         Ok(self)
     }
 
-    /// Which server a state is for; its name if not given. Instances that share work share this too.
+    /// Sets the server that a state is valid for. Default: the name of the server. Instances that share work must share
+    /// it too.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<Arc<str>>) -> Self {
         self.audience = Some(audience.into());
         self
     }
 
-    /// Says for whom a request is made, in a text that is the same for the same principal only; `None` for nobody.
+    /// Sets the function that identifies the principal of a request: a text that is unique per principal, `None`
+    /// without a principal.
     ///
-    /// If not given, it is the identity of the principal: client, issuer and subject. Where it fails,
-    /// no state is opened or sealed.
+    /// The default is [`Principal::identity`](crate::Principal::identity): client, issuer and subject. If the function
+    /// fails, no state is opened or sealed.
     #[must_use]
     pub fn principal(
         mut self,
@@ -157,17 +166,17 @@ impl RequestState {
         self
     }
 
-    /// Tells the time by another clock.
+    /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The middleware of a server called `name`; `None` if nothing says for whom its states are.
+    /// Returns the middleware of a server with this name; `None` if there is no audience.
     pub(crate) fn into_middleware(self, name: &str) -> Option<Sealing> {
         let audience = self.audience.clone().or_else(|| (!name.is_empty()).then(|| name.into()))?;
-        if self.reach == Reach::ThisProcessOfSeveral {
+        if self.reach == Reach::OneOfSeveralProcesses {
             tracing::warn!(
                 server = name,
                 "request states are sealed with a key of this process, but there are several: retries that reach \
@@ -194,13 +203,13 @@ impl fmt::Debug for RequestState {
     }
 }
 
-/// The identity of the principal as a compact JSON array.
+/// Returns the identity of the principal as a compact JSON array.
 fn identity(cx: &Context) -> Result<Option<String>, BoxError> {
     let principal = cx.principal();
     Ok(principal.map(|principal| serde_json::to_string(&principal.identity())).transpose()?)
 }
 
-/// The middleware. It names no method: the table says which ones ask for input.
+/// The middleware. It knows no method by name: the table says which methods request input.
 pub(crate) struct Sealing(Arc<Policy>);
 
 struct Policy {
@@ -220,7 +229,7 @@ impl Middleware for Sealing {
         };
         let policy = Arc::clone(&self.0);
         Box::pin(async move {
-            // What is sealed is bound to the request as it came, whatever becomes of it further in.
+            // The sealed state is bound to the request as it arrived, even if inner middleware rewrites it.
             let arrived = message.clone();
             let (message, binding) = policy.open(&cx, method, message)?;
             let outcome = next.run(cx.clone(), message).await?;
@@ -233,9 +242,9 @@ impl Middleware for Sealing {
     }
 }
 
-/// For those who ask without the middleware: the same protection, one state at a time.
+/// The same protection for single states, without the middleware.
 impl Sealing {
-    /// The plain text of a state that came with these params, or the one refusal.
+    /// Opens a state that arrived with these params, or returns the uniform refusal.
     pub(crate) fn open_state(
         &self,
         cx: &Context,
@@ -252,7 +261,7 @@ impl Sealing {
         open().map_err(|cause| refusal(method, &*cause))
     }
 
-    /// A state sealed for the request with these params.
+    /// Seals a state for the request with these params.
     pub(crate) fn seal_state(
         &self,
         cx: &Context,
@@ -266,7 +275,7 @@ impl Sealing {
 }
 
 impl Policy {
-    /// The message with its state in plain text, and what that state is bound to.
+    /// Returns the message with its state in plain text, and the binding of that state.
     fn open(
         &self,
         cx: &Context,
@@ -286,7 +295,7 @@ impl Policy {
         Ok((message.with_params(Some(params.into())), Some(binding)))
     }
 
-    /// The params with the plain text in the place of `state`.
+    /// Returns the params with `state` replaced by its plain text.
     fn open_in(
         &self,
         cx: &Context,
@@ -307,7 +316,7 @@ impl Policy {
         Binding::new(method, target, arguments, (self.settings.principal)(cx)?)
     }
 
-    /// The outcome with its state sealed, if it asks for input and has one.
+    /// Returns the outcome with its state sealed, if it requests input and has a state.
     fn seal(
         &self,
         mut outcome: Outcome,
@@ -341,7 +350,7 @@ impl Policy {
     }
 }
 
-/// The one answer to every state that does not hold: it tells an attacker nothing.
+/// Returns the uniform response to every invalid state, which reveals nothing to an attacker.
 fn refusal(method: Method, cause: &(dyn std::error::Error + 'static)) -> McpError {
     tracing::info!(%method, cause = %Chain(cause), "a request state is refused");
     ErrorObject::new(ErrorCode::INVALID_PARAMS, "Invalid or expired requestState")
@@ -349,7 +358,7 @@ fn refusal(method: Method, cause: &(dyn std::error::Error + 'static)) -> McpErro
         .into()
 }
 
-/// A state that cannot be sealed is not sent.
+/// Returns the error for a state that cannot be sealed. Such a state is not sent.
 fn unsealed(method: Method, cause: &(dyn std::error::Error + 'static)) -> McpError {
     tracing::error!(%method, cause = %Chain(cause), "a request state cannot be sealed");
     McpError::new(ErrorCode::INTERNAL_ERROR, "Internal error")

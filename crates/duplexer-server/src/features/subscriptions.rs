@@ -1,18 +1,15 @@
-//! Subscriptions: who is told when lists and resources change.
-//!
-//! Authors publish typed [`Event`]s on a [`SubscriptionBus`]. In the envelope era a client hears of them on a standing
-//! request (`listen`), in the handshake era on its connection (`session`). Nobody holds up the bus: each of them has a
-//! bounded backlog in which equal events are one. The bus knows neither messages nor revisions.
-//!
-//! A resource is matched by its exact URI. Whoever changes a part of a resource publishes the URI of the whole too, if its
-//! subscribers are to hear of it.
+//! Subscriptions: notify clients when lists and resources change. Authors publish typed [`Event`]s on a
+//! [`SubscriptionBus`]. In the envelope era a client receives them on a long-lived request (`listen`), in the handshake
+//! era on its connection (`connection_listener`). Each has a bounded backlog that merges equal events, so no client
+//! blocks the bus. A resource matches by its exact URI: code that changes a part of a resource publishes the URI of the
+//! whole too, if its subscribers need to know.
 
 mod backlog;
 mod bus;
+mod connection_listener;
 mod filter;
 mod listen;
 mod publish;
-mod session;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,26 +18,26 @@ use duplexer_types::methods::Method;
 use tokio_util::task::TaskTracker;
 
 use crate::kernel::connection::Connection;
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::handler::{Entry, RawEntry};
 use crate::kernel::outcome::Outcome;
-use crate::registry::{Handlers, Running};
+use crate::registry::{Handlers, RunningServer};
 use duplexer_core::dispatch::{BoxFuture, Cancellation};
 use duplexer_core::error::McpError;
 
 pub use bus::{Event, Listener, MemoryBus, Subscription, SubscriptionBus};
 
-/// How much clients may subscribe to.
+/// Limits of the subscriptions of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscriptionLimits {
-    /// Streams of all clients together (envelope era).
+    /// Maximum number of streams of all clients together (envelope era).
     pub streams: usize,
-    /// URIs of one stream, or of one connection in the handshake era.
+    /// Maximum number of URIs of one stream, or of one connection in the handshake era.
     pub uris: usize,
-    /// Bytes that these URIs may have together.
+    /// Maximum number of bytes of these URIs together.
     pub uri_bytes: usize,
-    /// Different events that wait for one stream. One more ends it.
+    /// Maximum number of different events that wait for one stream. One more ends the stream.
     pub backlog: usize,
 }
 
@@ -50,7 +47,7 @@ impl Default for SubscriptionLimits {
     }
 }
 
-/// What a server was built with.
+/// The bus and the limits that a server was built with.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) bus: Arc<dyn SubscriptionBus>,
@@ -60,11 +57,11 @@ pub(crate) struct Plan {
 /// The subscriptions of one run of a server.
 pub(crate) struct Subscriptions {
     plan: Plan,
-    /// Streams that are open.
+    /// Number of open streams.
     streams: Arc<AtomicUsize>,
-    /// Raised when the run ends: every stream concludes.
+    /// Cancelled at shutdown: every stream ends.
     closing: Cancellation,
-    /// Who owns deliveries to connections of the handshake era.
+    /// Owns the deliveries to connections of the handshake era.
     tasks: TaskTracker,
 }
 
@@ -73,7 +70,7 @@ impl Subscriptions {
         Self { plan, streams: Arc::default(), closing: Cancellation::new(), tasks }
     }
 
-    /// Ends every stream in order: with what waits for it, then its result.
+    /// Ends every stream orderly: with the events that wait for it, then its result.
     pub(crate) fn close(&self) {
         self.closing.cancel();
     }
@@ -82,51 +79,55 @@ impl Subscriptions {
         &self.plan.limits
     }
 
-    fn take_place(&self) -> Option<Place> {
+    fn acquire_stream(&self) -> Option<StreamPermit> {
         let take = |open: usize| (open < self.plan.limits.streams).then_some(open + 1);
-        let taken = self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
-        taken.is_ok().then(|| Place(Arc::clone(&self.streams)))
+        let acquired = self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        acquired.is_ok().then(|| StreamPermit(Arc::clone(&self.streams)))
     }
 }
 
-/// The place of one stream among those that may be open; free again when dropped.
-struct Place(Arc<AtomicUsize>);
+/// Permit of one open stream; released on drop.
+struct StreamPermit(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// Puts the handlers of a server with a bus into its registry, where the author has none of his own.
+/// Registers the handlers of a server with a bus, unless the author has registered them.
 ///
-/// Single resources can be subscribed to where there are resources.
+/// Subscriptions to single resources need a list of resources.
 pub(crate) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::SubscriptionsListen, entry(|cx| Box::pin(listen::listen(cx))));
     if handlers.spec(Method::ResourcesList).is_some() {
-        handlers.set_default(Method::ResourcesSubscribe, entry(|cx| ready(session::subscribe(&cx))));
-        handlers.set_default(Method::ResourcesUnsubscribe, entry(|cx| ready(session::unsubscribe(&cx))));
+        handlers
+            .set_default(Method::ResourcesSubscribe, entry(|cx| ready(connection_listener::subscribe(&cx))));
+        handlers.set_default(
+            Method::ResourcesUnsubscribe,
+            entry(|cx| ready(connection_listener::unsubscribe(&cx))),
+        );
     }
 }
 
-/// A connection of the handshake era is ready to be told things.
-pub(crate) fn opened(cx: &Context<States>) {
-    session::Session::open(cx.server(), cx.connection());
+/// Starts the notifications to a connection of the handshake era.
+pub(crate) fn opened(cx: &Context<StateMap>) {
+    connection_listener::ConnectionListener::open(cx.server(), cx.connection());
 }
 
-/// What a connection of the handshake era is subscribed to.
+/// Returns the URIs that a connection of the handshake era is subscribed to.
 pub(crate) fn uris(connection: &Connection) -> Vec<String> {
-    session::uris(connection)
+    connection_listener::uris(connection)
 }
 
-/// Subscribes a connection of the handshake era to what it was subscribed to elsewhere.
-pub(crate) fn restore(running: &Running, connection: &Arc<Connection>, uris: &[String]) {
-    session::restore(running, connection, uris);
+/// Restores the subscriptions of a connection of the handshake era.
+pub(crate) fn restore(running: &RunningServer, connection: &Arc<Connection>, uris: &[String]) {
+    connection_listener::restore(running, connection, uris);
 }
 
 type Answer = Result<Outcome, McpError>;
 
-fn entry(handler: fn(Context<States>) -> BoxFuture<'static, Answer>) -> Arc<dyn Entry> {
+fn entry(handler: fn(Context<StateMap>) -> BoxFuture<'static, Answer>) -> Arc<dyn Entry> {
     Arc::new(RawEntry(handler))
 }
 

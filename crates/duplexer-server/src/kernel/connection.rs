@@ -1,11 +1,10 @@
-//! What is known about one client, and the way to it beside any request.
-//!
-//! Facts are written once: by the handshake, or at birth from the envelope of a single request. A connection of
-//! the envelope era lives for one request and forgets everything with it.
+//! The state of one connection: the facts about its client, and the channel to the client outside a request. Facts are
+//! written once: by the handshake, or from the envelope of a single request. A connection of the envelope era lives for
+//! one request.
 
 mod client;
 mod close;
-mod remembered;
+mod snapshot;
 
 use std::any::Any;
 use std::fmt;
@@ -19,78 +18,78 @@ use crate::kernel::principal::Principal;
 use duplexer_core::dispatch::{Invocation, NoChannel, Outbound, lock};
 use duplexer_core::error::McpError;
 
-pub use client::{ClientFacts, Requirement};
+pub use client::{ClientCapability, ClientProfile};
 pub(crate) use close::CloseStack;
 pub(crate) use close::{CLOSE_BUDGET, contained};
-pub use remembered::Remembered;
+pub use snapshot::ConnectionSnapshot;
 
-/// One client, for as long as it is connected.
+/// One connection to a client.
 pub struct Connection {
     opening: Opening,
     initialized: AtomicBool,
     log_level: AtomicU8,
     outbound: Arc<dyn Outbound>,
     caller: Caller,
-    /// One of a type.
+    /// At most one value per type.
     state: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     on_close: CloseStack,
 }
 
-/// Where the facts about the client come from.
+/// The source of the facts about the client.
 enum Opening {
-    /// From `initialize`, once it has happened; until then the version is assumed.
+    /// From `initialize`. Before it, the version is assumed.
     Handshake { assumed: ProtocolVersion, agreed: OnceLock<Negotiated> },
-    /// Agreed elsewhere: a request without a session in the handshake era.
-    Ready { version: ProtocolVersion, client: ClientFacts },
-    /// From the envelope of the one request this connection is for; read when somebody asks.
+    /// Known beforehand: a request without a session in the handshake era.
+    Ready { version: ProtocolVersion, client: ClientProfile },
+    /// From the envelope of the single request that this connection serves; decoded on demand.
     Envelope {
         version: ProtocolVersion,
         message: Arc<Invocation>,
-        client: OnceLock<ClientFacts>,
-        /// What is wrong with what the envelope says about the client, if anything.
+        client: OnceLock<ClientProfile>,
+        /// Why the envelope's facts about the client are malformed, if they are.
         malformed: Option<serde_json::Error>,
     },
 }
 
-/// Who speaks, apart from the protocol.
+/// The caller, as the transport knows it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Caller {
     /// The id of the transport's session, if it has one.
     pub session_id: Option<Arc<str>>,
-    /// On whose behalf the client acts, if an authorization layer has said so.
+    /// The principal, if an authorization layer has established one.
     pub principal: Option<Arc<Principal>>,
 }
 
-/// What `initialize` agreed on.
+/// The outcome of `initialize`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Negotiated {
-    /// The revision both sides speak.
+    /// The negotiated revision.
     pub version: ProtocolVersion,
-    /// Who the client says it is and what it can do.
-    pub client: ClientFacts,
+    /// The identity and the capabilities of the client.
+    pub client: ClientProfile,
 }
 
 impl Negotiated {
-    /// An agreement on `version` with this client.
-    pub fn new(version: ProtocolVersion, client: ClientFacts) -> Self {
+    /// Returns an outcome with this version and this client.
+    pub fn new(version: ProtocolVersion, client: ClientProfile) -> Self {
         Self { version, client }
     }
 }
 
 impl Connection {
-    /// A connection that waits for its handshake; until then it speaks `assumed`.
+    /// Creates a connection that expects a handshake. Until then it uses `assumed`.
     pub fn handshake(assumed: ProtocolVersion, outbound: Arc<dyn Outbound>) -> Self {
         Self::new(Opening::Handshake { assumed, agreed: OnceLock::new() }, outbound)
     }
 
-    /// A connection that needs no handshake, without a way to the client beside its answers.
-    pub fn ready(version: ProtocolVersion, client: ClientFacts) -> Self {
+    /// Creates a connection that needs no handshake and has no channel to the client outside a request.
+    pub fn ready(version: ProtocolVersion, client: ClientProfile) -> Self {
         Self::new(Opening::Ready { version, client }, Arc::new(NoChannel))
     }
 
-    /// The connection of one request of the envelope era.
+    /// Creates the connection of one request of the envelope era.
     pub(crate) fn envelope(
         version: ProtocolVersion,
         message: Arc<Invocation>,
@@ -102,7 +101,7 @@ impl Connection {
         Self { caller, ..Self::new(opening, outbound) }
     }
 
-    /// Why a request of this client must be refused: its envelope says something about it that makes no sense.
+    /// Fails if the envelope's facts about the client are malformed.
     pub(crate) fn check_envelope(&self) -> Result<(), McpError> {
         match &self.opening {
             Opening::Envelope { malformed: Some(error), .. } => {
@@ -112,9 +111,9 @@ impl Connection {
         }
     }
 
-    /// The connection of a notification of the envelope era: it is nobody's in particular.
+    /// Creates the connection of a notification of the envelope era, which does not identify its client.
     pub(crate) fn anonymous(version: ProtocolVersion, outbound: Arc<dyn Outbound>) -> Self {
-        Self::new(Opening::Ready { version, client: ClientFacts::UNKNOWN }, outbound)
+        Self::new(Opening::Ready { version, client: ClientProfile::UNKNOWN }, outbound)
     }
 
     fn new(opening: Opening, outbound: Arc<dyn Outbound>) -> Self {
@@ -129,14 +128,14 @@ impl Connection {
         }
     }
 
-    /// The same connection with what the transport knows of its caller.
+    /// Sets the caller, as the transport knows it.
     #[must_use]
     pub fn with_caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
         self
     }
 
-    /// The revision in use.
+    /// Returns the revision in use.
     pub fn version(&self) -> ProtocolVersion {
         match &self.opening {
             Opening::Handshake { assumed, agreed } => agreed.get().map_or(*assumed, |agreed| agreed.version),
@@ -144,12 +143,12 @@ impl Connection {
         }
     }
 
-    /// The era of that revision.
+    /// Returns the era of that revision.
     pub fn era(&self) -> Era {
         self.version().era()
     }
 
-    /// Whether requests other than the opening ones are served: the handshake has happened, or none is needed.
+    /// Returns whether ordinary requests are served: the handshake has happened, or none is needed.
     ///
     /// A bare `notifications/initialized` opens the connection too.
     pub fn is_open(&self) -> bool {
@@ -159,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Whether the client has confirmed the handshake.
+    /// Returns whether the client has confirmed the handshake.
     pub fn is_initialized(&self) -> bool {
         self.initialized.load(Ordering::Acquire)
     }
@@ -168,7 +167,7 @@ impl Connection {
         self.initialized.store(true, Ordering::Release);
     }
 
-    /// What a handshake has agreed on, once it has.
+    /// Returns the outcome of the handshake; `None` before it.
     pub fn agreed(&self) -> Option<&Negotiated> {
         match &self.opening {
             Opening::Handshake { agreed, .. } => agreed.get(),
@@ -176,44 +175,44 @@ impl Connection {
         }
     }
 
-    /// Writes down what was agreed on. The first agreement stands.
+    /// Stores the outcome of the handshake. Only the first one counts.
     pub(crate) fn agree(&self, negotiated: Negotiated) {
         if let Opening::Handshake { agreed, .. } = &self.opening {
             let _ = agreed.set(negotiated);
         }
     }
 
-    /// Who the client says it is and what it can do.
-    pub fn client(&self) -> &ClientFacts {
+    /// Returns the identity and the capabilities of the client.
+    pub fn client(&self) -> &ClientProfile {
         match &self.opening {
             Opening::Handshake { agreed, .. } => {
-                agreed.get().map_or(&ClientFacts::UNKNOWN, |agreed| &agreed.client)
+                agreed.get().map_or(&ClientProfile::UNKNOWN, |agreed| &agreed.client)
             }
             Opening::Ready { client, .. } => client,
             Opening::Envelope { message, client, .. } => {
-                client.get_or_init(|| ClientFacts::from_envelope(message.meta()))
+                client.get_or_init(|| ClientProfile::from_envelope(message.meta()))
             }
         }
     }
 
-    /// The way to the client beside any request.
+    /// Returns the channel to the client outside a request.
     pub fn outbound(&self) -> &Arc<dyn Outbound> {
         &self.outbound
     }
 
-    /// The id of the transport's session, if it has one.
+    /// Returns the id of the transport's session, if it has one.
     pub fn session_id(&self) -> Option<&str> {
         self.caller.session_id.as_deref()
     }
 
-    /// On whose behalf the client acts, if an authorization layer has said so.
+    /// Returns the principal, if an authorization layer has established one.
     ///
-    /// On a connection that serves several requests, what a message itself says is `Context::principal`.
+    /// A connection that serves several requests can have a principal per message: `Context::principal`.
     pub fn principal(&self) -> Option<&Arc<Principal>> {
         self.caller.principal.as_ref()
     }
 
-    /// The lowest level of log messages that the client of a handshake wants.
+    /// Returns the minimum level of log messages that the client of a handshake has set.
     pub(crate) fn log_level(&self) -> u8 {
         self.log_level.load(Ordering::Relaxed)
     }
@@ -223,29 +222,30 @@ impl Connection {
         LoggingLevel::ALL.into_iter().find(|known| *known as u8 == level).unwrap_or(LoggingLevel::Debug)
     }
 
-    /// Log messages below `level` are kept back from now on. For handlers of the client's wish for a level.
+    /// Sets the minimum level of log messages. For handlers of `logging/setLevel`.
     pub fn set_log_level(&self, level: LoggingLevel) {
         self.log_level.store(level as u8, Ordering::Relaxed);
     }
 
-    /// The value of type `T` kept on this connection, if there is one.
+    /// Returns the value of type `T` stored on this connection, if there is one.
     pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         find(&lock(&self.state))
     }
 
-    /// Keeps a value on this connection, in the place of an earlier one of its type.
+    /// Stores a value on this connection. It replaces an earlier value of its type.
     pub fn set_state<T: Any + Send + Sync>(&self, value: T) -> Arc<T> {
         let value = Arc::new(value);
         let mut state = lock(&self.state);
         let place = state.iter().position(|kept| kept.is::<T>());
-        // Dropped outside the lock: what its type does then is its author's code.
+        // Dropped outside the lock, because its `Drop` is user code.
         let _replaced = place.map(|place| state.swap_remove(place));
         state.push(Arc::clone(&value) as _);
         drop(state);
         value
     }
 
-    /// The value of type `T` kept on this connection, made if there is none. `make` must not look for others.
+    /// Returns the value of type `T`, created if there is none. `make` runs under the lock and must not access other
+    /// values.
     pub(crate) fn state_or<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let mut state = lock(&self.state);
         find(&state).unwrap_or_else(|| {
@@ -255,12 +255,12 @@ impl Connection {
         })
     }
 
-    /// Whether it is there for more than one request.
+    /// Returns whether the connection serves more than one request.
     pub(crate) fn outlives_a_request(&self) -> bool {
         matches!(self.opening, Opening::Handshake { .. })
     }
 
-    /// Runs `hook` when the connection ends: last registered, first run, within a bound.
+    /// Registers a hook that runs when the connection closes: in reverse order, within a time limit.
     pub fn on_close<F>(&self, hook: impl FnOnce() -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -276,13 +276,13 @@ impl Connection {
         !self.on_close.is_empty()
     }
 
-    /// Runs the hooks. Further ones registered meanwhile run too.
+    /// Runs the hooks, including those registered meanwhile.
     pub async fn close(&self) {
         self.on_close.unwind().await;
     }
 }
 
-/// A connection keeps few values: looking at each is quicker than a table.
+/// A connection stores few values: a linear search is faster than a table.
 fn find<T: Any + Send + Sync>(state: &[Arc<dyn Any + Send + Sync>]) -> Option<Arc<T>> {
     state.iter().find_map(|value| Arc::clone(value).downcast().ok())
 }

@@ -1,8 +1,10 @@
-//! What a handler gets beside its params: who asked, in which revision, and the way back.
+//! The context of one message: the client, the revision, the params and the channel back to the client.
 
 mod ask;
+mod logging;
 mod nested;
 mod progress;
+mod sampling;
 
 use std::any::Any;
 use std::fmt;
@@ -10,52 +12,54 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::meta::RequestMeta;
-use duplexer_types::methods::{Method, Notification};
+use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 use serde::de::DeserializeOwned;
 
-use crate::kernel::connection::{Connection, Requirement};
+use crate::kernel::connection::{ClientCapability, Connection};
 use crate::kernel::principal::Principal;
-use crate::registry::{Running, SlotId, StateSlot};
+use crate::registry::{RunningServer, SlotId, StateSlot};
 use duplexer_core::dispatch::{CallContext, Cancellation, Invocation, NotifyFuture, StreamClosing};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::TransportContext;
 
 pub use ask::TypedParams;
 pub(crate) use ask::is_change;
+pub use logging::Logger;
 pub use nested::ReadError;
+pub use progress::ProgressReport;
 
-/// The context of one message. Cheap to clone; what outlives the message finds its channels closed.
+/// The context of one message. Cheap to clone. A clone that outlives the message finds its channels closed.
 ///
-/// `S` is what the server's lifespan has made. Middleware sees [`States`] instead.
-pub struct Context<S = States> {
+/// `S` is the state of the server's lifespan. Middleware sees [`StateMap`] instead.
+pub struct Context<S = StateMap> {
     scope: Arc<Scope>,
     message: Arc<Invocation>,
     state: Arc<S>,
 }
 
-/// What all contexts of one message share.
+/// The part that all contexts of one message share.
 pub(crate) struct Scope {
     pub(crate) call: CallContext,
     pub(crate) connection: Arc<Connection>,
-    pub(crate) running: Running,
+    pub(crate) running: RunningServer,
     principal: Option<Arc<Principal>>,
-    /// Taken before any handler runs: a handshake does not change the revision it is answered in.
+    /// Read before any handler runs: a handshake does not change the revision of its own response.
     pub(crate) version: ProtocolVersion,
-    /// Which method the message is, as far as it has come: middleware may make another one of it.
+    /// The method that is handled. It changes when middleware rewrites the message.
     pub(crate) method: Mutex<Option<Method>>,
-    /// How many handlers of this server it is called within.
+    /// Number of handlers of this server that this call is nested in.
     depth: u8,
     progress_token: OnceLock<Option<RequestId>>,
-    reported: progress::Reported,
-    pub(crate) questions: crate::features::input_rounds::Questions,
+    last_progress: progress::LastProgress,
+    pub(crate) input_rounds: crate::features::input_rounds::InputRounds,
 }
 
 impl Scope {
     pub(crate) fn new(
         call: CallContext,
         connection: Arc<Connection>,
-        running: Running,
+        running: RunningServer,
         principal: Option<Arc<Principal>>,
         message: &Invocation,
     ) -> Self {
@@ -69,31 +73,31 @@ impl Scope {
             method: Mutex::new(message.known()),
             depth: 0,
             progress_token: OnceLock::new(),
-            reported: progress::Reported::nothing(),
-            questions: crate::features::input_rounds::Questions::default(),
+            last_progress: progress::LastProgress::none(),
+            input_rounds: crate::features::input_rounds::InputRounds::default(),
         }
     }
 }
 
 /// The states of a server's lifespans, by type.
 #[derive(Clone, Default)]
-pub struct States(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
+pub struct StateMap(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
 
-impl States {
-    /// The state of type `T`, if a lifespan has made one; of several the one given last. Those of merged servers come
-    /// behind the server's own.
+impl StateMap {
+    /// Returns the state of type `T`, if a lifespan has created one. Of several it returns the one registered last; the
+    /// server's own states take precedence over those of merged servers.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.0.iter().rev().find_map(|(_, state)| state.downcast_ref())
     }
 }
 
-impl Context<States> {
+impl Context<StateMap> {
     pub(crate) fn new(scope: Arc<Scope>, message: Arc<Invocation>) -> Self {
         let state = Arc::clone(scope.running.states());
         Self { scope, message, state }
     }
 
-    /// The context of a handler that was registered under a lifespan slot.
+    /// Returns the context of a handler that was registered under a lifespan slot.
     pub(crate) fn typed<S: Any + Send + Sync>(self, slot: SlotId) -> Option<Context<S>> {
         let (_, state) = self.state.0.iter().find(|(held, _)| *held == slot)?;
         let state = Arc::clone(state).downcast().ok()?;
@@ -102,7 +106,7 @@ impl Context<States> {
 }
 
 impl<S: Any + Send + Sync> Context<S> {
-    /// Where its state is among those of the server, to register something else with it. `None` for [`States`].
+    /// Returns the slot of its state, for further registrations with the same state. `None` for [`StateMap`].
     pub(crate) fn state_slot(&self) -> Option<StateSlot<S>> {
         let own = Arc::as_ptr(&self.state).cast::<()>();
         let states = &self.server().states().0;
@@ -112,94 +116,103 @@ impl<S: Any + Send + Sync> Context<S> {
 }
 
 impl<S> Context<S> {
-    /// What the server's lifespan has made.
+    /// Returns the state of the server's lifespan.
     pub fn state(&self) -> &S {
         &self.state
     }
 
-    /// The same context with the states of all lifespans.
-    pub fn untyped(&self) -> Context<States> {
+    /// Returns the same context with the states of all lifespans.
+    pub fn untyped(&self) -> Context<StateMap> {
         Context::new(Arc::clone(&self.scope), Arc::clone(&self.message))
     }
 
-    /// The client this message comes from.
+    /// Returns the connection that this message arrived on.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.scope.connection
     }
 
-    /// On whose behalf this message is sent, if an authorization layer has said so.
+    /// Returns the principal of this message, if an authorization layer has established one.
     pub fn principal(&self) -> Option<&Principal> {
         self.scope.principal.as_deref()
     }
 
-    /// The server that handles it.
-    pub fn server(&self) -> &Running {
+    /// Returns the server that handles the message.
+    pub fn server(&self) -> &RunningServer {
         &self.scope.running
     }
 
-    /// The revision this message is handled in.
+    /// Returns the revision that this message is handled in.
     pub fn protocol_version(&self) -> ProtocolVersion {
         self.scope.version
     }
 
-    /// The id of the request; `None` for a notification.
+    /// Returns the id of the request; `None` for a notification.
     pub fn request_id(&self) -> Option<&RequestId> {
         self.scope.call.id.as_ref()
     }
 
-    /// The method.
+    /// Returns the name of the method.
     pub fn method(&self) -> &str {
         self.message.method()
     }
 
-    /// The method as a row of the protocol's table; `None` for a custom one.
+    /// Returns the method as a row of the protocol's table; `None` for a custom one.
     pub(crate) fn known_method(&self) -> Option<Method> {
         self.message.known()
     }
 
-    /// The params as they came: JSON text of an object.
+    /// Returns the params verbatim: the JSON text of an object.
     pub fn raw_params(&self) -> Option<&str> {
         self.message.params()
     }
 
-    /// The params as a `T`, without `_meta`; absent params are an empty object.
+    /// Decodes the params as a `T`, without `_meta`. Absent params are an empty object.
+    ///
+    /// # Errors
+    ///
+    /// Returns -32602 if the params do not fit.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T, McpError> {
         self.message.decode().map_err(|error| McpError::InvalidParams(error.into()))
     }
 
-    /// `_meta` as it came: JSON text.
+    /// Returns `_meta` verbatim: JSON text.
     pub fn raw_meta(&self) -> Option<&str> {
         self.message.meta()
     }
 
-    /// What `_meta` says; what cannot be read counts as not said.
+    /// Decodes `_meta`. A malformed `_meta` counts as absent.
     pub fn meta(&self) -> RequestMeta<'_> {
-        self.raw_meta().and_then(|meta| RequestMeta::read(meta).ok()).unwrap_or_default()
+        meta_of(&self.message)
     }
 
-    /// The message itself.
+    /// Returns the message itself.
     pub fn message(&self) -> &Invocation {
         &self.message
     }
 
-    /// What the transport says about the message: its kind, its headers.
+    /// Returns the facts of the transport: its kind, the headers of the message.
     pub fn transport(&self) -> &TransportContext {
         &self.scope.call.transport
     }
 
-    /// Raised when nobody waits for the answer any more.
+    /// Returns the token that is cancelled when the client cancels the request or disconnects.
     pub fn cancellation(&self) -> &Cancellation {
         self.scope.call.channel.cancellation()
     }
 
-    /// Raised when the connection is about to end: what stands for long should conclude.
+    /// Returns the token that is cancelled when the connection is about to close. Long-lived requests should finish
+    /// then.
     pub fn closing(&self) -> &Cancellation {
         self.scope.call.channel.closing()
     }
 
-    /// -32021 unless the client has declared the extension.
+    /// Checks that the client has declared an extension.
+    ///
+    /// # Errors
+    ///
+    /// Returns -32021 if it has not.
     pub fn require_extension(&self, id: &str) -> Result<(), McpError> {
-        let requirement = Requirement::Extension(id.to_owned());
+        let requirement = ClientCapability::Extension(id.to_owned());
         if self.connection().client().supports(&requirement) {
             return Ok(());
         }
@@ -207,32 +220,14 @@ impl<S> Context<S> {
         Err(McpError::Refused(requirement.missing(message)))
     }
 
-    /// Reports progress, if the request asked for it. It must grow with every report.
-    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) -> NotifyFuture {
-        if cfg!(debug_assertions) && self.scope.reported.falls_back(progress) {
-            tracing::warn!(method = ?self.method(), progress, "progress must grow with every report, and did not");
-        }
-        let token = self.scope.progress_token.get_or_init(|| self.meta().progress_token);
-        match token {
-            Some(token) => {
-                let report =
-                    ask::ProgressReport { token, progress, total, message, version: self.scope.version };
-                self.notify_raw(
-                    <duplexer_types::methods::Progress as Notification>::METHOD.name(),
-                    Some(&report),
-                )
-            }
-            None => NotifyFuture::done(),
-        }
-    }
-
     /// Sends a notification that belongs to this message.
     pub fn notify_raw(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.scope.call.channel.notify(method, params)
     }
 
-    /// Ends the stream this request is answered on, without ending the request: the client comes back for the rest, so
-    /// that a long wait holds no connection. Only where the client can: on a session with an event store.
+    /// Ends the stream that carries the response, without ending the request. The client reconnects for the rest, so
+    /// that a long wait holds no connection. This works only where the client can resume: on a session with an event
+    /// store.
     pub fn close_stream(&self) -> StreamClosing {
         self.scope.call.channel.close_stream()
     }
@@ -241,11 +236,16 @@ impl<S> Context<S> {
         &self.scope
     }
 
-    /// The same context for a message that was rewritten.
+    /// Returns the same context for a rewritten message.
     pub(crate) fn with_message(mut self, message: Arc<Invocation>) -> Self {
         self.message = message;
         self
     }
+}
+
+/// Decodes the `_meta` of a message. A malformed `_meta` counts as absent.
+fn meta_of(message: &Invocation) -> RequestMeta<'_> {
+    message.meta().and_then(|meta| RequestMeta::read(meta).ok()).unwrap_or_default()
 }
 
 impl<S> Clone for Context<S> {

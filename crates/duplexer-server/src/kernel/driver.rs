@@ -1,7 +1,7 @@
-//! Drivers: free functions around the kernel. They decide the era, once, at the door.
+//! Drivers: the entry points for transports. They choose the era of a connection once, with its first request.
 
-mod channel;
 mod era_router;
+mod handshake;
 mod stdio;
 
 use std::sync::{Arc, LazyLock};
@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use duplexer_types::version::ProtocolVersion;
 
-use self::era_router::{EraRouter, HandshakeInbound};
+use self::era_router::EraRouter;
+use self::handshake::HandshakeInbound;
 use crate::kernel::connection::{CLOSE_BUDGET, Caller, Connection};
 use crate::kernel::envelope;
 use crate::kernel::principal::Principal;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{
     CallContext, Dispatch, DispatchOptions, Invocation, JsonRpcDispatcher, NoChannel, Outbound, Peer,
     RunError,
@@ -23,18 +24,21 @@ use duplexer_core::transport::Transport;
 
 pub use crate::kernel::envelope::{HeaderLookup, check_param_headers, classify, is_enveloped};
 pub use crate::kernel::lifecycle::negotiate;
-pub use crate::kernel::runner::{ServerRunner, Shaped};
-pub(crate) use channel::EnvelopeStream;
+pub use crate::kernel::runner::{PendingResponse, ServerRunner};
 pub use stdio::{StdioError, run_stdio, run_stdio_with, serve_stdio, serve_stdio_with};
 
-/// Serves a duplex stream in either era: the first request decides, for the whole connection.
+/// Serves a duplex stream in either era. The first request decides, for the whole connection.
 ///
-/// Returns when the stream has ended and everything accepted is answered. Lifespans are the caller's.
-pub async fn serve(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+/// Returns when the stream has ended and every accepted request is answered. The caller owns the lifespans.
+///
+/// # Errors
+///
+/// Fails if the transport fails.
+pub async fn serve(running: &RunningServer, transport: impl Transport) -> Result<(), RunError> {
     StreamServer::new(running, transport, DispatchOptions::default()).0.run().await
 }
 
-/// A stream about to be served in either era, for those who want options or a way to stop it from elsewhere.
+/// A stream that can be served in either era, with options and a handle to stop it.
 #[derive(Debug)]
 pub struct StreamServer {
     dispatcher: JsonRpcDispatcher,
@@ -42,35 +46,43 @@ pub struct StreamServer {
 }
 
 impl StreamServer {
-    /// The stream, and the way to its peer.
-    pub fn new(running: &Running, transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
+    /// Creates the server of a stream, and the handle of its peer.
+    pub fn new(running: &RunningServer, transport: impl Transport, options: DispatchOptions) -> (Self, Peer) {
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, options);
         let router = EraRouter::new(running.clone(), Arc::new(peer.clone()));
         (Self { dispatcher, router }, peer)
     }
 
-    /// The same stream with what its transport knows of the client. A message whose context names a
-    /// [`Principal`] as its sender is handled on behalf of that one.
+    /// Sets the caller, as the transport knows it. A message whose transport context names a [`Principal`] as its
+    /// sender is handled with that principal.
     #[must_use]
     pub fn with_caller(mut self, caller: Caller) -> Self {
         self.router = self.router.with_caller(caller);
         self
     }
 
-    /// Serves it to its end, then runs what the connection has left to do.
+    /// Serves the stream to its end, then runs the close hooks of the connection.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the transport fails.
     pub async fn run(self) -> Result<(), RunError> {
         self.run_and_close_within(|| CLOSE_BUDGET).await
     }
 
-    /// How long the connection's hooks may take is asked when their time has come.
+    /// Evaluates the budget of the close hooks when they start.
     async fn run_and_close_within(self, budget: impl FnOnce() -> Duration) -> Result<(), RunError> {
         run(self.dispatcher, Arc::new(self.router), budget).await
     }
 }
 
-/// Serves a dispatcher of any kind in either era; `peer` is the way to its client.
+/// Serves any dispatcher in either era. `peer` is the channel to its client.
+///
+/// # Errors
+///
+/// Fails if the dispatcher fails.
 pub async fn serve_dispatcher(
-    running: &Running,
+    running: &RunningServer,
     dispatcher: impl Dispatch,
     peer: Arc<dyn Outbound>,
 ) -> Result<(), RunError> {
@@ -88,15 +100,23 @@ async fn run(
 }
 
 /// Serves a stream in the handshake era only.
-pub async fn serve_handshake(running: &Running, transport: impl Transport) -> Result<(), RunError> {
+///
+/// # Errors
+///
+/// Fails if the transport fails.
+pub async fn serve_handshake(running: &RunningServer, transport: impl Transport) -> Result<(), RunError> {
     let (dispatcher, peer) = JsonRpcDispatcher::new(transport);
     let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(peer));
     serve_connection(running, dispatcher, Arc::new(connection)).await
 }
 
-/// Serves a prepared connection over any dispatcher, then tears it down.
+/// Serves a prepared connection over any dispatcher, then closes it.
+///
+/// # Errors
+///
+/// Fails if the dispatcher fails.
 pub async fn serve_connection(
-    running: &Running,
+    running: &RunningServer,
     dispatcher: impl Dispatch,
     connection: Arc<Connection>,
 ) -> Result<(), RunError> {
@@ -106,16 +126,21 @@ pub async fn serve_connection(
     ended
 }
 
-/// Serves one request of the envelope era: ladder, a connection for this request alone, kernel, teardown.
+/// Serves one request of the envelope era: validates the envelope, creates a connection for this request, runs the
+/// kernel, closes the connection.
 ///
-/// Polled by the caller; dropping the future drops the handler. With `headers` the ladder compares them too.
+/// The caller polls the future; dropping it drops the handler. With `headers` the checks compare them too.
+///
+/// # Errors
+///
+/// Returns the error response.
 pub async fn serve_envelope(
-    running: &Running,
+    running: &RunningServer,
     cx: CallContext,
     message: impl Into<Arc<Invocation>>,
     headers: Option<HeaderLookup<'_>>,
     caller: Caller,
-) -> Result<Shaped, McpError> {
+) -> Result<PendingResponse, McpError> {
     static NOWHERE: LazyLock<Arc<dyn Outbound>> = LazyLock::new(|| Arc::new(NoChannel));
     let message = message.into();
     let headers = headers.map(|lookup| (lookup, running));
@@ -123,32 +148,36 @@ pub async fn serve_envelope(
     serve_one(running, connection, cx, message).await
 }
 
-/// Serves one request on a connection that is born ready and ends with it.
+/// Serves one request on a connection that is open from the start and closes with the request.
+///
+/// # Errors
+///
+/// Returns the error response.
 pub async fn serve_one(
-    running: &Running,
+    running: &RunningServer,
     connection: Arc<Connection>,
     cx: CallContext,
     message: impl Into<Arc<Invocation>>,
-) -> Result<Shaped, McpError> {
+) -> Result<PendingResponse, McpError> {
     let closing = CloseOnDrop(running, Arc::clone(&connection));
     let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;
     if connection.has_hooks() {
-        // Rare; boxed, so that every request need not have room for it.
+        // Rare; boxed to keep the future of every request small.
         Box::pin(connection.close()).await;
     }
     drop(closing);
     answer
 }
 
-/// Serves one message, sent on behalf of `principal`, on a connection that goes on living: a request is answered, a
-/// notification is not.
+/// Serves one message on behalf of `principal` on a connection that stays open. Returns a response for a request, and
+/// `None` for a notification.
 pub async fn serve_on(
-    running: &Running,
+    running: &RunningServer,
     connection: &Arc<Connection>,
     principal: Option<Arc<Principal>>,
     cx: CallContext,
     message: impl Into<Arc<Invocation>>,
-) -> Option<Result<Shaped, McpError>> {
+) -> Option<Result<PendingResponse, McpError>> {
     let runner = ServerRunner::new(running.clone(), Arc::clone(connection)).on_behalf_of(principal);
     if cx.id.is_some() {
         return Some(runner.request(cx, message).await);
@@ -157,8 +186,8 @@ pub async fn serve_on(
     None
 }
 
-/// A request that is dropped half-way still owes its connection the hooks; the server sees to it that they run.
-struct CloseOnDrop<'a>(&'a Running, Arc<Connection>);
+/// Runs the close hooks of a request that is dropped before it ends, in a tracked task of the server.
+struct CloseOnDrop<'a>(&'a RunningServer, Arc<Connection>);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {

@@ -1,7 +1,5 @@
-//! The envelope era: what a request must say about itself before anything else is looked at.
-//!
-//! The ladder is a pure function of the message and, where the transport has headers, of a look-up for them. The
-//! first rung that breaks is the answer.
+//! Validation of the envelope that every request of the envelope era carries in `_meta`. The checks are a pure function
+//! of the message and, where the transport has headers, of a header look-up. The first failed check is the response.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,14 +16,14 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use serde::Deserialize;
 
 use crate::kernel::connection::{Caller, Connection};
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{Invocation, Outbound};
 
-/// Finds a header by its name, without regard to case.
+/// Finds a header by its name, case-insensitively.
 pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
 
 thread_local! {
-    /// The last `_meta` that this thread has validated as an envelope, with its revision.
+    /// The last `_meta` that this thread has validated, with its revision.
     static VALIDATED: RefCell<MetaCache<ProtocolVersion>> = const { RefCell::new(MetaCache::new()) };
 }
 
@@ -33,48 +31,55 @@ fn cached_version(meta: &str) -> Option<ProtocolVersion> {
     VALIDATED.with_borrow(|cache| cache.get(meta).copied())
 }
 
-/// Whether a message carries an envelope: its `_meta` names a revision, whatever that is.
+/// Returns whether a message carries an envelope: its `_meta` names a revision, valid or not.
 pub fn is_enveloped(message: &Invocation) -> bool {
     message.meta().is_some_and(|meta| cached_version(meta).is_some() || meta::is_envelope(meta))
 }
 
-/// Climbs the ladder: the revision to serve the request in, or why it is refused.
+/// Validates the envelope and returns the revision to serve the request in.
+///
+/// # Errors
+///
+/// Returns the error response of the first failed check.
 pub fn classify(
     message: &Invocation,
     headers: Option<HeaderLookup<'_>>,
 ) -> Result<ProtocolVersion, ErrorObject> {
-    climb(message, headers).map(|climbed| climbed.version)
+    validate(message, headers).map(|valid| valid.version)
 }
 
-/// A request that has climbed the ladder.
-struct Climbed<'a> {
+/// The result of the checks.
+struct ValidEnvelope<'a> {
     version: ProtocolVersion,
-    /// What is wrong with what it says about its client, if anything.
+    /// Why the facts about the client are malformed, if they are.
     malformed: Option<serde_json::Error>,
-    /// What it is about, if a header says so too.
+    /// The target of the request, if a header repeats it.
     named: Option<Cow<'a, str>>,
 }
 
-/// Climbs the ladder and opens the connection of this one request. The envelope is read once for both.
+/// Validates the envelope and creates the connection of this one request. The envelope is decoded once for both.
 ///
-/// Headers come with the server whose tools may have arguments mirrored in them.
+/// Headers come with the server, because its tools can mirror arguments in headers.
 pub(crate) fn open(
     message: &Arc<Invocation>,
-    headers: Option<(HeaderLookup<'_>, &Running)>,
+    headers: Option<(HeaderLookup<'_>, &RunningServer)>,
     outbound: Arc<dyn Outbound>,
     caller: Caller,
 ) -> Result<Arc<Connection>, ErrorObject> {
-    let Climbed { version, malformed, named } = climb(message, headers.map(|(lookup, _)| lookup))?;
+    let ValidEnvelope { version, malformed, named } = validate(message, headers.map(|(lookup, _)| lookup))?;
     if let (Some((lookup, running)), Some(name)) = (headers, named) {
         check_mirrored(running, message, &name, lookup)?;
     }
     Ok(Arc::new(Connection::envelope(version, Arc::clone(message), malformed, outbound, caller)))
 }
 
-fn climb<'a>(message: &'a Invocation, headers: Option<HeaderLookup<'_>>) -> Result<Climbed<'a>, ErrorObject> {
+fn validate<'a>(
+    message: &'a Invocation,
+    headers: Option<HeaderLookup<'_>>,
+) -> Result<ValidEnvelope<'a>, ErrorObject> {
     if let Some(version) = message.meta().and_then(cached_version) {
         let named = check_headers(message, Some(version.as_str()), headers)?;
-        return Ok(Climbed { version, malformed: None, named });
+        return Ok(ValidEnvelope { version, malformed: None, named });
     }
     let meta = read_meta(message)?;
     if meta.protocol_version.is_none() || meta.client_capabilities.is_none() {
@@ -92,15 +97,19 @@ fn climb<'a>(message: &'a Invocation, headers: Option<HeaderLookup<'_>>) -> Resu
             if let (None, Some(text)) = (&malformed, message.meta()) {
                 VALIDATED.with_borrow_mut(|cache| cache.store(text, version));
             }
-            Ok(Climbed { version, malformed, named })
+            Ok(ValidEnvelope { version, malformed, named })
         }
         _ => Err(ErrorObject::unsupported_version(&ProtocolVersion::envelope_names(), &version)),
     }
 }
 
-/// The last rung, for transports with headers: what a tool mirrors there must agree with its arguments.
+/// Checks the headers that mirror arguments of a tool. This is the last check, for transports with headers.
+///
+/// # Errors
+///
+/// Returns the error response if a header and its argument differ.
 pub fn check_param_headers(
-    running: &Running,
+    running: &RunningServer,
     message: &Invocation,
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
@@ -111,9 +120,9 @@ pub fn check_param_headers(
     }
 }
 
-/// The same for a request of which it is known what it is about.
+/// Checks the mirrored headers of a request with a known target.
 fn check_mirrored(
-    running: &Running,
+    running: &RunningServer,
     message: &Invocation,
     name: &str,
     lookup: HeaderLookup<'_>,
@@ -125,12 +134,12 @@ fn check_mirrored(
     let Some(annotations) = tools(name) else { return Ok(()) };
     match arguments(message) {
         Ok(arguments) => annotations.check(arguments, lookup),
-        // Not for the ladder to say.
+        // Malformed params are reported by the handler's decoding, not here.
         Err(_) => Ok(()),
     }
 }
 
-/// The arguments of a call. Few tools have them mirrored, and only for those the params are read here.
+/// Returns the arguments of a call. Few tools mirror arguments, and only for those the params are decoded here.
 fn arguments(message: &Invocation) -> Result<Option<&str>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Call<'a> {
@@ -164,8 +173,8 @@ fn missing_keys(meta: &RequestMeta<'_>) -> ErrorObject {
     ErrorObject::new(ErrorCode::INVALID_PARAMS, text)
 }
 
-/// A proxy and the server must not read two different requests: headers repeat the body or the request is refused.
-/// Gives out what the request is about, if that is one of the things they repeat.
+/// Checks that the headers repeat the body, so that a proxy and the server cannot read two different requests. Returns
+/// the target of the request, if the headers repeat it.
 fn check_headers<'a>(
     message: &'a Invocation,
     version: Option<&str>,
@@ -202,19 +211,20 @@ fn check_headers<'a>(
     }
 }
 
-/// Whether a header that is never encoded holds this text. White space around it is no part of it.
+/// Returns whether a header that is never encoded holds this text. Surrounding white space does not count.
 fn says(values: Values<'_>, text: &str) -> bool {
     matches!(values, Values::One(value) if value.trim_ascii() == text.as_bytes())
 }
 
-/// A member of the params, if it is there and a string.
+/// Returns a member of the params, if it is a string.
 fn text_member<'a>(message: &'a Invocation, name: &str) -> Option<Cow<'a, str>> {
     duplexer_types::jsonrpc::first_text(message.params()?, message.meta(), name)
 }
 
-/// What an envelope says about its client must be well-formed where it is said at all.
+/// Checks the facts about the client, where the envelope has them.
 ///
-/// The ladder looks at presence only. This is part of the params' validation: the kernel refuses it behind the middleware.
+/// The envelope checks test presence only. This belongs to the validation of the params: the kernel refuses the request
+/// inside of the middleware.
 fn check_identity(meta: &RequestMeta<'_>) -> Result<(), serde_json::Error> {
     #[derive(Deserialize)]
     struct Identity<'a> {

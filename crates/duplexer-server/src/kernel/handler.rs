@@ -1,4 +1,4 @@
-//! Handlers: plain async functions. Their types end here; the kernel sees an [`Entry`].
+//! Handlers: plain async functions. Their types are erased here; the kernel sees an [`Entry`].
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -9,27 +9,38 @@ use duplexer_types::wire::ResultBody;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::registry::SlotId;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
-/// A handler of `Params`, with or without a context in front.
+mod sealed {
+    pub trait Handler<Shape> {}
+    pub trait IntoReply<R> {}
+}
+
+/// An async function that handles `Params`, with or without a context as its first parameter.
 ///
 /// Implemented for `async fn(Params) -> Result<R, E>` and `async fn(Context<S>, Params) -> Result<R, E>`.
-/// `Shape` only tells the two apart.
-pub trait Handler<S, Params, Shape>: Send + Sync + 'static {
-    /// What the function returns when all is well.
+/// `Shape` distinguishes the two. The trait is sealed: other types cannot implement it.
+pub trait Handler<S, Params, Shape>: sealed::Handler<Shape> + Send + Sync + 'static {
+    /// The success value of the function.
     type Output;
 
     /// Calls the function.
+    ///
+    /// # Errors
+    ///
+    /// Returns the function's error.
     fn call(
         &self,
         cx: Context<S>,
         params: Params,
     ) -> impl Future<Output = Result<Self::Output, McpError>> + Send + 'static;
 }
+
+impl<P, F, Fut> sealed::Handler<fn(P)> for F where F: Fn(P) -> Fut {}
 
 impl<S, P, F, Fut, T, E> Handler<S, P, fn(P)> for F
 where
@@ -47,6 +58,8 @@ where
     }
 }
 
+impl<S, P, F, Fut> sealed::Handler<fn(Context<S>, P)> for F where F: Fn(Context<S>, P) -> Fut {}
+
 impl<S, P, F, Fut, T, E> Handler<S, P, fn(Context<S>, P)> for F
 where
     F: Fn(Context<S>, P) -> Fut + Send + Sync + 'static,
@@ -63,11 +76,15 @@ where
     }
 }
 
-/// What a handler of a spec method may return: its result, or a [`Reply`] of another kind.
-pub trait IntoReply<R> {
-    /// The result on its way to the wire.
+/// Return type of a handler of a spec method: the result itself, or a [`Reply`] of another kind.
+///
+/// The trait is sealed: other types cannot implement it.
+pub trait IntoReply<R>: sealed::IntoReply<R> {
+    /// Converts the value into an outcome.
     fn into_outcome(self) -> Outcome;
 }
+
+impl<R: ResultBody> sealed::IntoReply<R> for R {}
 
 impl<R: ResultBody> IntoReply<R> for R {
     fn into_outcome(self) -> Outcome {
@@ -75,17 +92,19 @@ impl<R: ResultBody> IntoReply<R> for R {
     }
 }
 
-/// A result, or one of the other ways to answer.
+/// A result, or one of the other kinds of response.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reply<R> {
     /// The method's result.
     Complete(R),
-    /// Input is needed first (envelope era, and only where the method allows it).
+    /// A request for input (envelope era, and only where the method allows it).
     InputRequired(InputRequiredResult),
-    /// Anything else, such as a result that an extension defines.
+    /// Any other outcome, such as a result that an extension defines.
     Other(Outcome),
 }
+
+impl<R: ResultBody> sealed::IntoReply<R> for Reply<R> {}
 
 impl<R: ResultBody> IntoReply<R> for Reply<R> {
     fn into_outcome(self) -> Outcome {
@@ -97,25 +116,25 @@ impl<R: ResultBody> IntoReply<R> for Reply<R> {
     }
 }
 
-/// A registered handler, as the kernel sees it.
+/// A registered handler with its types erased.
 pub(crate) trait Entry: Send + Sync {
-    /// Decodes the params and calls the handler. For spec methods the decode is the validation.
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>>;
+    /// Decodes the params and calls the handler. For spec methods decoding is the validation.
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>>;
 }
 
-/// A handler that reads its params itself.
+/// A handler that decodes its params itself.
 pub(crate) struct RawEntry<F>(pub(crate) F);
 
 impl<F> Entry for RawEntry<F>
 where
-    F: Fn(Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
+    F: Fn(Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> + Send + Sync + 'static,
 {
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
         (self.0)(cx)
     }
 }
 
-/// Where a handler finds its state: which lifespan slot it was registered under.
+/// A typed handler with the lifespan slot of its state.
 pub(crate) struct Bound<H, S, P, Shape, Out> {
     handler: Arc<H>,
     slot: SlotId,
@@ -130,72 +149,64 @@ impl<H, S, P, Shape, Out> Bound<H, S, P, Shape, Out> {
     }
 }
 
-/// The result of a spec method.
+/// Converts the output of a handler into an [`Outcome`]. The implementing type only selects the conversion.
+pub(crate) trait ConvertOutput<T>: 'static {
+    fn convert(output: T) -> Result<Outcome, McpError>;
+}
+
+/// Converts the result of a spec method.
 pub(crate) struct Spec<R>(PhantomData<R>);
-/// The result of a custom method: whatever serialises as an object.
+
+impl<R: ResultBody, T: IntoReply<R>> ConvertOutput<T> for Spec<R> {
+    fn convert(output: T) -> Result<Outcome, McpError> {
+        Ok(output.into_outcome())
+    }
+}
+
+/// Converts the result of a custom method, which must serialise as an object.
 pub(crate) struct Custom;
-/// A notification has no result.
+
+impl<T: Serialize> ConvertOutput<T> for Custom {
+    fn convert(output: T) -> Result<Outcome, McpError> {
+        Outcome::custom(&output)
+    }
+}
+
+/// Converts the end of a notification, which has no result.
 pub(crate) struct Nothing;
 
-impl<H, S, P, Shape, R> Entry for Bound<H, S, P, Shape, Spec<R>>
+impl ConvertOutput<()> for Nothing {
+    fn convert((): ()) -> Result<Outcome, McpError> {
+        Ok(Outcome::empty())
+    }
+}
+
+impl<H, S, P, Shape, Out> Entry for Bound<H, S, P, Shape, Out>
 where
     H: Handler<S, P, Shape>,
-    H::Output: IntoReply<R> + Send,
     S: Any + Send + Sync,
     P: DeserializeOwned + Send + 'static,
-    R: ResultBody,
     Shape: 'static,
+    Out: ConvertOutput<H::Output>,
 {
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn call(&self, cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
         match self.prepare(cx) {
             Ok((cx, params)) => {
                 let call = self.handler.call(cx, params);
-                Box::pin(async move { call.await.map(IntoReply::into_outcome) })
+                Box::pin(async move { Out::convert(call.await?) })
             }
-            Err(error) => Box::pin(std::future::ready(Err(error))),
+            Err(error) => fail(error),
         }
     }
 }
 
-impl<H, S, P, Shape> Entry for Bound<H, S, P, Shape, Custom>
-where
-    H: Handler<S, P, Shape>,
-    H::Output: Serialize + Send,
-    S: Any + Send + Sync,
-    P: DeserializeOwned + Send + 'static,
-    Shape: 'static,
-{
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        match self.prepare(cx) {
-            Ok((cx, params)) => {
-                let call = self.handler.call(cx, params);
-                Box::pin(async move { Outcome::custom(&call.await?) })
-            }
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
-    }
-}
-
-impl<H, S, P, Shape> Entry for Bound<H, S, P, Shape, Nothing>
-where
-    H: Handler<S, P, Shape, Output = ()>,
-    S: Any + Send + Sync,
-    P: DeserializeOwned + Send + 'static,
-    Shape: 'static,
-{
-    fn call(&self, cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        match self.prepare(cx) {
-            Ok((cx, params)) => {
-                let call = self.handler.call(cx, params);
-                Box::pin(async move { call.await.map(|()| Outcome::empty()) })
-            }
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
-    }
+/// Returns a future that is ready with this error.
+pub(crate) fn fail<T: Send + 'static>(error: McpError) -> BoxFuture<'static, Result<T, McpError>> {
+    Box::pin(std::future::ready(Err(error)))
 }
 
 impl<H, S: Any + Send + Sync, P: DeserializeOwned, Shape, Out> Bound<H, S, P, Shape, Out> {
-    fn prepare(&self, cx: Context<States>) -> Result<(Context<S>, P), McpError> {
+    fn prepare(&self, cx: Context<StateMap>) -> Result<(Context<S>, P), McpError> {
         let params = cx.params()?;
         let cx =
             cx.typed(self.slot).ok_or_else(|| McpError::internal("a handler's state is of another type"))?;

@@ -1,7 +1,5 @@
-//! How a connection opens: `initialize`, `server/discover`, and what is answered before anything else.
-//!
-//! They are ordinary entries of the registry. What a handshake agrees on is written down by the kernel, when the whole
-//! chain around it has succeeded.
+//! The opening of a connection: `initialize`, `server/discover` and `ping`, as ordinary entries of the registry. The
+//! kernel stores the outcome of a handshake after the whole middleware chain has succeeded.
 
 use std::sync::Arc;
 
@@ -11,41 +9,42 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use crate::features::subscriptions;
-use crate::kernel::connection::{ClientFacts, Connection, Negotiated};
-use crate::kernel::context::{Context, States};
+use crate::kernel::connection::{ClientProfile, Connection, Negotiated};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::handler::{Entry, RawEntry};
 use crate::kernel::outcome::Outcome;
 use crate::registry::Handlers;
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::McpError;
 
-/// Whether the kernel keeps a method to itself.
+/// Returns whether the kernel handles a method itself.
 pub(crate) fn is_reserved(method: Method) -> bool {
     method == Method::Initialize
 }
 
-/// Puts the kernel's own entries into a registry; all but the handshake can be replaced.
+/// Registers the kernel's own entries. All but the handshake can be replaced.
 pub(crate) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Initialize, immediate(initialize));
     handlers.set_default(Method::ServerDiscover, immediate(discover));
     handlers.set_default(Method::Ping, immediate(|_| Ok(Outcome::empty())));
 }
 
-/// Takes note of a confirmed handshake.
+/// Marks the connection as initialized, if the message confirms the handshake.
 pub(crate) fn confirm(message: &Invocation, connection: &Connection) {
     if message.known() == Some(Method::Initialized) && connection.era() == Era::Handshake {
         connection.set_initialized();
     }
 }
 
-/// A notification that changes how the connection stands.
-pub(crate) fn observe(method: Method, cx: &Context<States>) {
+/// Handles the effect of a notification on the connection.
+pub(crate) fn observe(method: Method, cx: &Context<StateMap>) {
     if method == Method::Initialized {
         subscriptions::opened(cx);
     }
 }
 
-/// The revision a handshake settles on: the client's, if it is one that has a handshake, else our newest such.
+/// Returns the revision that a handshake settles on: the client's, if it has a handshake, otherwise the newest that has
+/// one.
 pub fn negotiate(requested: &str) -> ProtocolVersion {
     match requested.parse() {
         Ok(version) if ProtocolVersion::HANDSHAKE.contains(&version) => version,
@@ -53,7 +52,7 @@ pub fn negotiate(requested: &str) -> ProtocolVersion {
     }
 }
 
-fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
+fn initialize(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let params: InitializeParams = cx.params()?;
     if cx.connection().agreed().is_some() {
         return Err(McpError::new(ErrorCode::INVALID_REQUEST, "the connection is initialized already"));
@@ -68,8 +67,8 @@ fn initialize(cx: &Context<States>) -> Result<Outcome, McpError> {
     Ok(Outcome::of(result))
 }
 
-/// What a finished handshake has agreed on: the revision that its result names, whoever made that, and what the
-/// client has said about itself on the wire.
+/// Returns the outcome of a finished handshake: the revision that the result names, even if middleware made it, and the
+/// facts that the client declared in its params.
 pub(crate) fn agreement(
     method: Option<Method>,
     message: &Invocation,
@@ -79,28 +78,28 @@ pub(crate) fn agreement(
         return None;
     }
     let params = message.decode::<InitializeParams>().ok();
-    let client = params.map_or(ClientFacts::UNKNOWN, |params| {
-        ClientFacts::new(Some(params.client_info), Some(params.capabilities))
+    let client = params.map_or(ClientProfile::UNKNOWN, |params| {
+        ClientProfile::new(Some(params.client_info), Some(params.capabilities))
     });
-    Some(Negotiated::new(negotiate(&told_version(outcome)), client))
+    Some(Negotiated::new(negotiate(&result_version(outcome)), client))
 }
 
-fn told_version(outcome: &Outcome) -> String {
+fn result_version(outcome: &Outcome) -> String {
     #[derive(serde::Deserialize)]
-    struct Told {
+    struct Version {
         #[serde(rename = "protocolVersion")]
         version: String,
     }
     match outcome.downcast_ref::<InitializeResult>() {
         Some(result) => result.protocol_version.clone(),
         None => {
-            serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |told: Told| told.version)
+            serde_json::from_str(outcome.text()).map_or_else(|_| String::new(), |read: Version| read.version)
         }
     }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one shape for all of the kernel's own entries")]
-fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
+fn discover(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let server = cx.server().server();
     let versions: Vec<String> = ProtocolVersion::envelope_names().into_iter().map(Into::into).collect();
     let mut result = DiscoverResult::new(versions, server.capabilities(cx.protocol_version()));
@@ -108,9 +107,9 @@ fn discover(cx: &Context<States>) -> Result<Outcome, McpError> {
     Ok(Outcome::of(result))
 }
 
-/// An entry that awaits nothing.
-fn immediate(answer: fn(&Context<States>) -> Result<Outcome, McpError>) -> Arc<dyn Entry> {
-    Arc::new(RawEntry(move |cx: Context<States>| -> BoxFuture<'static, _> {
+/// Returns an entry that awaits nothing.
+fn immediate(answer: fn(&Context<StateMap>) -> Result<Outcome, McpError>) -> Arc<dyn Entry> {
+    Arc::new(RawEntry(move |cx: Context<StateMap>| -> BoxFuture<'static, _> {
         Box::pin(std::future::ready(answer(&cx)))
     }))
 }

@@ -1,4 +1,4 @@
-//! What travels back through the middleware: a typed result without its type, shaped only when it is written.
+//! The result of a request with its type erased. It is written in the shape of the revision at the end of the chain.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -14,30 +14,34 @@ use serde::{Deserialize, Serialize};
 
 use duplexer_core::error::McpError;
 
-/// The result of a request on its way to the wire.
+/// The result of a request, as it passes back through the middleware.
 pub struct Outcome(Repr);
 
 enum Repr {
-    /// Shaped for its revision and stamped while it is written.
+    /// Written in the shape of its revision, with `_meta`.
     Typed(Box<dyn AnyResult>),
-    /// The result of a custom method: an object that is stamped but otherwise left as it is.
+    /// The result of a custom method: an object that gets `_meta` and is otherwise verbatim.
     Custom(Json),
-    /// Finished JSON: rendered earlier, or made by someone who owns the whole envelope.
+    /// Finished JSON: rendered earlier, or made by code that owns the whole envelope.
     Raw(ByteString),
 }
 
 impl Outcome {
-    /// A result of the protocol.
+    /// Wraps a result of the protocol.
     pub fn of<R: ResultBody>(result: R) -> Self {
         Self(Repr::Typed(Box::new(result)))
     }
 
-    /// A result without content.
+    /// Returns a result without content.
     pub fn empty() -> Self {
         Self::of(EmptyResult::new())
     }
 
-    /// The result of a custom method. It must serialise as an object, or as nothing.
+    /// Wraps the result of a custom method. It must serialise as an object, or as null.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value is neither, or cannot be written as JSON.
     pub fn custom<T: Serialize + ?Sized>(value: &T) -> Result<Self, McpError> {
         let json = Json::encode(value).map_err(|error| {
             tracing::error!(%error, "a handler's result cannot be written as JSON");
@@ -53,12 +57,12 @@ impl Outcome {
         }
     }
 
-    /// JSON text of a whole result: neither shaped nor stamped. Whoever makes it owns its envelope.
+    /// Wraps the JSON text of a whole result. It is written verbatim: the caller owns its envelope.
     pub fn raw(text: impl Into<ByteString>) -> Self {
         Self(Repr::Raw(text.into()))
     }
 
-    /// The result as an `R`, if that is what it is.
+    /// Returns the result as an `R`, if it is one.
     pub fn downcast_ref<R: ResultBody>(&self) -> Option<&R> {
         match &self.0 {
             Repr::Typed(result) => result.as_any().downcast_ref(),
@@ -66,7 +70,7 @@ impl Outcome {
         }
     }
 
-    /// The result as an `R` that can be changed, if that is what it is.
+    /// Returns the result as a mutable `R`, if it is one.
     pub fn downcast_mut<R: ResultBody>(&mut self) -> Option<&mut R> {
         match &mut self.0 {
             Repr::Typed(result) => result.as_any_mut().downcast_mut(),
@@ -74,12 +78,16 @@ impl Outcome {
         }
     }
 
-    /// The result as an `R`: taken out if it is one, read from its text if it was rendered earlier.
+    /// Converts the result into an `R`: unwraps a typed result, or decodes text that was rendered earlier.
+    ///
+    /// # Errors
+    ///
+    /// Returns the outcome unchanged if it is not an `R`.
     pub fn into_typed<R: ResultBody + DeserializeOwned>(self) -> Result<R, Self> {
         match self.0 {
             Repr::Typed(result) if result.as_any().is::<R>() => match result.into_any().downcast::<R>() {
                 Ok(result) => Ok(*result),
-                // Looked at one line above; there is no result to give back any more.
+                // Checked by the guard above; there is no result left to return.
                 Err(_) => Err(Self::empty()),
             },
             Repr::Typed(result) => Err(Self(Repr::Typed(result))),
@@ -88,39 +96,39 @@ impl Outcome {
         }
     }
 
-    /// Whether a tool failed, told in-band.
+    /// Returns whether a tool failed, as its result reports in-band.
     pub fn is_error(&self) -> bool {
         #[derive(Deserialize)]
-        struct Told {
+        struct IsError {
             #[serde(rename = "isError", default)]
             is_error: bool,
         }
         match (&self.0, self.text()) {
             (Repr::Typed(result), _) => result.is_error(),
-            (_, text) => serde_json::from_str::<Told>(text).is_ok_and(|told| told.is_error),
+            (_, text) => serde_json::from_str::<IsError>(text).is_ok_and(|read| read.is_error),
         }
     }
 
-    /// The `resultType` this result has in the envelope era.
+    /// Returns the `resultType` of this result in the envelope era.
     pub fn result_type(&self) -> Cow<'_, str> {
         match &self.0 {
             Repr::Typed(result) => result.result_type().into(),
-            // A `resultType` that is not a string is whatever its maker meant, but not a final result.
+            // A `resultType` that is not a string is unknown, and therefore not a final result.
             Repr::Custom(_) | Repr::Raw(_) => wire::result_type_of(self.text()).unwrap_or_default(),
         }
     }
 
-    /// Whether it is finished text, which is neither looked at nor changed any more.
+    /// Returns whether it is finished text, which is neither checked nor changed.
     pub(crate) fn is_raw(&self) -> bool {
         matches!(self.0, Repr::Raw(_))
     }
 
-    /// The result as an `R`, read from its text if it was rendered earlier.
+    /// Decodes the result as an `R`, if it is text.
     pub(crate) fn read<R: DeserializeOwned>(&self) -> Option<R> {
         self.as_text().and_then(|text| serde_json::from_str(text).ok())
     }
 
-    /// The JSON text of a result that is text already.
+    /// Returns the JSON text of a result that is text.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.0 {
             Repr::Typed(_) => None,
@@ -128,7 +136,7 @@ impl Outcome {
         }
     }
 
-    /// The same with another text, to be stamped or left alone as it was.
+    /// Replaces the text. The new text gets `_meta` only if the old one did.
     pub(crate) fn with_text(self, text: String) -> Result<Self, serde_json::Error> {
         match self.0 {
             Repr::Typed(_) | Repr::Raw(_) => Ok(Self::raw(text)),
@@ -136,7 +144,7 @@ impl Outcome {
         }
     }
 
-    /// The JSON of a result that has no type.
+    /// Returns the JSON of a result that has no type.
     pub(crate) fn text(&self) -> &str {
         match &self.0 {
             Repr::Typed(_) => "{}",
@@ -145,7 +153,7 @@ impl Outcome {
         }
     }
 
-    /// Appends the result as `version` has it.
+    /// Appends the result in the shape of `version`.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
@@ -163,7 +171,7 @@ impl Outcome {
     }
 }
 
-/// What the peer sees when a handler's result cannot be said; the reason is for the log.
+/// Returns the error for a result that the protocol cannot express. The reason is for the log.
 pub(crate) fn invalid_result(reason: &'static str) -> McpError {
     tracing::error!(reason, "a handler returned an invalid result");
     McpError::new(duplexer_types::error::ErrorCode::INTERNAL_ERROR, "Handler returned an invalid result")
@@ -178,7 +186,7 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// [`ResultBody`] as an object that can be told apart and written.
+/// Object-safe form of [`ResultBody`] that can be downcast and written.
 trait AnyResult: Any + Send + Sync {
     fn write(
         &self,

@@ -1,10 +1,10 @@
-//! On whose behalf a request is made.
+//! The principal: the identity on whose behalf a request is made.
 
 use std::time::SystemTime;
 
 use duplexer_types::json::JsonObject;
 
-/// Who a request is made for, as an authorization layer has established it.
+/// The identity on whose behalf a request is made, as an authorization layer has established it.
 ///
 /// The kernel only carries it. Sessions and sealed state are bound to [`Principal::identity`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,20 +12,20 @@ use duplexer_types::json::JsonObject;
 pub struct Principal {
     /// The OAuth client that acts.
     pub client_id: String,
-    /// Who issued the token.
+    /// The issuer of the token.
     pub issuer: Option<String>,
     /// The user the client acts for.
     pub subject: Option<String>,
-    /// What the token allows.
+    /// The scopes of the token.
     pub scopes: Vec<String>,
-    /// When the token ends; what stands for long should not outlive it.
+    /// The expiry of the token. Long-lived requests should not outlive it.
     pub expires_at: Option<SystemTime>,
-    /// Everything else the token says.
+    /// All other claims of the token.
     pub claims: JsonObject,
 }
 
 impl Principal {
-    /// A principal of which nothing but the client is known.
+    /// Returns a principal with nothing but the client id.
     pub fn new(client_id: impl Into<String>) -> Self {
         Self {
             client_id: client_id.into(),
@@ -37,12 +37,12 @@ impl Principal {
         }
     }
 
-    /// Whether the token allows `scope`.
+    /// Returns whether the token grants `scope`.
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().any(|granted| granted == scope)
     }
 
-    /// What makes two principals the same: client, issuer and subject.
+    /// Returns what identifies a principal: client, issuer and subject.
     pub fn identity(&self) -> (&str, Option<&str>, Option<&str>) {
         (&self.client_id, self.issuer.as_deref(), self.subject.as_deref())
     }

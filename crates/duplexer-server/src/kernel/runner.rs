@@ -1,7 +1,6 @@
-//! The kernel: one message from the dispatcher through the middleware to its handler, and back.
-//!
-//! It names no method and no transport. Which methods exist is the table's business, what opens a connection that of
-//! `lifecycle`, what a result looks like that of `wire`.
+//! The kernel: passes one message from the dispatcher through the middleware to its handler, and the outcome back. It
+//! knows no method and no transport: methods are rows of the table, `lifecycle` opens connections, `wire` shapes
+//! results.
 
 use std::sync::Arc;
 
@@ -13,92 +12,98 @@ use duplexer_types::wire::{error_in, result_type};
 
 use super::lifecycle;
 use crate::features::input;
-use crate::features::input_rounds::Attended;
+use crate::features::input_rounds::InputRoundFuture;
 use crate::kernel::connection::Connection;
-use crate::kernel::context::{Context, Scope, States};
+use crate::kernel::context::{Context, Scope, StateMap};
+use crate::kernel::handler::{Entry, fail};
 use crate::kernel::outcome::{Outcome, invalid_result};
 use crate::kernel::principal::Principal;
 use crate::middleware::Next;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{BoxFuture, CallContext, Invocation, lock};
 use duplexer_core::error::McpError;
 
 /// Serves the messages of one connection.
 #[derive(Clone, Debug)]
 pub struct ServerRunner {
-    running: Running,
+    running: RunningServer,
     connection: Arc<Connection>,
     principal: Option<Arc<Principal>>,
 }
 
-/// An outcome together with what it needs to be written.
+/// An outcome that has not been written yet, with the revision and the server it is written for.
 #[derive(Debug)]
-pub struct Shaped {
+pub struct PendingResponse {
     outcome: Outcome,
-    running: Running,
+    running: RunningServer,
     version: ProtocolVersion,
     method: Option<Method>,
 }
 
-impl Body for Shaped {
+impl Body for PendingResponse {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         self.outcome.write(out, self.version, self.running.stamp(self.method))
     }
 }
 
-impl Shaped {
-    /// What is to be written.
+impl PendingResponse {
+    /// Returns the outcome.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
-    /// The outcome without what it needs to be written.
+    /// Converts into the outcome.
     pub fn into_outcome(self) -> Outcome {
         self.outcome
     }
 }
 
 impl ServerRunner {
-    /// A kernel for one connection.
-    pub fn new(running: Running, connection: Arc<Connection>) -> Self {
+    /// Creates a runner for one connection.
+    pub fn new(running: RunningServer, connection: Arc<Connection>) -> Self {
         let principal = connection.principal().cloned();
         Self { running, connection, principal }
     }
 
-    /// The same kernel for messages that are sent on somebody's behalf: of a connection that outlives the credentials
-    /// it was opened with, every message brings its own.
+    /// Sets the principal of the next messages. A connection can outlive the credentials it was opened with, so every
+    /// message brings its own.
     #[must_use]
     pub fn on_behalf_of(mut self, principal: Option<Arc<Principal>>) -> Self {
         self.principal = principal;
         self
     }
 
-    /// The connection it serves.
+    /// Returns the connection.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 
-    /// Handles a request. The handler starts when the future is first polled, not before.
+    /// Handles a request. The handler starts when the future is first polled.
+    ///
+    /// # Errors
+    ///
+    /// Resolves to the error of the handler, of middleware, or of a check.
     pub fn request(
         &self,
         call: CallContext,
         message: impl Into<Arc<Invocation>>,
-    ) -> impl Future<Output = Result<Shaped, McpError>> + Send + 'static {
+    ) -> impl Future<Output = Result<PendingResponse, McpError>> + Send + 'static {
         let message = message.into();
         let scope = self.scope(call, &message);
         async move {
             let cx = Context::new(Arc::clone(&scope), Arc::clone(&message));
-            let outcome = Next::outermost().enter(cx).await.map_err(|error| worded(error, scope.version))?;
+            let outcome =
+                Next::outermost().enter(cx).await.map_err(|error| in_revision(error, scope.version))?;
             let method = *lock(&scope.method);
             let mut version = scope.version;
             check_kind(&outcome, method, version)?;
             input::check(&outcome, version, &scope.connection)?;
-            // Only now, when the whole chain has agreed, is the handshake a fact.
+            // The handshake takes effect only after the whole chain has succeeded.
             if let Some(agreed) = lifecycle::agreement(method, &message, &outcome) {
                 version = agreed.version;
                 scope.connection.agree(agreed);
             }
-            Ok(Shaped { outcome, running: scope.running.clone(), version, method })
+            Ok(PendingResponse { outcome, running: scope.running.clone(), version, method })
         }
     }
 
@@ -107,15 +112,15 @@ impl ServerRunner {
         Arc::new(Scope::new(call, connection, running, self.principal.clone(), message))
     }
 
-    /// Takes note of a notification that confirms the handshake.
+    /// Applies a notification that confirms the handshake.
     ///
-    /// Handlers of notifications run in no particular order; a driver that has one calls this first, in the order of the
-    /// wire, so that the next request finds the connection as the client left it.
+    /// Handlers of notifications run in no particular order. A driver that knows the order of arrival calls this first,
+    /// so that the next request finds the connection initialized.
     pub(crate) fn confirm(&self, message: &Invocation) {
         lifecycle::confirm(message, &self.connection);
     }
 
-    /// Handles a notification. Whatever comes of it stays here.
+    /// Handles a notification. Errors are only logged.
     pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Invocation>>) {
         let message = message.into();
         self.confirm(&message);
@@ -126,15 +131,15 @@ impl ServerRunner {
     }
 }
 
-/// A handler's error in the words of the revision it is told in.
-fn worded(error: McpError, version: ProtocolVersion) -> McpError {
+/// Converts an error into the form of the revision.
+fn in_revision(error: McpError, version: ProtocolVersion) -> McpError {
     match error {
         McpError::Refused(error) => McpError::Refused(error_in(error, version)),
         other => other,
     }
 }
 
-/// Some kinds of result cannot be said everywhere. What is finished text is its maker's responsibility.
+/// Refuses kinds of result that the revision or the method cannot express. Finished text is not checked.
 fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersion) -> Result<(), McpError> {
     if outcome.is_raw() {
         return Ok(());
@@ -142,7 +147,7 @@ fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersio
     let kind = outcome.result_type();
     let can_be_said = match (version.era(), method) {
         _ if kind == result_type::COMPLETE => true,
-        // The handshake era has final results only; in one of a custom method the word is data like any other.
+        // The handshake era has final results only. In the result of a custom method `resultType` is ordinary data.
         (Era::Handshake, method) => method.is_none(),
         (Era::Envelope, method) => {
             kind != result_type::INPUT_REQUIRED || method.is_some_and(Method::asks_for_input)
@@ -151,35 +156,31 @@ fn check_kind(outcome: &Outcome, method: Option<Method>, version: ProtocolVersio
     if can_be_said { Ok(()) } else { Err(invalid_result("this kind of result cannot be said here")) }
 }
 
-/// Behind all middleware: gate, look-up, handler.
-pub(crate) fn innermost(cx: Context<States>) -> Attended {
+/// Runs the innermost step, inside of all middleware: checks, look-up, handler.
+pub(crate) fn innermost(cx: Context<StateMap>) -> InputRoundFuture {
     if cx.request_id().is_some() { request(cx) } else { notification(cx).into() }
 }
 
-/// Gate, look-up and handler of a request.
-pub(crate) fn request(cx: Context<States>) -> Attended {
+/// Runs the checks, the look-up and the handler of a request.
+pub(crate) fn request(cx: Context<StateMap>) -> InputRoundFuture {
     let method = cx.known_method();
-    // Middleware may have made another request of it; the result is shaped for what was handled.
+    // Middleware can rewrite the request; the result is shaped for the method that was handled.
     *lock(&cx.scope().method) = method;
     match admit_request(&cx, method) {
         Ok(entry) => {
             let may_ask =
                 cx.protocol_version().era() == Era::Envelope && method.is_some_and(Method::asks_for_input);
-            if may_ask { Attended::new(cx.clone(), entry.call(cx)) } else { entry.call(cx).into() }
+            if may_ask { InputRoundFuture::new(cx.clone(), entry.call(cx)) } else { entry.call(cx).into() }
         }
-        Err(error) => refused(error).into(),
+        Err(error) => fail(error).into(),
     }
 }
 
-fn refused(error: McpError) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    Box::pin(std::future::ready(Err(error)))
-}
+type Admitted = Arc<dyn Entry>;
 
-type Admitted = Arc<dyn crate::kernel::handler::Entry>;
-
-/// The precedence of refusals: no such method in this revision, params that do not fit (even where nobody would handle
-/// them), no handler, not open yet.
-fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitted, McpError> {
+/// Checks a request in this order: the method exists in this revision, the params fit (even if there is no handler), a
+/// handler is registered, the connection is open.
+fn admit_request(cx: &Context<StateMap>, method: Option<Method>) -> Result<Admitted, McpError> {
     let handlers = &cx.server().registry().handlers;
     let version = cx.protocol_version();
     let not_found = || McpError::from(ErrorObject::method_not_found(cx.method()));
@@ -208,24 +209,24 @@ fn admit_request(cx: &Context<States>, method: Option<Method>) -> Result<Admitte
     Ok(Arc::clone(entry))
 }
 
-/// A notification nobody knows, or that comes too early, is passed over.
-fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    let passed_over = |reason: &'static str| -> BoxFuture<'static, Result<Outcome, McpError>> {
-        tracing::debug!(method = ?cx.method(), reason, "a notification is passed over");
+/// Runs the handler of a notification. Unknown and early notifications are skipped.
+fn notification(cx: Context<StateMap>) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    let skip = |reason: &'static str| -> BoxFuture<'static, Result<Outcome, McpError>> {
+        tracing::debug!(method = ?cx.method(), reason, "a notification is skipped");
         Box::pin(std::future::ready(Ok(Outcome::empty())))
     };
     let handlers = &cx.server().registry().handlers;
     let entry = match cx.known_method() {
         Some(method) => {
-            // A request without an id is nobody's: running it unasked for would be worse than silence.
+            // A request method without an id cannot be answered, so it is not run.
             if method.kind() != Kind::Notification
                 || !method.exists(Direction::ClientToServer, cx.protocol_version())
             {
-                return passed_over("this revision does not have it");
+                return skip("this revision does not have it");
             }
             if let Err(error) = method.check(cx.raw_params()) {
                 tracing::warn!(%method, %error, "a malformed notification is dropped");
-                return passed_over("its params do not fit");
+                return skip("its params do not fit");
             }
             lifecycle::observe(method, &cx);
             handlers.spec(method)
@@ -233,8 +234,8 @@ fn notification(cx: Context<States>) -> BoxFuture<'static, Result<Outcome, McpEr
         None => handlers.custom_notification(cx.method()),
     };
     match entry {
-        Some(_) if !cx.connection().is_open() => passed_over("the connection has not been initialized"),
+        Some(_) if !cx.connection().is_open() => skip("the connection has not been initialized"),
         Some(entry) => Arc::clone(entry).call(cx),
-        None => passed_over("nobody handles it"),
+        None => skip("no handler is registered"),
     }
 }

@@ -12,13 +12,13 @@ use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 
-use super::connection::{ClientFacts, Connection};
+use super::connection::{ClientProfile, Connection};
 use super::outcome::Outcome;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 
 /// A connection of the envelope era whose client has declared nothing.
 pub(crate) fn anonymous() -> Arc<Connection> {
-    Arc::new(Connection::ready(ProtocolVersion::V2026_07_28, ClientFacts::UNKNOWN))
+    Arc::new(Connection::ready(ProtocolVersion::V2026_07_28, ClientProfile::UNKNOWN))
 }
 
 struct Silent(Cancellation);
@@ -45,7 +45,7 @@ impl Channel for Silent {
 
 /// Calls the handler of `method` as a request of `connection` would.
 pub(crate) async fn call(
-    running: &Running,
+    running: &RunningServer,
     connection: &Arc<Connection>,
     method: Method,
     params: &str,

@@ -1,4 +1,4 @@
-//! Middleware that most servers want at some time.
+//! Middleware for common needs: timeouts, a concurrency limit, logging.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{BoxFuture, Invocation};
 use duplexer_core::error::McpError;
 
-/// Ends requests that take too long: their handler is dropped and the client told. What stands for long may.
+/// Ends requests that take too long: drops the handler and answers with an error. Long-lived requests are exempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout(Duration);
 
 impl Timeout {
-    /// Requests may take this long.
+    /// Sets the maximum duration of a request.
     pub fn new(limit: Duration) -> Self {
         Self(limit)
     }
@@ -32,7 +32,7 @@ impl Middleware for Timeout {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        if stands(&message) {
+        if is_long_lived(&message) {
             return next.run(cx, message);
         }
         let limit = self.0;
@@ -46,18 +46,18 @@ impl Middleware for Timeout {
     }
 }
 
-/// Whether the client decides how long a request takes.
-fn stands(message: &Invocation) -> bool {
+/// Returns whether the client decides how long a request takes.
+fn is_long_lived(message: &Invocation) -> bool {
     message.known().is_some_and(Method::is_long_lived)
 }
 
-/// Lets so many requests run at the same time; further ones wait their turn. Notifications pass,
-/// and so do requests that stand for as long as the client likes.
+/// Limits the number of concurrent requests; further ones wait for a permit. Notifications and long-lived requests are
+/// exempt.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Semaphore>);
 
 impl ConcurrencyLimit {
-    /// At most this many, and at least one.
+    /// Sets the limit, which is at least one.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Semaphore::new(limit.max(1))))
     }
@@ -70,13 +70,13 @@ impl Middleware for ConcurrencyLimit {
         message: Invocation,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        if cx.request_id().is_none() || stands(&message) {
+        if cx.request_id().is_none() || is_long_lived(&message) {
             return next.run(cx, message);
         }
-        let places = Arc::clone(&self.0);
+        let permits = Arc::clone(&self.0);
         Box::pin(async move {
-            // The semaphore is never closed; without a permit the message would only run unlimited.
-            let _place = places.acquire_owned().await.ok();
+            // The semaphore is never closed. Without a permit the message would run unlimited.
+            let _permit = permits.acquire_owned().await.ok();
             next.run(cx, message).await
         })
     }
@@ -95,7 +95,7 @@ impl Middleware for Logging {
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         Box::pin(async move {
             let start = Instant::now();
-            // Escaped: a peer chooses these texts, and a log line is one line.
+            // Escaped: a peer chooses these texts, and a log entry must stay one line.
             let (method, id) = (message.method().to_owned(), cx.request_id().map(ToString::to_string));
             let outcome = next.run(cx, message).await;
             let elapsed = start.elapsed();

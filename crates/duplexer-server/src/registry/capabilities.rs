@@ -1,4 +1,4 @@
-//! What a server can do, derived from what is registered.
+//! Derives the capabilities of a server from its registrations.
 
 use duplexer_types::capabilities::{
     PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
@@ -9,7 +9,7 @@ use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::Registry;
 
-/// Which lists a server of the handshake era promises to report changes of.
+/// The lists whose changes a server of the handshake era reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotificationOptions {
@@ -22,7 +22,7 @@ pub struct NotificationOptions {
 }
 
 impl NotificationOptions {
-    /// Changes of all three lists.
+    /// Returns the options with all three lists.
     pub fn all() -> Self {
         Self { prompts_changed: true, resources_changed: true, tools_changed: true }
     }
@@ -30,7 +30,7 @@ impl NotificationOptions {
 
 pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapabilities {
     let handles = |method: Method| server.handlers.spec(method).is_some();
-    // In the envelope era changes reach whoever listens; whether anybody can follows from one handler.
+    // In the envelope era changes reach the streams of listeners, so one handler decides.
     let listens = handles(Method::SubscriptionsListen);
     let (changes, subscribe) = match version.era() {
         Era::Handshake => (server.advertised.changes, handles(Method::ResourcesSubscribe)),
@@ -60,7 +60,7 @@ pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapab
     derived
 }
 
-/// The methods that hints about freshness can be given for.
+/// Returns the methods that freshness hints are valid for.
 pub(crate) fn cacheable() -> impl Iterator<Item = Method> {
     METHODS.iter().map(|row| row.method).filter(|method| method.is_cacheable())
 }
@@ -82,7 +82,7 @@ mod tests {
     use duplexer_core::error::McpError;
 
     fn lists() -> ServerBuilder<()> {
-        Server::builder("s")
+        Server::builder("s", "0")
             .on(methods::ToolsList, |_: PaginatedParams| async {
                 Ok::<_, McpError>(ListToolsResult::new(vec![]))
             })
@@ -101,15 +101,16 @@ mod tests {
         assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), *expected, "{version}");
     }
 
-    /// SRV-05: from handlers and promises; `listChanged` is told even when it is false; extensions cannot be told.
+    /// SRV-05: from handlers and options; `listChanged` is present even when it is false; extensions do not exist
+    /// there.
     #[test]
     fn a_handshake_server_can_do_what_it_handles() {
         let check = |builder, expected| check(builder, ProtocolVersion::LATEST_HANDSHAKE, &expected);
-        check(Server::builder("s"), json!({}));
+        check(Server::builder("s", "0"), json!({}));
         let quiet = json!({ "listChanged": false });
         let resources = json!({ "listChanged": false, "subscribe": false });
         check(lists(), json!({ "tools": quiet, "prompts": quiet, "resources": resources }));
-        let told = json!({ "listChanged": true });
+        let reported = json!({ "listChanged": true });
         let all = lists()
             .notification_options(NotificationOptions::all())
             .extension("a.b/c", Json::object())
@@ -121,13 +122,13 @@ mod tests {
                 Ok::<_, McpError>(EmptyResult::new())
             });
         let expected = json!({
-            "tools": told, "prompts": told, "resources": { "listChanged": true, "subscribe": true },
+            "tools": reported, "prompts": reported, "resources": { "listChanged": true, "subscribe": true },
             "logging": {}, "experimental": { "x": { "y": 1 } },
         });
         check(all, expected);
     }
 
-    /// SRV-06: changes reach whoever listens, so one handler decides; extensions are told when there are any.
+    /// SRV-06: changes reach listeners, so one handler decides; extensions are listed if there are any.
     #[test]
     fn an_envelope_server_reports_changes_when_it_serves_listeners() {
         let check = |builder, expected| check(builder, ProtocolVersion::LATEST_ENVELOPE, &expected);
@@ -141,9 +142,9 @@ mod tests {
                 Ok::<_, McpError>(subscription::SubscriptionsListenResult::new())
             },
         );
-        let told = json!({ "listChanged": true });
+        let reported = json!({ "listChanged": true });
         let expected = json!({
-            "tools": told, "prompts": told, "resources": { "listChanged": true, "subscribe": true },
+            "tools": reported, "prompts": reported, "resources": { "listChanged": true, "subscribe": true },
             "extensions": { "a.b/c": {} },
         });
         check(listens, expected);

@@ -1,4 +1,4 @@
-//! A started server: the registry together with what its lifespans have made.
+//! A started server: the registry together with the states of its lifespans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,49 +16,53 @@ use tokio_util::task::TaskTracker;
 use super::{Registry, Server, StateSlot};
 use crate::features::subscriptions::Subscriptions;
 use crate::kernel::connection::Connection;
-use crate::kernel::context::States;
+use crate::kernel::context::StateMap;
 use crate::kernel::outcome::Outcome;
-use crate::kernel::runner::{ServerRunner, Shaped};
+use crate::kernel::runner::{PendingResponse, ServerRunner};
 use duplexer_core::dispatch::{CallContext, Invocation};
 use duplexer_core::error::{BoxError, McpError};
 
-/// How long all lifespans together may take to end.
+/// Maximum duration of the shutdown of all lifespans.
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
 
-/// A server that has started. Drivers serve connections with it. Cheap to clone.
+/// A started server. Drivers serve connections with it. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(Arc<Inner>);
+pub struct RunningServer(Arc<Inner>);
 
 struct Inner {
     server: Server,
-    states: Arc<States>,
+    states: Arc<StateMap>,
     initialize: InitializeOverride,
     subscriptions: Option<Arc<Subscriptions>>,
-    /// What outlives the request it belongs to, such as the hooks of a connection whose request was cancelled.
+    /// Tasks that outlive their request, such as the close hooks of a connection whose request was cancelled.
     unfinished: TaskTracker,
 }
 
-/// A lifespan could not start; those before it have been ended again.
+/// Error of [`Server::start`]: a lifespan could not start. The lifespans before it have been stopped.
 #[derive(Debug, thiserror::Error)]
 #[error("the server could not start")]
 pub struct StartError(#[source] BoxError);
 
-/// What one run says in its handshake instead of what the server says.
+/// Replaces parts of the `initialize` result for one run of a server.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InitializeOverride {
-    /// Another identity.
+    /// The identity.
     pub server_info: Option<Implementation>,
-    /// Other capabilities.
+    /// The capabilities.
     pub capabilities: Option<ServerCapabilities>,
-    /// Other instructions.
+    /// The instructions.
     pub instructions: Option<String>,
 }
 
 impl Server {
-    /// Runs the start-up of every lifespan, in order.
-    pub async fn start(&self) -> Result<Running, StartError> {
-        let mut states = States::default();
+    /// Starts every lifespan, in order.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the error of the first lifespan that cannot start, after the lifespans before it have been stopped.
+    pub async fn start(&self) -> Result<RunningServer, StartError> {
+        let mut states = StateMap::default();
         for lifespan in &self.0.lifespans {
             match (lifespan.start)().await {
                 Ok(state) => states.0.push((lifespan.slot, state)),
@@ -70,7 +74,7 @@ impl Server {
         }
         let unfinished = TaskTracker::new();
         let plan = self.0.advertised.subscriptions.clone();
-        Ok(Running(Arc::new(Inner {
+        Ok(RunningServer(Arc::new(Inner {
             server: self.clone(),
             states: Arc::new(states),
             initialize: InitializeOverride::default(),
@@ -80,13 +84,13 @@ impl Server {
     }
 }
 
-impl Running {
-    /// The server that runs.
+impl RunningServer {
+    /// Returns the server that runs.
     pub fn server(&self) -> &Server {
         &self.0.server
     }
 
-    /// The same run, with another handshake.
+    /// Returns the same run with another `initialize` result.
     #[must_use]
     pub fn with_initialize(&self, initialize: InitializeOverride) -> Self {
         Self(Arc::new(Inner {
@@ -98,7 +102,11 @@ impl Running {
         }))
     }
 
-    /// Calls a handler as a request of `connection` would, without any transport.
+    /// Calls a handler like a request on `connection`, without a transport.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that the client would get.
     pub async fn call(
         &self,
         connection: &Arc<Connection>,
@@ -110,15 +118,15 @@ impl Running {
         ServerRunner::new(self.clone(), Arc::clone(connection))
             .request(cx, message)
             .await
-            .map(Shaped::into_outcome)
+            .map(PendingResponse::into_outcome)
     }
 
-    /// Ends every subscription, then every lifespan, the last one first. Bounded in time.
+    /// Ends every subscription, then every lifespan in reverse order, within five seconds.
     pub async fn shutdown(&self) {
         self.shutdown_within(SHUTDOWN_BUDGET).await;
     }
 
-    /// Ends every lifespan within a budget that others share.
+    /// Does the same within a budget that the caller shares with other work.
     pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
         if let Some(subscriptions) = self.subscriptions() {
@@ -131,7 +139,7 @@ impl Running {
         stop(self.registry(), &self.0.states, budget.saturating_sub(start.elapsed())).await;
     }
 
-    /// Runs `work` in a task of its own; [`shutdown`](Self::shutdown) waits for it.
+    /// Spawns `work` as a task that [`shutdown`](Self::shutdown) waits for.
     pub fn spawn_tracked(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Ok(runtime) = Handle::try_current() {
             self.0.unfinished.spawn_on(work, &runtime);
@@ -148,7 +156,7 @@ impl Running {
         self.0.subscriptions.as_ref()
     }
 
-    pub(crate) fn states(&self) -> &Arc<States> {
+    pub(crate) fn states(&self) -> &Arc<StateMap> {
         &self.0.states
     }
 
@@ -156,18 +164,22 @@ impl Running {
         &self.0.initialize
     }
 
-    /// What the envelope era adds to a result of this method.
+    /// Returns the `_meta` that the envelope era adds to a result of this method.
     pub(crate) fn stamp(&self, method: Option<Method>) -> ResultMeta<'_> {
         let hint = method.and_then(|method| self.registry().hints.get(method as usize).copied().flatten());
         ResultMeta { server_info: Some(&self.registry().identity.stamp), hint }
     }
 
-    /// Where the state of type `S` is found among those of this server: the last one of that type.
+    /// Returns the slot of the last state of type `S`.
     pub(crate) fn state_slot<S: std::any::Any + Send + Sync>(&self) -> Option<StateSlot<S>> {
         self.0.states.0.iter().rfind(|(_, state)| state.is::<S>()).map(|(slot, _)| StateSlot::new(*slot))
     }
 
-    /// Renders a result once for many requests: whole, as `version` has it, stamped like any other.
+    /// Renders a whole result once for many requests, in the shape of `version` and with the server's `_meta`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the result cannot be written as JSON.
     pub fn render<R: ResultBody>(
         &self,
         method: Method,
@@ -179,13 +191,13 @@ impl Running {
         ByteString::try_from(text).map_err(McpError::internal)
     }
 
-    /// The capabilities told in a handshake.
+    /// Returns the capabilities for an `initialize` result.
     pub(crate) fn handshake_capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
         self.0.initialize.capabilities.clone().unwrap_or_else(|| self.server().capabilities(version))
     }
 }
 
-async fn stop(registry: &Registry, states: &States, budget: Duration) {
+async fn stop(registry: &Registry, states: &StateMap, budget: Duration) {
     let all = async {
         for (lifespan, (_, state)) in registry.lifespans.iter().zip(&states.0).rev() {
             if let Some(stop) = &lifespan.stop {
@@ -198,8 +210,8 @@ async fn stop(registry: &Registry, states: &States, budget: Duration) {
     }
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Running").field(&self.0.server).finish()
+        f.debug_tuple("RunningServer").field(&self.0.server).finish()
     }
 }

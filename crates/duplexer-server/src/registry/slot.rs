@@ -1,4 +1,4 @@
-//! State slots: which lifespan a handler takes its state from.
+//! State slots: identify the lifespan that a handler receives its state from.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use duplexer_core::error::McpError;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 
-/// Which lifespan a handler gets its state from. No two lifespans of a process share one, so that what is registered
-/// with it stays right when servers are merged.
+/// Identifies a lifespan. Ids are unique within a process, so that registrations stay valid when servers are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotId(u64);
 
@@ -22,7 +21,7 @@ impl SlotId {
     }
 }
 
-/// The place of a state among those of a server: what is registered together with it gets contexts of that state.
+/// A slot with the type of its state. Handlers registered with it receive contexts of that state.
 pub(crate) struct StateSlot<S> {
     id: SlotId,
     state: PhantomData<fn() -> S>,
@@ -33,13 +32,13 @@ impl<S: Any + Send + Sync> StateSlot<S> {
         Self { id, state: PhantomData }
     }
 
-    /// Which lifespan it is.
+    /// Returns the id of the lifespan.
     pub(crate) fn id(&self) -> SlotId {
         self.id
     }
 
-    /// The context with this state.
-    pub(crate) fn context(&self, cx: Context<States>) -> Result<Context<S>, McpError> {
+    /// Returns the context with this state.
+    pub(crate) fn context(&self, cx: Context<StateMap>) -> Result<Context<S>, McpError> {
         cx.typed(self.id).ok_or_else(|| McpError::internal("a handler's state is of another type"))
     }
 }

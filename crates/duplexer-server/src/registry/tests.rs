@@ -28,9 +28,9 @@ fn the_handshake_cannot_be_handled() {
     let text = "'initialize' is handled by the server runner and cannot be overridden; use middleware to observe or \
                 wrap initialization";
     let typed = |_: InitializeParams| async { Err::<InitializeResult, _>(McpError::internal("never")) };
-    assert_eq!(fault(Server::builder("s").on(methods::Initialize, typed)), text);
+    assert_eq!(fault(Server::builder("s", "0").on(methods::Initialize, typed)), text);
     let custom = |_: Value| async { Ok::<_, McpError>(()) };
-    assert_eq!(fault(Server::builder("s").on_custom("initialize", custom)), text);
+    assert_eq!(fault(Server::builder("s", "0").on_custom("initialize", custom)), text);
 }
 
 /// EXT-03, SRV-03: a custom method is none of the protocol, is served somewhere, and a later one replaces it.
@@ -38,13 +38,15 @@ fn the_handshake_cannot_be_handled() {
 fn a_custom_method_is_not_one_of_the_protocol() {
     let handler = |_: Value| async { Ok::<_, McpError>(()) };
     assert!(
-        fault(Server::builder("s").on_custom("tools/list", handler)).contains("'tools/list' is a method of")
+        fault(Server::builder("s", "0").on_custom("tools/list", handler))
+            .contains("'tools/list' is a method of")
     );
     let none = Window::between(ProtocolVersion::V2026_07_28, ProtocolVersion::V2024_11_05);
     assert!(
-        fault(Server::builder("s").on_custom_in("x", none, handler)).contains("'x' is served in no revision")
+        fault(Server::builder("s", "0").on_custom_in("x", none, handler))
+            .contains("'x' is served in no revision")
     );
-    let twice = Server::builder("s").on_custom("x/y", handler).on_custom("x/y", handler);
+    let twice = Server::builder("s", "0").on_custom("x/y", handler).on_custom("x/y", handler);
     assert!(twice.build().unwrap().handles("x/y"));
 }
 
@@ -52,15 +54,15 @@ fn a_custom_method_is_not_one_of_the_protocol() {
 #[test]
 fn an_extension_has_a_well_formed_id_and_is_given_once() {
     for valid in ["a/b", "io.modelcontextprotocol/ui", "com.ex-ample/x_y.z-1"] {
-        assert!(Server::builder("s").extension(valid, Json::object()).build().is_ok(), "{valid}");
+        assert!(Server::builder("s", "0").extension(valid, Json::object()).build().is_ok(), "{valid}");
     }
     for invalid in ["", "a", "a/", "/a", "1a/b", "a-/b", "a/b/c", "a b/c", "a/-b", "a..b/c"] {
         assert!(
-            fault(Server::builder("s").extension(invalid, Json::object())).contains("extension id"),
+            fault(Server::builder("s", "0").extension(invalid, Json::object())).contains("extension id"),
             "{invalid}"
         );
     }
-    let twice = Server::builder("s").extension("a/b", Json::object()).extension("a/b", Json::object());
+    let twice = Server::builder("s", "0").extension("a/b", Json::object()).extension("a/b", Json::object());
     assert_eq!(fault(twice), "extension 'a/b' is registered twice");
 }
 
@@ -70,11 +72,14 @@ fn a_cache_hint_is_for_a_cacheable_method() {
     for method in
         ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"]
     {
-        assert!(Server::builder("s").cache_hint(method, Freshness::default()).build().is_ok(), "{method}");
+        assert!(
+            Server::builder("s", "0").cache_hint(method, Freshness::default()).build().is_ok(),
+            "{method}"
+        );
     }
-    assert!(Server::builder("s").cache_hint("server/discover", Freshness::default()).build().is_ok());
+    assert!(Server::builder("s", "0").cache_hint("server/discover", Freshness::default()).build().is_ok());
     for method in ["tools/call", "no/such", "ping"] {
-        let text = fault(Server::builder("s").cache_hint(method, Freshness::default()));
+        let text = fault(Server::builder("s", "0").cache_hint(method, Freshness::default()));
         assert!(
             text.starts_with("cache hints are for cacheable methods (") && text.ends_with(method),
             "{text}"
@@ -85,25 +90,27 @@ fn a_cache_hint_is_for_a_cacheable_method() {
 /// SRV-02, SRV-04: two methods are always there, others when they are given; a later handler replaces an earlier one.
 #[test]
 fn a_server_handles_what_it_was_given() {
-    let bare = Server::builder("s").build().unwrap();
+    let bare = Server::builder("s", "0").build().unwrap();
     assert!(bare.handles("ping") && bare.handles("server/discover") && !bare.handles("tools/list"));
     let list = |_: PaginatedParams| async { Ok::<_, McpError>(ListToolsResult::new(vec![])) };
-    let given = Server::builder("s").on(methods::ToolsList, list).on(methods::ToolsList, list);
+    let given = Server::builder("s", "0").on(methods::ToolsList, list).on(methods::ToolsList, list);
     let mark = |_: Value| async { Ok::<_, McpError>(()) };
     let given = given.on_custom_notification("notifications/x", mark).build().unwrap();
     assert!(given.handles("tools/list") && given.handles("notifications/x") && !given.handles("tools/call"));
-    let replaced = Server::builder("s")
+    let replaced = Server::builder("s", "0")
         .on(methods::Ping, |_: duplexer_types::lifecycle::EmptyParams| async {
             Ok::<_, McpError>(EmptyResult::new())
         });
     assert!(replaced.build().unwrap().handles("ping"));
 }
 
-/// SRV-01: the version is empty unless it is given, and nothing takes its place.
+/// SRV-01: the name and the version are verbatim what the builder was given, an empty version too.
 #[test]
-fn a_version_that_is_not_given_is_empty() {
-    let server = Server::builder("s").build().unwrap();
-    assert_eq!((&*server.server_info().name, &*server.server_info().version), ("s", ""));
+fn a_server_identifies_itself_with_the_given_name_and_version() {
+    for version in ["1.2.3", ""] {
+        let server = Server::builder("s", version).build().unwrap();
+        assert_eq!((&*server.server_info().name, &*server.server_info().version), ("s", version));
+    }
 }
 
 type Diary = Arc<Mutex<Vec<String>>>;
@@ -114,7 +121,7 @@ fn write(diary: &Diary, entry: impl Into<String>) {
 
 fn with_lifespans(diary: &Diary, last: Result<(), &'static str>) -> Server {
     let (one, two, end_one, end_two) = (diary.clone(), diary.clone(), diary.clone(), diary.clone());
-    Server::builder("s")
+    Server::builder("s", "0")
         .lifespan(move || {
             write(&one, "start 1");
             async { Ok::<_, McpError>(1_u8) }
@@ -160,7 +167,7 @@ async fn a_lifespan_that_fails_ends_those_before_it() {
 async fn the_end_is_bounded_and_a_panic_is_one_lifespan_s_own() {
     let diary = Diary::default();
     let noted = diary.clone();
-    let server = Server::builder("s")
+    let server = Server::builder("s", "0")
         .state(0_u8)
         .on_shutdown(|_| std::future::pending())
         .state(1_u16)
@@ -174,4 +181,20 @@ async fn the_end_is_bounded_and_a_panic_is_one_lifespan_s_own() {
     let start = Instant::now();
     running.shutdown().await;
     assert_eq!((start.elapsed(), lock(&diary).len()), (Duration::from_secs(5), 1));
+}
+
+/// SRV-03: one build reports every fault, one per line.
+#[test]
+fn a_build_reports_all_faults() {
+    let handler = |_: Value| async { Ok::<_, McpError>(()) };
+    let builder = Server::builder("s", "0")
+        .on_custom("initialize", handler)
+        .extension("invalid", Json::object())
+        .cache_hint("tools/call", Freshness::default());
+    let text = fault(builder);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].starts_with("'initialize' is handled by"), "{text}");
+    assert!(lines[1].starts_with("'invalid' is not an extension id"), "{text}");
+    assert!(lines[2].starts_with("cache hints are for cacheable methods"), "{text}");
 }

@@ -95,7 +95,7 @@ async fn questions_are_asked_one_after_the_other() {
             Ok::<_, ToolError>(format!("{} is {}", name.name, age.age))
         }
     });
-    let server = Server::builder("test").tool(greet).build().unwrap();
+    let server = Server::builder("test", "0").tool(greet).build().unwrap();
     for (era, expected) in [(Era::Handshake, 1), (Era::Envelope, 3)] {
         let log = Arc::default();
         let client = TestClient::connect(&server, asked(era, &log)).await.unwrap();
@@ -122,7 +122,7 @@ async fn questions_can_be_asked_together() {
             Ok::<_, ToolError>(format!("{} is {}", name?.accepted()?.name, age?.accepted()?.age))
         }
     });
-    let server = Server::builder("test").tool(greet).build().unwrap();
+    let server = Server::builder("test", "0").tool(greet).build().unwrap();
     in_both(&server, async |client, era, _| {
         runs.store(0, Ordering::SeqCst);
         assert_eq!(text(&call(client, "greet", json!({})).await), "Ada is 36");
@@ -144,7 +144,7 @@ async fn users_may_decline_or_go_away() {
             })
         }
     };
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("decline").handler(ask("decline?")))
         .tool(Tool::new("leave").handler(ask("other?")))
         .tool(Tool::new("needs").handler(|cx: Context| async move {
@@ -181,7 +181,7 @@ async fn users_may_decline_or_go_away() {
 /// MRTR-11, ELI-02, P-ELI-6: answers are read into the type, and what does not fit is refused.
 #[tokio::test]
 async fn an_answer_that_does_not_follow_its_form_is_refused() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("age").handler(|cx: Context| async move {
             Ok::<_, ToolError>(cx.elicit::<Age>("age", "nonsense?").await?.accepted()?.age)
         }))
@@ -198,7 +198,7 @@ async fn an_answer_that_does_not_follow_its_form_is_refused() {
 /// P-ELI-4: a form that no type has can be made by hand, and its answer is what the user wrote.
 #[tokio::test]
 async fn a_form_can_be_made_by_hand() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("age").handler(|cx: Context| async move {
             let age = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer));
             let form = FormSchema::new(JsonObject::new().with("age", age));
@@ -216,7 +216,7 @@ async fn a_form_can_be_made_by_hand() {
 /// MRTR-12, P-ELI-2: a client that cannot be asked is told what it lacks.
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_told_so() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("ask").handler(|cx: Context| async move {
             Ok::<_, ToolError>(cx.elicit::<Name>("name", "name?").await?.accepted()?.name)
         }))
@@ -246,7 +246,7 @@ async fn a_changed_question_is_asked_again() {
             Ok::<_, ToolError>(name.name)
         }
     });
-    let server = Server::builder("test").tool(fickle).build().unwrap();
+    let server = Server::builder("test", "0").tool(fickle).build().unwrap();
     let log = Arc::default();
     let client = TestClient::connect(&server, asked(Era::Envelope, &log)).await.unwrap();
     assert_eq!(text(&call(&client, "fickle", json!({})).await), "Ada");

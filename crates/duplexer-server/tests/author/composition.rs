@@ -32,7 +32,7 @@ struct Ask {
 }
 
 fn database(name: &'static str) -> ServerBuilder<Db> {
-    Server::builder("database")
+    Server::builder("database", "0")
         .state(Db(name))
         .tool(Tool::new("name").handler(|cx: Context<Db>| async move { cx.state().0 }))
 }
@@ -41,7 +41,7 @@ fn greeter() -> ServerBuilder<String> {
     let greeting = Prompt::new("greet")
         .handler(|cx: Context<String>, Ask { what }| async move { format!("{} {what}", cx.state()) })
         .complete("what", |completing: Completing| async move { completing.filter(["world", "moon"]) });
-    Server::builder("greeter")
+    Server::builder("greeter", "0")
         .tool(Tool::new("plain").handler(|| async { "plain" }))
         .lifespan(|| async { Ok::<_, McpError>("hello".to_owned()) })
         .prompt(greeting)
@@ -59,11 +59,11 @@ async fn names(client: &TestClient) -> Vec<String> {
 
 #[tokio::test]
 async fn servers_with_different_states_become_one() {
-    let server = Server::builder("all")
+    let server = Server::builder("all", "0")
         .tool(Tool::new("own").handler(|| async { "own" }))
         .merge(database("first"))
         .nest("second", database("second"))
-        .nest("third", Server::builder("deep").nest("inner", database("third")))
+        .nest("third", Server::builder("deep", "0").nest("inner", database("third")))
         .merge(greeter())
         .state(7_u8)
         .tool(Tool::new("seven").handler(|cx: Context<u8>| async move { cx.state().to_string() }))
@@ -86,7 +86,7 @@ async fn servers_with_different_states_become_one() {
 /// URIs and custom methods stay as they are; completions follow their prompt; capabilities follow from all together.
 #[tokio::test]
 async fn a_prefix_stands_before_names_and_nothing_else() {
-    let server = Server::builder("all").nest("g", greeter().logging()).build().unwrap();
+    let server = Server::builder("all", "0").nest("g", greeter().logging()).build().unwrap();
     both(&server, async |client, era| {
         let capabilities = client.server_capabilities();
         assert!(capabilities.prompts.is_some() && capabilities.completions.is_some());
@@ -120,9 +120,9 @@ async fn lifespans_of_all_servers_start_and_end() {
             async {}
         })
     };
-    let part = |name| keep(Server::builder(name), name);
+    let part = |name| keep(Server::builder(name, "0"), name);
     let server =
-        keep(Server::builder("own").merge(part("one")), "own").nest("x", part("two")).build().unwrap();
+        keep(Server::builder("own", "0").merge(part("one")), "own").nest("x", part("two")).build().unwrap();
     server.start().await.unwrap().shutdown().await;
     assert_eq!(*diary.lock().unwrap(), ["+one", "+two", "+own", "-own", "-two", "-one"]);
 }
@@ -136,7 +136,7 @@ fn fails<S: Send + Sync + 'static>(builder: ServerBuilder<S>, expected: &str) {
 
 #[test]
 fn whatever_there_can_be_only_one_of_fails_the_build() {
-    let new = || Server::builder("x");
+    let new = || Server::builder("x", "0");
     fails(database("a").merge(database("b")), "there are two tools 'name': rename one of them");
     let prefixed = new().tool(Tool::new("a_name").handler(|| async {}));
     fails(prefixed.nest("a", database("b")), "there are two tools 'a_name'");
@@ -158,7 +158,7 @@ fn whatever_there_can_be_only_one_of_fails_the_build() {
 #[test]
 fn what_a_composition_would_lose_fails_the_build() {
     let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
-    let new = || Server::builder("inner");
+    let new = || Server::builder("inner", "0");
     fails(database("a").merge(new().middleware(pass)), "'inner' has middleware");
     let sealed = new().request_state(RequestState::ephemeral());
     fails(database("a").merge(sealed), "seals request states");
@@ -185,13 +185,13 @@ async fn visibility_goes_by_the_names_of_its_server() {
             _ => true,
         }
     };
-    let inner = Server::builder("inner")
+    let inner = Server::builder("inner", "0")
         .tool(tool("admin"))
         .tool(tool("open"))
         .tool(tool("locked"))
         .prompt(Prompt::new("admin").handler(|| async { "" }))
         .visible(hides("admin"));
-    let server = Server::builder("outer")
+    let server = Server::builder("outer", "0")
         .tool(tool("admin"))
         .nest("in", inner)
         .visible(hides("in_locked"))
@@ -237,7 +237,7 @@ async fn a_nested_server_changes_what_it_offers() {
     };
     let build = || {
         let inner = database("inner").dynamic().tool(grow()).tool(shrink());
-        Server::builder("outer")
+        Server::builder("outer", "0")
             .state(Db("outer"))
             .nest("in", inner)
             .merge(database("other"))

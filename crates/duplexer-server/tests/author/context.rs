@@ -15,7 +15,6 @@ use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
 use duplexer_types::json::{Json, JsonObject};
-use duplexer_types::logging::LoggingLevel;
 use duplexer_types::prompt::GetPromptParams;
 use duplexer_types::roots::ListRootsResult;
 use duplexer_types::version::{Era, ProtocolVersion};
@@ -58,7 +57,7 @@ fn reading() -> Server {
         let (answers, state) = (cx.input_responses()?.len(), cx.request_state()?);
         Ok::<_, McpError>(format!("{answers} {state:?} {}", cx.raw_meta().is_some()))
     });
-    Server::builder("test")
+    Server::builder("test", "0")
         .tool(Tool::new("read").handler(|cx: Context<()>, At { uri }| async move {
             read_text(&cx, &uri).await.map_err(ToolError::from)
         }))
@@ -140,7 +139,7 @@ async fn a_nested_reading_has_no_part_in_the_questions_around_it() {
 async fn a_nested_reading_is_no_message() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .middleware(move |cx: Context, message: Invocation, next: Next| {
             log.lock().unwrap().push(message.method().to_owned());
             next.run(cx, message)
@@ -164,8 +163,8 @@ async fn a_nested_reading_is_no_message() {
 #[tokio::test]
 async fn a_context_knows_the_request_and_the_way_back() {
     let facts = Tool::new("facts").handler(|cx: Context<u8>| async move {
-        cx.progress(1.0, Some(1.0), Some("done")).await;
-        cx.log(LoggingLevel::Warning, Some("test"), json!("logged")).await;
+        cx.progress(1.0).total(1.0).message("done").await;
+        cx.logger("test").warning(json!("logged")).await;
         cx.notify_tools_changed().await;
         cx.notify_prompts_changed().await;
         cx.notify_resources_changed().await;
@@ -183,7 +182,7 @@ async fn a_context_knows_the_request_and_the_way_back() {
         })
         .to_string()
     });
-    let server = Server::builder("test").dynamic().logging().state(7_u8).tool(facts).build().unwrap();
+    let server = Server::builder("test", "0").dynamic().logging().state(7_u8).tool(facts).build().unwrap();
     both(&server, async |client, era| {
         let facts: Value = serde_json::from_str(text(&call(client, "facts", json!({})).await)).unwrap();
         let version = match era {
@@ -228,7 +227,7 @@ async fn a_round_can_be_made_by_hand() {
             }
         })
     });
-    let server = Server::builder("test").tool(by_hand).build().unwrap();
+    let server = Server::builder("test", "0").tool(by_hand).build().unwrap();
     let options = options(Era::Envelope).on_roots(|| async { Ok(ListRootsResult::new([])) });
     let client = TestClient::connect(&server, options).await.unwrap();
     assert_eq!(text(&call(&client, "by_hand", json!({})).await), "first true");

@@ -16,7 +16,7 @@ use crate::common::{both, call, options, refusal, text, try_call};
 
 fn server() -> Server {
     let extra = || Tool::new("extra").handler(|| async { "extra" });
-    Server::builder("test")
+    Server::builder("test", "0")
         .dynamic()
         .tool(Tool::new("first").handler(|| async { "first" }))
         .tool(Tool::new("add").handler(move |cx: Context<()>| async move {
@@ -112,7 +112,7 @@ async fn swap(cx: Context<()>) -> Result<String, ToolError> {
 async fn a_call_under_way_finishes_although_its_tool_is_gone() {
     for era in [Era::Handshake, Era::Envelope] {
         let (begun, resume) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let server = Server::builder("test")
+        let server = Server::builder("test", "0")
             .dynamic()
             .tool(slow(&begun, &resume))
             .tool(Tool::new("swap").handler(swap))
@@ -166,7 +166,7 @@ async fn a_client_is_told_of_changes() {
 /// P-CACHE-3, P-TOOL-7: what a caller may not see it cannot use, and lists are private.
 #[tokio::test]
 async fn what_is_not_seen_cannot_be_used() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("open").handler(|| async { "open" }))
         .tool(Tool::new("admin").handler(|| async { "admin" }))
         .resource(Resource::text("secret://one", "secret"))

@@ -41,7 +41,7 @@ impl Extension<()> for Echo {
 /// EXT-01, EXT-02, EXT-03: settings, tools and methods; ids are checked.
 #[tokio::test]
 async fn an_extension_contributes_settings_tools_and_methods() {
-    let server = Server::builder("test").extend(Echo("com.example/echo")).build().unwrap();
+    let server = Server::builder("test", "0").extend(Echo("com.example/echo")).build().unwrap();
     both(&server, async |client, era| {
         assert_eq!(text(&call(client, "echo", json!({})).await), "echo");
         let request = OutboundRequest::new("com.example/echo").params(Json::from(json!({"a": 1})));
@@ -53,17 +53,17 @@ async fn an_extension_contributes_settings_tools_and_methods() {
     })
     .await;
     for id in ["echo", "-x/echo", "com.example/"] {
-        assert!(Server::builder("test").extend(Echo(id)).build().is_err(), "{id}");
+        assert!(Server::builder("test", "0").extend(Echo(id)).build().is_err(), "{id}");
     }
-    let twice = Server::builder("test").extend(Echo("a.b/c")).extend(Echo("a.b/c"));
+    let twice = Server::builder("test", "0").extend(Echo("a.b/c")).extend(Echo("a.b/c"));
     assert!(twice.build().unwrap_err().to_string().contains("twice"));
     let method = |builder: ServerBuilder<()>| {
         builder.on_custom("com.example/echo", |_: Value| async { Ok::<_, McpError>(()) })
     };
-    let taken = method(Server::builder("test")).extend(Echo("a.b/c")).build();
+    let taken = method(Server::builder("test", "0")).extend(Echo("a.b/c")).build();
     assert!(taken.unwrap_err().to_string().contains("the custom method 'com.example/echo'"));
     assert!(
-        method(Server::builder("test").extend(Echo("a.b/c"))).build().is_ok(),
+        method(Server::builder("test", "0").extend(Echo("a.b/c"))).build().is_ok(),
         "SRV-03: replaced on purpose"
     );
 }
@@ -104,8 +104,8 @@ async fn interceptors_nest_around_the_tool() {
     let diary = Arc::new(Mutex::new(Vec::new()));
     let witness = |id| Witness { id, diary: Arc::clone(&diary) };
     let double = || Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() });
-    let inner = Server::builder("inner").tool(double()).extend(witness("x/inner"));
-    let server = Server::builder("test")
+    let inner = Server::builder("inner", "0").tool(double()).extend(witness("x/inner"));
+    let server = Server::builder("test", "0")
         .tool(double())
         .extend(witness("x/one"))
         .extend(witness("x/two"))
@@ -142,7 +142,7 @@ struct Number {
 #[tokio::test]
 async fn an_interceptor_decides_about_arguments_and_not_the_context() {
     let earlier: Arc<Mutex<Option<Context>>> = Arc::default();
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() }))
         .intercept(move |cx: Context, call: ToolCall| {
             let other = earlier.lock().unwrap().replace(cx.clone());
@@ -191,7 +191,7 @@ async fn a_tool_brings_its_view() {
         .domain("clock.example")
         .borderless();
     let plain = View::new("ui://plain", "");
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .extend(Apps::new().view(page).view(plain))
         .tool(clock)
         .tool(helper)
@@ -247,7 +247,7 @@ fn views_are_checked() {
         let error = builder.build().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    let new = || Server::builder("test");
+    let new = || Server::builder("test", "0");
     let view = |uri| new().extend(Apps::new().view(View::new(uri, "")));
     fails(new().tool(tool().view("ui://x")), "'ui://x' is not registered");
     fails(view("https://x"), "begins with 'ui://'");

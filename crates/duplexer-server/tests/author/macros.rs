@@ -68,7 +68,7 @@ fn shout(text: String) -> String {
 async fn nothing() {}
 
 fn server() -> Server {
-    Server::builder("test")
+    Server::builder("test", "0")
         .tool(add)
         .tool(predict)
         .tool(method)
@@ -138,7 +138,10 @@ async fn the_signature_is_the_schema() {
 /// prefix too.
 #[tokio::test]
 async fn a_header_must_agree_with_its_parameter() {
-    let nested = Server::builder("outer").nest("in", Server::builder("inner").tool(predict)).build().unwrap();
+    let nested = Server::builder("outer", "0")
+        .nest("in", Server::builder("inner", "0").tool(predict))
+        .build()
+        .unwrap();
     for (server, tool) in [(server(), "forecast"), (nested, "in_forecast")] {
         let running = server.start().await.unwrap();
         let check = |region: &str, header: &'static str| {

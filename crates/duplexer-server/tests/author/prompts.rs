@@ -64,7 +64,7 @@ async fn review(
 }
 
 fn server() -> Server {
-    Server::builder("test")
+    Server::builder("test", "0")
         .prompt(review)
         .prompt(Prompt::new("plain").handler(|| async { "hello" }))
         .prompt(
@@ -144,7 +144,7 @@ async fn arguments_are_completed() {
 #[test]
 fn mistakes_fail_the_build() {
     let check = |prompt: Prompt<()>, expected: &str| {
-        let error = Server::builder("test").prompt(review).prompt(prompt).build().unwrap_err();
+        let error = Server::builder("test", "0").prompt(review).prompt(prompt).build().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
     check(Prompt::new("review").handler(|| async { "" }), "there are two prompts 'review'");

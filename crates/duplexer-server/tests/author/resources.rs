@@ -50,7 +50,7 @@ fn not_found(era: Era) -> ErrorCode {
 /// RES-02, P-RSC-1, P-RSC-2, P-RSC-4: text, bytes, JSON, and what is said about them.
 #[tokio::test]
 async fn single_resources_are_read() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .resource(Resource::text("config://app", "on").name("app").title("App").description("Settings."))
         .resource(Resource::bytes("logo://png", [0_u8, 1, 2]).mime_type("image/png"))
         .resource(Resource::bytes("raw://bytes", [255_u8]))
@@ -92,7 +92,7 @@ struct Row {
 /// RES-01, RES-05, P-RSC-3, P-RSC-6, P-RSC-8: exact first, then templates in order; bad values are unknown resources.
 #[tokio::test]
 async fn templates_are_read_with_typed_variables() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .resource(Resource::template("db://{table}/{id}").handler(|Row { table, id }| async move {
             match &*table {
                 "gone" => Err(ResourceError::NotFound),
@@ -140,7 +140,7 @@ struct Anything {
 #[test]
 fn mistakes_fail_the_build() {
     let check = |resource: Resource<()>, expected: &str| {
-        let builder = Server::builder("test").resource(Resource::text("a://b", ""));
+        let builder = Server::builder("test", "0").resource(Resource::text("a://b", ""));
         let error = builder.resource(resource).build().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
@@ -164,7 +164,7 @@ async fn a_directory_is_offered_and_nothing_else() {
     std::fs::write(base.join("sub/b.png"), [1, 2, 3]).unwrap();
     std::fs::write(base.join(".env"), "PASSWORD=1234").unwrap();
     std::fs::write(outside.join("secret.txt"), "secret").unwrap();
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .directory("docs://guide", &base)
         .resource(Resource::file("file:///a", base.join("a.md")))
         .resource(Resource::file("file:///missing", base.join("missing")))
@@ -196,7 +196,7 @@ async fn a_directory_is_offered_and_nothing_else() {
 #[tokio::test]
 async fn only_templates_may_ask_for_input() {
     let asking = || async { InputRequiredResult::resuming("state") };
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .resource(Resource::new("a://single").handler(asking))
         .resource(
             Resource::template("a://many/{anything}")
@@ -237,7 +237,7 @@ async fn config() -> &'static str {
 #[tokio::test]
 async fn marked_functions_are_resources() {
     let server =
-        Server::builder("test").resource(config).state("db".to_owned()).resource(row).build().unwrap();
+        Server::builder("test", "0").resource(config).state("db".to_owned()).resource(row).build().unwrap();
     both(&server, async |client, _| {
         assert_eq!(contents(client, "config://app").await, "text/plain|on");
         assert_eq!(contents(client, "db://users/7").await, "text/csv|db,users,7");

@@ -32,7 +32,7 @@ fn add() -> Tool<()> {
 /// is there once.
 #[tokio::test]
 async fn a_tool_is_a_function_of_its_arguments() {
-    let server = Server::builder("test").tool(add()).build().unwrap();
+    let server = Server::builder("test", "0").tool(add()).build().unwrap();
     both(&server, async |client, era| {
         let result = call(client, "add", json!({"a": 1, "b": 2})).await;
         assert_eq!(text(&result), "3");
@@ -61,7 +61,7 @@ async fn a_tool_is_a_function_of_its_arguments() {
 /// TOOL-01, TOOL-04, P-TOOL-6, peers B6: every fault of the arguments, for the model; no coercion.
 #[tokio::test]
 async fn bad_arguments_are_told_to_the_model_all_at_once() {
-    let server = Server::builder("test").tool(add()).build().unwrap();
+    let server = Server::builder("test", "0").tool(add()).build().unwrap();
     both(&server, async |client, _| {
         let result = call(client, "add", json!({"a": "1"})).await;
         assert_eq!(result.is_error, Some(true));
@@ -76,7 +76,7 @@ async fn bad_arguments_are_told_to_the_model_all_at_once() {
 /// TOOL-01 (deviation), P-TOOL-4, protocol 1.16: the name is the client's mistake.
 #[tokio::test]
 async fn an_unknown_tool_is_a_protocol_error() {
-    let server = Server::builder("test").tool(add()).build().unwrap();
+    let server = Server::builder("test", "0").tool(add()).build().unwrap();
     both(&server, async |client, _| {
         let error = refusal(try_call(client, "nope", json!({})).await);
         assert_eq!((error.code, &*error.message), (ErrorCode::INVALID_PARAMS, "Unknown tool: nope"));
@@ -93,7 +93,7 @@ struct Weather {
 /// TOOL-02, TOOL-03, P-TOOL-9, P-TOOL-11: what a function returns decides what the result looks like.
 #[tokio::test]
 async fn results_take_the_form_of_what_is_returned() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("nothing").handler(|| async {}))
         .tool(Tool::new("words").handler(|| async { "plain words" }))
         .tool(Tool::new("owned").handler(|| async { String::from("owned words") }))
@@ -160,7 +160,7 @@ async fn failures_reach_whom_they_are_for() {
             Self::new("mine").details(json!({"retry": false}))
         }
     }
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("told").handler(|| async { Err::<i64, _>(ToolError::new("try another city")) }))
         .tool(Tool::new("mine").handler(|| async { Err::<i64, _>(Mine) }))
         .tool(
@@ -196,7 +196,7 @@ async fn failures_reach_whom_they_are_for() {
 
 #[tokio::test]
 async fn a_context_and_its_state_come_before_the_arguments() {
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("stateless").handler(|cx: Context| async move { cx.method().len() }))
         .lifespan(|| async { Ok::<_, std::io::Error>(AtomicUsize::new(40)) })
         .tool(Tool::new("count").handler(|cx: Context<AtomicUsize>, args: Add| async move {
@@ -223,7 +223,7 @@ async fn a_context_and_its_state_come_before_the_arguments() {
 async fn blocking_tools_delay_nobody() {
     // Two calls meet while both block their thread; one after the other they would wait in vain.
     let inside = Arc::new((Mutex::new(0_u32), Condvar::new()));
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(Tool::new("block").blocking(move |Add { a, b }| {
             let mut count = inside.0.lock().unwrap();
             *count += 1;
@@ -263,7 +263,7 @@ async fn a_tool_that_takes_too_long_is_stopped() {
             std::future::pending::<()>().await;
         }
     });
-    let server = Server::builder("test").tool(slow).build().unwrap();
+    let server = Server::builder("test", "0").tool(slow).build().unwrap();
     both(&server, async |client, _| {
         let result = call(client, "slow", json!({})).await;
         assert_eq!(result.is_error, Some(true));
@@ -283,7 +283,7 @@ async fn a_hand_written_schema_is_listed_verbatim() {
         .handler(|args: Json| async move {
             CallToolResult::structured(json!({"n": args.decode::<Value>().unwrap()["z"]}))
         });
-    let server = Server::builder("test").tool(tool).build().unwrap();
+    let server = Server::builder("test", "0").tool(tool).build().unwrap();
     both(&server, async |client, _| {
         assert_eq!(client.all_tools().await.unwrap()[0].input_schema.as_str(), schema);
         assert_eq!(
@@ -307,7 +307,7 @@ async fn demands_of_a_schema_are_enforced() {
         stars: u8,
     }
     let rate = Tool::new("rate").handler(|Rate { stars }| async move { stars });
-    let server = Server::builder("test").tool(rate).build().unwrap();
+    let server = Server::builder("test", "0").tool(rate).build().unwrap();
     both(&server, async |client, _| {
         assert_eq!(text(&call(client, "rate", json!({"stars": 5})).await), "5");
         let result = call(client, "rate", json!({"stars": 6})).await;
@@ -322,7 +322,7 @@ async fn output_is_checked_against_its_schema() {
     let promised = |name: &str| {
         Tool::new(name).output_schema(json!({"type": "object", "required": ["n"]})).check_output()
     };
-    let server = Server::builder("test")
+    let server = Server::builder("test", "0")
         .tool(promised("liar").handler(|| async { CallToolResult::structured(Json::object()) }))
         .tool(promised("silent").handler(|| async { CallToolResult::text("only text") }))
         .tool(promised("failing").handler(|| async { CallToolResult::error("no") }))
@@ -342,7 +342,7 @@ async fn output_is_checked_against_its_schema() {
 #[test]
 fn mistakes_fail_the_build() {
     let check = |tool: Tool<()>, expected: &str| {
-        let error = Server::builder("test").tool(add()).tool(tool).build().unwrap_err();
+        let error = Server::builder("test", "0").tool(add()).tool(tool).build().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
     check(add(), "there are two tools 'add'");
@@ -382,7 +382,7 @@ fn a_schema_elsewhere_is_not_fetched() {
         let input = Tool::new("x").input_schema(schema.clone()).handler(|_: Json| async {});
         let output = Tool::new("x").output_schema(schema).check_output().handler(|| async {});
         for tool in [input, output] {
-            let error = Server::builder("test").tool(tool).build().unwrap_err();
+            let error = Server::builder("test", "0").tool(tool).build().unwrap_err();
             assert!(error.to_string().contains("cannot be used"), "{error}");
         }
     }
@@ -393,7 +393,7 @@ fn a_schema_elsewhere_is_not_fetched() {
 /// P-PAG-1, MCPS-02 (deviation): opaque cursors, in the order of registration; a bad one is refused.
 #[tokio::test]
 async fn lists_come_in_pages() {
-    let mut builder = Server::builder("test").page_size(2);
+    let mut builder = Server::builder("test", "0").page_size(2);
     for name in ["e", "d", "c", "b", "a"] {
         builder = builder.tool(Tool::new(name).handler(|| async {}));
     }
@@ -417,7 +417,7 @@ async fn lists_come_in_pages() {
 /// MCPS-01 (deviation): a capability is there when there is something to it.
 #[tokio::test]
 async fn capabilities_follow_from_what_is_registered() {
-    let server = Server::builder("test").build().unwrap();
+    let server = Server::builder("test", "0").build().unwrap();
     both(&server, async |client, _| {
         assert!(client.server_capabilities().tools.is_none());
         assert_eq!(refusal(try_call(client, "add", json!({})).await).code, ErrorCode::METHOD_NOT_FOUND);

@@ -17,8 +17,7 @@ use crate::error::McpError;
 use crate::server::Context;
 
 fn server() -> Server {
-    Server::builder("demo")
-        .version("1.2.3")
+    Server::builder("demo", "1.2.3")
         .state(String::from("state"))
         .on(methods::ToolsList, async |_: PaginatedParams| {
             Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("greet", Json::object())]))
@@ -26,12 +25,12 @@ fn server() -> Server {
         .on(methods::ToolsCall, async |cx: Context<String>, params: CallToolParams| {
             match params.name.as_str() {
                 "greet" => {
-                    cx.progress(0.5, Some(1.0), Some("half")).await;
+                    cx.progress(0.5).total(1.0).message("half").await;
                     Ok(CallToolResult::text(format!("hello from {}", cx.state())))
                 }
                 "ask" => {
                     let question = ElicitParams::form("Sure?", FormSchema::new(JsonObject::new()));
-                    let answer = cx.elicit_now(&question).await?;
+                    let answer = cx.elicit_request(&question).await?;
                     Ok(CallToolResult::text(answer.action.as_str()))
                 }
                 "panic" => panic!("secret"),
@@ -124,7 +123,7 @@ async fn a_transcript_shows_the_frames_in_order() {
 async fn a_test_client_starts_and_ends_the_servers_lifespan() {
     let ended = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ended);
-    let server = Server::builder("life")
+    let server = Server::builder("life", "0")
         .lifespan(async || Ok::<_, crate::error::BoxError>(7_u32))
         .on_shutdown(move |state: Arc<u32>| {
             let count = Arc::clone(&count);
@@ -136,6 +135,7 @@ async fn a_test_client_starts_and_ends_the_servers_lifespan() {
         .unwrap();
     TestClient::new(&server).await.unwrap().close().await;
     assert_eq!(ended.load(Ordering::SeqCst), 7);
-    let failing = Server::builder("life").lifespan(async || Err::<u32, _>("no database")).build().unwrap();
+    let failing =
+        Server::builder("life", "0").lifespan(async || Err::<u32, _>("no database")).build().unwrap();
     assert!(matches!(TestClient::new(&failing).await, Err(TestError::Start(_))));
 }

@@ -159,7 +159,7 @@ const KEPT: &[(&str, Files)] = &[
     ("crate-edge", &[("crates/duplexer-types/Cargo.toml", "[dev-dependencies.tokio]\nversion = \"1\"")]),
     (
         "http-sees-no-registry",
-        &[("crates/duplexer-http/src/server.rs", "// no registry here\nfn f(r: &Running) {}")],
+        &[("crates/duplexer-http/src/server.rs", "// no registry here\nfn f(r: &RunningServer) {}")],
     ),
     ("kernel-is-blind", &[(KERNEL, "let m = Method::parse(name); for m in Method::ALL {} let https::x;")]),
     ("kernel-is-blind", &[(CORE, "if method == Method::CallTool {}")]),

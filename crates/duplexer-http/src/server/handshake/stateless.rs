@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use duplexer_core::dispatch::{BoxFuture, CallContext, CatchUnwind, Invocation};
 use duplexer_server::driver::{serve_on, serve_one};
-use duplexer_server::{ClientFacts, Connection};
+use duplexer_server::{ClientProfile, Connection};
 use duplexer_types::headers::{self, Values};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::{ProtocolVersion, feature};
@@ -56,7 +56,7 @@ fn version(headers: &RequestHeaders) -> ProtocolVersion {
 }
 
 fn connection(context: &RequestContext) -> Arc<Connection> {
-    let ready = Connection::ready(version(&context.request.headers), ClientFacts::UNKNOWN);
+    let ready = Connection::ready(version(&context.request.headers), ClientProfile::UNKNOWN);
     Arc::new(ready.with_caller(context.request.caller.clone()))
 }
 

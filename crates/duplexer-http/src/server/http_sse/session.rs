@@ -8,7 +8,7 @@ use std::time::Duration;
 use duplexer_core::dispatch::{DispatchOptions, Peer};
 use duplexer_core::transport::Incoming;
 use duplexer_server::driver::StreamServer;
-use duplexer_server::{Caller, Principal, Running};
+use duplexer_server::{Caller, Principal, RunningServer};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -91,7 +91,7 @@ struct ServedSession {
 }
 
 impl ServedSession {
-    async fn serve(self, running: Running, transport: SseTransport, caller: Caller) {
+    async fn serve(self, running: RunningServer, transport: SseTransport, caller: Caller) {
         let mut options = DispatchOptions::default();
         options.hook.clone_from(&self.service.config.sessions.hook);
         options.limits.drain = self.service.config.timing.shutdown_grace;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use duplexer_core::error::Chain;
-use duplexer_server::{Running, Server};
+use duplexer_server::{RunningServer, Server};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
@@ -16,7 +16,7 @@ pub(in crate::server) struct StartFailed;
 
 pub(super) struct Lifespan {
     server: Server,
-    running: std::sync::Arc<OnceLock<Running>>,
+    running: std::sync::Arc<OnceLock<RunningServer>>,
     /// Requests that arrive during the start wait here.
     starting: Mutex<Option<watch::Receiver<Start>>>,
     tasks: TaskTracker,
@@ -39,7 +39,7 @@ impl Lifespan {
         }
     }
 
-    pub(super) async fn running(&self) -> Result<&Running, StartFailed> {
+    pub(super) async fn running(&self) -> Result<&RunningServer, StartFailed> {
         if let Some(running) = self.running.get() {
             return Ok(running);
         }
@@ -47,7 +47,7 @@ impl Lifespan {
     }
 
     /// Waits for the start. Separate and boxed, because only the first requests wait.
-    async fn started(&self) -> Result<&Running, StartFailed> {
+    async fn started(&self) -> Result<&RunningServer, StartFailed> {
         let mut start = self.start();
         // The sender is dropped without a value only if the runtime ends.
         let _ = start.wait_for(|start| *start != Start::InFlightGuard).await;

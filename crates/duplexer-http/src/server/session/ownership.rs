@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use duplexer_server::{Principal, Remembered, Running};
+use duplexer_server::{ConnectionSnapshot, Principal, RunningServer};
 
 use super::store::{StoreFailed, with_timeout};
 use super::{Ending, Session, Sessions, caller};
@@ -17,7 +17,7 @@ pub(super) async fn persist_new(
     session: &Arc<Session>,
 ) -> Result<(), StoreFailed> {
     let Some(shared) = &service.config.sessions.shared else { return Ok(()) };
-    let Some(connection) = Remembered::of(&session.connection) else { return Ok(()) };
+    let Some(connection) = ConnectionSnapshot::of(&session.connection) else { return Ok(()) };
     let record = SessionRecord::new(connection, session.principal.clone(), shared.node.clone(), 1);
     with_timeout(|| shared.store.save(&session.id, record.clone())).await?;
     lock(&session.usage).record = Some(record);
@@ -27,7 +27,7 @@ pub(super) async fn persist_new(
 /// Stores what a message has changed, if there is a session store. Ends a session that another node has claimed.
 pub(super) async fn persist(service: &Arc<ServiceState>, session: &Arc<Session>) {
     let Some(shared) = &service.config.sessions.shared else { return };
-    let Some(connection) = Remembered::of(&session.connection) else { return };
+    let Some(connection) = ConnectionSnapshot::of(&session.connection) else { return };
     let changed = {
         let usage = lock(&session.usage);
         let known = usage.record.as_ref().filter(|record| record.connection != connection);
@@ -61,7 +61,7 @@ impl From<StoreFailed> for Unavailable {
 /// principal is not found.
 pub(in crate::server) async fn find(
     service: &Arc<ServiceState>,
-    running: &Running,
+    running: &RunningServer,
     id: &str,
     principal: Option<&Arc<Principal>>,
 ) -> Result<Option<Arc<Session>>, Unavailable> {
@@ -86,7 +86,7 @@ pub(in crate::server) async fn find(
 
 fn take_over(
     service: &Arc<ServiceState>,
-    running: &Running,
+    running: &RunningServer,
     id: &str,
     record: SessionRecord,
     principal: Option<&Arc<Principal>>,

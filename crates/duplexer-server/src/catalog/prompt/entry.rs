@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
@@ -22,7 +22,7 @@ use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
 pub(crate) struct PromptEntry {
     prompt: Prompt,
     scope: usize,
-    fill: Arc<dyn FillPrompt<States>>,
+    fill: Arc<dyn FillPrompt<StateMap>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }
 

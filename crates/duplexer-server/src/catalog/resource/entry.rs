@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
@@ -25,7 +25,7 @@ use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
 pub(crate) struct ResourceEntry {
     about: Arc<Draft>,
     scope: usize,
-    read: Arc<dyn ReadResource<States>>,
+    read: Arc<dyn ReadResource<StateMap>>,
 }
 
 /// A template for many.
@@ -33,7 +33,7 @@ pub(crate) struct TemplateEntry {
     about: Arc<Draft>,
     scope: usize,
     template: UriTemplate,
-    read: Arc<dyn ReadResource<States>>,
+    read: Arc<dyn ReadResource<StateMap>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::registry::StateSlot;
 use duplexer_core::dispatch::BoxFuture;
@@ -77,7 +77,7 @@ pub(super) struct Bound<S> {
     pub(super) slot: StateSlot<S>,
 }
 
-impl<S: Send + Sync + 'static> ReadResource<States> for Bound<S> {
+impl<S: Send + Sync + 'static> ReadResource<StateMap> for Bound<S> {
     fn read(
         &self,
         cx: Context,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
@@ -30,7 +30,7 @@ pub(crate) struct ToolEntry {
     pub(crate) timeout: Option<std::time::Duration>,
     /// The URI of its view.
     pub(crate) view: Option<String>,
-    pub(crate) run: Box<dyn RunTool<States>>,
+    pub(crate) run: Box<dyn RunTool<StateMap>>,
 }
 
 impl Item for ToolEntry {

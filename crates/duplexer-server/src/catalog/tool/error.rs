@@ -95,7 +95,7 @@ impl From<CallError> for ToolError {
 /// The model is told what a client would have been; everything else has failed.
 impl From<ReadError> for ToolError {
     fn from(error: ReadError) -> Self {
-        match error.told() {
+        match error.client_message() {
             Some(text) => Self::new(text),
             None => McpError::from(error).into(),
         }

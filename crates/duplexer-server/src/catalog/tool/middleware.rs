@@ -15,7 +15,7 @@ use crate::catalog::ToolEntry;
 /// ```
 /// # use duplexer_server::{Context, McpError, Server};
 /// # use duplexer_server::tool::{Tool, ToolCall};
-/// let server = Server::builder("careful")
+/// let server = Server::builder("careful", "1.0.0")
 ///     .tool(Tool::new("delete").handler(|| async { "deleted" }))
 ///     .intercept(|cx: Context, call: ToolCall| async move {
 ///         println!("{} {}", call.name(), call.arguments());

@@ -32,7 +32,7 @@ pub(crate) trait RunTool<S>: Send + Sync {
     fn run(&self, cx: Context<S>, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>>;
 }
 
-impl<S: Send + Sync + 'static> RunTool<crate::kernel::context::States> for Bound<S> {
+impl<S: Send + Sync + 'static> RunTool<crate::kernel::context::StateMap> for Bound<S> {
     fn run(&self, cx: Context, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
         match self.slot.context(cx) {
             Ok(cx) => self.run.run(cx, arguments),
@@ -255,7 +255,7 @@ mod tests {
     async fn blocking_tools_wait_for_a_thread() {
         let ran = Arc::new(AtomicBool::new(false));
         let begun = Arc::clone(&ran);
-        let server = Server::builder("test")
+        let server = Server::builder("test", "0")
             .tool(Tool::new("block").blocking(move || begun.store(true, Ordering::SeqCst)))
             .tool(Tool::new("quick").handler(|| async {}))
             .build()

@@ -17,7 +17,7 @@ use crate::features::subscriptions::tests::wire::{Over, error};
 use crate::kernel::context::Context;
 use crate::kernel::handler::Reply;
 use crate::middleware::Next;
-use crate::registry::{Running, Server};
+use crate::registry::{RunningServer, Server};
 use duplexer_core::dispatch::Invocation;
 
 fn form() -> InputRequest {
@@ -42,7 +42,7 @@ fn asked(requests: Vec<InputRequest>) -> Outcome {
 }
 
 fn checked(outcome: &Outcome, capabilities: &str) -> Result<(), (i64, String, Option<String>)> {
-    let client = ClientFacts::new(None, Some(serde_json::from_str(capabilities).unwrap()));
+    let client = ClientProfile::new(None, Some(serde_json::from_str(capabilities).unwrap()));
     let version = ProtocolVersion::LATEST_ENVELOPE;
     check(outcome, version, &Connection::ready(version, client)).map_err(|error| {
         let error = error.to_wire("tools/call");
@@ -125,8 +125,8 @@ async fn read(params: ReadResourceParams) -> Result<Reply<ReadResourceResult>, M
     })
 }
 
-async fn running() -> Running {
-    Server::builder("test")
+async fn running() -> RunningServer {
+    Server::builder("test", "0")
         .on(methods::ToolsCall, rounds)
         .on(methods::ResourcesRead, read)
         .on(methods::PromptsGet, |_: GetPromptParams| async {
@@ -201,7 +201,7 @@ async fn input_is_asked_for_where_that_exists() {
     wire.ask(1, "tools/list", json!({})).await;
     wire.expect(error(1, -32603, "Handler returned an invalid result")).await;
     let mut wire = Over::Memory.connect(&running);
-    wire.shake_hands().await;
+    wire.handshake().await;
     wire.request(1, "tools/call", json!({"name": "t"})).await;
     wire.expect(error(1, -32603, "Handler returned an invalid result")).await;
     // There the word means nothing in the result of a method that is not the protocol's.
@@ -224,7 +224,7 @@ async fn an_interim_result_says_nothing_of_freshness() {
     let plain = wire.next().await["result"].take();
     assert_eq!((&plain["ttlMs"], &plain["cacheScope"]), (&json!(0), &json!("private")));
     let mut wire = Over::Memory.connect(&running);
-    wire.shake_hands().await;
+    wire.handshake().await;
     wire.request(1, "resources/read", json!({"uri": "file:///a", "requestState": "again"})).await;
     let result = wire.next().await;
     assert_eq!(result["result"]["ttlMs"], Value::Null, "{result}");
@@ -237,7 +237,8 @@ async fn middleware_cannot_ask_for_more_than_handlers() {
         assert_eq!(message.method(), "tools/call");
         Ok(asked(vec![sample().into()]))
     }
-    let server = Server::builder("test").on(methods::ToolsCall, rounds).middleware(asks).build().unwrap();
+    let server =
+        Server::builder("test", "0").on(methods::ToolsCall, rounds).middleware(asks).build().unwrap();
     let mut wire = Over::Memory.connect(&server.start().await.unwrap());
     wire.ask(1, "tools/call", json!({"name": "t"})).await;
     assert_eq!(wire.next().await["error"]["data"], json!({"requiredCapabilities": {"sampling": {}}}));

@@ -1,4 +1,4 @@
-//! What is sealed together with a state: until when it is good, for which request, for whom.
+//! The claims that are sealed together with a state: its expiry, its request, its audience and its principal.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,13 +17,13 @@ use super::params::Found;
 use duplexer_core::error::BoxError;
 
 const VERSION: u64 = 1;
-/// How far ahead the clock of another instance may be, in seconds.
+/// Maximum clock skew between instances, in seconds.
 const SKEW: f64 = 60.0;
 const PRINCIPAL_LABEL: &[u8] = b"mcp/request-state/principal:";
 const SALT: usize = 8;
 const DIGEST: usize = 16;
 
-/// What a state belongs to. Computed once per round: what opens a state also seals the next one.
+/// What a state is bound to. Computed once per round: the binding that opens a state also seals the next one.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub(super) method: Method,
@@ -35,7 +35,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// The binding of a request to `method` with these members in its params.
+    /// Computes the binding of a request to `method` with these members in its params.
     pub(super) fn new(
         method: Method,
         target: Found<&str>,
@@ -58,7 +58,7 @@ fn digest(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(digest.first_chunk::<DIGEST>().unwrap_or(&[0; DIGEST]))
 }
 
-/// The sealed envelope. Its members are short because they travel in every retry.
+/// The claims. Their names are short because they travel in every retry.
 #[derive(Debug, Serialize, Deserialize)]
 struct Claims<'a> {
     v: u64,
@@ -78,7 +78,7 @@ struct Claims<'a> {
     p: Option<Cow<'a, str>>,
 }
 
-/// The claims about `state` as text, good for `ttl` from `now` on.
+/// Serialises the claims of `state`, valid for `ttl` from `now` on.
 pub(super) fn write(
     state: &str,
     binding: &Binding,
@@ -103,7 +103,7 @@ pub(super) fn write(
     Ok(text)
 }
 
-/// The state in the claims `text`, if they hold for this request, here and now.
+/// Returns the state in the claims `text`, if they are valid for this request at this time.
 pub(super) fn read(
     text: &[u8],
     binding: &Binding,
@@ -136,7 +136,8 @@ fn same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
-/// The claim about a principal: salted, so that it tells nothing to who can open it but does not know the principal.
+/// Returns the claim of a principal. It is salted, so that it reveals nothing to a reader who does not know the
+/// principal.
 fn salted(principal: &str) -> Result<String, BoxError> {
     let mut salt = [0; SALT];
     getrandom::fill(&mut salt)?;
@@ -153,7 +154,7 @@ fn principal_claim(salt: [u8; SALT], principal: &str) -> Vec<u8> {
     [&salt[..], digest.get(..DIGEST).unwrap_or_default()].concat()
 }
 
-/// Somebody's state is for nobody else, and nobody's state is for nobody.
+/// Returns whether the claim matches the principal. A state without a principal is valid only for requests without one.
 fn is_for(claim: Option<&str>, principal: Option<&str>) -> bool {
     match (claim, principal) {
         (None, None) => true,
@@ -166,7 +167,7 @@ fn is_for(claim: Option<&str>, principal: Option<&str>) -> bool {
     }
 }
 
-/// Compact JSON in ASCII, so that a codec may treat it as any text it likes.
+/// Formats compact JSON in ASCII, so that a codec can treat it as any kind of text.
 struct Ascii;
 
 impl Formatter for Ascii {

@@ -1,4 +1,4 @@
-//! What makes a state unreadable and unforgeable: AES-256-GCM under a ring of derived keys, or somebody else's codec.
+//! Encryption of states: AES-256-GCM under a ring of derived keys, or a custom codec.
 
 use std::fmt;
 
@@ -21,24 +21,31 @@ const SHORTEST_SECRET: usize = 32;
 const KEY_ID: usize = 4;
 const NONCE: usize = 12;
 
-/// Protects states on their way through the client.
+/// Encrypts and authenticates states on their way through the client.
 ///
-/// Whatever it is, `open` must refuse everything that `seal` has not made: the claims inside are trusted as far as
-/// the codec is. Both are called while a request is handled and must not block; a codec that needs a remote key
-/// fetches it beforehand.
+/// `open` must refuse everything that `seal` has not made, because the claims inside are trusted. Both are called while
+/// a request is handled and must not block; a codec with a remote key fetches the key beforehand.
 pub trait RequestStateCodec: Send + Sync + 'static {
-    /// Makes a text of `plain` that only [`RequestStateCodec::open`] can read.
+    /// Seals `plain` into a text that only [`RequestStateCodec::open`] can read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text cannot be sealed. The request then fails.
     fn seal(&self, plain: &[u8]) -> Result<String, BoxError>;
 
-    /// What was sealed, or why the text is not one that was sealed here. The reason goes to the log only.
+    /// Opens a sealed text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text was not sealed with this codec. The reason is only logged.
     fn open(&self, sealed: &str) -> Result<Vec<u8>, BoxError>;
 }
 
-/// Keys that protect states: the first one seals, all of them open.
+/// A ring of keys: the first one seals, all of them open.
 ///
-/// To rotate, put the new secret in front of the old one, and drop the old one when its last states have expired.
-/// Each AES-256 key is derived from its secret; every seal draws a nonce of its own, so one key is good for some
-/// 2^32 states.
+/// To rotate, put the new secret in front of the old one, and remove the old one when its last states have expired.
+/// Each AES-256 key is derived from its secret. Every seal uses a random nonce, so one key is safe for about 2^32
+/// states.
 pub struct KeyRing {
     keys: Vec<Key>,
 }
@@ -49,7 +56,11 @@ struct Key {
 }
 
 impl KeyRing {
-    /// A ring of these secrets, each at least 32 bytes of randomness and none of them twice.
+    /// Creates a ring of these secrets, each at least 32 random bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails without secrets, and if a secret is too short or repeated.
     pub fn new<T: AsRef<[u8]>>(secrets: impl IntoIterator<Item = T>) -> Result<Self, RequestStateError> {
         let mut derived: Vec<Zeroizing<[u8; 32]>> = Vec::new();
         for secret in secrets {
@@ -65,7 +76,7 @@ impl KeyRing {
         Ok(Self { keys: derived.iter().map(|key| Key::new(key)).collect() })
     }
 
-    /// One random key that nobody else has. Without randomness there is no key, and nothing can be sealed.
+    /// Creates a ring with one random key. Without randomness the ring is empty, and nothing can be sealed.
     pub(super) fn random() -> Self {
         let mut secret = Zeroizing::new([0; SHORTEST_SECRET]);
         let ring = match getrandom::fill(&mut *secret) {
@@ -96,7 +107,7 @@ impl Key {
         Self { id: [a, b, c, d], cipher: Aes256Gcm::new(key.into()) }
     }
 
-    /// The key's id is authenticated too, so that no state can be moved to another key.
+    /// Returns the associated data. It authenticates the id of the key, so that no state can be moved to another key.
     fn associated(&self) -> Vec<u8> {
         [PREFIX.as_bytes(), &self.id].concat()
     }
@@ -119,7 +130,7 @@ impl RequestStateCodec for KeyRing {
         let (id, rest) = token.split_first_chunk::<KEY_ID>().ok_or("it is too short")?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE>().ok_or("it is too short")?;
         let mut cause = "it was sealed with a key that is not in the ring";
-        // Ids are short: two keys may share one, and then both are tried.
+        // Ids are short: two keys can share one, and then both are tried.
         for key in self.keys.iter().filter(|key| key.id == *id) {
             let payload = Payload { msg: ciphertext, aad: &key.associated() };
             match key.cipher.decrypt(nonce.into(), payload) {

@@ -2,7 +2,7 @@
 
 pub(super) use duplexer_types::json::{Occurrence as Found, find_members as find};
 
-/// Whether an object with this text can have a member `name`: a cheap test before the look-up.
+/// Returns whether an object with this text can have a member `name`: a cheap test before the look-up.
 ///
 /// JSON spells a letter either verbatim or as a `\u` escape.
 pub(super) fn may_have(text: &str, name: &str) -> bool {

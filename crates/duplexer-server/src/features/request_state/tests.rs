@@ -1,4 +1,4 @@
-//! States through whole servers, with a clock that tests turn.
+//! Request states through whole servers, with a manual clock.
 
 mod refused;
 mod sealed;
@@ -16,17 +16,17 @@ use duplexer_types::version::ProtocolVersion;
 
 use super::*;
 use crate::builder::ServerBuilder;
-use crate::kernel::connection::{Caller, ClientFacts, Connection};
+use crate::kernel::connection::{Caller, ClientProfile, Connection};
 use crate::kernel::handler::Reply;
 use crate::kernel::principal::Principal;
-use crate::kernel::testing::{anonymous as anybody, call};
-use crate::registry::{Running, Server};
+use crate::kernel::testing::{anonymous, call};
+use crate::registry::{RunningServer, Server};
 
 const SECRET: [u8; 32] = [7; 32];
 const START: u64 = 1_800_000_000;
 const PLAIN: &str = "what the handler wants back: \"é\"";
 
-/// A codec that hides nothing, so that claims can be looked at and forged.
+/// A codec without encryption, so that tests can read and forge claims.
 pub(super) struct Open;
 
 impl RequestStateCodec for Open {
@@ -39,7 +39,7 @@ impl RequestStateCodec for Open {
     }
 }
 
-/// A clock that stands until it is set.
+/// A clock that does not advance until it is set.
 #[derive(Clone, Default)]
 struct Hands(Arc<AtomicU64>);
 
@@ -55,7 +55,7 @@ impl Hands {
     }
 }
 
-/// Handlers that ask to come back with [`PLAIN`], and then say what they got. `"more"` asks once more.
+/// Handlers that return the state [`PLAIN`], and then report the state they received. `"more"` requests one more round.
 fn handlers(name: &str) -> ServerBuilder<()> {
     fn ask<R>(state: Option<String>, done: impl FnOnce(String) -> R) -> Reply<R> {
         match state {
@@ -64,7 +64,7 @@ fn handlers(name: &str) -> ServerBuilder<()> {
             Some(state) => Reply::Complete(done(state)),
         }
     }
-    Server::builder(name)
+    Server::builder(name, "0")
         .on(methods::ToolsCall, |params: CallToolParams| async move {
             Ok::<_, McpError>(ask(params.request_state, CallToolResult::text))
         })
@@ -81,13 +81,13 @@ fn handlers(name: &str) -> ServerBuilder<()> {
         })
 }
 
-async fn start(state: RequestState) -> Running {
+async fn start(state: RequestState) -> RunningServer {
     handlers("test").request_state(state).build().unwrap().start().await.unwrap()
 }
 
-fn somebody(principal: Principal) -> Arc<Connection> {
+fn authenticated(principal: Principal) -> Arc<Connection> {
     let caller = Caller { principal: Some(Arc::new(principal)), ..Caller::default() };
-    let connection = Connection::ready(ProtocolVersion::V2026_07_28, ClientFacts::UNKNOWN);
+    let connection = Connection::ready(ProtocolVersion::V2026_07_28, ClientProfile::UNKNOWN);
     Arc::new(connection.with_caller(caller))
 }
 
@@ -99,7 +99,12 @@ fn with_state(state: &str) -> String {
 const FIRST: &str = r#"{"name":"t","arguments":{"a":1}}"#;
 
 /// The state that the first round of a request is answered with.
-async fn asked(running: &Running, connection: &Arc<Connection>, method: Method, params: &str) -> String {
+async fn asked(
+    running: &RunningServer,
+    connection: &Arc<Connection>,
+    method: Method,
+    params: &str,
+) -> String {
     state_of(&call(running, connection, method, params).await.unwrap())
 }
 
@@ -107,8 +112,8 @@ fn state_of(outcome: &Outcome) -> String {
     outcome.downcast_ref::<InputRequiredResult>().unwrap().request_state.clone().unwrap()
 }
 
-/// The state that the handler of a tool was given, as it says.
-fn told(outcome: &Outcome) -> String {
+/// Returns the state that the handler of a tool reports.
+fn received_state(outcome: &Outcome) -> String {
     let result = outcome.downcast_ref::<CallToolResult>().unwrap();
     serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned()
 }

@@ -1,38 +1,38 @@
-//! Events that wait for one listener: bounded, and equal ones are one.
+//! Bounded queue of the events that wait for one listener. Equal events are merged.
 
 use std::collections::{HashSet, VecDeque};
 
 use super::bus::Event;
 
-/// What became of an event.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// It waits.
+    /// The event was queued.
     Taken,
-    /// An equal one waits already, and says the same.
+    /// An equal event already waits, and carries the same information.
     Merged,
-    /// There is no room.
+    /// The queue is full.
     Full,
 }
 
-/// A queue of different events. To say twice that something has changed says nothing more.
+/// A queue of different events. A repeated change carries no further information.
 pub(super) struct Backlog {
     waiting: VecDeque<Event>,
     known: HashSet<Event>,
-    room: usize,
+    capacity: usize,
 }
 
 impl Backlog {
-    /// Room for so many different events.
-    pub(super) fn new(room: usize) -> Self {
-        Self { waiting: VecDeque::new(), known: HashSet::new(), room }
+    /// Creates a queue with this capacity.
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { waiting: VecDeque::new(), known: HashSet::new(), capacity }
     }
 
     pub(super) fn push(&mut self, event: &Event) -> Pushed {
         if self.known.contains(event) {
             return Pushed::Merged;
         }
-        if self.waiting.len() >= self.room {
+        if self.waiting.len() >= self.capacity {
             return Pushed::Full;
         }
         self.known.insert(event.clone());
@@ -40,14 +40,14 @@ impl Backlog {
         Pushed::Taken
     }
 
-    /// The oldest. From here on an equal one is another.
+    /// Removes the oldest event. From here on an equal event is queued again.
     pub(super) fn pop(&mut self) -> Option<Event> {
         let event = self.waiting.pop_front()?;
         self.known.remove(&event);
         Some(event)
     }
 
-    /// Nobody wants to hear of it any more.
+    /// Removes an event that the listener has unsubscribed from.
     pub(super) fn remove(&mut self, event: &Event) {
         if self.known.remove(event) {
             self.waiting.retain(|waiting| waiting != event);
@@ -63,7 +63,7 @@ mod tests {
         Event::resource_updated(uri)
     }
 
-    /// SUB-06: bounded; equal events take one place, at the position of the first.
+    /// SUB-06: bounded; equal events take one slot, at the position of the first.
     #[test]
     fn equal_events_that_wait_are_one() {
         let mut backlog = Backlog::new(2);
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(backlog.push(&updated("a")), Pushed::Merged);
         assert_eq!(backlog.push(&updated("b")), Pushed::Full);
         assert_eq!(backlog.pop(), Some(updated("a")));
-        assert_eq!(backlog.push(&updated("a")), Pushed::Taken, "told after it was taken out");
+        assert_eq!(backlog.push(&updated("a")), Pushed::Taken, "queued again after it was removed");
         assert_eq!(backlog.pop(), Some(Event::ToolsChanged));
         backlog.remove(&updated("a"));
         backlog.remove(&updated("never there"));

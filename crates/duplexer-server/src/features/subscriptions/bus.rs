@@ -1,4 +1,4 @@
-//! The bus: typed events from whoever changes something to whoever listens.
+//! The bus: carries typed events from publishers to listeners.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
@@ -9,18 +9,18 @@ use duplexer_core::dispatch::catch_unwind;
 use duplexer_core::dispatch::{BoxFuture, lock};
 use duplexer_core::error::BoxError;
 
-/// Something has changed. Can be serialised, for buses that span processes.
+/// A change. Serialisable, for buses that span processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The list of tools.
+    /// The list of tools has changed.
     ToolsChanged,
-    /// The list of prompts.
+    /// The list of prompts has changed.
     PromptsChanged,
-    /// The list of resources.
+    /// The list of resources has changed.
     ResourcesChanged,
-    /// One resource.
+    /// One resource has changed.
     ResourceUpdated {
         /// Its URI, exactly as clients know it.
         #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
@@ -29,7 +29,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The resource with this URI has changed.
+    /// Returns the event for a change of the resource with this URI.
     pub fn resource_updated(uri: impl Into<Arc<str>>) -> Self {
         Self::ResourceUpdated { uri: uri.into() }
     }
@@ -43,18 +43,22 @@ fn read_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::
     String::deserialize(deserializer).map(Into::into)
 }
 
-/// Called for every event. It must not block: the bus waits for it.
+/// Callback for every event. It must not block, because the bus waits for it.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Carries events to listeners, in this process or across many.
 ///
-/// A bus that spans processes keeps a [`MemoryBus`] for its own listeners: what it publishes goes out, and what comes in,
-/// its own events included, is published on that one.
+/// A bus that spans processes uses a [`MemoryBus`] for its local listeners: it sends what it publishes to the other
+/// processes, and publishes everything it receives, its own events included, on the local bus.
 pub trait SubscriptionBus: Send + Sync + 'static {
-    /// Tells all listeners. Resolves when the event is on its way; fails when it is lost.
+    /// Sends an event to all listeners. Resolves when the event has been handed over.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the event is lost.
     fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>>;
 
-    /// Calls `listener` for every event that is published from now on, until what is returned is dropped.
+    /// Calls `listener` for every event that is published from now on, until the returned subscription is dropped.
     fn subscribe(&self, listener: Listener) -> Subscription;
 }
 
@@ -68,12 +72,12 @@ impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
     }
 }
 
-/// Somebody listens for as long as this exists.
+/// Keeps a listener subscribed until it is dropped.
 #[must_use = "dropping it ends the subscription"]
 pub struct Subscription(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl Subscription {
-    /// `unsubscribe` runs once, when this is dropped; if it panics, that is logged and the end of it.
+    /// Creates a subscription. `unsubscribe` runs once, on drop; a panic in it is logged.
     pub fn new(unsubscribe: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self(Some(Box::new(unsubscribe)))
     }
@@ -83,7 +87,7 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let unsubscribe = self.0.take();
         if catch_unwind(|| unsubscribe.map(|run| run())).is_err() {
-            tracing::error!("a bus panicked while somebody unsubscribed");
+            tracing::error!("a bus panicked in unsubscribe");
         }
     }
 }
@@ -94,26 +98,26 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// A bus within this process. Clones are the same bus.
+/// A bus within this process. Clones share their listeners.
 #[derive(Clone, Default)]
 pub struct MemoryBus(Arc<Mutex<Listeners>>);
 
 #[derive(Default)]
 struct Listeners {
     next: u64,
-    /// In the order they came. Shared with the publications under way, which nobody needs to wait for.
+    /// In the order of subscription. Shared with the publications in flight, so that neither waits for the other.
     all: Arc<Vec<(u64, Listener)>>,
 }
 
 impl MemoryBus {
-    /// A bus nobody listens to yet.
+    /// Creates a bus without listeners.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells all listeners at once, in the order they subscribed. One that panics is none of the others' business.
+    /// Calls all listeners in the order of subscription. A listener that panics does not affect the others.
     ///
-    /// A listener that unsubscribes meanwhile may be told this once more.
+    /// A listener that unsubscribes meanwhile can be called once more.
     pub fn tell(&self, event: &Event) {
         let all = Arc::clone(&lock(&self.0).all);
         for (_, listener) in &*all {
@@ -128,7 +132,7 @@ impl SubscriptionBus for MemoryBus {
     fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async move {
             self.tell(&event);
-            // Whoever publishes in a loop leaves listeners the time to be served.
+            // A publisher in a loop must leave the listeners time to be served.
             tokio::task::yield_now().await;
             Ok(())
         })
@@ -149,7 +153,7 @@ fn unsubscribe(bus: &Weak<Mutex<Listeners>>, id: u64) {
     let mut listeners = lock(&bus);
     let all = Arc::make_mut(&mut listeners.all);
     let gone = all.iter().position(|(listener, _)| *listener == id).map(|index| all.remove(index));
-    // What a listener holds is dropped without the lock: it may hold another subscription.
+    // The listener is dropped without the lock, because it can own another subscription.
     drop(listeners);
     drop(gone);
 }
@@ -169,7 +173,7 @@ mod tests {
         Arc::new(move |_| lock(&seen).push(name))
     }
 
-    /// SUB-08: in the order of subscription, the same listener twice if it likes, past one that panics.
+    /// SUB-08: in the order of subscription, the same listener twice if subscribed twice, past one that panics.
     #[tokio::test]
     async fn an_event_reaches_every_listener_in_the_order_of_subscription() {
         let (bus, seen) = (MemoryBus::new(), Arc::new(Mutex::new(Vec::new())));
@@ -185,7 +189,7 @@ mod tests {
         assert_eq!(*lock(&seen), [1, 2, 1, 1, 1]);
     }
 
-    /// SUB-08: publishing yields, so that a loop of publications does not starve those who listen.
+    /// SUB-08: publishing yields, so that a loop of publications does not starve the listeners.
     #[tokio::test]
     async fn publishing_yields() {
         let bus = MemoryBus::new();
@@ -195,9 +199,9 @@ mod tests {
         publishing.await.unwrap();
     }
 
-    /// SUB-08, SUB-09: the end of a subscription may outlive the bus, fail, or happen while it is told something.
+    /// SUB-08, SUB-09: the end of a subscription may outlive the bus, fail, or happen during a delivery.
     #[test]
-    fn the_end_of_a_subscription_harms_nobody() {
+    fn the_end_of_a_subscription_harms_no_other() {
         let bus = MemoryBus::new();
         let orphan = bus.subscribe(Arc::new(|_| {}));
         let held = Arc::new(Mutex::new(None));

@@ -1,4 +1,4 @@
-//! What a client wants to hear of, as far as the server can tell it.
+//! Event filters: the events that a client requests, as far as the server advertises them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use super::SubscriptionLimits;
 use super::bus::Event;
 use duplexer_core::error::McpError;
 
-/// The kinds of events a server promises to tell, as its capabilities say.
+/// The kinds of events that a server advertises in its capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Promised {
+pub(super) struct AdvertisedEvents {
     pub(super) tools: bool,
     pub(super) prompts: bool,
     pub(super) resources: Resources,
@@ -23,12 +23,12 @@ pub(super) struct Promised {
 pub(super) struct Resources {
     /// Changes of the list.
     pub(super) list: bool,
-    /// Changes of single ones.
+    /// Changes of single resources.
     pub(super) each: bool,
 }
 
-impl Promised {
-    pub(super) fn by(capabilities: &ServerCapabilities) -> Self {
+impl AdvertisedEvents {
+    pub(super) fn from_capabilities(capabilities: &ServerCapabilities) -> Self {
         let yes = |said: Option<bool>| said == Some(true);
         let resources = capabilities.resources.as_ref();
         Self {
@@ -42,14 +42,14 @@ impl Promised {
     }
 }
 
-/// URIs of single resources, within bounds.
+/// A bounded set of resource URIs.
 #[derive(Debug, Default)]
 pub(super) struct Uris {
     all: HashSet<Arc<str>>,
     bytes: usize,
 }
 
-/// There is no room for another URI.
+/// Error: the set has no capacity for another URI.
 #[derive(Debug)]
 pub(super) struct TooMany;
 
@@ -83,24 +83,24 @@ impl Uris {
     }
 }
 
-/// What one stream is told.
+/// The events that one stream receives.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    lists: Promised,
+pub(super) struct EventFilter {
+    lists: AdvertisedEvents,
     uris: Uris,
 }
 
-impl Wanted {
-    /// The part of what is asked for that the server promises.
-    pub(super) fn of(
-        asked: &SubscriptionFilter,
-        promised: Promised,
+impl EventFilter {
+    /// Returns the part of the request that the server advertises.
+    pub(super) fn new(
+        requested: &SubscriptionFilter,
+        advertised: AdvertisedEvents,
         limits: &SubscriptionLimits,
     ) -> Result<Self, McpError> {
-        let yes = |asked: Option<bool>| asked == Some(true);
-        let asked_uris = asked.resource_subscriptions.as_deref().unwrap_or_default();
+        let yes = |requested: Option<bool>| requested == Some(true);
+        let requested_uris = requested.resource_subscriptions.as_deref().unwrap_or_default();
         let mut uris = Uris::default();
-        for uri in asked_uris {
+        for uri in requested_uris {
             uris.add(uri, limits).map_err(|TooMany| {
                 let text = format!(
                     "resourceSubscriptions may hold at most {} URIs of {} bytes together",
@@ -110,25 +110,27 @@ impl Wanted {
             })?;
         }
         let resources = Resources {
-            list: promised.resources.list && yes(asked.resources_list_changed),
-            each: promised.resources.each && !asked_uris.is_empty(),
+            list: advertised.resources.list && yes(requested.resources_list_changed),
+            each: advertised.resources.each && !requested_uris.is_empty(),
         };
-        let lists = Promised {
-            tools: promised.tools && yes(asked.tools_list_changed),
-            prompts: promised.prompts && yes(asked.prompts_list_changed),
+        let lists = AdvertisedEvents {
+            tools: advertised.tools && yes(requested.tools_list_changed),
+            prompts: advertised.prompts && yes(requested.prompts_list_changed),
             resources,
         };
         Ok(Self { lists, uris: if resources.each { uris } else { Uris::default() } })
     }
 
-    /// The same as a client reads it: only what is true and not empty, the URIs in the order of `asked`.
-    pub(super) fn honoured(&self, asked: SubscriptionFilter) -> SubscriptionFilter {
-        let mut honoured = SubscriptionFilter::new();
-        honoured.tools_list_changed = self.lists.tools.then_some(true);
-        honoured.prompts_list_changed = self.lists.prompts.then_some(true);
-        honoured.resources_list_changed = self.lists.resources.list.then_some(true);
-        honoured.resource_subscriptions = asked.resource_subscriptions.filter(|_| self.lists.resources.each);
-        honoured
+    /// Returns the filter for the acknowledgement: only what is true and not empty, the URIs in the order of
+    /// `requested`.
+    pub(super) fn acknowledged(&self, requested: SubscriptionFilter) -> SubscriptionFilter {
+        let mut acknowledged = SubscriptionFilter::new();
+        acknowledged.tools_list_changed = self.lists.tools.then_some(true);
+        acknowledged.prompts_list_changed = self.lists.prompts.then_some(true);
+        acknowledged.resources_list_changed = self.lists.resources.list.then_some(true);
+        acknowledged.resource_subscriptions =
+            requested.resource_subscriptions.filter(|_| self.lists.resources.each);
+        acknowledged
     }
 
     pub(super) fn includes(&self, event: &Event) -> bool {
@@ -145,20 +147,28 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    fn wanted(asked: &str, capabilities: &str, limits: &SubscriptionLimits) -> Result<Wanted, McpError> {
+    fn filter(
+        requested: &str,
+        capabilities: &str,
+        limits: &SubscriptionLimits,
+    ) -> Result<EventFilter, McpError> {
         let capabilities: ServerCapabilities = serde_json::from_str(capabilities).unwrap();
-        Wanted::of(&serde_json::from_str(asked).unwrap(), Promised::by(&capabilities), limits)
+        EventFilter::new(
+            &serde_json::from_str(requested).unwrap(),
+            AdvertisedEvents::from_capabilities(&capabilities),
+            limits,
+        )
     }
 
     const ALL: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}}"#;
 
-    /// SUB-01, SUB-02, P-SUB-2: what is asked for and supported, without what is false or empty or unknown.
+    /// SUB-01, SUB-02, P-SUB-2: what is requested and supported, without what is false or empty or unknown.
     #[test]
-    fn the_honoured_part_is_what_is_asked_for_and_promised() {
-        let check = |asked: &str, capabilities: &str, expected: &str| {
-            let wanted = wanted(asked, capabilities, &SubscriptionLimits::default()).unwrap();
-            let honoured = wanted.honoured(serde_json::from_str(asked).unwrap());
-            assert_eq!(serde_json::to_string(&honoured).unwrap(), expected, "{asked} {capabilities}");
+    fn the_acknowledged_part_is_requested_and_advertised() {
+        let check = |requested: &str, capabilities: &str, expected: &str| {
+            let filter = filter(requested, capabilities, &SubscriptionLimits::default()).unwrap();
+            let acknowledged = filter.acknowledged(serde_json::from_str(requested).unwrap());
+            assert_eq!(serde_json::to_string(&acknowledged).unwrap(), expected, "{requested} {capabilities}");
         };
         let everything = r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["b","a"]}"#;
         check(everything, ALL, everything);
@@ -170,12 +180,12 @@ mod tests {
         check(r#"{"taskIds":["t"],"promptsListChanged":true}"#, ALL, r#"{"promptsListChanged":true}"#);
     }
 
-    /// SUB-04, P-SUB-4, P-SUB-7: kinds that were asked for, and resources by their exact URI.
+    /// SUB-04, P-SUB-4, P-SUB-7: kinds that were requested, and resources by their exact URI.
     #[test]
-    fn only_what_was_asked_for_is_told() {
+    fn only_requested_events_are_included() {
         let limits = SubscriptionLimits::default();
         let some =
-            wanted(r#"{"promptsListChanged":true,"resourceSubscriptions":["file:///a"]}"#, ALL, &limits);
+            filter(r#"{"promptsListChanged":true,"resourceSubscriptions":["file:///a"]}"#, ALL, &limits);
         let some = some.unwrap();
         assert!(some.includes(&Event::PromptsChanged));
         assert!(some.includes(&Event::resource_updated("file:///a")));
@@ -185,13 +195,13 @@ mod tests {
         assert!(!some.includes(&Event::ToolsChanged) && !some.includes(&Event::ResourcesChanged));
     }
 
-    /// P-SUB-18: URIs are bounded in number and in size; saying one twice costs nothing.
+    /// P-SUB-18: URIs are bounded in number and in size; a repeated URI counts once.
     #[test]
     fn the_uris_of_a_filter_are_bounded() {
         let limits = SubscriptionLimits { uris: 2, uri_bytes: 10, ..SubscriptionLimits::default() };
         let check = |uris: &str, ok: bool| {
-            let asked = format!(r#"{{"resourceSubscriptions":{uris}}}"#);
-            assert_eq!(wanted(&asked, ALL, &limits).is_ok(), ok, "{uris}");
+            let requested = format!(r#"{{"resourceSubscriptions":{uris}}}"#);
+            assert_eq!(filter(&requested, ALL, &limits).is_ok(), ok, "{uris}");
         };
         check(r#"["a","b","a"]"#, true);
         check(r#"["a","b","c"]"#, false);

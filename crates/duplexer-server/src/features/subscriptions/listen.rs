@@ -1,6 +1,5 @@
-//! `subscriptions/listen`: one standing request, told what it asked for until either side ends it.
-//!
-//! It is subscribed before it says so, says so before anything else, and says everything under the id of its request.
+//! `subscriptions/listen`: a long-lived request that receives events until either side ends it. It subscribes to the
+//! bus, then sends its acknowledgement, then the events. All of them carry the id of the request.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,47 +20,50 @@ use tokio::sync::Notify;
 
 use super::backlog::{Backlog, Pushed};
 use super::bus::{Event, Listener, Subscription};
-use super::filter::{Promised, Wanted};
-use super::{Place, Subscriptions};
-use crate::kernel::context::{Context, States};
+use super::filter::{AdvertisedEvents, EventFilter};
+use super::{StreamPermit, Subscriptions};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{NotifyFuture, lock};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::RequestStream;
 
 /// Handles the request.
-pub(super) async fn listen(cx: Context<States>) -> Result<Outcome, McpError> {
-    let asked = cx.params::<SubscriptionsListenParams>()?.notifications;
+pub(super) async fn listen(cx: Context<StateMap>) -> Result<Outcome, McpError> {
+    let requested = cx.params::<SubscriptionsListenParams>()?.notifications;
     let Some(id) = cx.request_id().cloned() else {
         return Err(McpError::new(ErrorCode::INVALID_REQUEST, "only a request can listen"));
     };
     let Some(service) = cx.server().subscriptions().map(Arc::clone) else {
         return Err(McpError::internal("a listener without a bus"));
     };
-    let promised = Promised::by(&cx.server().server().capabilities(cx.protocol_version()));
-    let wanted = Wanted::of(&asked, promised, service.limits())?;
-    let honoured = wanted.honoured(asked);
-    let place = service
-        .take_place()
+    let advertised =
+        AdvertisedEvents::from_capabilities(&cx.server().server().capabilities(cx.protocol_version()));
+    let filter = EventFilter::new(&requested, advertised, service.limits())?;
+    let acknowledged = filter.acknowledged(requested);
+    let permit = service
+        .acquire_stream()
         .ok_or_else(|| McpError::new(ErrorCode::INTERNAL_ERROR, "Subscription limit reached"))?;
-    let stream = Arc::new(Stream::new(wanted, place, service.limits().backlog));
+    let stream = Arc::new(ListenStream::new(filter, permit, service.limits().backlog));
     let subscription = service.plan.bus.subscribe(stream.listener());
-    let teller = Teller::new(&cx, &id)?;
-    teller.tell::<methods::SubscriptionsAcknowledged>(&SubscriptionsAcknowledgedParams::new(honoured)).await;
+    let sender = EventSender::new(&cx, &id)?;
+    sender
+        .notify::<methods::SubscriptionsAcknowledged>(&SubscriptionsAcknowledgedParams::new(acknowledged))
+        .await;
     tokio::select! {
         biased;
         () = cx.cancellation().cancelled() => {}
-        () = serve(&cx, &service, &stream, &teller, subscription) => conclude(&cx, &teller, id).await,
+        () = serve(&cx, &service, &stream, &sender, subscription) => conclude(&cx, &sender, id).await,
     }
-    Ok(Outcome::of(SubscriptionsListenResult::new().meta(teller.meta)))
+    Ok(Outcome::of(SubscriptionsListenResult::new().meta(sender.meta)))
 }
 
-/// Tells events until the stream is to end, and then what still waits.
+/// Sends events until the stream is to end, then the events that still wait.
 async fn serve(
-    cx: &Context<States>,
+    cx: &Context<StateMap>,
     service: &Subscriptions,
-    stream: &Stream,
-    teller: &Teller<'_>,
+    stream: &ListenStream,
+    sender: &EventSender<'_>,
     subscription: Subscription,
 ) {
     loop {
@@ -70,58 +72,59 @@ async fn serve(
             () = cx.closing().cancelled() => break,
             () = service.closing.cancelled() => break,
             event = stream.next() => match event {
-                Some(event) => teller.event(&event).await,
+                Some(event) => sender.send(&event).await,
                 None => break,
             },
         }
     }
     drop(subscription);
     while let Some(event) = stream.pop() {
-        teller.event(&event).await;
+        sender.send(&event).await;
     }
 }
 
-/// Where requests share a stream its end cannot be seen, so it is told. The result follows, as the last word.
-async fn conclude(cx: &Context<States>, teller: &Teller<'_>, id: RequestId) {
+/// Reports the end of a stream that other requests share, because the client cannot see it otherwise. The result
+/// follows.
+async fn conclude(cx: &Context<StateMap>, sender: &EventSender<'_>, id: RequestId) {
     if cx.transport().request_stream == RequestStream::Shared {
-        teller
-            .tell::<methods::Cancelled>(&CancelledParams::for_request(id).reason("the server ends it"))
+        sender
+            .notify::<methods::Cancelled>(&CancelledParams::for_request(id).reason("the server ends it"))
             .await;
     }
 }
 
-/// Says things under the id of the listening request.
-struct Teller<'a> {
-    cx: &'a Context<States>,
+/// Sends notifications with the id of the listening request.
+struct EventSender<'a> {
+    cx: &'a Context<StateMap>,
     meta: JsonObject,
 }
 
-impl<'a> Teller<'a> {
-    fn new(cx: &'a Context<States>, id: &RequestId) -> Result<Self, McpError> {
+impl<'a> EventSender<'a> {
+    fn new(cx: &'a Context<StateMap>, id: &RequestId) -> Result<Self, McpError> {
         let id = Json::encode(id).map_err(McpError::internal)?;
         Ok(Self { cx, meta: JsonObject::new().with(key::SUBSCRIPTION_ID, id) })
     }
 
-    fn tell<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
+    fn notify<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
         let version = self.cx.protocol_version();
         self.cx.notify_raw(N::METHOD.name(), Some(&Tagged { params, version, meta: &self.meta }))
     }
 
-    async fn event(&self, event: &Event) {
+    async fn send(&self, event: &Event) {
         let nothing = EmptyParams::new();
         match event {
-            Event::ToolsChanged => self.tell::<methods::ToolsListChanged>(&nothing),
-            Event::PromptsChanged => self.tell::<methods::PromptsListChanged>(&nothing),
-            Event::ResourcesChanged => self.tell::<methods::ResourcesListChanged>(&nothing),
+            Event::ToolsChanged => self.notify::<methods::ToolsListChanged>(&nothing),
+            Event::PromptsChanged => self.notify::<methods::PromptsListChanged>(&nothing),
+            Event::ResourcesChanged => self.notify::<methods::ResourcesListChanged>(&nothing),
             Event::ResourceUpdated { uri } => {
-                self.tell::<methods::ResourcesUpdated>(&ResourceUpdatedParams::new(&**uri))
+                self.notify::<methods::ResourcesUpdated>(&ResourceUpdatedParams::new(&**uri))
             }
         }
         .await;
     }
 }
 
-/// Params with the name of the subscription in their `_meta`.
+/// Params with the id of the subscription in their `_meta`.
 struct Tagged<'a, P> {
     params: &'a P,
     version: ProtocolVersion,
@@ -134,26 +137,26 @@ impl<P: WireObject> Body for Tagged<'_, P> {
     }
 }
 
-/// What the bus and the request share.
-struct Stream {
-    wanted: Wanted,
-    state: Mutex<State>,
+/// The state that the bus and the request share.
+struct ListenStream {
+    filter: EventFilter,
+    state: Mutex<StreamState>,
     changed: Notify,
 }
 
-struct State {
+struct StreamState {
     backlog: Backlog,
-    /// Given up as soon as the stream is to end: gone means that nothing more is taken in.
-    place: Option<Place>,
+    /// Released as soon as the stream is to end. Without a permit no further event is queued.
+    permit: Option<StreamPermit>,
 }
 
-impl Stream {
-    fn new(wanted: Wanted, place: Place, room: usize) -> Self {
-        let state = State { backlog: Backlog::new(room), place: Some(place) };
-        Self { wanted, state: Mutex::new(state), changed: Notify::new() }
+impl ListenStream {
+    fn new(filter: EventFilter, permit: StreamPermit, room: usize) -> Self {
+        let state = StreamState { backlog: Backlog::new(room), permit: Some(permit) };
+        Self { filter, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// What the bus gets. It keeps nothing alive: a bus that forgets to let go of it does no harm.
+    /// Returns the callback for the bus. It holds a weak reference, so a bus that never drops it keeps nothing alive.
     fn listener(self: &Arc<Self>) -> Listener {
         let stream = Arc::downgrade(self);
         Arc::new(move |event| {
@@ -163,19 +166,19 @@ impl Stream {
         })
     }
 
-    /// Takes an event in. A stream without room for it ends, after what waits already.
+    /// Queues an event. A stream whose backlog is full ends after the events that wait already.
     fn offer(&self, event: &Event) {
-        if !self.wanted.includes(event) {
+        if !self.filter.includes(event) {
             return;
         }
         let mut state = lock(&self.state);
-        if state.place.is_none() {
+        if state.permit.is_none() {
             return;
         }
         let freed = match state.backlog.push(event) {
             Pushed::Merged => return,
             Pushed::Taken => None,
-            Pushed::Full => state.place.take(),
+            Pushed::Full => state.permit.take(),
         };
         drop(state);
         if freed.is_some() {
@@ -188,17 +191,17 @@ impl Stream {
         lock(&self.state).backlog.pop()
     }
 
-    /// The next event; `None` when the stream has ended and all is told.
+    /// Returns the next event; `None` when the stream has ended and all events are sent.
     async fn next(&self) -> Option<Event> {
         loop {
             {
                 let mut state = lock(&self.state);
                 let event = state.backlog.pop();
-                if event.is_some() || state.place.is_none() {
+                if event.is_some() || state.permit.is_none() {
                     return event;
                 }
             }
-            // One waits and a notice is kept for it, so none is missed in between.
+            // `Notify` stores one permit for the single waiter, so no event is missed in between.
             self.changed.notified().await;
         }
     }

@@ -1,13 +1,13 @@
-//! Saying that something has changed.
+//! Publishing changes on the bus of a running server.
 
 use super::bus::Event;
 use crate::kernel::context::Context;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 
-impl Running {
-    /// Tells whoever has subscribed that something has changed. Without a bus there is nobody.
+impl RunningServer {
+    /// Publishes a change to all subscribed clients. Without a bus it does nothing.
     ///
-    /// What a bus fails to carry is logged; whoever wants to know asks the bus itself.
+    /// An error of the bus is logged. Code that must handle it publishes on the bus itself.
     pub async fn publish(&self, event: Event) {
         let Some(subscriptions) = self.subscriptions() else { return };
         if let Err(error) = subscriptions.plan.bus.publish(event).await {
@@ -16,24 +16,24 @@ impl Running {
     }
 }
 
-/// Saying to all subscribed clients, not only to this one, that something has changed.
+/// Publishes changes to all subscribed clients, not only to the client of this request.
 impl<S> Context<S> {
-    /// The list of tools.
+    /// Publishes that the list of tools has changed.
     pub async fn notify_tools_changed(&self) {
         self.server().publish(Event::ToolsChanged).await;
     }
 
-    /// The list of prompts.
+    /// Publishes that the list of prompts has changed.
     pub async fn notify_prompts_changed(&self) {
         self.server().publish(Event::PromptsChanged).await;
     }
 
-    /// The list of resources.
+    /// Publishes that the list of resources has changed.
     pub async fn notify_resources_changed(&self) {
         self.server().publish(Event::ResourcesChanged).await;
     }
 
-    /// The resource with this URI.
+    /// Publishes that the resource with this URI has changed.
     pub async fn notify_resource_updated(&self, uri: &str) {
         self.server().publish(Event::resource_updated(uri)).await;
     }

@@ -1,7 +1,7 @@
 //! Subscriptions on the wire, line by line, in both eras.
 
+mod connection_listener;
 mod listen;
-mod session;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};
 use super::{Event, Listener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};
 use crate::builder::ServerBuilder;
 use crate::kernel::context::Context;
-use crate::registry::{Running, Server};
+use crate::registry::{RunningServer, Server};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, McpError};
 
-/// A server with all three lists, and a tool that says that they have changed.
+/// A server with all three lists, and a tool that publishes their changes.
 fn described() -> ServerBuilder<()> {
-    Server::builder("test")
+    Server::builder("test", "0")
         .on(methods::ToolsList, |_: PaginatedParams| async {
             Ok::<_, McpError>(ListToolsResult::new(Vec::new()))
         })
@@ -43,35 +43,35 @@ fn described() -> ServerBuilder<()> {
         })
 }
 
-async fn running(bus: impl SubscriptionBus) -> Running {
+async fn running(bus: impl SubscriptionBus) -> RunningServer {
     described().subscriptions(bus).build().unwrap().start().await.unwrap()
 }
 
-async fn running_within(bus: impl SubscriptionBus, limits: SubscriptionLimits) -> Running {
+async fn running_within(bus: impl SubscriptionBus, limits: SubscriptionLimits) -> RunningServer {
     described().subscriptions_within(bus, limits).build().unwrap().start().await.unwrap()
 }
 
-/// Streams that are open.
-fn open_streams(running: &Running) -> usize {
+/// Returns the number of open streams.
+fn open_streams(running: &RunningServer) -> usize {
     running.subscriptions().unwrap().streams.load(Ordering::Acquire)
 }
 
-/// Waits for something that other tasks bring about, without a clock.
+/// Waits for an effect of other tasks, without a clock.
 async fn until(condition: impl Fn() -> bool) {
     let coming = async {
         while !condition() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(wire::PATIENCE, coming).await.expect("it does not come about");
+    tokio::time::timeout(wire::TIMEOUT, coming).await.expect("it does not come about");
 }
 
-/// How many listen on the bus of a server.
+/// Returns the number of listeners on a bus.
 fn listeners(bus: &MemoryBus) -> String {
     format!("{bus:?}")
 }
 
-/// A bus that does something odd when somebody subscribes or unsubscribes, and is otherwise a usual one.
+/// A bus with hooks on subscribe and unsubscribe.
 #[derive(Clone)]
 struct OddBus {
     inner: MemoryBus,

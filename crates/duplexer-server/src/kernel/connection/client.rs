@@ -1,4 +1,4 @@
-//! Who a client says it is, and what it can do.
+//! The identity and the capabilities that a client declares.
 
 use duplexer_types::capabilities::{
     ClientCapabilities, ElicitationCapability, RootsCapability, SamplingCapability,
@@ -8,26 +8,26 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::{Implementation, MissingCapabilityData};
 use duplexer_types::meta::RequestMeta;
 
-/// What a client has said about itself.
+/// The identity and the capabilities that a client has declared.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct ClientFacts {
-    /// Its identity: for display, never for decisions.
+pub struct ClientProfile {
+    /// The identity: for display, never for decisions.
     pub info: Option<Implementation>,
-    /// What it can do; `None` if it has not said.
+    /// The capabilities; `None` if the client has not declared any.
     pub capabilities: Option<ClientCapabilities>,
 }
 
-impl ClientFacts {
-    /// A client that has said nothing.
+impl ClientProfile {
+    /// A client that has declared nothing.
     pub const UNKNOWN: Self = Self { info: None, capabilities: None };
 
-    /// A client with this identity and these capabilities.
+    /// Returns a profile with this identity and these capabilities.
     pub fn new(info: Option<Implementation>, capabilities: Option<ClientCapabilities>) -> Self {
         Self { info, capabilities }
     }
 
-    /// What the envelope of a request says; what is malformed counts as not said.
+    /// Decodes the profile from the envelope of a request. A malformed part counts as absent.
     pub(crate) fn from_envelope(meta: Option<&str>) -> Self {
         let Some(meta) = meta.and_then(|meta| RequestMeta::read(meta).ok()) else { return Self::UNKNOWN };
         Self {
@@ -36,39 +36,39 @@ impl ClientFacts {
         }
     }
 
-    /// Whether the client has declared what is required. Nothing declared, nothing supported.
-    pub fn supports(&self, requirement: &Requirement) -> bool {
+    /// Returns whether the client has declared a capability. Without a declaration nothing is supported.
+    pub fn supports(&self, requirement: &ClientCapability) -> bool {
         self.capabilities.as_ref().is_some_and(|capabilities| requirement.is_met_by(capabilities))
     }
 }
 
-/// Something a client must be able to do.
+/// A capability that a server can require from a client.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Requirement {
-    /// Lists its roots.
+pub enum ClientCapability {
+    /// Lists its roots (`roots`).
     Roots,
-    /// Says when its roots change.
+    /// Reports changes of its roots (`roots.listChanged`).
     RootsListChanged,
-    /// Lets the server use its model.
+    /// Lets the server sample its model (`sampling`).
     Sampling,
-    /// Adds context of servers to that.
+    /// Includes context of servers in sampling (`sampling.context`).
     SamplingContext,
-    /// Lets the model use tools meanwhile.
+    /// Lets the model use tools during sampling (`sampling.tools`).
     SamplingTools,
-    /// Asks its user in any way.
+    /// Elicits input from its user in any mode (`elicitation`).
     Elicitation,
-    /// Asks its user with a form.
+    /// Elicits input with a form (`elicitation.form`).
     ElicitationForm,
-    /// Sends its user to a URL.
+    /// Elicits input by a URL (`elicitation.url`).
     ElicitationUrl,
     /// Has an experimental capability with exactly this value.
     Experimental(String, Json),
-    /// Speaks an extension.
+    /// Supports an extension.
     Extension(String),
 }
 
-impl Requirement {
+impl ClientCapability {
     fn is_met_by(&self, has: &ClientCapabilities) -> bool {
         let sampling = has.sampling.as_ref();
         let elicitation = has.elicitation.as_ref();
@@ -92,7 +92,7 @@ impl Requirement {
         }
     }
 
-    /// The capabilities a client must declare to meet this.
+    /// Returns the declaration that meets this requirement.
     pub fn as_capabilities(&self) -> ClientCapabilities {
         let none = ClientCapabilities::new;
         match self {
@@ -111,13 +111,13 @@ impl Requirement {
         }
     }
 
-    /// -32021: the client has not declared this; the data says what it should have.
+    /// Returns error -32021 for a client that has not declared this capability. Its data names the capability.
     pub fn missing(&self, message: impl Into<std::borrow::Cow<'static, str>>) -> ErrorObject {
         MissingCapabilityData::new(self.as_capabilities()).error(message)
     }
 }
 
-/// Equal as JSON, however it is written.
+/// Returns whether two JSON texts are equal as values.
 fn same_json(one: &Json, two: &Json) -> bool {
     one == two
         || matches!(
@@ -130,50 +130,52 @@ fn same_json(one: &Json, two: &Json) -> bool {
 mod tests {
     use super::*;
 
-    fn client(capabilities: &str) -> ClientFacts {
-        ClientFacts::new(None, Some(serde_json::from_str(capabilities).unwrap()))
+    fn client(capabilities: &str) -> ClientProfile {
+        ClientProfile::new(None, Some(serde_json::from_str(capabilities).unwrap()))
     }
 
-    /// CONN-08: capabilities count by presence, experimental ones by value, and silence means no.
+    /// CONN-08: capabilities count by presence, experimental ones by value, and an absent declaration means no.
     #[test]
     fn a_capability_is_supported_when_it_was_declared() {
-        let check = |has: &str, requirement: Requirement, expected: bool| {
+        let check = |has: &str, requirement: ClientCapability, expected: bool| {
             assert_eq!(client(has).supports(&requirement), expected, "{has} {requirement:?}");
         };
-        check(r#"{"roots":{}}"#, Requirement::Roots, true);
-        check(r#"{"roots":{}}"#, Requirement::RootsListChanged, false);
-        check(r#"{"roots":{"listChanged":true}}"#, Requirement::RootsListChanged, true);
-        check(r#"{"sampling":{"tools":{}}}"#, Requirement::SamplingTools, true);
-        check(r#"{"sampling":{"tools":{}}}"#, Requirement::SamplingContext, false);
-        check(r#"{"sampling":{"context":{}}}"#, Requirement::Sampling, true);
-        check(r#"{"elicitation":{}}"#, Requirement::ElicitationForm, true);
-        check(r#"{"elicitation":{}}"#, Requirement::ElicitationUrl, false);
-        check(r#"{"elicitation":{"url":{}}}"#, Requirement::ElicitationForm, false);
-        check(r#"{"elicitation":{"url":{}}}"#, Requirement::ElicitationUrl, true);
-        let experimental = |value: &str| Requirement::Experimental("x".into(), Json::parse(value).unwrap());
+        check(r#"{"roots":{}}"#, ClientCapability::Roots, true);
+        check(r#"{"roots":{}}"#, ClientCapability::RootsListChanged, false);
+        check(r#"{"roots":{"listChanged":true}}"#, ClientCapability::RootsListChanged, true);
+        check(r#"{"sampling":{"tools":{}}}"#, ClientCapability::SamplingTools, true);
+        check(r#"{"sampling":{"tools":{}}}"#, ClientCapability::SamplingContext, false);
+        check(r#"{"sampling":{"context":{}}}"#, ClientCapability::Sampling, true);
+        check(r#"{"elicitation":{}}"#, ClientCapability::ElicitationForm, true);
+        check(r#"{"elicitation":{}}"#, ClientCapability::ElicitationUrl, false);
+        check(r#"{"elicitation":{"url":{}}}"#, ClientCapability::ElicitationForm, false);
+        check(r#"{"elicitation":{"url":{}}}"#, ClientCapability::ElicitationUrl, true);
+        let experimental =
+            |value: &str| ClientCapability::Experimental("x".into(), Json::parse(value).unwrap());
         check(r#"{"experimental":{"x":{"a":1, "b":2}}}"#, experimental(r#"{"b":2,"a":1}"#), true);
         check(r#"{"experimental":{"x":{"a":1}}}"#, experimental(r#"{"a":2}"#), false);
-        check(r#"{"extensions":{"a/b":{}}}"#, Requirement::Extension("a/b".into()), true);
-        check("{}", Requirement::Extension("a/b".into()), false);
-        assert!(!ClientFacts::UNKNOWN.supports(&Requirement::Roots));
+        check(r#"{"extensions":{"a/b":{}}}"#, ClientCapability::Extension("a/b".into()), true);
+        check("{}", ClientCapability::Extension("a/b".into()), false);
+        assert!(!ClientProfile::UNKNOWN.supports(&ClientCapability::Roots));
     }
 
-    /// CONN-03: what is malformed counts as not said; capabilities are kept without an identity.
+    /// CONN-03: a malformed part counts as absent; capabilities are kept without an identity.
     #[test]
     fn a_malformed_envelope_says_nothing() {
         let meta = r#"{"io.modelcontextprotocol/clientInfo":5,"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}"#;
-        let facts = ClientFacts::from_envelope(Some(meta));
-        assert!(facts.info.is_none() && facts.supports(&Requirement::Roots));
-        let facts = ClientFacts::from_envelope(Some(r#"{"io.modelcontextprotocol/clientCapabilities":[]}"#));
+        let facts = ClientProfile::from_envelope(Some(meta));
+        assert!(facts.info.is_none() && facts.supports(&ClientCapability::Roots));
+        let facts =
+            ClientProfile::from_envelope(Some(r#"{"io.modelcontextprotocol/clientCapabilities":[]}"#));
         assert!(facts.capabilities.is_none());
-        assert!(ClientFacts::from_envelope(None).info.is_none());
+        assert!(ClientProfile::from_envelope(None).info.is_none());
     }
 
     /// EXT-05, P-MRTR-6: the data is an object that names what is missing.
     #[test]
     fn a_missing_capability_is_named_in_the_error() {
-        let error =
-            Requirement::Extension("a/b".into()).missing("Client did not declare required extension 'a/b'");
+        let error = ClientCapability::Extension("a/b".into())
+            .missing("Client did not declare required extension 'a/b'");
         assert_eq!(error.code.0, -32021);
         assert_eq!(error.data.unwrap().as_str(), r#"{"requiredCapabilities":{"extensions":{"a/b":{}}}}"#);
     }

@@ -1,4 +1,4 @@
-//! What is to be done when a connection ends.
+//! Close hooks of a connection.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use tokio::time::timeout;
 
 use duplexer_core::dispatch::{BoxFuture, CatchUnwind, lock};
 
-/// How long the hooks of one connection may take together.
+/// Maximum duration of all close hooks of one connection.
 pub(crate) const CLOSE_BUDGET: Duration = Duration::from_secs(5);
 
 type Hook = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
-/// Hooks that run when a connection ends, the last one first.
+/// Hooks that run when a connection closes, in reverse order.
 #[derive(Default)]
 pub(crate) struct CloseStack(Mutex<Vec<Hook>>);
 
@@ -25,7 +25,7 @@ impl CloseStack {
         lock(&self.0).push(Box::new(move || Box::pin(hook())));
     }
 
-    /// Runs all hooks within the budget; one that panics does not keep the others from running.
+    /// Runs all hooks within the budget. A hook that panics does not prevent the others from running.
     pub(crate) async fn unwind(&self) {
         self.unwind_within(CLOSE_BUDGET).await;
     }
@@ -54,7 +54,7 @@ impl CloseStack {
     }
 }
 
-/// Runs something of the author's; a panic ends it and nothing else.
+/// Runs user code. A panic is logged and ends nothing else.
 pub(crate) async fn contained(work: BoxFuture<'static, ()>) {
     if let Err(failure) = CatchUnwind::of(work).await {
         tracing::error!(%failure, "a hook panicked");

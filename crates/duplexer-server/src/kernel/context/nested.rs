@@ -12,19 +12,20 @@ use crate::kernel::runner;
 use duplexer_core::dispatch::Invocation;
 use duplexer_core::error::{BoxError, McpError};
 
-/// How deep a resource may read a resource that reads a resource.
-const DEEPEST: u8 = 8;
+/// Maximum depth of resources that read resources.
+const MAX_DEPTH: u8 = 8;
 
-/// Why a handler could not read a resource of its server. What its reader was meant to see is its text.
+/// Error of [`Context::read_resource`].
 ///
-/// It is no error of the protocol for whoever called the handler: a tool tells the model the text, anything else has failed.
+/// It does not become a protocol error of the calling handler: a tool reports [`ReadError::client_message`] to the
+/// model, every other handler fails with an internal error.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ReadError(McpError);
 
 impl ReadError {
-    /// The text a client would be told that had read the resource itself, if it would be told any.
-    pub fn told(&self) -> Option<&str> {
+    /// Returns the error message that a client would get for the same read, if it would get one.
+    pub fn client_message(&self) -> Option<&str> {
         if let McpError::Refused(error) = &self.0 { Some(&error.message) } else { None }
     }
 }
@@ -41,14 +42,18 @@ struct Params<'a> {
 }
 
 impl<S> Context<S> {
-    /// Reads a resource of this server as the client could, with everything that follows from who it is. Middleware is not
-    /// passed through again: this is no message of its own.
+    /// Reads a resource of this server on behalf of the client, with the same visibility and principal. The read does
+    /// not pass through middleware, because it is not a message.
     ///
-    /// The reading knows nothing of the answers and the state of this request, reports no progress, and cannot ask for input
-    /// where that ends the request (envelope era): a resource that does is an error.
+    /// The read does not see the input responses and the state of this request, and reports no progress.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the resource cannot be read, if resources read each other too deeply, and if the resource asks for
+    /// input in the envelope era, where that would end the request.
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ReadError> {
         let depth = self.scope.depth + 1;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             let text = format!("'{uri}' is read by a resource that is read by a resource, and so on");
             return Err(ReadError(McpError::internal(text)));
         }
@@ -62,7 +67,7 @@ impl<S> Context<S> {
         outcome.into_typed().map_err(unreadable)
     }
 
-    /// A request of its own within this one.
+    /// Returns the context of a nested `resources/read` request.
     fn nested(&self, uri: &str, depth: u8) -> Result<Context, McpError> {
         let params = serde_json::to_string(&Params { uri }).map_err(McpError::internal)?;
         let message = Invocation::new(methods::ResourcesRead::METHOD.name(), Some(params.into()));

@@ -1,28 +1,135 @@
-//! How far a request has come, and whether its handler counts upwards.
+//! Progress reports of a request: the builder that handlers await, and the check that reports grow.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a request has reported so far.
+use duplexer_types::jsonrpc::{Body, RequestId};
+use duplexer_types::methods::{self, Notification};
+use duplexer_types::progress::ProgressParams;
+use duplexer_types::version::ProtocolVersion;
+
+use super::ask::TypedParams;
+use super::{Context, Scope, meta_of};
+use duplexer_core::dispatch::{Invocation, NotifyFuture};
+
+impl<S> Context<S> {
+    /// Reports progress with `notifications/progress` when the returned report is awaited. Does nothing if the request
+    /// carries no progress token. The value must grow with every report.
+    ///
+    /// ```
+    /// # async fn scan(cx: duplexer_server::Context) {
+    /// for page in 1..=3 {
+    ///     cx.progress(page).total(3).message("scanning").await;
+    /// }
+    /// # }
+    /// ```
+    pub fn progress(&self, progress: impl Into<f64>) -> ProgressReport<'_> {
+        ProgressReport {
+            scope: &self.scope,
+            invocation: &self.message,
+            progress: progress.into(),
+            total: None,
+            message: None,
+        }
+    }
+}
+
+/// One progress report, returned by [`Context::progress`]. It is sent when it is awaited.
+#[must_use = "a progress report is sent when it is awaited"]
+pub struct ProgressReport<'a> {
+    scope: &'a Arc<Scope>,
+    invocation: &'a Invocation,
+    progress: f64,
+    total: Option<f64>,
+    message: Option<Cow<'a, str>>,
+}
+
+impl<'a> ProgressReport<'a> {
+    /// Sets the value at which the work is complete.
+    pub fn total(mut self, total: impl Into<f64>) -> Self {
+        self.total = Some(total.into());
+        self
+    }
+
+    /// Sets a text for the user.
+    pub fn message(mut self, message: impl Into<Cow<'a, str>>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    fn send(self) -> NotifyFuture {
+        let Self { scope, invocation, progress, total, message } = self;
+        if cfg!(debug_assertions) && scope.last_progress.falls_back(progress) {
+            let method = invocation.method();
+            tracing::warn!(?method, progress, "progress must grow with every report, and did not");
+        }
+        let token = scope.progress_token.get_or_init(|| meta_of(invocation).progress_token);
+        let Some(token) = token else { return NotifyFuture::done() };
+        let body = ProgressBody { token, progress, total, message, version: scope.version };
+        scope.call.channel.notify(methods::Progress::METHOD.name(), Some(&body))
+    }
+}
+
+impl IntoFuture for ProgressReport<'_> {
+    type Output = ();
+    type IntoFuture = NotifyFuture;
+
+    fn into_future(self) -> NotifyFuture {
+        self.send()
+    }
+}
+
+impl fmt::Debug for ProgressReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgressReport")
+            .field("progress", &self.progress)
+            .field("total", &self.total)
+            .field("message", &self.message)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The params of a report. They are built while they are written, because reports are frequent and often not sent.
+struct ProgressBody<'a> {
+    token: &'a RequestId,
+    progress: f64,
+    total: Option<f64>,
+    message: Option<Cow<'a, str>>,
+    version: ProtocolVersion,
+}
+
+impl Body for ProgressBody<'_> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        let mut params = ProgressParams::new(self.token.clone(), self.progress);
+        params.total = self.total;
+        params.message = self.message.as_deref().map(Into::into);
+        TypedParams(&params, self.version).write(out)
+    }
+}
+
+/// The last value that a request reported, as the bits of an `f64`.
 #[derive(Debug)]
-pub(super) struct Reported(AtomicU64);
+pub(super) struct LastProgress(AtomicU64);
 
-/// Bits of a number that no report is compared with any more.
-const COMPLAINED: u64 = f64::INFINITY.to_bits();
+/// Set after the first warning, so that a request logs at most one.
+const WARNED: u64 = f64::INFINITY.to_bits();
 
-impl Reported {
-    pub(super) fn nothing() -> Self {
+impl LastProgress {
+    pub(super) fn none() -> Self {
         Self(AtomicU64::new(f64::NEG_INFINITY.to_bits()))
     }
 
-    /// Notes a report. True for the first one of a request that is not more than the one before.
+    /// Stores a report. Returns true for the first report of a request that is not greater than the one before.
     pub(super) fn falls_back(&self, progress: f64) -> bool {
         let mut last = self.0.load(Ordering::Relaxed);
         loop {
-            if last == COMPLAINED {
+            if last == WARNED {
                 return false;
             }
             let grows = progress > f64::from_bits(last);
-            let next = if grows { progress.to_bits() } else { COMPLAINED };
+            let next = if grows { progress.to_bits() } else { WARNED };
             match self.0.compare_exchange_weak(last, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return !grows,
                 Err(now) => last = now,

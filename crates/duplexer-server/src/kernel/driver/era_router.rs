@@ -1,4 +1,5 @@
-//! What sits above the dispatcher of a stream: it decides the era with the first request, and keeps to it.
+//! Routes the messages of a stream to the era that its first request chooses. The choice holds for the whole
+//! connection.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -7,38 +8,42 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::jsonrpc::Body;
 use duplexer_types::methods::Method;
-use duplexer_types::version::{Era, ProtocolVersion, feature};
-
+use duplexer_types::version::ProtocolVersion;
 use tokio::sync::OnceCell;
 
-use super::{CloseOnDrop, EnvelopeStream, serve_one};
+use super::handshake::{envelope_schedule, handshake_batches, handshake_schedule};
+use super::{CloseOnDrop, serve_one};
 use crate::kernel::connection::{Caller, Connection, contained};
+use crate::kernel::context::is_change;
 use crate::kernel::envelope;
 use crate::kernel::principal::Principal;
-use crate::kernel::runner::{ServerRunner, Shaped};
-use crate::registry::Running;
+use crate::kernel::runner::{PendingResponse, ServerRunner};
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{
-    Batches, CallContext, Inbound, Invocation, NotificationRoute, Outbound, Schedule, lock,
+    Batches, BoxFuture, CallContext, Inbound, Invocation, NotificationRoute, NotifyFuture, NotifyOnly,
+    Outbound, OutboundRequest, Schedule, lock,
 };
-use duplexer_core::error::McpError;
+use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::{BackChannel, TransportContext};
 
-/// How many notifications that come before the first request are kept for it.
-const KEPT: usize = 8;
+/// Maximum number of notifications that are stored before the first request.
+const MAX_EARLY_NOTIFICATIONS: usize = 8;
 
-/// Serves a stream of either era.
+/// Serves a stream in either era.
 pub(super) struct EraRouter {
-    running: Running,
-    era: OnceLock<Decided>,
-    /// Notifications from before the decision, to be handled before the first request.
+    running: RunningServer,
+    era: OnceLock<ChosenEra>,
+    /// Notifications from before the choice. They are handled before the first request.
     early: Mutex<VecDeque<Invocation>>,
-    /// Set when those have been handled; whatever comes after them waits for it.
+    /// Set when those have been handled; all later messages wait for it.
     replayed: OnceCell<()>,
     peer: Arc<dyn Outbound>,
     caller: Caller,
-    /// The transport's context without its back-channel, made once for a stream.
+    /// The transport's context without its back-channel, created once per stream.
     one_way: Mutex<Option<OneWay>>,
 }
 
@@ -47,13 +52,13 @@ struct OneWay {
     closed: Arc<TransportContext>,
 }
 
-enum Decided {
+enum ChosenEra {
     Handshake(ServerRunner),
     Envelope(Arc<dyn Outbound>),
 }
 
 impl EraRouter {
-    pub(super) fn new(running: Running, peer: Arc<dyn Outbound>) -> Self {
+    pub(super) fn new(running: RunningServer, peer: Arc<dyn Outbound>) -> Self {
         Self {
             running,
             era: OnceLock::new(),
@@ -69,13 +74,13 @@ impl EraRouter {
         Self { caller, ..self }
     }
 
-    /// The first request decides; `initialize` is a handshake even in an envelope.
-    fn decide(&self, request: &Invocation) -> &Decided {
+    /// Chooses the era by the first request. `initialize` is a handshake even with an envelope.
+    fn decide(&self, request: &Invocation) -> &ChosenEra {
         self.era.get_or_init(|| {
             if request.known() != Some(Method::Initialize) && envelope::is_enveloped(request) {
-                Decided::Envelope(Arc::new(EnvelopeStream::new(Arc::clone(&self.peer))))
+                ChosenEra::Envelope(Arc::new(EnvelopeStream::new(Arc::clone(&self.peer))))
             } else {
-                Decided::Handshake(self.handshake())
+                ChosenEra::Handshake(self.handshake())
             }
         })
     }
@@ -85,7 +90,7 @@ impl EraRouter {
         ServerRunner::new(self.running.clone(), Arc::new(connection.with_caller(self.caller.clone())))
     }
 
-    /// Who speaks in this message: the stream's caller, unless the message brings credentials of its own.
+    /// Returns the caller of a message: the stream's caller, unless the message brings credentials of its own.
     fn caller(&self, transport: &TransportContext) -> Caller {
         let mut caller = self.caller.clone();
         if let Some(principal) = sender(transport) {
@@ -94,7 +99,7 @@ impl EraRouter {
         caller
     }
 
-    /// The runner for a message on a connection of the handshake era.
+    /// Returns the runner for a message on a connection of the handshake era.
     fn runner<'a>(runner: &'a ServerRunner, transport: &TransportContext) -> Cow<'a, ServerRunner> {
         match sender(transport) {
             None => Cow::Borrowed(runner),
@@ -102,9 +107,10 @@ impl EraRouter {
         }
     }
 
-    /// Starts the handlers of the early notifications, in order and before anything that came after them.
+    /// Starts the handlers of the early notifications, in order and before everything that arrived after them.
     ///
-    /// Their ends are not waited for: one may ask the client something, which then waits for us.
+    /// It does not wait for them to end: a handler can send a request to the client, whose response arrives only after
+    /// this.
     async fn replay(self: &Arc<Self>, cx: &CallContext) {
         if self.replayed.initialized() {
             return;
@@ -112,15 +118,15 @@ impl EraRouter {
         let replaying = self.replayed.get_or_init(|| async {
             while let Some(notification) = self.next_early() {
                 let cx = CallContext::new(None, Arc::clone(&cx.transport), Arc::clone(&cx.channel));
-                let mut told =
-                    Box::pin(contained(Box::pin(Arc::clone(self).tell_early(cx, Arc::new(notification)))));
-                let polled = poll_fn(|cx| Poll::Ready(told.as_mut().poll(cx))).await;
+                let mut handling =
+                    Box::pin(contained(Box::pin(Arc::clone(self).notify_early(cx, Arc::new(notification)))));
+                let polled = poll_fn(|cx| Poll::Ready(handling.as_mut().poll(cx))).await;
                 if polled.is_pending() {
-                    self.running.spawn_tracked(told);
+                    self.running.spawn_tracked(handling);
                 }
             }
         });
-        // Once per connection; boxed, so that every request need not have room for it.
+        // Once per connection; boxed to keep the future of every request small.
         Box::pin(replaying).await;
     }
 
@@ -128,29 +134,29 @@ impl EraRouter {
         lock(&self.early).pop_front()
     }
 
-    async fn tell_early(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+    async fn notify_early(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
         let channel = Arc::clone(&cx.channel);
         tokio::select! {
             biased;
-            () = self.tell(cx, call) => {}
+            () = self.notify(cx, call) => {}
             () = channel.closing().cancelled() => {}
         }
     }
 
-    /// The connection of one request, whose context then has no way back.
+    /// Creates the connection of one request, and closes the back-channel of its context.
     fn envelope(
         &self,
-        way: &Arc<dyn Outbound>,
+        outbound: &Arc<dyn Outbound>,
         cx: &mut CallContext,
         call: &Arc<Invocation>,
     ) -> Result<Arc<Connection>, McpError> {
         refuse_handshake(call)?;
-        let connection = envelope::open(call, None, Arc::clone(way), self.caller(&cx.transport))?;
+        let connection = envelope::open(call, None, Arc::clone(outbound), self.caller(&cx.transport))?;
         cx.transport = self.one_way(&cx.transport);
         Ok(connection)
     }
 
-    /// In the envelope era the client is asked nothing while it waits, and contexts say so.
+    /// Returns the context without its back-channel: in the envelope era the client receives no requests.
     fn one_way(&self, transport: &Arc<TransportContext>) -> Arc<TransportContext> {
         let mut made = lock(&self.one_way);
         if let Some(OneWay { of, closed }) = &*made
@@ -165,17 +171,18 @@ impl EraRouter {
         closed
     }
 
-    async fn tell(&self, mut cx: CallContext, call: Arc<Invocation>) {
+    async fn notify(&self, mut cx: CallContext, call: Arc<Invocation>) {
         match self.era.get() {
             None => {}
-            Some(Decided::Handshake(runner)) => {
+            Some(ChosenEra::Handshake(runner)) => {
                 let runner = Self::runner(runner, &cx.transport);
                 runner.notification(cx, call).await;
             }
-            Some(Decided::Envelope(way)) => {
-                // A notification has no envelope: it is nobody's in particular, in the newest revision.
+            Some(ChosenEra::Envelope(outbound)) => {
+                // A notification has no envelope: it does not identify its client and is handled in the newest
+                // revision.
                 let version = ProtocolVersion::LATEST_ENVELOPE;
-                let connection = Connection::anonymous(version, Arc::clone(way));
+                let connection = Connection::anonymous(version, Arc::clone(outbound));
                 let connection = Arc::new(connection.with_caller(self.caller(&cx.transport)));
                 let closing = CloseOnDrop(&self.running, Arc::clone(&connection));
                 cx.transport = self.one_way(&cx.transport);
@@ -186,9 +193,9 @@ impl EraRouter {
         }
     }
 
-    /// Ends what the connection has left behind.
+    /// Runs the close hooks of the connection.
     pub(super) async fn close(&self, budget: Duration) {
-        if let Some(Decided::Handshake(runner)) = self.era.get() {
+        if let Some(ChosenEra::Handshake(runner)) = self.era.get() {
             runner.connection().close_within(budget).await;
         }
     }
@@ -198,7 +205,7 @@ fn sender(transport: &TransportContext) -> Option<Arc<Principal>> {
     Arc::clone(transport.sender.as_ref()?).downcast().ok()
 }
 
-/// A handshake connection does not take requests of the other era.
+/// Refuses requests of the envelope era on a handshake connection.
 fn refuse_envelope(call: &Invocation) -> Result<(), McpError> {
     if call.known() == Some(Method::Initialize) || !envelope::is_enveloped(call) {
         return Ok(());
@@ -210,7 +217,7 @@ fn refuse_envelope(call: &Invocation) -> Result<(), McpError> {
     Err(McpError::new(ErrorCode::INVALID_REQUEST, text))
 }
 
-/// An envelope connection does not take handshakes.
+/// Refuses handshakes on an envelope connection.
 fn refuse_handshake(call: &Invocation) -> Result<(), McpError> {
     #[derive(serde::Deserialize)]
     struct Proposal {
@@ -242,23 +249,23 @@ impl std::fmt::Debug for EraRouter {
 }
 
 impl Inbound for EraRouter {
-    type Reply = Shaped;
+    type Reply = PendingResponse;
 
     async fn request(
         self: Arc<Self>,
         mut cx: CallContext,
         call: Arc<Invocation>,
-    ) -> Result<Shaped, McpError> {
-        let decided = self.decide(&call);
+    ) -> Result<PendingResponse, McpError> {
+        let chosen = self.decide(&call);
         self.replay(&cx).await;
-        match decided {
-            Decided::Handshake(runner) => {
+        match chosen {
+            ChosenEra::Handshake(runner) => {
                 refuse_envelope(&call)?;
                 let handling = Self::runner(runner, &cx.transport).request(cx, call);
                 handling.await
             }
-            Decided::Envelope(way) => {
-                let connection = self.envelope(way, &mut cx, &call)?;
+            ChosenEra::Envelope(outbound) => {
+                let connection = self.envelope(outbound, &mut cx, &call)?;
                 serve_one(&self.running, connection, cx, call).await
             }
         }
@@ -266,91 +273,61 @@ impl Inbound for EraRouter {
 
     async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
         self.replay(&cx).await;
-        self.tell(cx, call).await;
+        self.notify(cx, call).await;
     }
 
     fn schedule(&self, call: &Invocation) -> Schedule {
         match self.decide(call) {
-            Decided::Handshake(_) => handshake_schedule(call),
-            Decided::Envelope(_) => envelope_schedule(call),
+            ChosenEra::Handshake(_) => handshake_schedule(call),
+            ChosenEra::Envelope(_) => envelope_schedule(call),
         }
     }
 
     fn batches(&self) -> Batches {
         match self.era.get() {
-            Some(Decided::Handshake(runner)) => handshake_batches(runner),
-            Some(Decided::Envelope(_)) | None => Batches::Refused,
+            Some(ChosenEra::Handshake(runner)) => handshake_batches(runner),
+            Some(ChosenEra::Envelope(_)) | None => Batches::Refused,
         }
     }
 
-    /// In the order of the wire: what comes before the first request waits for it, and does not decide.
+    /// Called in the order of arrival. A notification before the first request waits for it, and does not choose the
+    /// era.
     fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
         match self.era.get() {
-            Some(Decided::Handshake(runner)) => {
+            Some(ChosenEra::Handshake(runner)) => {
                 runner.confirm(call);
                 return NotificationRoute::Forward;
             }
-            Some(Decided::Envelope(_)) => return NotificationRoute::Forward,
+            Some(ChosenEra::Envelope(_)) => return NotificationRoute::Forward,
             None => {}
         }
         let mut early = lock(&self.early);
-        if early.len() < KEPT {
+        if early.len() < MAX_EARLY_NOTIFICATIONS {
             early.push_back(call.clone());
         }
         NotificationRoute::Consume
     }
 }
 
-/// Serves a prepared connection of the handshake era.
-pub(super) struct HandshakeInbound(ServerRunner);
+/// The shared channel of an envelope-era stream. It carries notifications, refuses requests, and drops change
+/// notifications, which exist only on the streams of subscribers.
+struct EnvelopeStream(NotifyOnly);
 
-impl HandshakeInbound {
-    pub(super) fn new(runner: ServerRunner) -> Self {
-        Self(runner)
+impl EnvelopeStream {
+    fn new(peer: Arc<dyn Outbound>) -> Self {
+        Self(NotifyOnly::new(peer))
     }
 }
 
-impl Inbound for HandshakeInbound {
-    type Reply = Shaped;
-
-    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Shaped, McpError> {
-        self.0.request(cx, call).await
+impl Outbound for EnvelopeStream {
+    fn request(&self, request: OutboundRequest) -> BoxFuture<'_, Result<ByteString, CallError>> {
+        self.0.request(request)
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
-        self.0.notification(cx, call).await;
-    }
-
-    fn schedule(&self, call: &Invocation) -> Schedule {
-        match self.0.connection().era() {
-            Era::Handshake => handshake_schedule(call),
-            Era::Envelope => envelope_schedule(call),
+    fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
+        if Method::parse(method).is_some_and(is_change) {
+            return NotifyFuture::done();
         }
-    }
-
-    fn batches(&self) -> Batches {
-        handshake_batches(&self.0)
-    }
-
-    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
-        self.0.confirm(call);
-        NotificationRoute::Forward
-    }
-}
-
-/// A client may send its next request right behind `initialize` and finds the connection open.
-fn handshake_schedule(call: &Invocation) -> Schedule {
-    if call.known() == Some(Method::Initialize) { Schedule::Inline } else { Schedule::Concurrent }
-}
-
-fn envelope_schedule(call: &Invocation) -> Schedule {
-    if call.known().is_some_and(Method::is_long_lived) { Schedule::LongLived } else { Schedule::Concurrent }
-}
-
-fn handshake_batches(runner: &ServerRunner) -> Batches {
-    let connection = runner.connection();
-    match connection.agreed() {
-        Some(agreed) if agreed.version.has(feature::BATCHES) => Batches::Accepted,
-        _ => Batches::Refused,
+        self.0.notify(method, params)
     }
 }

@@ -1,4 +1,4 @@
-//! Serving the standard streams of this process.
+//! Serves the standard streams of this process.
 
 use std::convert::Infallible;
 use std::sync::OnceLock;
@@ -16,16 +16,16 @@ use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::transport::TransportError;
 use duplexer_core::transport::stdio::Stdio;
 
-/// From the end of input, or the first signal, to the end of everything.
+/// Maximum time from the end of input, or the first signal, to the end of the process.
 const END_BUDGET: Duration = Duration::from_secs(5);
-/// What the end of the process itself may take of that.
+/// Part of that time that is reserved for the end of the process itself.
 const MARGIN: Duration = Duration::from_millis(100);
 
-/// Why a server on the standard streams ended otherwise than in order.
+/// Error of a server on the standard streams.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StdioError {
-    /// There is no runtime to serve with.
+    /// The runtime could not be started.
     #[error("the runtime could not be started")]
     Runtime(#[source] std::io::Error),
     /// The standard streams cannot be used.
@@ -34,35 +34,43 @@ pub enum StdioError {
     /// A lifespan could not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The connection broke.
+    /// The connection failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// Serves this process's standard streams until the client closes them or a signal asks for the end. The whole `main` of
-/// most servers.
+/// Serves the standard streams of this process until the client closes them or a signal arrives. It is the whole `main`
+/// of most servers.
 ///
-/// Owns its runtime and its signal handlers, so it returns within five seconds of SIGTERM or SIGINT whatever the handlers
-/// do, and within five seconds of the end of input as long as they do not block every thread there is. Needs
+/// It owns its runtime and its signal handlers, so it returns within five seconds of SIGTERM or SIGINT whatever the
+/// handlers do, and within five seconds of the end of input as long as handlers do not block every thread. It needs
 /// `panic = "unwind"`, the default: a panicking handler is then one failed request.
+///
+/// # Errors
+///
+/// Fails if the runtime, the streams or a lifespan cannot be set up, and if the connection fails.
 pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
     run_stdio_with(server, DispatchOptions::default())
 }
 
-/// The same with options, for example a hook that traces what handlers ask of the client.
+/// Does the same as [`run_stdio`] with options, for example a hook that traces requests to the client.
+///
+/// # Errors
+///
+/// Fails like [`run_stdio`].
 pub fn run_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), StdioError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // One more than there are cores: a handler that blocks its thread leaves enough to serve the others.
+    // One more than there are cores: a handler that blocks its thread leaves enough threads for the others.
     let workers = Builder::new_multi_thread()
         .worker_threads(cores.max(2) + 1)
         .thread_name("duplexer")
         .enable_all()
         .build()
         .map_err(StdioError::Runtime)?;
-    // Signals and the last deadline are watched from here, where no handler can get in the way.
+    // Signals and the last deadline are watched on this thread, which no handler can block.
     let front = Builder::new_current_thread().enable_all().build().map_err(StdioError::Runtime)?;
     let ended = front.block_on(serve_on_workers(server.clone(), options, workers.handle()));
-    // Threads that are stuck in a handler are left to the end of the process.
+    // Threads that are stuck in a handler end with the process.
     workers.shutdown_background();
     ended
 }
@@ -75,7 +83,7 @@ async fn serve_on_workers(
     let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
     let (stop, stops) = watch::channel(());
     let mut asked = stop.subscribe();
-    // On a worker, where the connection's own task runs beside its handlers without waking another thread.
+    // On a worker thread, where the connection's task runs beside its handlers without waking another thread.
     let mut serving = JoinSet::new();
     serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers);
     let overdue = async {
@@ -97,12 +105,20 @@ async fn serve_on_workers(
     }
 }
 
-/// The same for those who own a multi-thread runtime. Catches SIGTERM and SIGINT while it serves.
+/// Does the same as [`run_stdio`] on the caller's multi-thread runtime. Catches SIGTERM and SIGINT while it serves.
+///
+/// # Errors
+///
+/// Fails like [`run_stdio`].
 pub async fn serve_stdio(server: &Server) -> Result<(), StdioError> {
     serve_stdio_with(server, DispatchOptions::default()).await
 }
 
-/// The same with options.
+/// Does the same as [`serve_stdio`] with options.
+///
+/// # Errors
+///
+/// Fails like [`run_stdio`].
 pub async fn serve_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), StdioError> {
     let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
     let (stop, stops) = watch::channel(());
@@ -116,12 +132,12 @@ pub async fn serve_stdio_with(server: &Server, options: DispatchOptions) -> Resu
 async fn pass_on(mut signals: ShutdownSignals, stop: watch::Sender<()>) -> Infallible {
     loop {
         signals.next().await;
-        // Nobody listens any more only when everything has ended.
+        // There is no receiver only when everything has ended.
         let _ = stop.send(());
     }
 }
 
-/// Serves until the end of input or the first stop; a second stop ends the drain.
+/// Serves until the end of input or the first stop. A second stop ends the drain.
 async fn serve_until(
     server: &Server,
     options: DispatchOptions,
@@ -130,7 +146,7 @@ async fn serve_until(
     let transport = Stdio::claim()?;
     let running = tokio::select! {
         running = server.start() => running?,
-        // Nothing has been accepted yet, so nothing is owed.
+        // Nothing has been accepted yet, so no response is pending.
         _ = stops.changed() => return Ok(()),
     };
     let (stream, peer) = StreamServer::new(&running, transport, options);
@@ -142,7 +158,7 @@ async fn serve_until(
         std::future::pending::<()>().await;
     };
     let result = tokio::select! {
-        // Hooks leave something for the lifespans.
+        // The hooks leave half of the time for the lifespans.
         result = stream.run_and_close_within(|| end.left() / 2) => result,
         () = stop_when_asked => Ok(()),
         () = overdue(&peer, &end) => {
@@ -154,13 +170,13 @@ async fn serve_until(
     result.map_err(Into::into)
 }
 
-/// Resolves when the end has taken too long.
+/// Resolves when the shutdown has taken too long.
 async fn overdue(peer: &Peer, end: &End) {
     peer.closing().await;
     sleep(end.left()).await;
 }
 
-/// When everything must have ended: known from the moment the end has begun.
+/// The deadline of the shutdown, set when the shutdown begins.
 #[derive(Default)]
 struct End(OnceLock<Instant>);
 

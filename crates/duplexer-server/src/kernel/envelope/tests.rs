@@ -1,4 +1,4 @@
-//! The ladder, rung by rung.
+//! The envelope checks, one by one.
 
 use std::sync::Arc;
 
@@ -18,7 +18,10 @@ fn call(params: &str) -> Invocation {
     Invocation::new("tools/call", Some(params.into()))
 }
 
-fn climb(message: &Invocation, headers: Option<&[(&str, &str)]>) -> Result<ProtocolVersion, (i64, String)> {
+fn classified(
+    message: &Invocation,
+    headers: Option<&[(&str, &str)]>,
+) -> Result<ProtocolVersion, (i64, String)> {
     let refused = |error: ErrorObject| (error.code.0, error.message.into_owned());
     match headers {
         None => classify(message, None).map_err(refused),
@@ -35,7 +38,7 @@ fn with_lookup<R>(headers: &[(&str, &str)], then: impl FnOnce(HeaderLookup<'_>) 
 }
 
 fn check(params: &str, headers: Option<&[(&str, &str)]>, code: i64, text: &str) {
-    assert_eq!(climb(&call(params), headers), Err((code, text.to_owned())), "{params} {headers:?}");
+    assert_eq!(classified(&call(params), headers), Err((code, text.to_owned())), "{params} {headers:?}");
 }
 
 fn without(name: &str) -> Vec<(&'static str, &'static str)> {
@@ -46,14 +49,14 @@ fn with(name: &'static str, value: &'static str) -> Vec<(&'static str, &'static 
     without(name).into_iter().chain([(name, value)]).collect()
 }
 
-/// ENV-02, P-META-7: client info is optional; ENV-08: whether the method exists is not asked here.
+/// ENV-02, P-META-7: client info is optional; ENV-08: whether the method exists is not checked here.
 #[test]
-fn a_whole_envelope_reaches_the_top() {
+fn a_complete_envelope_passes_all_checks() {
     let params = format!(r#"{{"name":"echo",{ENVELOPE}}}"#);
-    assert_eq!(climb(&call(&params), None), Ok(ProtocolVersion::V2026_07_28));
-    assert_eq!(climb(&call(&params), Some(&HEADERS)), Ok(ProtocolVersion::V2026_07_28));
+    assert_eq!(classified(&call(&params), None), Ok(ProtocolVersion::V2026_07_28));
+    assert_eq!(classified(&call(&params), Some(&HEADERS)), Ok(ProtocolVersion::V2026_07_28));
     let unknown = call(&params).with_method("no/such");
-    assert_eq!(climb(&unknown, Some(&with("mcp-method", "no/such"))), Ok(ProtocolVersion::V2026_07_28));
+    assert_eq!(classified(&unknown, Some(&with("mcp-method", "no/such"))), Ok(ProtocolVersion::V2026_07_28));
 }
 
 /// ENV-01, P-META-4: with the text that names what is missing.
@@ -65,7 +68,7 @@ fn meta_must_be_an_object() {
         check(params, None, -32602, text);
         check(params, Some(&HEADERS), -32602, text);
     }
-    let absent = climb(&Invocation::new("tools/call", None), None);
+    let absent = classified(&Invocation::new("tools/call", None), None);
     assert_eq!(absent, Err((-32602, text.to_owned())));
 }
 
@@ -81,7 +84,7 @@ fn both_keys_must_be_there() {
 
 /// Two readers must not see two envelopes.
 #[test]
-fn a_key_that_stands_twice_is_refused() {
+fn a_repeated_key_is_refused() {
     let twice = format!(r#"{{"_meta":{{"{0}":"2026-07-28","{0}":"x"}}}}"#, key::PROTOCOL_VERSION);
     check(&twice, None, -32602, &format!("params._meta holds the key {} twice", key::PROTOCOL_VERSION));
     assert!(is_enveloped(&call(&twice)));
@@ -108,21 +111,21 @@ fn headers_say_what_the_body_says() {
     check(&twice, "mcp-name header appears more than once");
 }
 
-/// ENV-05: a name that HTTP cannot spell comes encoded; a body without one leaves the check to the params.
+/// ENV-05: a name that HTTP cannot spell is encoded; a body without one leaves the check to the params.
 #[test]
 fn a_name_is_decoded_and_skipped_where_there_is_none() {
     let params = format!(r#"{{"name":"ä",{ENVELOPE}}}"#);
-    assert!(climb(&call(&params), Some(&with("mcp-name", "=?base64?w6Q=?="))).is_ok());
+    assert!(classified(&call(&params), Some(&with("mcp-name", "=?base64?w6Q=?="))).is_ok());
     for body in [format!("{{{ENVELOPE}}}"), format!(r#"{{"name":5,{ENVELOPE}}}"#)] {
-        assert!(climb(&call(&body), Some(&without("mcp-name"))).is_ok(), "{body}");
+        assert!(classified(&call(&body), Some(&without("mcp-name"))).is_ok(), "{body}");
     }
     let read = call(&format!(r#"{{"uri":"a://b",{ENVELOPE}}}"#)).with_method("resources/read");
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "resources/read")];
-    let refused = climb(&read, Some(&headers)).unwrap_err();
+    let refused = classified(&read, Some(&headers)).unwrap_err();
     assert_eq!(refused.1, "mcp-name header does not match the request body's 'uri' parameter");
     let list = call(&format!(r#"{{"name":"echo",{ENVELOPE}}}"#)).with_method("tools/list");
     let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
-    assert!(climb(&list, Some(&headers)).is_ok());
+    assert!(classified(&list, Some(&headers)).is_ok());
 }
 
 /// ENV-06: only without headers; with them it cannot equal the header.
@@ -144,7 +147,7 @@ fn an_unsupported_version_names_the_supported_ones() {
         assert_eq!((error.code.0, &*error.message), (-32022, "Unsupported protocol version"));
         let data = serde_json::json!({ "supported": ["2026-07-28"], "requested": version });
         assert_eq!(error.data::<serde_json::Value>(), Some(data));
-        assert_eq!(climb(&message, Some(&HEADERS)).unwrap_err().0, -32020, "{version}");
+        assert_eq!(classified(&message, Some(&HEADERS)).unwrap_err().0, -32020, "{version}");
     }
 }
 
@@ -160,13 +163,14 @@ fn the_version_key_alone_makes_an_envelope() {
     check("{}", false);
 }
 
-/// SRV-12, HDR-06, HDR-08: the server's own look-up is asked, for calls of tools it knows, and otherwise nothing is checked.
+/// SRV-12, HDR-06, HDR-08: the server's own look-up is used, for calls of tools it knows, and otherwise nothing is
+/// checked.
 #[tokio::test]
 async fn mirrored_arguments_are_compared_with_their_headers() {
     let schema = r#"{"type":"object","properties":{"to":{"type":"string","x-mcp-header":"To"}}}"#;
     let headers = Arc::new(ParamHeaders::from_schema(&Json::parse(schema).unwrap()).unwrap());
     let lookup = move |name: &str| (name == "echo").then(|| Arc::clone(&headers));
-    let builder = Server::builder("s").tool_headers(lookup);
+    let builder = Server::builder("s", "0").tool_headers(lookup);
     let running = builder.build().unwrap().start().await.unwrap();
     let check = |message: &Invocation, header: &[(&str, &str)], expected: Option<&str>| {
         let checked = with_lookup(header, |lookup| check_param_headers(&running, message, lookup));
@@ -183,6 +187,6 @@ async fn mirrored_arguments_are_compared_with_their_headers() {
     check(&call(r#"{"name":"other","arguments":{"to":"a"}}"#), &[("mcp-param-to", "b")], None);
     check(&call(r#"{"name":5}"#), &[("mcp-param-to", "b")], None);
     check(&echo.clone().with_method("prompts/get"), &[("mcp-param-to", "b")], None);
-    let bare = Server::builder("s").build().unwrap().start().await.unwrap();
+    let bare = Server::builder("s", "0").build().unwrap().start().await.unwrap();
     assert!(with_lookup(&[], |lookup| check_param_headers(&bare, &echo, lookup)).is_ok());
 }

@@ -9,7 +9,7 @@ use crate::client::{Change, ServerNotification};
 use crate::server::subscriptions::{Event, MemoryBus};
 
 fn server(bus: &MemoryBus) -> Server {
-    Server::builder("demo")
+    Server::builder("demo", "0")
         .on(methods::ToolsList, async |_: PaginatedParams| {
             Ok::<_, McpError>(ListToolsResult::new(Vec::new()))
         })

@@ -1,4 +1,4 @@
-//! What is refused, always with the same answer, and what cannot be configured.
+//! Refusals, always with the same response, and invalid configurations.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 #[tokio::test]
 async fn a_state_that_was_touched_is_refused() {
     let running = start(RequestState::keys([SECRET]).unwrap()).await;
-    let client = anybody();
+    let client = anonymous();
     let sealed = asked(&running, &client, Method::ToolsCall, FIRST).await;
     for at in 0..sealed.len() {
         let mut bytes = sealed.clone().into_bytes();
@@ -18,7 +18,7 @@ async fn a_state_that_was_touched_is_refused() {
         assert_refused(outcome, &format!("cut at {at}"));
     }
     let again = call(&running, &client, Method::ToolsCall, &with_state(&sealed)).await.unwrap();
-    assert_eq!(told(&again), PLAIN);
+    assert_eq!(received_state(&again), PLAIN);
 }
 
 /// RST-08: a token has one spelling.
@@ -51,7 +51,7 @@ async fn a_state_holds_for_its_request_its_principal_its_server_and_its_time() {
     let clock = Hands::default();
     let policy = || clock.on(RequestState::keys([SECRET]).unwrap());
     let running = start(policy()).await;
-    let client = anybody();
+    let client = anonymous();
     let sealed = asked(&running, &client, Method::ToolsCall, FIRST).await;
     let state = Json::from(sealed.as_str());
     let at = |seconds: u64, holds: bool| (seconds, with_state(&sealed), holds);
@@ -76,7 +76,7 @@ async fn a_state_holds_for_its_request_its_principal_its_server_and_its_time() {
         clock.set(seconds);
         let outcome = call(&running, &client, Method::ToolsCall, &params).await;
         if holds {
-            assert_eq!(told(&outcome.unwrap()), PLAIN, "{seconds} {params}");
+            assert_eq!(received_state(&outcome.unwrap()), PLAIN, "{seconds} {params}");
         } else {
             assert_refused(outcome, &format!("{seconds} {params}"));
         }
@@ -91,18 +91,19 @@ async fn a_state_holds_for_its_request_its_principal_its_server_and_its_time() {
     }
 }
 
-/// RST-06, RST-07, P-AUS-14: a principal's state is for nobody else, and nobody's state is for no principal.
+/// RST-06, RST-07, P-AUS-14: a principal's state is valid for that principal only, and a state without a principal for
+/// none.
 #[tokio::test]
 async fn a_state_belongs_to_its_principal() {
     fn user(client: &str, issuer: Option<&str>, subject: Option<&str>) -> Arc<Connection> {
         let mut principal = Principal::new(client);
         principal.issuer = issuer.map(Into::into);
         principal.subject = subject.map(Into::into);
-        somebody(principal)
+        authenticated(principal)
     }
     let running = start(RequestState::keys([SECRET]).unwrap()).await;
     let clients = [
-        anybody(),
+        anonymous(),
         user("c", None, None),
         user("c", Some("i"), None),
         user("c", None, Some("i")),
@@ -116,7 +117,7 @@ async fn a_state_belongs_to_its_principal() {
         for (thief, client) in clients.iter().enumerate() {
             let outcome = call(&running, client, Method::ToolsCall, &with_state(&sealed)).await;
             if owner == thief {
-                assert_eq!(told(&outcome.unwrap()), PLAIN);
+                assert_eq!(received_state(&outcome.unwrap()), PLAIN);
             } else {
                 assert_refused(outcome, &format!("{owner} {thief}"));
             }
@@ -124,11 +125,11 @@ async fn a_state_belongs_to_its_principal() {
     }
 }
 
-/// RST-02: what is no string, or stands twice, or is spelled with escapes, does not get past; before validation.
+/// RST-02: a state that is no string, or is repeated, or is spelled with escapes, is refused; before validation.
 #[tokio::test]
 async fn nothing_gets_past_unopened() {
     let running = start(RequestState::keys([SECRET]).unwrap()).await;
-    let client = anybody();
+    let client = anonymous();
     let sealed = asked(&running, &client, Method::ToolsCall, FIRST).await;
     for state in ["5", "true", "{}", "[]", "\"\"", "\"forged\"", "\"v1.\"", "\"v1.AAAA\""] {
         let params = format!(r#"{{"name":"t","requestState":{state}}}"#);
@@ -147,21 +148,21 @@ async fn nothing_gets_past_unopened() {
     }
 }
 
-/// RST-02: no revision takes a state from the client as it is, not even one that knows no states.
+/// RST-02: no revision accepts a plain state from the client, not even one without states.
 #[tokio::test]
 async fn an_older_revision_is_no_way_around() {
     let running = start(RequestState::keys([SECRET]).unwrap()).await;
-    let client = Arc::new(Connection::ready(ProtocolVersion::V2025_11_25, ClientFacts::UNKNOWN));
+    let client = Arc::new(Connection::ready(ProtocolVersion::V2025_11_25, ClientProfile::UNKNOWN));
     let outcome = call(&running, &client, Method::ToolsCall, &with_state("forged")).await;
     assert_refused(outcome, "an older revision");
 }
 
-/// RST-06: claims of a codec that hides nothing are checked one by one.
+/// RST-06: claims of a codec without encryption are checked one by one.
 #[tokio::test]
 async fn claims_that_are_not_what_we_write_are_refused() {
     let clock = Hands::default();
     let running = start(clock.on(RequestState::codec(Open))).await;
-    let client = anybody();
+    let client = anonymous();
     let sealed = asked(&running, &client, Method::ToolsCall, FIRST).await;
     let check = async |text: String| {
         let outcome = call(&running, &client, Method::ToolsCall, &with_state(&text)).await;

@@ -1,4 +1,4 @@
-//! What is sealed, with what, and how it comes back.
+//! Sealing: contents, keys, and the way back.
 
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ use duplexer_core::dispatch::lock;
 #[tokio::test]
 async fn a_state_comes_back_as_it_was() {
     let running = start(RequestState::default()).await;
-    let client = anybody();
+    let client = anonymous();
     for (method, params) in [
         (Method::ToolsCall, r#"{"name":"t","arguments":{"b":[1,{}],"a":"é"}"#),
         (Method::PromptsGet, r#"{"name":"p","arguments":{"x":"y"}"#),
@@ -27,7 +27,7 @@ async fn a_state_comes_back_as_it_was() {
         let outcome = call(&running, &client, method, &retry).await.unwrap();
         assert_eq!(outcome.result_type(), result_type::COMPLETE);
         if method == Method::ToolsCall {
-            assert_eq!(told(&outcome), PLAIN);
+            assert_eq!(received_state(&outcome), PLAIN);
         }
     }
 }
@@ -36,7 +36,7 @@ async fn a_state_comes_back_as_it_was() {
 #[tokio::test]
 async fn where_there_is_no_state_nothing_happens() {
     let running = start(RequestState::default()).await;
-    let client = anybody();
+    let client = anonymous();
     let listed = call(&running, &client, Method::ToolsList, r#"{"requestState":"forged"}"#).await;
     assert!(listed.unwrap().downcast_ref::<ListToolsResult>().is_some());
     for params in [FIRST, r#"{"name":"t","requestState":null}"#, r#"{"name":"t","x":"requestState"}"#] {
@@ -53,21 +53,21 @@ async fn a_state_sealed_with_the_previous_key_opens() {
     let before = start(RequestState::keys([&old[..]]).unwrap()).await;
     let after = start(RequestState::keys([&new[..], &old]).unwrap()).await;
     let dropped = start(RequestState::keys([&new[..]]).unwrap()).await;
-    let client = anybody();
+    let client = anonymous();
     let by_old = with_state(&asked(&before, &client, Method::ToolsCall, FIRST).await);
     let by_new = with_state(&asked(&after, &client, Method::ToolsCall, FIRST).await);
-    assert_eq!(told(&call(&after, &client, Method::ToolsCall, &by_old).await.unwrap()), PLAIN);
-    assert_eq!(told(&call(&dropped, &client, Method::ToolsCall, &by_new).await.unwrap()), PLAIN);
+    assert_eq!(received_state(&call(&after, &client, Method::ToolsCall, &by_old).await.unwrap()), PLAIN);
+    assert_eq!(received_state(&call(&dropped, &client, Method::ToolsCall, &by_new).await.unwrap()), PLAIN);
     assert_refused(call(&before, &client, Method::ToolsCall, &by_new).await, "the first key seals");
     assert_refused(call(&dropped, &client, Method::ToolsCall, &by_old).await, "the old key is gone");
 }
 
 /// RST-10: an ephemeral key is this policy's own.
 #[tokio::test]
-async fn an_ephemeral_key_opens_nobody_elses_states() {
+async fn an_ephemeral_key_opens_only_its_own_states() {
     let (one, other) = (start(RequestState::ephemeral()).await, start(RequestState::ephemeral()).await);
-    let retry = with_state(&asked(&one, &anybody(), Method::ToolsCall, FIRST).await);
-    assert_refused(call(&other, &anybody(), Method::ToolsCall, &retry).await, "another process");
+    let retry = with_state(&asked(&one, &anonymous(), Method::ToolsCall, FIRST).await);
+    assert_refused(call(&other, &anonymous(), Method::ToolsCall, &retry).await, "another process");
 }
 
 /// RST-08: a token made by another implementation of the same derivation.
@@ -88,18 +88,18 @@ async fn the_claims_say_until_when_for_what_and_for_whom() {
     let policy = || clock.on(RequestState::codec(Open));
     let running = start(policy()).await;
     let first = r#"{"name":"t","arguments":{"b":"é", "a":[1,2.50]}}"#;
-    let claims = asked(&running, &anybody(), Method::ToolsCall, first).await;
+    let claims = asked(&running, &anonymous(), Method::ToolsCall, first).await;
     assert_eq!(
         claims,
         r#"{"v":1,"iat":1800000000.0,"exp":1800000600.0,"m":"tools/call","t":"t","a":"vw5kN8FbSO2yA2UKSGCDqg","s":"what the handler wants back: \"\u00e9\"","aud":"test"}"#
     );
-    let claims = asked(&running, &anybody(), Method::ResourcesRead, r#"{"uri":"u:\ud83d\ude00"}"#).await;
+    let claims = asked(&running, &anonymous(), Method::ResourcesRead, r#"{"uri":"u:\ud83d\ude00"}"#).await;
     assert!(
         claims.contains(r#""m":"resources/read","t":"u:\ud83d\ude00","a":"RBNvo1WzZ4oRRq0W9-hkng","#),
         "{claims}"
     );
     let other = start(policy().audience("us").ttl(Duration::from_millis(1500)).unwrap()).await;
-    let claims = asked(&other, &anybody(), Method::ToolsCall, r#"{"name":"t"}"#).await;
+    let claims = asked(&other, &anonymous(), Method::ToolsCall, r#"{"name":"t"}"#).await;
     assert!(claims.contains(r#""exp":1800000001.5,"#) && claims.ends_with(r#""aud":"us"}"#), "{claims}");
 }
 
@@ -109,7 +109,7 @@ async fn the_principal_is_claimed_by_a_salted_digest() {
     let running = start(RequestState::codec(Open)).await;
     let mut principal = Principal::new("c");
     principal.subject = Some("s".into());
-    let client = somebody(principal);
+    let client = authenticated(principal);
     let mut claims = Vec::new();
     for _ in 0..2 {
         let text = asked(&running, &client, Method::ToolsCall, FIRST).await;
@@ -132,11 +132,11 @@ async fn the_principal_is_claimed_by_a_salted_digest() {
 #[tokio::test]
 async fn a_result_made_by_hand_is_sealed_too() {
     async fn answer(result: &'static str) -> Result<Outcome, McpError> {
-        let server = Server::builder("test")
+        let server = Server::builder("test", "0")
             .request_state(RequestState::codec(Open))
             .middleware(move |_, _, _| async move { Ok(Outcome::raw(result)) });
         let running = server.build().unwrap().start().await.unwrap();
-        call(&running, &anybody(), Method::ToolsCall, FIRST).await
+        call(&running, &anonymous(), Method::ToolsCall, FIRST).await
     }
     let result = r#"{"resultType":"input_required", "x":[1] ,"requestState":"plain","y":{}}"#;
     let sealed = answer(result).await.unwrap();
@@ -167,10 +167,10 @@ async fn where_codec_or_principal_fail_nothing_is_opened_or_sealed() {
             Err("secret detail".into())
         }
     }
-    let nobody = RequestState::codec(Open).principal(|_| Err("secret detail".into()));
-    for policy in [RequestState::codec(Broken), nobody] {
+    let no_principal = RequestState::codec(Open).principal(|_| Err("secret detail".into()));
+    for policy in [RequestState::codec(Broken), no_principal] {
         let running = start(policy).await;
-        let client = anybody();
+        let client = anonymous();
         assert_unsealed(call(&running, &client, Method::ToolsCall, FIRST).await, "sealing");
         assert_refused(call(&running, &client, Method::ToolsCall, &with_state("x")).await, "opening");
     }
@@ -184,11 +184,11 @@ async fn the_binding_that_opened_a_state_seals_the_next_one() {
     let running = start(RequestState::codec(Open).principal(move |cx| {
         let mut count = lock(&counter);
         *count += 1;
-        // Somebody else every time, except that the second time answers for the first.
+        // Another principal every time, except that the second call repeats the first.
         Ok(Some(format!("{} {}", cx.method(), *count / 2)))
     }))
     .await;
-    let client = anybody();
+    let client = anonymous();
     *lock(&asked_for) = 1;
     let first = asked(&running, &client, Method::ToolsCall, FIRST).await;
     let more = first.replace(r#"what the handler wants back: \"\u00e9\""#, "more");
@@ -204,7 +204,7 @@ async fn a_later_policy_replaces_an_earlier_one() {
     let server = handlers("test").request_state(RequestState::ephemeral());
     let server = server.request_state(RequestState::codec(Open)).build().unwrap();
     let running = server.start().await.unwrap();
-    let claims = asked(&running, &anybody(), Method::ToolsCall, FIRST).await;
+    let claims = asked(&running, &anonymous(), Method::ToolsCall, FIRST).await;
     assert!(claims.starts_with(r#"{"v":1,"#), "sealed once, by the later one: {claims}");
 }
 

@@ -7,7 +7,7 @@ use duplexer_types::jsonrpc::Body;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::wire::{Over, PATIENCE, Wire, error, notification};
+use super::wire::{Over, TIMEOUT, Wire, error, notification};
 use super::*;
 use crate::kernel::connection::Caller;
 use crate::kernel::driver::serve_envelope;
@@ -46,7 +46,7 @@ fn cancelled(id: &Value) -> Value {
 }
 
 fn result(id: &Value) -> Value {
-    let info = json!({"name": "test", "version": ""});
+    let info = json!({"name": "test", "version": "0"});
     let meta = json!({SUBSCRIPTION_ID: id, "io.modelcontextprotocol/serverInfo": info});
     json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}})
 }
@@ -58,7 +58,7 @@ async fn listen(wire: &mut Wire, id: i64, filter: Value) {
 
 /// SUB-02, SUB-04, P-SUB-1, P-SUB-3, P-SUB-4, P-SUB-6, P-SUB-7, P-SUB-8: the acknowledgement first, then each its own.
 #[tokio::test]
-async fn a_listener_is_told_what_it_asked_for_under_its_own_id() {
+async fn a_listener_receives_what_it_requested_under_its_own_id() {
     for over in Over::BOTH {
         let bus = MemoryBus::new();
         let running = running(bus.clone()).await;
@@ -77,34 +77,34 @@ async fn a_listener_is_told_what_it_asked_for_under_its_own_id() {
         wire.expect(tagged("notifications/resources/list_changed", json!({}), &number)).await;
         bus.tell(&Event::PromptsChanged);
         let mut both = [wire.next().await, wire.next().await];
-        both.sort_by_key(|told| told["params"]["_meta"][SUBSCRIPTION_ID].is_string());
+        both.sort_by_key(|message| message["params"]["_meta"][SUBSCRIPTION_ID].is_string());
         let expected = [&number, &text].map(|id| tagged("notifications/prompts/list_changed", json!({}), id));
         assert_eq!(both, expected, "{over:?}");
     }
 }
 
-/// SUB-03: what happens while the acknowledgement is written, and even before it, is told after it.
+/// SUB-03: what happens while the acknowledgement is written, and even before it, is sent after it.
 #[tokio::test]
-async fn whoever_is_acknowledged_misses_nothing() {
+async fn an_acknowledged_listener_misses_nothing() {
     let bus = OddBus::new(|listener| listener(&Event::PromptsChanged));
     let running = running(bus.clone()).await;
-    let way = Arc::new(Way { bus: bus.inner, ..Way::default() });
+    let channel = Arc::new(Way { bus: bus.inner, ..Way::default() });
     let envelope = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let params = format!(r#"{{"notifications":{},"_meta":{envelope}}}"#, everything());
     let message = Invocation::new("subscriptions/listen", Some(params.into()));
     let transport = Arc::new(TransportContext::stream("test"));
-    let cx = CallContext::new(Some(1_i64.into()), transport, Arc::clone(&way) as _);
+    let cx = CallContext::new(Some(1_i64.into()), transport, Arc::clone(&channel) as _);
     let served = serve_envelope(&running, cx, message, None, Caller::default());
-    timeout(PATIENCE, served).await.expect("it listens in vain").unwrap();
+    timeout(TIMEOUT, served).await.expect("it listens in vain").unwrap();
     let expected = ["subscriptions/acknowledged", "prompts/list_changed", "tools/list_changed", "cancelled"];
-    assert_eq!(*lock(&way.told), expected.map(|name| format!("notifications/{name}")));
+    assert_eq!(*lock(&channel.sent), expected.map(|name| format!("notifications/{name}")));
 }
 
-/// A way to a client that sees a change the moment it is acknowledged, and the end with that change.
+/// A channel to a client that sees a change with its acknowledgement, and the end with that change.
 #[derive(Default)]
 struct Way {
     bus: MemoryBus,
-    told: Mutex<Vec<String>>,
+    sent: Mutex<Vec<String>>,
     closing: Cancellation,
     never: Cancellation,
 }
@@ -115,7 +115,7 @@ impl Outbound for Way {
     }
 
     fn notify(&self, method: &str, _: Option<&dyn Body>) -> NotifyFuture {
-        lock(&self.told).push(method.to_owned());
+        lock(&self.sent).push(method.to_owned());
         match method {
             "notifications/subscriptions/acknowledged" => self.bus.tell(&Event::ToolsChanged),
             "notifications/tools/list_changed" => self.closing.cancel(),
@@ -135,10 +135,10 @@ impl Channel for Way {
     }
 }
 
-/// P-SUB-2, SUB-01: what the server does not have is not promised; keys nobody knows are passed over.
+/// P-SUB-2, SUB-01: what the server does not have is not acknowledged; unknown keys are ignored.
 #[tokio::test]
 async fn only_what_the_server_has_is_acknowledged() {
-    let server = Server::builder("test").on(methods::ToolsList, |_: PaginatedParams| async {
+    let server = Server::builder("test", "0").on(methods::ToolsList, |_: PaginatedParams| async {
         Ok::<_, McpError>(ListToolsResult::new(Vec::new()))
     });
     let running = server.subscriptions(MemoryBus::new()).build().unwrap().start().await.unwrap();
@@ -168,12 +168,12 @@ async fn a_malformed_filter_is_refused() {
         wire.ask(1, "subscriptions/listen", params.clone()).await;
         assert_eq!(wire.next().await["error"]["code"], -32602, "{params}");
     }
-    wire.tell("subscriptions/listen", json!({"notifications": everything()})).await;
+    wire.notify("subscriptions/listen", json!({"notifications": everything()})).await;
     listen(&mut wire, 2, everything()).await;
     assert_eq!(open_streams(&running), 1);
 }
 
-/// SUB-05, P-SUB-11, P-SUB-18: a limit of streams; a cancelled one says nothing more and makes room.
+/// SUB-05, P-SUB-11, P-SUB-18: a limit of streams; a cancelled one sends nothing more and releases its permit.
 #[tokio::test]
 async fn a_cancelled_stream_makes_room_for_another() {
     for over in Over::BOTH {
@@ -184,7 +184,7 @@ async fn a_cancelled_stream_makes_room_for_another() {
         listen(&mut wire, 1, everything()).await;
         wire.ask(2, "subscriptions/listen", json!({"notifications": {}})).await;
         wire.expect(error(2, -32603, "Subscription limit reached")).await;
-        wire.tell("notifications/cancelled", json!({"requestId": 1})).await;
+        wire.notify("notifications/cancelled", json!({"requestId": 1})).await;
         until(|| open_streams(&running) == 0).await;
         assert_eq!(listeners(&bus), "MemoryBus { listeners: 0 }");
         bus.tell(&Event::ToolsChanged);
@@ -194,7 +194,7 @@ async fn a_cancelled_stream_makes_room_for_another() {
     }
 }
 
-/// SUB-05: the limit of a server is 1024, also where they all come from one client, and that is what it is told.
+/// SUB-05: the limit of a server is 1024, also where they all come from one client, and the client gets that error.
 #[tokio::test]
 async fn a_client_can_open_a_thousand_streams_and_no_more() {
     let running = running(MemoryBus::new()).await;
@@ -206,7 +206,7 @@ async fn a_client_can_open_a_thousand_streams_and_no_more() {
     wire.expect(error(2000, -32603, "Subscription limit reached")).await;
 }
 
-/// SUB-07, P-SUB-12: a client that is gone leaves nothing behind.
+/// SUB-07, P-SUB-12: a disconnected client leaves nothing behind.
 #[tokio::test]
 async fn the_end_of_a_connection_frees_its_streams() {
     for over in Over::BOTH {
@@ -220,7 +220,7 @@ async fn the_end_of_a_connection_frees_its_streams() {
     }
 }
 
-/// SUB-06: without room a stream is ended, its place is free at once, and it still tells what waited.
+/// SUB-06: a stream with a full backlog is ended, its permit is released at once, and waiting events are still sent.
 #[tokio::test]
 async fn a_stream_that_cannot_keep_up_is_ended_in_order() {
     let limits = SubscriptionLimits { backlog: 2, ..SubscriptionLimits::default() };
@@ -261,7 +261,7 @@ async fn the_end_of_the_server_ends_a_stream_with_its_result() {
             match end {
                 "stop" => wire.server.stop(),
                 "shutdown" => running.shutdown().await,
-                _ => wire.hang_up(),
+                _ => wire.close_sending(),
             }
             let id = json!(1);
             wire.expect(tools_changed(&id)).await;
@@ -287,9 +287,9 @@ async fn a_stream_of_its_own_is_ended_by_its_result_alone() {
     wire.expect(result(&json!(1))).await;
 }
 
-/// SUB-06, SUB-08: a client that does not read holds up neither the bus nor other clients, and loses no last word.
+/// SUB-06, SUB-08: a client that does not read blocks neither the bus nor other clients, and gets its last message.
 #[tokio::test]
-async fn a_listener_that_does_not_read_holds_up_nobody() {
+async fn a_listener_that_does_not_read_blocks_no_other() {
     let bus = MemoryBus::new();
     let running = running(bus.clone()).await;
     let (mut slow, mut quick) = (Over::Memory.connect(&running), Over::Memory.connect(&running));
@@ -305,15 +305,15 @@ async fn a_listener_that_does_not_read_holds_up_nobody() {
     }
     bus.publish(Event::ToolsChanged).await.unwrap();
     quick.expect(tools_changed(&json!(1))).await;
-    let mut told = 0;
+    let mut received = 0;
     while slow.next().await != tools_changed(&json!(1)) {
-        told += 1;
+        received += 1;
     }
-    assert!((500..2500).contains(&told), "merged, and each told: {told}");
+    assert!((500..2500).contains(&received), "merged, and each sent: {received}");
     assert_eq!(open_streams(&running), 2);
 }
 
-/// SUB-09: a bus that fails to let go keeps no place taken.
+/// SUB-09: a bus that never drops its listener holds no permit.
 #[tokio::test]
 async fn a_bus_that_fails_does_not_leak_a_place() {
     let mut bus = OddBus::new(|_| {});
@@ -321,13 +321,13 @@ async fn a_bus_that_fails_does_not_leak_a_place() {
     let running = running(bus).await;
     let mut wire = Over::Memory.connect(&running);
     listen(&mut wire, 1, everything()).await;
-    wire.tell("notifications/cancelled", json!({"requestId": 1})).await;
+    wire.notify("notifications/cancelled", json!({"requestId": 1})).await;
     until(|| open_streams(&running) == 0).await;
 }
 
-/// SUB-10: without a bus nobody listens, nothing is promised, and whoever publishes does so to nobody.
+/// SUB-10: without a bus there are no listeners, nothing is advertised, and publishing has no effect.
 #[tokio::test]
-async fn without_a_bus_nobody_listens() {
+async fn without_a_bus_there_are_no_listeners() {
     let running = described().build().unwrap().start().await.unwrap();
     let mut wire = Over::Memory.connect(&running);
     wire.ask(1, "subscriptions/listen", json!({"notifications": {}})).await;
@@ -338,9 +338,9 @@ async fn without_a_bus_nobody_listens() {
     assert_eq!(wire.next().await["id"], 3);
 }
 
-/// CONN-07, P-SUB-4, P-SUB-5: changes are told on streams of subscribers only, with the name of the stream.
+/// CONN-07, P-SUB-4, P-SUB-5: changes are sent on streams of subscribers only, with the id of the stream.
 #[tokio::test]
-async fn nothing_is_told_beside_the_streams() {
+async fn nothing_is_sent_outside_the_streams() {
     for over in Over::BOTH {
         let running = running(MemoryBus::new()).await;
         let mut wire = over.connect(&running);
@@ -349,7 +349,7 @@ async fn nothing_is_told_beside_the_streams() {
         listen(&mut wire, 2, json!({"toolsListChanged": true})).await;
         wire.ask(3, "tools/call", json!({"name": "change"})).await;
         let mut both = [wire.next().await, wire.next().await];
-        both.sort_by_key(|told| told["id"].is_number());
+        both.sort_by_key(|message| message["id"].is_number());
         assert_eq!(both[0], tools_changed(&json!(2)), "{over:?}");
         assert_eq!(both[1]["id"], 3, "{over:?}");
         wire.ask(4, "tools/list", json!({})).await;

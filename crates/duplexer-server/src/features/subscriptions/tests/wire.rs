@@ -1,4 +1,4 @@
-//! The other end of a stream, by hand: what is sent and read are lines.
+//! A client at the level of lines, for tests.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::kernel::driver::StreamServer;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{DispatchOptions, Peer, RunError};
 use duplexer_core::transport::{TransportContext, lines};
 
-/// A test that waits this long waits for ever.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time that a test waits for a message.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What the lines travel over.
+/// The transport of the lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Over {
     Memory,
@@ -26,12 +26,12 @@ pub(crate) enum Over {
 impl Over {
     pub(crate) const BOTH: [Self; 2] = [Self::Memory, Self::Pipes];
 
-    /// A stream to a server that is being served.
-    pub(crate) fn connect(self, running: &Running) -> Wire {
+    /// Connects a stream to a running server.
+    pub(crate) fn connect(self, running: &RunningServer) -> Wire {
         self.connect_as(running, TransportContext::stream("test"))
     }
 
-    pub(crate) fn connect_as(self, running: &Running, context: TransportContext) -> Wire {
+    pub(crate) fn connect_as(self, running: &RunningServer, context: TransportContext) -> Wire {
         match self {
             Self::Memory => {
                 let ((a, b), (c, d)) = (duplex(65_536), duplex(65_536));
@@ -54,7 +54,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     fn new(
-        running: &Running,
+        running: &RunningServer,
         context: TransportContext,
         theirs: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
         ours: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
@@ -72,14 +72,14 @@ impl Wire {
         self.writer.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
     }
 
-    /// The client says no more, and reads on.
-    pub(crate) fn hang_up(&mut self) {
+    /// Closes the sending half; reading continues.
+    pub(crate) fn close_sending(&mut self) {
         self.writer = None;
     }
 
-    /// The next message, or `None` at the end.
+    /// Reads the next message, or `None` at the end.
     pub(crate) async fn read(&mut self) -> Option<Value> {
-        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("nothing comes").unwrap();
+        let line = timeout(TIMEOUT, self.lines.next_line()).await.expect("nothing comes").unwrap();
         line.map(|line| serde_json::from_str(&line).unwrap())
     }
 
@@ -87,19 +87,19 @@ impl Wire {
         self.read().await.expect("the stream has ended")
     }
 
-    /// The next message is this one.
+    /// Asserts the next message.
     #[track_caller]
     pub(crate) fn expect(&mut self, expected: Value) -> impl Future<Output = ()> {
-        let place = std::panic::Location::caller();
-        async move { assert_eq!(self.next().await, expected, "at {place}") }
+        let location = std::panic::Location::caller();
+        async move { assert_eq!(self.next().await, expected, "at {location}") }
     }
 
-    /// A request of the envelope era from a client without capabilities.
+    /// Sends a request of the envelope era from a client without capabilities.
     pub(crate) async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.ask_with(id, method, params, json!({})).await;
     }
 
-    /// The same with more in its `_meta`.
+    /// Does the same with more members in `_meta`.
     pub(crate) async fn ask_with(
         &mut self,
         id: impl Into<Value>,
@@ -116,18 +116,18 @@ impl Wire {
         self.request(id, method, params).await;
     }
 
-    /// A request as it is.
+    /// Sends a request verbatim.
     pub(crate) async fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         let id: Value = id.into();
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
     }
 
-    /// A notification.
-    pub(crate) async fn tell(&mut self, method: &str, params: Value) {
+    /// Sends a notification.
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }
 
-    /// The first half of a handshake; returns its result.
+    /// Sends `initialize` and returns its result.
     pub(crate) async fn initialize(&mut self) -> Value {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
@@ -136,19 +136,19 @@ impl Wire {
         self.next().await["result"].take()
     }
 
-    /// A whole handshake. What comes after it is handled after it.
-    pub(crate) async fn shake_hands(&mut self) {
+    /// Performs a whole handshake. Later messages are handled after it.
+    pub(crate) async fn handshake(&mut self) {
         self.initialize().await;
-        self.tell("notifications/initialized", json!({})).await;
+        self.notify("notifications/initialized", json!({})).await;
     }
 }
 
-/// A notification as the server sends it.
+/// Returns a notification as the server sends it.
 pub(crate) fn notification(method: &str, params: impl Into<Value>) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params.into()})
 }
 
-/// An answer that is an error.
+/// Returns an error response.
 pub(crate) fn error(id: i64, code: i64, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }

@@ -1,4 +1,4 @@
-//! What a handler tells its client while it works: progress and log messages, in both eras.
+//! Progress and log messages of a running handler, in both eras.
 
 use duplexer_types::json::Json;
 use duplexer_types::logging::LoggingLevel;
@@ -6,17 +6,17 @@ use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use serde_json::{Value, json};
 
-use super::Reported;
+use super::LastProgress;
 use crate::features::subscriptions::tests::wire::{Over, Wire, notification};
 use crate::kernel::context::Context;
-use crate::registry::{Running, Server};
+use crate::registry::{RunningServer, Server};
 use duplexer_core::error::McpError;
 
-/// P-PROG-2: progress grows strictly; who breaks that is told once per request.
+/// P-PROG-2: progress grows strictly; a request that breaks the rule logs one warning.
 #[test]
 fn the_first_report_that_does_not_grow_is_noticed() {
     let check = |reports: &[f64], noticed: &[bool]| {
-        let reported = Reported::nothing();
+        let reported = LastProgress::none();
         let seen: Vec<_> = reports.iter().map(|report| reported.falls_back(*report)).collect();
         assert_eq!(seen, noticed, "{reports:?}");
     };
@@ -27,28 +27,35 @@ fn the_first_report_that_does_not_grow_is_noticed() {
 }
 
 async fn work(cx: Context<()>, _: CallToolParams) -> Result<CallToolResult, McpError> {
-    cx.progress(0.5, Some(1.0), Some("half")).await;
-    cx.log(LoggingLevel::Info, None, Json::from("fine")).await;
-    cx.log(LoggingLevel::Error, Some("work"), Json::from("bad")).await;
-    cx.connection().log(LoggingLevel::Error, None, Json::from("beside")).await;
-    cx.progress(1.0, None, None).await;
+    cx.progress(0.5).total(1.0).message("half").await;
+    cx.log(LoggingLevel::Info, Json::from("fine")).await;
+    cx.logger("work").error("bad").await;
+    cx.connection().log(LoggingLevel::Error, Json::from("beside")).await;
+    cx.progress(1.0).await;
     Ok(CallToolResult::text("done"))
 }
 
-async fn running() -> Running {
-    Server::builder("test").on(methods::ToolsCall, work).logging().build().unwrap().start().await.unwrap()
+async fn running() -> RunningServer {
+    Server::builder("test", "0")
+        .on(methods::ToolsCall, work)
+        .logging()
+        .build()
+        .unwrap()
+        .start()
+        .await
+        .unwrap()
 }
 
-/// What comes before the answer, without the envelopes of JSON-RPC.
-async fn told(wire: &mut Wire) -> Vec<Value> {
-    let mut told = Vec::new();
+/// Reads the notifications that precede the response.
+async fn notifications(wire: &mut Wire) -> Vec<Value> {
+    let mut received = Vec::new();
     loop {
         let message = wire.next().await;
         if message["id"].is_number() {
             assert_eq!(message["result"]["content"][0]["text"], "done");
-            return told;
+            return received;
         }
-        told.push(message);
+        received.push(message);
     }
 }
 
@@ -71,13 +78,13 @@ fn whole(token: &Value) -> Value {
 
 /// CONN-09, P-LOG-2, P-LOG-3, P-PROG-1: only what this very request asks for, from the level it names.
 #[tokio::test]
-async fn an_envelope_asks_for_what_it_wants_to_be_told() {
+async fn an_envelope_requests_its_own_progress_and_log_messages() {
     for over in Over::BOTH {
         let running = running().await;
         let mut wire = over.connect(&running);
         let mut check = async |meta: Value, expected: Vec<Value>| {
             wire.ask_with(1, "tools/call", json!({"name": "work"}), meta.clone()).await;
-            assert_eq!(told(&mut wire).await, expected, "{over:?} {meta}");
+            assert_eq!(notifications(&mut wire).await, expected, "{over:?} {meta}");
         };
         let level = |level: &str| json!({"io.modelcontextprotocol/logLevel": level});
         check(json!({}), vec![]).await;
@@ -91,7 +98,7 @@ async fn an_envelope_asks_for_what_it_wants_to_be_told() {
     }
 }
 
-/// P-LOG-4: a level nobody knows is refused.
+/// P-LOG-4: an unknown level is refused.
 #[tokio::test]
 async fn an_unknown_level_is_refused() {
     let mut wire = Over::Memory.connect(&running().await);
@@ -104,17 +111,17 @@ async fn an_unknown_level_is_refused() {
 
 /// CONN-09, P-LOG-1, P-LOG-5, P-LOG-6, P-PROG-1: everything until a level is set, then what reaches it.
 #[tokio::test]
-async fn a_session_sets_the_level_of_what_it_is_told() {
+async fn a_session_sets_the_level_of_its_log_messages() {
     for over in Over::BOTH {
         let running = running().await;
         let mut wire = over.connect(&running);
         assert_eq!(wire.initialize().await["capabilities"]["logging"], json!({}));
-        wire.tell("notifications/initialized", json!({})).await;
+        wire.notify("notifications/initialized", json!({})).await;
         let error = || vec![logged("error", Some("work"), "bad"), logged("error", None, "beside")];
         wire.request(1, "tools/call", json!({"name": "work"})).await;
         let mut all = vec![logged("info", None, "fine")];
         all.extend(error());
-        assert_eq!(told(&mut wire).await, all, "{over:?}");
+        assert_eq!(notifications(&mut wire).await, all, "{over:?}");
         wire.request(2, "logging/setLevel", json!({"level": "error"})).await;
         wire.expect(json!({"jsonrpc": "2.0", "id": 2, "result": {}})).await;
         wire.request(3, "logging/setLevel", json!({"level": "loud"})).await;
@@ -124,6 +131,6 @@ async fn a_session_sets_the_level_of_what_it_is_told() {
         let mut expected = vec![half(&json!(9))];
         expected.extend(error());
         expected.push(whole(&json!(9)));
-        assert_eq!(told(&mut wire).await, expected, "{over:?}");
+        assert_eq!(notifications(&mut wire).await, expected, "{over:?}");
     }
 }

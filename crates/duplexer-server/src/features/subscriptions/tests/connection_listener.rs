@@ -21,18 +21,18 @@ async fn subscribe(wire: &mut Wire, verb: &str, uri: &str) {
     wire.expect(json!({"jsonrpc": "2.0", "id": 1, "result": {}})).await;
 }
 
-/// A client whose handshake the server has seen to its end.
-async fn connected(over: Over, running: &Running, bus: &MemoryBus) -> Wire {
+/// A client whose handshake is complete on the server.
+async fn connected(over: Over, running: &RunningServer, bus: &MemoryBus) -> Wire {
     let before = listeners(bus);
     let mut wire = over.connect(running);
-    wire.shake_hands().await;
+    wire.handshake().await;
     until(|| listeners(bus) != before).await;
     wire
 }
 
-/// SUB-04, P-SUB-7, P-LEG-26: lists to every client, resources to those who subscribed, until they unsubscribe.
+/// SUB-04, P-SUB-7, P-LEG-26: lists to every client, resources to subscribed clients, until they unsubscribe.
 #[tokio::test]
-async fn a_client_is_told_of_lists_and_of_the_resources_it_subscribed_to() {
+async fn a_client_is_notified_of_lists_and_of_its_subscribed_resources() {
     for over in Over::BOTH {
         let bus = MemoryBus::new();
         let running = running(bus.clone()).await;
@@ -58,9 +58,10 @@ async fn a_client_is_told_of_lists_and_of_the_resources_it_subscribed_to() {
     }
 }
 
-/// P-LEG-4: before the handshake has ended the client is told nothing; one that never ends it but subscribes is told that.
+/// P-LEG-4: before the handshake has ended nothing is sent; a client that never ends it but subscribes gets its
+/// updates.
 #[tokio::test]
-async fn a_client_is_told_nothing_before_it_is_ready() {
+async fn a_client_is_not_notified_before_it_is_ready() {
     let bus = MemoryBus::new();
     let running = running(bus.clone()).await;
     let mut wire = Over::Memory.connect(&running);
@@ -75,9 +76,9 @@ async fn a_client_is_told_nothing_before_it_is_ready() {
     wire.expect(updated("file:///a")).await;
 }
 
-/// A handler publishes to all clients, its own included; and what is not promised is not told.
+/// A handler publishes to all clients, its own included; unadvertised changes are not sent.
 #[tokio::test]
-async fn a_handler_tells_all_clients_what_is_promised() {
+async fn a_handler_notifies_all_clients_of_advertised_changes() {
     let bus = MemoryBus::new();
     let promised = NotificationOptions { prompts_changed: true, ..NotificationOptions::default() };
     let server = described().subscriptions(bus.clone()).notification_options(promised).build().unwrap();
@@ -86,10 +87,10 @@ async fn a_handler_tells_all_clients_what_is_promised() {
     let mut two = connected(Over::Memory, &running, &bus).await;
     one.request(5, "tools/call", json!({"name": "change"})).await;
     two.expect(changed("prompts")).await;
-    // The tool itself tells its own client of the tools; what was published may come before or after the answer.
+    // The tool itself notifies its own client; what was published can arrive before or after the response.
     one.expect(changed("tools")).await;
     let mut both = [one.next().await, one.next().await];
-    both.sort_by_key(|told| told["id"].is_number());
+    both.sort_by_key(|message| message["id"].is_number());
     assert_eq!(both[0], changed("prompts"));
     assert_eq!(both[1]["id"], 5);
 }
@@ -100,7 +101,7 @@ async fn a_client_cannot_subscribe_without_end() {
     let limits = SubscriptionLimits { uris: 1, ..SubscriptionLimits::default() };
     let running = running_within(MemoryBus::new(), limits).await;
     let mut wire = Over::Memory.connect(&running);
-    wire.shake_hands().await;
+    wire.handshake().await;
     subscribe(&mut wire, "subscribe", "file:///a").await;
     wire.request(2, "resources/subscribe", json!({"uri": "file:///b"})).await;
     wire.expect(error(2, -32603, "Subscription limit reached")).await;
@@ -110,24 +111,24 @@ async fn a_client_cannot_subscribe_without_end() {
     assert_eq!(wire.next().await["error"]["code"], -32602);
 }
 
-/// The end of a connection is the end of what it hears.
+/// A closed connection receives no events.
 #[tokio::test]
-async fn a_connection_that_ends_lets_go_of_the_bus() {
+async fn a_closed_connection_unsubscribes_from_the_bus() {
     for over in Over::BOTH {
         let bus = MemoryBus::new();
         let running = running(bus.clone()).await;
         drop(connected(over, &running, &bus).await);
         let mut wire = connected(over, &running, &bus).await;
-        wire.hang_up();
+        wire.close_sending();
         assert_eq!(wire.read().await, None);
         until(|| listeners(&bus) == "MemoryBus { listeners: 0 }").await;
         bus.tell(&Event::ToolsChanged);
     }
 }
 
-/// SUB-08: a client that does not read holds up neither the bus nor others, nor the end of the server.
+/// SUB-08: a client that does not read blocks neither the bus nor other clients nor the shutdown.
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_nobody() {
+async fn a_client_that_does_not_read_blocks_no_other() {
     let bus = MemoryBus::new();
     let running = running(bus.clone()).await;
     let mut slow = connected(Over::Memory, &running, &bus).await;
@@ -143,11 +144,11 @@ async fn a_client_that_does_not_read_holds_up_nobody() {
     }
     bus.publish(Event::ToolsChanged).await.unwrap();
     quick.expect(changed("tools")).await;
-    let mut told = 0;
+    let mut received = 0;
     while slow.next().await != changed("tools") {
-        told += 1;
+        received += 1;
     }
-    assert!((500..2500).contains(&told), "merged, and each told: {told}");
+    assert!((500..2500).contains(&received), "merged, and each sent: {received}");
     for index in 0..500 {
         bus.publish(Event::resource_updated(uri(index))).await.unwrap();
     }

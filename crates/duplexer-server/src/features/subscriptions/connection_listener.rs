@@ -1,7 +1,6 @@
-//! The handshake era: changes are told on the client's connection, beside any request.
-//!
-//! A connection costs no task while nothing changes. The first event that waits for it starts a delivery, which ends when
-//! nothing waits any more; meanwhile events are merged, so that a client that does not read holds up nobody.
+//! The handshake era: change notifications on the client's connection, outside a request. An idle connection has no
+//! task. The first waiting event starts a delivery, which ends with the last one; meanwhile events are merged, so that
+//! a client that does not read blocks neither the bus nor other clients.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -12,23 +11,23 @@ use tokio::runtime::Handle;
 use super::Subscriptions;
 use super::backlog::{Backlog, Pushed};
 use super::bus::{Event, Listener, Subscription};
-use super::filter::{Promised, TooMany, Uris};
+use super::filter::{AdvertisedEvents, TooMany, Uris};
 use crate::kernel::connection::Connection;
-use crate::kernel::context::{Context, States};
+use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::{Cancellation, lock};
 use duplexer_core::error::McpError;
 
-/// Changes of lists: one event each.
+/// Number of events for changes of lists.
 const LISTS: usize = 3;
 
-/// `resources/subscribe`.
-pub(super) fn subscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
+/// Handles `resources/subscribe`.
+pub(super) fn subscribe(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let params: SubscribeParams = cx.params()?;
-    if let Some(session) = Session::open(cx.server(), cx.connection()) {
-        let limits = session.service.limits();
-        lock(&session.state)
+    if let Some(listener) = ConnectionListener::open(cx.server(), cx.connection()) {
+        let limits = listener.service.limits();
+        lock(&listener.state)
             .uris
             .add(&params.uri, limits)
             .map_err(|TooMany| McpError::new(ErrorCode::INTERNAL_ERROR, "Subscription limit reached"))?;
@@ -36,67 +35,70 @@ pub(super) fn subscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
     Ok(Outcome::empty())
 }
 
-/// `resources/unsubscribe`. What was never subscribed to is fine too.
-pub(super) fn unsubscribe(cx: &Context<States>) -> Result<Outcome, McpError> {
+/// Handles `resources/unsubscribe`. A URI without a subscription is accepted.
+pub(super) fn unsubscribe(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let params: UnsubscribeParams = cx.params()?;
-    if let Some(session) = cx.connection().state::<Session>() {
-        let mut state = lock(&session.state);
+    if let Some(listener) = cx.connection().state::<ConnectionListener>() {
+        let mut state = lock(&listener.state);
         state.uris.remove(&params.uri);
         state.backlog.remove(&Event::resource_updated(params.uri));
     }
     Ok(Outcome::empty())
 }
 
-/// What a connection is subscribed to, in order.
+/// Returns the URIs that a connection is subscribed to, sorted.
 pub(super) fn uris(connection: &Connection) -> Vec<String> {
-    let session = connection.state::<Session>();
-    session.map_or_else(Vec::new, |session| lock(&session.state).uris.sorted())
+    let listener = connection.state::<ConnectionListener>();
+    listener.map_or_else(Vec::new, |listener| lock(&listener.state).uris.sorted())
 }
 
-/// Subscribes a connection to what it was subscribed to elsewhere.
-pub(super) fn restore(running: &Running, connection: &Arc<Connection>, uris: &[String]) {
-    let Some(session) = Session::open(running, connection) else { return };
-    let mut state = lock(&session.state);
+/// Restores the subscriptions of a connection.
+pub(super) fn restore(running: &RunningServer, connection: &Arc<Connection>, uris: &[String]) {
+    let Some(listener) = ConnectionListener::open(running, connection) else { return };
+    let mut state = lock(&listener.state);
     for uri in uris {
-        if state.uris.add(uri, session.service.limits()).is_err() {
+        if state.uris.add(uri, listener.service.limits()).is_err() {
             tracing::warn!("a connection was subscribed to more elsewhere than is allowed here");
             break;
         }
     }
 }
 
-/// What one connection is to be told. Belongs to it, and ends with it.
-pub(super) struct Session {
+/// The subscriptions of one connection. Owned by the connection.
+pub(super) struct ConnectionListener {
     connection: Weak<Connection>,
     service: Arc<Subscriptions>,
     runtime: Handle,
-    promised: Promised,
-    state: Mutex<State>,
+    advertised: AdvertisedEvents,
+    state: Mutex<ListenerState>,
     subscription: Mutex<Option<Subscription>>,
     closed: Cancellation,
 }
 
-/// What waits is a list or a URI that is subscribed to, so there is always room.
-struct State {
+/// Only lists and subscribed URIs are queued, so the backlog always has capacity.
+struct ListenerState {
     uris: Uris,
     backlog: Backlog,
     delivering: bool,
 }
 
-impl Session {
-    /// The session of a connection, made and subscribed to the bus if need be; `None` where nothing could be told.
-    pub(super) fn open(running: &Running, connection: &Arc<Connection>) -> Option<Arc<Self>> {
+impl ConnectionListener {
+    /// Returns the listener of a connection, created and subscribed if necessary; `None` if the connection cannot be
+    /// notified.
+    pub(super) fn open(running: &RunningServer, connection: &Arc<Connection>) -> Option<Arc<Self>> {
         let service = running.subscriptions()?;
         if !connection.outlives_a_request() {
             return None;
         }
         let runtime = Handle::try_current().ok()?;
-        let session = connection.state_or(|| Self {
+        let listener = connection.state_or(|| Self {
             connection: Arc::downgrade(connection),
             service: Arc::clone(service),
             runtime,
-            promised: Promised::by(&running.handshake_capabilities(connection.version())),
-            state: Mutex::new(State {
+            advertised: AdvertisedEvents::from_capabilities(
+                &running.handshake_capabilities(connection.version()),
+            ),
+            state: Mutex::new(ListenerState {
                 uris: Uris::default(),
                 backlog: Backlog::new(service.limits().uris.saturating_add(LISTS)),
                 delivering: false,
@@ -104,18 +106,18 @@ impl Session {
             subscription: Mutex::default(),
             closed: Cancellation::new(),
         });
-        let mut subscription = lock(&session.subscription);
-        if subscription.is_none() && !session.closed.is_cancelled() {
-            *subscription = Some(service.plan.bus.subscribe(session.listener()));
-            let closing = Arc::downgrade(&session);
+        let mut subscription = lock(&listener.subscription);
+        if subscription.is_none() && !listener.closed.is_cancelled() {
+            *subscription = Some(service.plan.bus.subscribe(listener.callback()));
+            let closing = Arc::downgrade(&listener);
             connection.on_close(move || async move {
-                if let Some(session) = closing.upgrade() {
-                    session.close();
+                if let Some(listener) = closing.upgrade() {
+                    listener.close();
                 }
             });
         }
         drop(subscription);
-        Some(session)
+        Some(listener)
     }
 
     fn close(&self) {
@@ -124,12 +126,12 @@ impl Session {
         drop(subscription);
     }
 
-    /// What the bus gets; it keeps nothing alive.
-    fn listener(self: &Arc<Self>) -> Listener {
-        let session = Arc::downgrade(self);
+    /// Returns the callback for the bus, which holds a weak reference only.
+    fn callback(self: &Arc<Self>) -> Listener {
+        let listener = Arc::downgrade(self);
         Arc::new(move |event| {
-            if let Some(session) = session.upgrade() {
-                session.offer(event);
+            if let Some(listener) = listener.upgrade() {
+                listener.offer(event);
             }
         })
     }
@@ -137,9 +139,9 @@ impl Session {
     fn offer(self: Arc<Self>, event: &Event) {
         let mut state = lock(&self.state);
         let wanted = match event {
-            Event::ToolsChanged => self.promised.tools,
-            Event::PromptsChanged => self.promised.prompts,
-            Event::ResourcesChanged => self.promised.resources.list,
+            Event::ToolsChanged => self.advertised.tools,
+            Event::PromptsChanged => self.advertised.prompts,
+            Event::ResourcesChanged => self.advertised.resources.list,
             Event::ResourceUpdated { uri } => state.uris.contains(uri),
         };
         if !wanted || state.backlog.push(event) != Pushed::Taken || state.delivering {
@@ -151,11 +153,11 @@ impl Session {
         tasks.spawn_on(self.deliver(), &runtime);
     }
 
-    /// Tells everything that waits. Cut when the connection ends or the server does.
+    /// Sends all waiting events. Aborted when the connection or the server closes.
     async fn deliver(self: Arc<Self>) {
         let all = async {
             while let (Some(event), Some(connection)) = (self.next(), self.connection.upgrade()) {
-                tell(&connection, &event).await;
+                notify(&connection, &event).await;
             }
         };
         tokio::select! {
@@ -174,7 +176,7 @@ impl Session {
     }
 }
 
-async fn tell(connection: &Connection, event: &Event) {
+async fn notify(connection: &Connection, event: &Event) {
     match event {
         Event::ToolsChanged => connection.tools_changed(),
         Event::PromptsChanged => connection.prompts_changed(),

@@ -1,4 +1,4 @@
-//! What must be known to take a connection of the handshake era up again: in another process, or after a restart.
+//! Snapshots of connections of the handshake era, to resume them in another process or after a restart.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire;
 use serde::{Deserialize, Serialize};
 
-use super::{Caller, ClientFacts, Connection, Negotiated};
+use super::{Caller, ClientProfile, Connection, Negotiated};
 use crate::features::subscriptions;
-use crate::registry::Running;
+use crate::registry::RunningServer;
 use duplexer_core::dispatch::Outbound;
 
-/// How a connection stands, apart from what is under way on it.
+/// The state of a connection, without its requests in flight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Remembered {
-    /// The revision that was agreed on.
+pub struct ConnectionSnapshot {
+    /// The negotiated revision.
     pub version: String,
-    /// The params of `initialize`, if the client has said who it is.
+    /// The params of `initialize`, if the client has declared its identity.
     pub initialize: Option<Json>,
     /// Whether the client has confirmed the handshake.
     pub initialized: bool,
-    /// The lowest level of log messages that the client wants.
+    /// The minimum level of log messages that the client has set.
     pub log_level: LoggingLevel,
-    /// The URIs it is subscribed to, in order.
+    /// The URIs that the client is subscribed to, sorted.
     pub subscriptions: Vec<String>,
 }
 
-impl Remembered {
-    /// How the connection stands; `None` before its handshake, and where there is none.
+impl ConnectionSnapshot {
+    /// Takes a snapshot. Returns `None` before the handshake, and in the envelope era.
     pub fn of(connection: &Connection) -> Option<Self> {
         let agreed = connection.agreed()?;
         Some(Self {
@@ -43,17 +43,18 @@ impl Remembered {
         })
     }
 
-    /// A connection that stands like this one; `None` if it names a revision without a handshake.
+    /// Creates a connection with the state of the snapshot. Returns `None` if its revision has no handshake.
     pub fn restore(
         &self,
-        running: &Running,
+        running: &RunningServer,
         outbound: Arc<dyn Outbound>,
         caller: Caller,
     ) -> Option<Arc<Connection>> {
         let version = self.version.parse().ok().filter(|it| ProtocolVersion::HANDSHAKE.contains(it))?;
-        let said: Option<InitializeParams> = self.initialize.as_ref().and_then(|said| said.decode().ok());
-        let client = said.map_or(ClientFacts::UNKNOWN, |said| {
-            ClientFacts::new(Some(said.client_info), Some(said.capabilities))
+        let params: Option<InitializeParams> =
+            self.initialize.as_ref().and_then(|params| params.decode().ok());
+        let client = params.map_or(ClientProfile::UNKNOWN, |params| {
+            ClientProfile::new(Some(params.client_info), Some(params.capabilities))
         });
         let connection = Arc::new(Connection::handshake(version, outbound).with_caller(caller));
         connection.agree(Negotiated::new(version, client));
@@ -77,32 +78,32 @@ fn initialize_params(agreed: &Negotiated) -> Option<Json> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::connection::Requirement;
+    use crate::kernel::connection::ClientCapability;
     use crate::registry::Server;
     use duplexer_core::dispatch::NoChannel;
 
-    /// A connection that was taken up again stands as it stood, through text.
+    /// A snapshot survives serialisation, and a restored connection has the same state.
     #[tokio::test]
-    async fn a_connection_is_taken_up_as_it_stood() {
-        let running = Server::builder("x").build().unwrap().start().await.unwrap();
+    async fn a_connection_is_restored_with_its_state() {
+        let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
         let first = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel));
-        assert!(Remembered::of(&first).is_none());
+        assert!(ConnectionSnapshot::of(&first).is_none());
         let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;
         let params: InitializeParams = serde_json::from_str(params).unwrap();
-        let client = ClientFacts::new(Some(params.client_info), Some(params.capabilities));
+        let client = ClientProfile::new(Some(params.client_info), Some(params.capabilities));
         first.agree(Negotiated::new("2025-06-18".parse().unwrap(), client));
         first.set_initialized();
         first.set_log_level(LoggingLevel::Warning);
-        let remembered = Remembered::of(&first).unwrap();
-        let text = serde_json::to_string(&remembered).unwrap();
-        let read: Remembered = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, remembered);
+        let snapshot = ConnectionSnapshot::of(&first).unwrap();
+        let text = serde_json::to_string(&snapshot).unwrap();
+        let read: ConnectionSnapshot = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, snapshot);
         let second = read.restore(&running, Arc::new(NoChannel), Caller::default()).unwrap();
         assert!(second.is_open() && second.is_initialized());
         assert_eq!(second.version().as_str(), "2025-06-18");
-        assert!(second.client().supports(&Requirement::Roots));
-        assert_eq!(Remembered::of(&second), Some(remembered.clone()));
-        let foreign = Remembered { version: "2026-07-28".into(), ..remembered };
+        assert!(second.client().supports(&ClientCapability::Roots));
+        assert_eq!(ConnectionSnapshot::of(&second), Some(snapshot.clone()));
+        let foreign = ConnectionSnapshot { version: "2026-07-28".into(), ..snapshot };
         assert!(foreign.restore(&running, Arc::new(NoChannel), Caller::default()).is_none());
     }
 }

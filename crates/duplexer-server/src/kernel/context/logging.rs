@@ -1,0 +1,143 @@
+//! Log messages to the client (`notifications/message`), on behalf of a request or outside any.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use duplexer_types::json::Json;
+use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
+use duplexer_types::methods;
+use duplexer_types::version::Era;
+
+use super::{Context, Scope, ask, meta_of};
+use crate::kernel::connection::Connection;
+use duplexer_core::dispatch::{Invocation, NotifyFuture};
+
+impl<S> Context<S> {
+    /// Logs to the client, without the name of a logger. Deprecated by the protocol as of 2026-07-28.
+    ///
+    /// In the handshake era the message is sent from the level that the client has set. In the envelope era it is sent
+    /// only if this request asks for log messages, from the level it names.
+    pub fn log(&self, level: LoggingLevel, data: impl Into<Json>) -> NotifyFuture {
+        self.sink().send(level, None, data)
+    }
+
+    /// Returns a logger with this name, for log messages on behalf of this request. See [`Context::log`] for what is
+    /// sent.
+    ///
+    /// ```
+    /// # async fn scan(cx: duplexer_server::Context) {
+    /// cx.logger("scan").info("three pages").await;
+    /// # }
+    /// ```
+    pub fn logger<'a>(&'a self, name: impl Into<Cow<'a, str>>) -> Logger<'a> {
+        Logger { sink: self.sink(), name: name.into() }
+    }
+
+    fn sink(&self) -> Sink<'_> {
+        Sink::Request(&self.scope, &self.message)
+    }
+}
+
+impl Connection {
+    /// Logs outside a request, without the name of a logger. Reaches only clients of the handshake era, from the level
+    /// they have set.
+    pub fn log(&self, level: LoggingLevel, data: impl Into<Json>) -> NotifyFuture {
+        Sink::Connection(self).send(level, None, data)
+    }
+
+    /// Returns a logger with this name, for log messages outside a request. See [`Connection::log`] for what is sent.
+    pub fn logger<'a>(&'a self, name: impl Into<Cow<'a, str>>) -> Logger<'a> {
+        Logger { sink: Sink::Connection(self), name: name.into() }
+    }
+}
+
+/// Sends log messages under one logger name. Returned by [`Context::logger`] and [`Connection::logger`].
+pub struct Logger<'a> {
+    sink: Sink<'a>,
+    name: Cow<'a, str>,
+}
+
+#[derive(Clone, Copy)]
+enum Sink<'a> {
+    Request(&'a Arc<Scope>, &'a Invocation),
+    Connection(&'a Connection),
+}
+
+macro_rules! levels {
+    ($($(#[$doc:meta])* $name:ident => $level:ident),* $(,)?) => {
+        $(
+            $(#[$doc])*
+            pub fn $name(&self, data: impl Into<Json>) -> NotifyFuture {
+                self.log(LoggingLevel::$level, data)
+            }
+        )*
+    };
+}
+
+impl Logger<'_> {
+    /// Logs at this level.
+    pub fn log(&self, level: LoggingLevel, data: impl Into<Json>) -> NotifyFuture {
+        self.sink.send(level, Some(&self.name), data)
+    }
+
+    levels! {
+        /// Logs at level `debug`.
+        debug => Debug,
+        /// Logs at level `info`.
+        info => Info,
+        /// Logs at level `notice`.
+        notice => Notice,
+        /// Logs at level `warning`.
+        warning => Warning,
+        /// Logs at level `error`.
+        error => Error,
+        /// Logs at level `critical`.
+        critical => Critical,
+        /// Logs at level `alert`.
+        alert => Alert,
+        /// Logs at level `emergency`.
+        emergency => Emergency,
+    }
+}
+
+impl Sink<'_> {
+    fn send(self, level: LoggingLevel, logger: Option<&str>, data: impl Into<Json>) -> NotifyFuture {
+        if !self.is_enabled(level) {
+            return NotifyFuture::done();
+        }
+        let mut params = LoggingMessageParams::new(level, data);
+        params.logger = logger.map(Into::into);
+        match self {
+            Self::Request(scope, _) => {
+                ask::notify::<methods::Message>(&*scope.call.channel, scope.version, &params)
+            }
+            Self::Connection(connection) => connection.notify::<methods::Message>(&params),
+        }
+    }
+
+    fn is_enabled(self, level: LoggingLevel) -> bool {
+        match self {
+            Self::Request(scope, invocation) => match scope.version.era() {
+                Era::Handshake => level as u8 >= scope.connection.log_level(),
+                Era::Envelope => {
+                    scope.call.id.is_some() && requested_level(invocation).is_some_and(|from| level >= from)
+                }
+            },
+            Self::Connection(connection) => {
+                connection.era() == Era::Handshake && level as u8 >= connection.log_level()
+            }
+        }
+    }
+}
+
+/// Returns the level that the request names in `_meta`. An unknown level requests no messages.
+fn requested_level(invocation: &Invocation) -> Option<LoggingLevel> {
+    meta_of(invocation).log_level.and_then(|level| serde_json::from_str(level).ok())
+}
+
+impl fmt::Debug for Logger<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logger").field("name", &self.name).finish_non_exhaustive()
+    }
+}
