@@ -32,7 +32,7 @@ async fn test_prompt_with_arguments(
     format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'")
 }
 
-async fn suggest(typed: Completing) -> Vec<String> {
+async fn suggest(typed: CompletionRequest) -> Vec<String> {
     typed.filter(["paris", "park", "party", "test value"])
 }
 

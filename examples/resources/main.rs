@@ -7,7 +7,7 @@ use duplexer::types::completion::{
 use duplexer::types::resource::ResourceContents;
 use duplexer_examples::{clients, same};
 
-async fn tables(completing: Completing) -> Vec<String> {
+async fn tables(completing: CompletionRequest) -> Vec<String> {
     completing.filter(["users", "orders"])
 }
 

@@ -72,7 +72,7 @@ async fn greet(cx: Context, greeting: String) -> Result<String, ToolError> {
     Ok(format!("{greeting}, {name}!"))
 }
 
-async fn tables(completing: Completing) -> Vec<String> {
+async fn tables(completing: CompletionRequest) -> Vec<String> {
     completing.filter(["users", "units", "orders"])
 }
 

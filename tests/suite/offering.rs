@@ -1,6 +1,6 @@
 //! What a server made of plain functions offers: the same to everybody, from every instance, and all that it says it does.
 
-use duplexer_server::completion::Completing;
+use duplexer_server::completion::CompletionRequest;
 use duplexer_server::prompt::Prompt;
 use duplexer_server::request_state::RequestState;
 use duplexer_server::resource::Resource;
@@ -57,7 +57,7 @@ fn instance() -> Server {
     builder.build().unwrap()
 }
 
-async fn names(completing: Completing) -> Vec<String> {
+async fn names(completing: CompletionRequest) -> Vec<String> {
     completing.filter(["Ada", "Alan"])
 }
 

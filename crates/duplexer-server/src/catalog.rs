@@ -3,20 +3,20 @@
 //! A request looks at one snapshot from beginning to end. Lists are rendered once per snapshot and revision, and sent as
 //! bytes.
 
-mod change;
 pub mod completion;
 mod content;
 mod draft;
+mod edit;
 pub mod elicit;
 mod error;
 mod function;
+mod item_table;
 mod list;
 mod name;
 mod path;
 pub mod prompt;
 pub mod resource;
 mod scope;
-mod shelf;
 mod text_args;
 pub mod tool;
 mod uri_template;
@@ -30,14 +30,14 @@ use duplexer_types as wire;
 use duplexer_types::headers::ParamHeaders;
 use tokio::sync::Mutex;
 
-pub use change::{Edit, NotOffered};
 pub(crate) use draft::CatalogDraft;
+pub use edit::{CatalogEdit, NotInCatalog};
 pub use error::CatalogError;
+pub(crate) use item_table::{Item, ItemTable};
 pub(crate) use list::{Listed, Pages};
 pub(crate) use prompt::entry::PromptEntry;
 pub(crate) use resource::entry::{AnyEntry, ResourceEntry, TemplateEntry};
 pub(crate) use scope::{Merged, Scopes};
-pub(crate) use shelf::{Item, Shelf};
 pub(crate) use tool::entry::ToolEntry;
 
 /// What a running server offers, and the way to change it. Cheap to clone; all clones see the same.
@@ -57,12 +57,12 @@ pub(crate) struct Inner {
     changing: Mutex<()>,
 }
 
-pub(crate) type Visible = Box<dyn Fn(&Context, Offered<'_>) -> bool + Send + Sync>;
+pub(crate) type Visible = Box<dyn Fn(&Context, CatalogItem<'_>) -> bool + Send + Sync>;
 
 /// Something that is offered, for those who decide whether a caller may see it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Offered<'a> {
+pub enum CatalogItem<'a> {
     /// A tool.
     Tool(&'a wire::tool::Tool),
     /// A prompt.
@@ -92,8 +92,8 @@ impl Inner {
 /// Everything that is offered, at one moment.
 #[derive(Clone, Default)]
 pub(crate) struct Snapshot {
-    pub(crate) tools: Shelf<ToolEntry>,
-    pub(crate) resources: Shelf<ResourceEntry>,
-    pub(crate) templates: Shelf<TemplateEntry>,
-    pub(crate) prompts: Shelf<PromptEntry>,
+    pub(crate) tools: ItemTable<ToolEntry>,
+    pub(crate) resources: ItemTable<ResourceEntry>,
+    pub(crate) templates: ItemTable<TemplateEntry>,
+    pub(crate) prompts: ItemTable<PromptEntry>,
 }

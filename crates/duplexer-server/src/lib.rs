@@ -28,7 +28,7 @@ mod schema;
 
 pub use builder::{BuildError, Extension, ServerBuilder};
 pub use catalog::{
-    Catalog, CatalogError, Edit, NotOffered, Offered, completion, elicit, prompt, resource, tool,
+    Catalog, CatalogEdit, CatalogError, CatalogItem, NotInCatalog, completion, elicit, prompt, resource, tool,
 };
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use features::{request_state, subscriptions};

@@ -4,7 +4,7 @@ use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
-async fn greetings(typed: Completing) -> Vec<String> {
+async fn greetings(typed: CompletionRequest) -> Vec<String> {
     typed.filter(["hello", "good morning", "good evening"])
 }
 

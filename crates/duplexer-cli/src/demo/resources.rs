@@ -38,7 +38,7 @@ const CAPITALS: [(&str, &str); 5] = [
     ("Peru", "Lima"),
 ];
 
-async fn countries(typed: Completing) -> Vec<String> {
+async fn countries(typed: CompletionRequest) -> Vec<String> {
     typed.filter(CAPITALS.map(|(country, _)| country))
 }
 

@@ -9,8 +9,8 @@ use duplexer_types::methods::Method;
 use super::{BuildError, Extension, NotificationOptions, ServerBuilder};
 use crate::catalog::prompt::IntoPrompt;
 use crate::catalog::resource::{self, AsJson, IntoResource, Resource};
-use crate::catalog::tool::{Bound, Interceptor, IntoTool};
-use crate::catalog::{self, CatalogDraft, Offered};
+use crate::catalog::tool::{Bound, IntoTool, ToolMiddleware};
+use crate::catalog::{self, CatalogDraft, CatalogItem};
 use crate::features::subscriptions::{MemoryBus, Plan, SubscriptionLimits};
 use crate::kernel::context::Context;
 
@@ -81,7 +81,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Decides what a caller may see. What is not seen cannot be used either, and lists are not for others to keep.
     pub fn visible(
         mut self,
-        visible: impl Fn(&Context, Offered<'_>) -> bool + Send + Sync + 'static,
+        visible: impl Fn(&Context, CatalogItem<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.catalog().scopes.own().visible = Some(Box::new(visible));
         self
@@ -89,8 +89,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Passes every call of a tool through this, after middleware and before the tool; what was given first is outermost.
     /// A function that asks its user runs once per round, and so does this.
-    pub fn intercept(mut self, interceptor: impl Interceptor) -> Self {
-        self.catalog().scopes.own().interceptors.push(Arc::new(interceptor));
+    pub fn tool_middleware(mut self, middleware: impl ToolMiddleware) -> Self {
+        self.catalog().scopes.own().tool_middleware.push(Arc::new(middleware));
         self
     }
 

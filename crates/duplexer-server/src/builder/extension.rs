@@ -14,6 +14,6 @@ pub trait Extension<S> {
     }
 
     /// Registers what it consists of: tools, resources, custom methods, and what calls of tools pass through
-    /// ([`ServerBuilder::intercept`]).
+    /// ([`ServerBuilder::tool_middleware`]).
     fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S>;
 }

@@ -16,19 +16,19 @@ use crate::catalog::function::Function;
 /// What is being typed.
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
-pub struct Completing {
+pub struct CompletionRequest {
     /// The argument or variable.
     pub name: String,
     /// What has been typed of it so far.
     pub value: String,
-    /// Others that are settled already.
-    pub settled: Vec<(String, String)>,
+    /// Others that are resolved already.
+    pub resolved: Vec<(String, String)>,
 }
 
-impl Completing {
-    /// Another argument or variable, if it is settled already.
-    pub fn settled(&self, name: &str) -> Option<&str> {
-        self.settled.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+impl CompletionRequest {
+    /// Another argument or variable, if it is resolved already.
+    pub fn resolved(&self, name: &str) -> Option<&str> {
+        self.resolved.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Those of `all` that begin with what has been typed, without regard to case.
@@ -73,8 +73,9 @@ impl<T: CompletionOutput, E: Into<McpError> + 'static> CompletionOutput for Resu
     }
 }
 
-type Suggest<S> =
-    Arc<dyn Fn(Context<S>, Completing) -> BoxFuture<'static, Result<Completion, McpError>> + Send + Sync>;
+type Suggest<S> = Arc<
+    dyn Fn(Context<S>, CompletionRequest) -> BoxFuture<'static, Result<Completion, McpError>> + Send + Sync,
+>;
 
 /// Names and who suggests values for them.
 pub(crate) type Completions<S> = Vec<(String, Suggest<S>)>;
@@ -84,7 +85,7 @@ pub(crate) type Completer = Suggest<States>;
 pub(crate) fn completer<S, H, Shape>(suggest: H) -> Suggest<S>
 where
     S: Send + Sync + 'static,
-    H: Function<S, Completing, Shape>,
+    H: Function<S, CompletionRequest, Shape>,
     H::Output: CompletionOutput,
     Shape: 'static,
 {
@@ -96,7 +97,7 @@ where
 
 /// Suggests one of a few fixed values.
 pub(crate) fn choices<S: Send + Sync + 'static>(all: Vec<String>) -> Suggest<S> {
-    completer(move |completing: Completing| std::future::ready(completing.filter(all.clone())))
+    completer(move |completing: CompletionRequest| std::future::ready(completing.filter(all.clone())))
 }
 
 pub(crate) fn bound<S: Send + Sync + 'static>(

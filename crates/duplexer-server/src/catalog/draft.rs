@@ -6,9 +6,9 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_types::methods::Method;
 
-use super::tool::{Draft, RunTool, ui};
+use super::tool::{RunTool, ToolSpec, ui};
 use super::{
-    AnyEntry, CatalogError, Inner, Listed, Merged, PromptEntry, Scopes, Shelf, Snapshot, ToolEntry,
+    AnyEntry, CatalogError, Inner, ItemTable, Listed, Merged, PromptEntry, Scopes, Snapshot, ToolEntry,
     completion, name, prompt, resource, scope, tool,
 };
 use crate::kernel::context::{Context, States};
@@ -32,7 +32,7 @@ impl CatalogDraft {
         }
     }
 
-    pub(crate) fn tool(&mut self, draft: Draft, run: Box<dyn RunTool<States>>) {
+    pub(crate) fn tool(&mut self, draft: ToolSpec, run: Box<dyn RunTool<States>>) {
         let entry = entry(draft, run);
         let added = entry.and_then(|entry| self.snapshot.tools.add(entry));
         self.note(added);
@@ -54,18 +54,18 @@ impl CatalogDraft {
 
 impl CatalogDraft {
     /// Takes over what another server offers.
-    pub(crate) fn absorb(&mut self, other: Self, merged: &Merged<'_>) {
+    pub(crate) fn merge_from(&mut self, other: Self, merged: &Merged<'_>) {
         let prefix = scope::prefix(merged);
-        let moved = self.scopes.absorb(other.scopes, &prefix, merged);
+        let scope_offset = self.scopes.merge_from(other.scopes, &prefix, merged);
         let (ours, theirs) = (&mut self.snapshot, other.snapshot);
-        let absorbed = [
+        let merges = [
             other.fault.map_or(Ok(()), Err),
-            ours.tools.absorb(theirs.tools, moved, &prefix),
-            ours.prompts.absorb(theirs.prompts, moved, &prefix),
-            ours.resources.absorb(theirs.resources, moved, &prefix),
-            ours.templates.absorb(theirs.templates, moved, &prefix),
+            ours.tools.merge_from(theirs.tools, scope_offset, &prefix),
+            ours.prompts.merge_from(theirs.prompts, scope_offset, &prefix),
+            ours.resources.merge_from(theirs.resources, scope_offset, &prefix),
+            ours.templates.merge_from(theirs.templates, scope_offset, &prefix),
         ];
-        for result in absorbed {
+        for result in merges {
             self.note(result);
         }
         self.page_size = self.page_size.or(other.page_size);
@@ -74,8 +74,8 @@ impl CatalogDraft {
 }
 
 /// A tool that may be offered.
-pub(crate) fn entry(draft: Draft, run: Box<dyn RunTool<States>>) -> Result<ToolEntry, CatalogError> {
-    let Draft { mut tool, wrapped_output, headers, limits, ui, fault } = draft;
+pub(crate) fn entry(draft: ToolSpec, run: Box<dyn RunTool<States>>) -> Result<ToolEntry, CatalogError> {
+    let ToolSpec { mut tool, wrapped_output, headers, limits, ui, fault } = draft;
     if let Some(fault) = fault {
         return Err(fault);
     }
@@ -115,7 +115,7 @@ impl CatalogDraft {
         }
         let offers = if self.dynamic { Offers::EVERYTHING } else { Offers::of(&self.snapshot) };
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
-        self.scopes.settle();
+        self.scopes.link_middleware();
         let catalog = Arc::new(Inner::new(self.snapshot, page_size, self.scopes));
         let handlers = offers.handlers(&catalog);
         Ok(Installed { catalog, handlers, dynamic: self.dynamic })
@@ -192,10 +192,10 @@ fn answers(catalog: &Arc<Inner>, answer: fn(&Inner, &Context) -> Answer) -> Arc<
 }
 
 /// A list is there at once.
-fn lists<T: Listed>(catalog: &Arc<Inner>, shelf: fn(&Snapshot) -> &Shelf<T>) -> Arc<dyn Entry> {
+fn lists<T: Listed>(catalog: &Arc<Inner>, item_table: fn(&Snapshot) -> &ItemTable<T>) -> Arc<dyn Entry> {
     let catalog = Arc::clone(catalog);
     Arc::new(RawEntry(move |cx: Context| -> Answer {
         let snapshot = catalog.snapshot.load();
-        Box::pin(std::future::ready(shelf(&snapshot).list(&cx, &catalog)))
+        Box::pin(std::future::ready(item_table(&snapshot).list(&cx, &catalog)))
     }))
 }

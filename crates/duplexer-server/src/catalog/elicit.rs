@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::catalog::tool::ToolError;
-use crate::schema::validate::{self, Checker, Fault};
+use crate::schema::validate::{self, SchemaValidator, Violation};
 use crate::{schema, schema::Generated};
 
 /// What a user did with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer<T> {
+pub enum Elicited<T> {
     /// Answered it.
     Accepted(T),
     /// Refused to.
@@ -26,7 +26,7 @@ pub enum Answer<T> {
     Cancelled,
 }
 
-impl<T> Answer<T> {
+impl<T> Elicited<T> {
     /// The answer, for tools that cannot do without: otherwise the model is told that there was none.
     pub fn accepted(self) -> Result<T, ToolError> {
         match self {
@@ -69,12 +69,12 @@ impl<S: Send + Sync> Context<S> {
         &self,
         key: &str,
         message: &str,
-    ) -> Result<Answer<T>, McpError> {
+    ) -> Result<Elicited<T>, McpError> {
         let (form, made) = form::<T>()?;
         match self.elicit_form(key, message, form).await? {
-            Answer::Accepted(content) => read(key, &Json::from(content), made).map(Answer::Accepted),
-            Answer::Declined => Ok(Answer::Declined),
-            Answer::Cancelled => Ok(Answer::Cancelled),
+            Elicited::Accepted(content) => read(key, &Json::from(content), made).map(Elicited::Accepted),
+            Elicited::Declined => Ok(Elicited::Declined),
+            Elicited::Cancelled => Ok(Elicited::Cancelled),
         }
     }
 
@@ -84,13 +84,13 @@ impl<S: Send + Sync> Context<S> {
         key: &str,
         message: &str,
         form: FormSchema,
-    ) -> Result<Answer<JsonObject>, McpError> {
+    ) -> Result<Elicited<JsonObject>, McpError> {
         let result = elicited(self, key, ElicitParams::form(message, form)).await?;
         answered(result, |result| result.content.ok_or_else(|| unfit(key, "it was accepted without content")))
     }
 
     /// Asks the user to open a URL. An accepted answer says that the user agreed to, not that anything is done there.
-    pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<Answer<()>, McpError> {
+    pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<Elicited<()>, McpError> {
         let result = elicited(self, key, ElicitParams::url(message, url)).await?;
         answered(result, |_| Ok(()))
     }
@@ -126,11 +126,11 @@ async fn elicited<S>(cx: &Context<S>, key: &str, params: ElicitParams) -> Result
 fn answered<T>(
     result: ElicitResult,
     accepted: impl FnOnce(ElicitResult) -> Result<T, McpError>,
-) -> Result<Answer<T>, McpError> {
+) -> Result<Elicited<T>, McpError> {
     match result.action {
-        ElicitAction::Accept => accepted(result).map(Answer::Accepted),
-        ElicitAction::Decline => Ok(Answer::Declined),
-        _ => Ok(Answer::Cancelled),
+        ElicitAction::Accept => accepted(result).map(Elicited::Accepted),
+        ElicitAction::Decline => Ok(Elicited::Declined),
+        _ => Ok(Elicited::Cancelled),
     }
 }
 
@@ -156,11 +156,11 @@ fn read<T: DeserializeOwned>(key: &str, content: &Json, made: Generated) -> Resu
         return decoded.map_err(McpError::internal);
     }
     let value = content.decode().map_err(McpError::internal)?;
-    let mut faults = Checker::new(made.value).faults(&value);
+    let mut faults = SchemaValidator::new(made.value).faults(&value);
     match decoded {
         Ok(decoded) if faults.is_empty() => return Ok(decoded),
         Err(error) if faults.is_empty() => {
-            faults.push(Fault { at: String::new(), what: validate::reason(&error) });
+            faults.push(Violation { at: String::new(), what: validate::reason(&error) });
         }
         _ => {}
     }

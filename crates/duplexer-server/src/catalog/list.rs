@@ -17,7 +17,7 @@ use duplexer_types::page::PaginatedParams;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::ResultBody;
 
-use super::{Inner, Item, Shelf};
+use super::{Inner, Item, ItemTable};
 
 /// Something that is listed.
 pub(crate) trait Listed: Item {
@@ -39,7 +39,7 @@ pub(crate) trait Listed: Item {
 #[derive(Default)]
 pub(crate) struct Pages([OnceLock<Vec<OnceLock<ByteString>>>; ProtocolVersion::ALL.len()]);
 
-impl<T: Listed> Shelf<T> {
+impl<T: Listed> ItemTable<T> {
     /// Answers a request for a page.
     pub(crate) fn list(&self, cx: &Context, catalog: &Inner) -> Result<Outcome, McpError> {
         let params: PaginatedParams = cx.params()?;

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::catalog::completion::{
-    Completer, Completing, CompletionOutput, Completions, bound, choices, completer,
+    Completer, CompletionOutput, CompletionRequest, Completions, bound, choices, completer,
 };
 use crate::catalog::function::Function;
 use crate::catalog::text_args as words;
@@ -53,7 +53,7 @@ pub use output::PromptOutput;
 /// ```
 #[must_use = "a prompt is offered once it is registered"]
 pub struct Prompt<S> {
-    pub(crate) draft: Draft,
+    pub(crate) draft: PromptSpec,
     pub(crate) fill: Arc<dyn FillPrompt<S>>,
     pub(crate) completions: Completions<S>,
 }
@@ -62,11 +62,11 @@ pub struct Prompt<S> {
 #[must_use = "a prompt is complete once it has its function"]
 #[derive(Debug)]
 pub struct PromptBuilder {
-    draft: Draft,
+    draft: PromptSpec,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub(crate) struct PromptSpec {
     pub(crate) prompt: wire::Prompt,
     pub(crate) fault: Option<String>,
 }
@@ -85,7 +85,7 @@ impl Prompt<()> {
     /// Begins a prompt. Its name consists of letters, digits, `_`, `-` and `.`.
     #[expect(clippy::new_ret_no_self, reason = "a prompt is complete once it has its function")]
     pub fn new(name: impl Into<String>) -> PromptBuilder {
-        PromptBuilder { draft: Draft { prompt: wire::Prompt::new(name), fault: None } }
+        PromptBuilder { draft: PromptSpec { prompt: wire::Prompt::new(name), fault: None } }
     }
 }
 
@@ -178,10 +178,10 @@ settings!(impl PromptBuilder);
 settings!(impl<S> Prompt<S>);
 
 impl<S: Send + Sync + 'static> Prompt<S> {
-    /// Suggests values for an argument: an async function of a [`Completing`].
+    /// Suggests values for an argument: an async function of a [`CompletionRequest`].
     pub fn complete<H, Shape>(mut self, argument: impl Into<String>, suggest: H) -> Self
     where
-        H: Function<S, Completing, Shape>,
+        H: Function<S, CompletionRequest, Shape>,
         H::Output: CompletionOutput,
         Shape: 'static,
     {
@@ -203,7 +203,7 @@ impl<S: Send + Sync + 'static> Prompt<S> {
 
 /// A prompt without the type of its state.
 pub(crate) struct Erased {
-    pub(crate) draft: Draft,
+    pub(crate) draft: PromptSpec,
     pub(crate) fill: Arc<dyn FillPrompt<States>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }

@@ -14,13 +14,15 @@ use std::sync::Arc;
 use crate::kernel::context::States;
 use crate::registry::StateSlot;
 
-use crate::catalog::completion::{Completer, Completing, CompletionOutput, Completions, bound, completer};
+use crate::catalog::completion::{
+    Completer, CompletionOutput, CompletionRequest, Completions, bound, completer,
+};
 use crate::catalog::function::Function;
 use crate::catalog::uri_template::UriTemplate;
 
-pub(crate) use builder::Draft;
+pub(crate) use builder::ResourceSpec;
 pub use builder::{ResourceBuilder, Single, Template};
-pub use contents::{About, AsJson, ResourceOutput};
+pub use contents::{AsJson, ResourceMeta, ResourceOutput};
 pub use error::ResourceError;
 pub(crate) use error::unknown;
 pub(crate) use files::{list_directory, mime_type, read_below, read_file};
@@ -50,7 +52,7 @@ pub(crate) use read::ReadResource;
 /// ```
 #[must_use = "a resource is offered once it is registered"]
 pub struct Resource<S> {
-    pub(crate) draft: Draft,
+    pub(crate) draft: ResourceSpec,
     pub(crate) read: Arc<dyn ReadResource<S>>,
     pub(crate) completions: Completions<S>,
 }
@@ -105,10 +107,10 @@ impl Resource<()> {
 }
 
 impl<S: Send + Sync + 'static> Resource<S> {
-    /// Suggests values for a variable of a template: an async function of a [`Completing`].
+    /// Suggests values for a variable of a template: an async function of a [`CompletionRequest`].
     pub fn complete<H, Shape>(mut self, variable: impl Into<String>, suggest: H) -> Self
     where
-        H: Function<S, Completing, Shape>,
+        H: Function<S, CompletionRequest, Shape>,
         H::Output: CompletionOutput,
         Shape: 'static,
     {
@@ -151,7 +153,7 @@ impl<S> IntoResource<S> for Resource<S> {
 
 /// A resource without the type of its state.
 pub(crate) struct Erased {
-    pub(crate) draft: Draft,
+    pub(crate) draft: ResourceSpec,
     pub(crate) read: Arc<dyn ReadResource<States>>,
     pub(crate) completions: Vec<(String, Completer)>,
 }

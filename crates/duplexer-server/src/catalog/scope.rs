@@ -9,7 +9,7 @@ use crate::kernel::context::Context;
 use crate::registry::SlotId;
 
 use super::{Item, Visible};
-use crate::catalog::tool::{Chain, Interceptor};
+use crate::catalog::tool::{Chain, ToolMiddleware};
 
 /// A server that is merged into another.
 pub(crate) struct Merged<'a> {
@@ -32,7 +32,7 @@ pub(crate) struct Scope {
     prefix: String,
     slots: Vec<SlotId>,
     pub(crate) visible: Option<Visible>,
-    pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
+    pub(crate) tool_middleware: Vec<Arc<dyn ToolMiddleware>>,
     /// Those of this scope and all around it, outermost first; made when the server is built.
     chain: Chain,
 }
@@ -49,26 +49,26 @@ impl Scopes {
         &mut self.0[0]
     }
 
-    /// Takes the scopes of another server behind the own ones. Returns how far their numbers have moved.
-    pub(crate) fn absorb(&mut self, other: Self, prefix: &str, merged: &Merged<'_>) -> usize {
-        let moved = self.0.len();
+    /// Takes the scopes of another server behind the own ones. Returns how far their numbers have scope_offset.
+    pub(crate) fn merge_from(&mut self, other: Self, prefix: &str, merged: &Merged<'_>) -> usize {
+        let scope_offset = self.0.len();
         for (number, mut scope) in other.0.into_iter().enumerate() {
-            scope.outer = Some(scope.outer.map_or(0, |outer| outer + moved));
+            scope.outer = Some(scope.outer.map_or(0, |outer| outer + scope_offset));
             scope.prefix.insert_str(0, prefix);
             if number == 0 {
                 scope.slots.clone_from(&merged.slots);
             }
             self.0.push(scope);
         }
-        moved
+        scope_offset
     }
 
     /// Settles what calls pass through.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn link_middleware(&mut self) {
         for number in 0..self.0.len() {
             let scope = &self.0[number];
             let around = scope.outer.map(|outer| Arc::clone(&self.0[outer].chain));
-            let own = scope.interceptors.iter().map(|one| (scope.prefix.len(), Arc::clone(one)));
+            let own = scope.tool_middleware.iter().map(|one| (scope.prefix.len(), Arc::clone(one)));
             let chain = around.iter().flat_map(|around| around.iter().cloned()).chain(own).collect();
             self.0[number].chain = chain;
         }

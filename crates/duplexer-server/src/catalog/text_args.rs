@@ -12,18 +12,18 @@ use serde::de::{
 use crate::catalog::uri_template::Value;
 
 /// Reads named words into a struct.
-pub(crate) fn read<T: DeserializeOwned>(words: &[(String, Value)]) -> Result<T, WordError> {
-    T::deserialize(Words(words))
+pub(crate) fn read<T: DeserializeOwned>(words: &[(String, Value)]) -> Result<T, ArgError> {
+    T::deserialize(TextArgs(words))
 }
 
 /// What could not be read, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WordError {
+pub(crate) struct ArgError {
     name: Option<String>,
     what: String,
 }
 
-impl fmt::Display for WordError {
+impl fmt::Display for ArgError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name}: {}", self.what),
@@ -32,9 +32,9 @@ impl fmt::Display for WordError {
     }
 }
 
-impl std::error::Error for WordError {}
+impl std::error::Error for ArgError {}
 
-impl serde::de::Error for WordError {
+impl serde::de::Error for ArgError {
     fn custom<T: fmt::Display>(what: T) -> Self {
         Self { name: None, what: what.to_string() }
     }
@@ -44,16 +44,16 @@ impl serde::de::Error for WordError {
     }
 }
 
-struct Words<'a>(&'a [(String, Value)]);
+struct TextArgs<'a>(&'a [(String, Value)]);
 
-impl<'de> Deserializer<'de> for Words<'_> {
-    type Error = WordError;
+impl<'de> Deserializer<'de> for TextArgs<'_> {
+    type Error = ArgError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_map(JsonObject { rest: self.0, value: None })
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_some(self)
     }
 
@@ -61,11 +61,11 @@ impl<'de> Deserializer<'de> for Words<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, WordError> {
+    ) -> Result<V::Value, ArgError> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_unit()
     }
 
@@ -81,21 +81,21 @@ struct JsonObject<'a> {
 }
 
 impl<'de> MapAccess<'de> for JsonObject<'_> {
-    type Error = WordError;
+    type Error = ArgError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, WordError> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ArgError> {
         let Some((next, rest)) = self.rest.split_first() else { return Ok(None) };
         (self.rest, self.value) = (rest, Some(next));
         seed.deserialize(StringDeserializer::new(next.0.clone())).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, WordError> {
-        let Some((name, value)) = self.value.take() else { return Err(WordError::custom("no value")) };
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ArgError> {
+        let Some((name, value)) = self.value.take() else { return Err(ArgError::custom("no value")) };
         let read = match value {
-            Value::One(word) => seed.deserialize(Word(word)),
+            Value::One(word) => seed.deserialize(TextValue(word)),
             Value::Many(words) => seed.deserialize(List(words)),
         };
-        read.map_err(|error| WordError { name: Some(name.clone()), ..error })
+        read.map_err(|error| ArgError { name: Some(name.clone()), ..error })
     }
 }
 
@@ -103,14 +103,14 @@ impl<'de> MapAccess<'de> for JsonObject<'_> {
 struct List<'a>(&'a [String]);
 
 impl<'de> Deserializer<'de> for List<'_> {
-    type Error = WordError;
+    type Error = ArgError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
-        let words = self.0.iter().map(|word| Word(word));
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
+        let words = self.0.iter().map(|word| TextValue(word));
         visitor.visit_seq(serde::de::value::SeqDeserializer::new(words))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         if self.0.is_empty() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -120,7 +120,7 @@ impl<'de> Deserializer<'de> for List<'_> {
     }
 }
 
-impl IntoDeserializer<'_, WordError> for Word<'_> {
+impl IntoDeserializer<'_, ArgError> for TextValue<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -129,17 +129,17 @@ impl IntoDeserializer<'_, WordError> for Word<'_> {
 }
 
 /// One word.
-struct Word<'a>(&'a str);
+struct TextValue<'a>(&'a str);
 
-impl Word<'_> {
-    fn parse<T: std::str::FromStr>(&self, wanted: &str) -> Result<T, WordError> {
-        self.0.parse().map_err(|_| WordError::custom(format_args!("expected {wanted}, got {:?}", self.0)))
+impl TextValue<'_> {
+    fn parse<T: std::str::FromStr>(&self, wanted: &str) -> Result<T, ArgError> {
+        self.0.parse().map_err(|_| ArgError::custom(format_args!("expected {wanted}, got {:?}", self.0)))
     }
 }
 
 macro_rules! parsed {
     ($($method:ident $visit:ident $wanted:literal)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
             visitor.$visit(self.parse($wanted)?)
         }
     )*};
@@ -147,22 +147,22 @@ macro_rules! parsed {
 
 macro_rules! as_json {
     ($($method:ident($($argument:ident: $type:ty),*))*) => {$(
-        fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, WordError> {
+        fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, ArgError> {
             let value: serde_json::Value =
-                self.0.parse().map_err(|_| WordError::custom(format_args!("expected JSON, got {:?}", self.0)))?;
-            value.$method($($argument,)* visitor).map_err(WordError::custom)
+                self.0.parse().map_err(|_| ArgError::custom(format_args!("expected JSON, got {:?}", self.0)))?;
+            value.$method($($argument,)* visitor).map_err(ArgError::custom)
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Word<'_> {
-    type Error = WordError;
+impl<'de> Deserializer<'de> for TextValue<'_> {
+    type Error = ArgError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_str(self.0)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_some(self)
     }
 
@@ -170,7 +170,7 @@ impl<'de> Deserializer<'de> for Word<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, WordError> {
+    ) -> Result<V::Value, ArgError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -179,14 +179,14 @@ impl<'de> Deserializer<'de> for Word<'_> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, WordError> {
+    ) -> Result<V::Value, ArgError> {
         if self.0.starts_with('{') {
             let value: serde_json::Value = self.parse("JSON")?;
-            return value.deserialize_enum(name, variants, visitor).map_err(WordError::custom);
+            return value.deserialize_enum(name, variants, visitor).map_err(ArgError::custom);
         }
         if !variants.contains(&self.0) {
             let all = variants.join(", ");
-            return Err(WordError::custom(format_args!("expected one of {all}, got {:?}", self.0)));
+            return Err(ArgError::custom(format_args!("expected one of {all}, got {:?}", self.0)));
         }
         visitor.visit_enum(self.0.into_deserializer())
     }

@@ -1,14 +1,14 @@
-//! Tools: a name, what the model is told, and a function.
+//! Tools: a name, what the model is into_outcome, and a function.
 //!
 //! Types end here: a registered tool is a definition and something that can be run with JSON.
 
 mod builder;
-mod draft;
 pub(crate) mod entry;
 mod error;
 mod middleware;
 mod output;
 mod run;
+mod spec;
 pub(crate) mod ui;
 
 use std::fmt;
@@ -20,12 +20,12 @@ use duplexer_types::tool as wire;
 pub use super::content::FileContent;
 pub use super::function::{AnyState, BlockingFunction, Function, NoArguments};
 pub use builder::{FromType, HandWritten, ToolBuilder};
-pub(crate) use draft::{Checked, Draft};
 pub use error::ToolError;
 pub(crate) use middleware::Chain;
-pub use middleware::{Interceptor, ToolCall};
-pub use output::{Declared, Returned, Settle, ToolOutput};
-pub(crate) use run::{RunTool, told};
+pub use middleware::{ToolCall, ToolMiddleware};
+pub use output::{OutputSchema, Returned, Settle, ToolOutput};
+pub(crate) use run::{RunTool, into_outcome};
+pub(crate) use spec::{ArgumentSchema, ToolSpec};
 
 /// A tool that is ready to be registered with a server whose state is `S`.
 ///
@@ -48,7 +48,7 @@ pub(crate) use run::{RunTool, told};
 /// ```
 #[must_use = "a tool is offered once it is registered"]
 pub struct Tool<S> {
-    pub(crate) draft: Draft,
+    pub(crate) draft: ToolSpec,
     pub(crate) run: Arc<dyn RunTool<S>>,
 }
 

@@ -14,12 +14,12 @@ const SHOWN: usize = 80;
 
 /// A schema that can look at values. It is compiled when it is first needed, or when somebody wants to know whether it can
 /// be.
-pub(crate) struct Checker {
+pub(crate) struct SchemaValidator {
     schema: Value,
     compiled: OnceLock<Result<Validator, String>>,
 }
 
-impl Checker {
+impl SchemaValidator {
     pub(crate) fn new(schema: Value) -> Self {
         Self { schema, compiled: OnceLock::new() }
     }
@@ -34,7 +34,7 @@ impl Checker {
     }
 
     /// Every fault of a value; none if the schema itself is of no use.
-    pub(crate) fn faults(&self, value: &Value) -> Vec<Fault> {
+    pub(crate) fn faults(&self, value: &Value) -> Vec<Violation> {
         let Ok(validator) = self.compile() else { return Vec::new() };
         let mut faults = Vec::new();
         for error in validator.iter_errors(value) {
@@ -47,24 +47,24 @@ impl Checker {
     }
 }
 
-impl std::fmt::Debug for Checker {
+impl std::fmt::Debug for SchemaValidator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Checker").field(&self.schema).finish()
+        f.debug_tuple("SchemaValidator").field(&self.schema).finish()
     }
 }
 
 /// One thing that is wrong: where, and what was expected instead of what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct Violation {
     /// A JSON pointer.
     pub(crate) at: String,
     pub(crate) what: String,
 }
 
 /// All faults in one text.
-pub(crate) fn report(headline: &str, faults: &[Fault]) -> String {
+pub(crate) fn report(headline: &str, faults: &[Violation]) -> String {
     let mut text = headline.to_owned();
-    for Fault { at, what } in faults.iter().take(LISTED) {
+    for Violation { at, what } in faults.iter().take(LISTED) {
         let at = if at.is_empty() { "(the whole)" } else { at };
         let _ = write!(text, "\n- {at}: {what}");
     }
@@ -74,9 +74,9 @@ pub(crate) fn report(headline: &str, faults: &[Fault]) -> String {
     text
 }
 
-fn describe(error: &ValidationError<'_>, faults: &mut Vec<Fault>) {
+fn describe(error: &ValidationError<'_>, faults: &mut Vec<Violation>) {
     let at = error.instance_path().to_string();
-    let mut fault = |at: String, what: String| faults.push(Fault { at, what });
+    let mut fault = |at: String, what: String| faults.push(Violation { at, what });
     let got = || shown(error.instance());
     match error.kind() {
         Kind::Required { property } => {
@@ -182,8 +182,8 @@ mod tests {
     use super::*;
 
     fn told(schema: Value, value: &Value) -> Vec<String> {
-        let faults = Checker::new(schema).faults(value);
-        faults.into_iter().map(|Fault { at, what }| format!("{at}: {what}")).collect()
+        let faults = SchemaValidator::new(schema).faults(value);
+        faults.into_iter().map(|Violation { at, what }| format!("{at}: {what}")).collect()
     }
 
     /// TOOL-01, peers B6: every fault, with its place, what was expected and what was there.
@@ -243,14 +243,14 @@ mod tests {
             pair(Some(newest), "prefixItems", "items"),
             pair(Some(draft_7), "items", "additionalItems"),
         ] {
-            let checker = Checker::new(schema);
-            assert_eq!(checker.compile().err(), None);
-            assert!(checker.faults(&json!(["a", 1, 2])).is_empty());
-            assert_eq!(checker.faults(&json!([1, "b"])).len(), 2);
+            let validator = SchemaValidator::new(schema);
+            assert_eq!(validator.compile().err(), None);
+            assert!(validator.faults(&json!(["a", 1, 2])).is_empty());
+            assert_eq!(validator.faults(&json!([1, "b"])).len(), 2);
         }
         for unknown in ["urn:x", "https://example.com/schema"] {
-            let checker = Checker::new(json!({ "$schema": unknown, "type": "object" }));
-            let error = checker.compile().expect_err("nobody knows it");
+            let validator = SchemaValidator::new(json!({ "$schema": unknown, "type": "object" }));
+            let error = validator.compile().expect_err("nobody knows it");
             assert!(error.contains(unknown), "{error}");
         }
     }
@@ -288,7 +288,7 @@ mod tests {
     /// TOOL-05, P-SCH-5: a schema is never fetched.
     #[test]
     fn references_to_other_documents_are_refused() {
-        let checker = Checker::new(json!({"$ref": "https://example.com/schema.json"}));
-        assert!(checker.compile().is_err());
+        let validator = SchemaValidator::new(json!({"$ref": "https://example.com/schema.json"}));
+        assert!(validator.compile().is_err());
     }
 }

@@ -8,7 +8,7 @@ use duplexer_types::completion::{CompleteParams, CompleteResult, Completion, Com
 use duplexer_types::error::ErrorCode;
 
 use crate::catalog::Inner;
-use crate::catalog::completion::{Completer, Completing};
+use crate::catalog::completion::{Completer, CompletionRequest};
 
 /// Answers `completion/complete`. What nobody completes has no suggestions.
 pub(crate) fn complete(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
@@ -25,8 +25,8 @@ fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outc
         let nothing = CompleteResult::new(Completion::truncated(Vec::new()));
         return Ok(Box::pin(std::future::ready(Ok(Outcome::of(nothing)))));
     };
-    let settled = params.context.and_then(|context| context.arguments).into_iter().flatten().collect();
-    let completing = Completing { name: name.clone(), value: params.argument.value, settled };
+    let resolved = params.context.and_then(|context| context.arguments).into_iter().flatten().collect();
+    let completing = CompletionRequest { name: name.clone(), value: params.argument.value, resolved };
     let suggesting = suggest(cx.clone(), completing);
     Ok(Box::pin(async move {
         match suggesting.await {

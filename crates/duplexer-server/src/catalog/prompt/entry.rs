@@ -16,9 +16,9 @@ use crate::catalog::completion::Completer;
 use crate::catalog::draft::check_name;
 use crate::catalog::prompt::{Erased, FillPrompt};
 use crate::catalog::uri_template::Value;
-use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
+use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
 
-/// A prompt on its shelf.
+/// A prompt on its item_table.
 pub(crate) struct PromptEntry {
     prompt: Prompt,
     scope: usize,
@@ -56,17 +56,17 @@ impl Item for PromptEntry {
         self.scope
     }
 
-    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+    fn offered(&self, prefix: usize, decide: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
         if prefix == 0 {
-            return decide(Offered::Prompt(&self.prompt));
+            return decide(CatalogItem::Prompt(&self.prompt));
         }
         let mut prompt = self.prompt.clone();
         prompt.name.replace_range(..prefix, "");
-        decide(Offered::Prompt(&prompt))
+        decide(CatalogItem::Prompt(&prompt))
     }
 
-    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    fn merge(&mut self, scope_offset: usize, prefix: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         self.prompt.name.insert_str(0, prefix);
         check_name(Self::KIND, &self.prompt.name)
     }

@@ -10,7 +10,7 @@ use duplexer_types::json::{Json, JsonObject};
 use serde::de::DeserializeOwned;
 
 use super::Resource;
-use super::contents::{About, ResourceOutput};
+use super::contents::{ResourceMeta, ResourceOutput};
 use super::read::{Read, ReadResource};
 use crate::catalog::completion::Completions;
 use crate::catalog::function::{Function, NoArguments};
@@ -20,7 +20,7 @@ use crate::schema::declared_order;
 /// A resource that still lacks its function. `K` says whether it is one or a template for many.
 #[must_use = "a resource is complete once it has its function"]
 pub struct ResourceBuilder<K> {
-    pub(super) draft: Draft,
+    pub(super) draft: ResourceSpec,
     kind: PhantomData<K>,
 }
 
@@ -33,7 +33,7 @@ pub struct Template;
 
 /// Whatever has been said about a resource so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Draft {
+pub(crate) struct ResourceSpec {
     pub(crate) uri: String,
     pub(crate) template: Option<UriTemplate>,
     pub(crate) name: Option<String>,
@@ -45,13 +45,13 @@ pub(crate) struct Draft {
     pub(crate) annotations: Option<Annotations>,
     pub(crate) meta: Option<JsonObject>,
     /// Variables that may hold any text.
-    pub(crate) unguarded: Vec<String>,
+    pub(crate) allow_any_path: Vec<String>,
     pub(crate) fault: Option<String>,
 }
 
-impl Draft {
-    pub(super) fn as_about(&self) -> About<'_> {
-        About { mime_type: self.mime_type.as_deref(), meta: self.meta.as_ref() }
+impl ResourceSpec {
+    pub(super) fn as_about(&self) -> ResourceMeta<'_> {
+        ResourceMeta { mime_type: self.mime_type.as_deref(), meta: self.meta.as_ref() }
     }
 }
 
@@ -108,7 +108,7 @@ settings!(impl<S> Resource<S>);
 
 impl<K> ResourceBuilder<K> {
     pub(super) fn start(uri: String) -> Self {
-        Self { draft: Draft { uri, ..Draft::default() }, kind: PhantomData }
+        Self { draft: ResourceSpec { uri, ..ResourceSpec::default() }, kind: PhantomData }
     }
 
     fn finish<S>(self, read: Arc<dyn ReadResource<S>>) -> Resource<S> {
@@ -137,8 +137,8 @@ impl ResourceBuilder<Single> {
 
 impl ResourceBuilder<Template> {
     /// Lets a variable hold any text, for functions that do not take it as a path.
-    pub fn unguarded(mut self, variable: impl Into<String>) -> Self {
-        self.draft.unguarded.push(variable.into());
+    pub fn allow_any_path(mut self, variable: impl Into<String>) -> Self {
+        self.draft.allow_any_path.push(variable.into());
         self
     }
 

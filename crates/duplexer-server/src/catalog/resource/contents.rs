@@ -25,13 +25,13 @@ use super::error::ResourceError;
 )]
 pub trait ResourceOutput: Sized + 'static {
     /// The contents as a result.
-    fn into_contents(self, uri: &str, about: About<'_>) -> Result<Outcome, ResourceError>;
+    fn into_contents(self, uri: &str, about: ResourceMeta<'_>) -> Result<Outcome, ResourceError>;
 }
 
 /// What was said about the resource that is read.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct About<'a> {
+pub struct ResourceMeta<'a> {
     /// What kind of contents it has.
     pub mime_type: Option<&'a str>,
     /// What its contents carry as `_meta`.
@@ -55,14 +55,14 @@ impl Loaded {
     }
 }
 
-fn text(text: String, default: &str, uri: &str, about: About<'_>) -> Outcome {
+fn text(text: String, default: &str, uri: &str, about: ResourceMeta<'_>) -> Outcome {
     let mut contents = TextResourceContents::new(uri, text);
     contents.mime_type = Some(about.mime_type.unwrap_or(default).to_owned());
     contents.meta = about.meta.cloned();
     Outcome::of(ReadResourceResult::new([ResourceContents::Text(contents)]))
 }
 
-fn bytes(bytes: &[u8], uri: &str, about: About<'_>) -> Outcome {
+fn bytes(bytes: &[u8], uri: &str, about: ResourceMeta<'_>) -> Outcome {
     let mut contents = BlobResourceContents::new(uri, STANDARD.encode(bytes));
     contents.mime_type = Some(about.mime_type.unwrap_or("application/octet-stream").to_owned());
     contents.meta = about.meta.cloned();
@@ -72,7 +72,7 @@ fn bytes(bytes: &[u8], uri: &str, about: About<'_>) -> Outcome {
 macro_rules! contents {
     ($([$($generic:tt)*] $type:ty => |$value:ident, $uri:ident, $about:ident| $outcome:expr;)*) => {$(
         impl<$($generic)*> ResourceOutput for $type {
-            fn into_contents(self, $uri: &str, $about: About<'_>) -> Result<Outcome, ResourceError> {
+            fn into_contents(self, $uri: &str, $about: ResourceMeta<'_>) -> Result<Outcome, ResourceError> {
                 let $value = self;
                 let _ = ($uri, $about);
                 Ok($outcome)
@@ -106,7 +106,7 @@ contents! {
 }
 
 impl<T: ResourceOutput, E: Into<ResourceError> + 'static> ResourceOutput for Result<T, E> {
-    fn into_contents(self, uri: &str, about: About<'_>) -> Result<Outcome, ResourceError> {
+    fn into_contents(self, uri: &str, about: ResourceMeta<'_>) -> Result<Outcome, ResourceError> {
         self.map_err(Into::into)?.into_contents(uri, about)
     }
 }

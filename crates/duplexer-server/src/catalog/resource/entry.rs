@@ -17,20 +17,20 @@ use serde::Deserialize;
 
 use crate::catalog::completion::Completer;
 use crate::catalog::path;
-use crate::catalog::resource::{Draft, Erased, ReadResource, unknown};
+use crate::catalog::resource::{Erased, ReadResource, ResourceSpec, unknown};
 use crate::catalog::uri_template::{UriTemplate, Values};
-use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
+use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
 
 /// A resource with one URI.
 pub(crate) struct ResourceEntry {
-    about: Arc<Draft>,
+    about: Arc<ResourceSpec>,
     scope: usize,
     read: Arc<dyn ReadResource<States>>,
 }
 
 /// A template for many.
 pub(crate) struct TemplateEntry {
-    about: Arc<Draft>,
+    about: Arc<ResourceSpec>,
     scope: usize,
     template: UriTemplate,
     read: Arc<dyn ReadResource<States>>,
@@ -89,13 +89,13 @@ impl Item for ResourceEntry {
         self.scope
     }
 
-    fn offered(&self, _: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
-        decide(Offered::Resource(&self.about.uri))
+    fn offered(&self, _: usize, decide: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
+        decide(CatalogItem::Resource(&self.about.uri))
     }
 
     /// A URI says for itself whose it is.
-    fn join(&mut self, moved: usize, _: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    fn merge(&mut self, scope_offset: usize, _: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         Ok(())
     }
 }
@@ -111,13 +111,13 @@ impl Item for TemplateEntry {
         self.scope
     }
 
-    fn offered(&self, _: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
-        decide(Offered::Template(self.template.as_str()))
+    fn offered(&self, _: usize, decide: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
+        decide(CatalogItem::Template(self.template.as_str()))
     }
 
     /// As with resources.
-    fn join(&mut self, moved: usize, _: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    fn merge(&mut self, scope_offset: usize, _: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         Ok(())
     }
 }
@@ -185,7 +185,7 @@ impl TemplateEntry {
     fn is_safe(&self, values: &Values) -> bool {
         values
             .iter()
-            .filter(|(name, _)| !self.about.unguarded.contains(name))
+            .filter(|(name, _)| !self.about.allow_any_path.contains(name))
             .all(|(_, value)| value.parts().iter().all(|part| path::escape(part).is_none()))
     }
 }

@@ -15,7 +15,7 @@ pub enum ResourceError {
     NotFound,
     /// The client is told this text.
     #[error("{0}")]
-    Told(String),
+    ClientMessage(String),
     /// The cause is logged, and nobody else learns of it.
     #[error("the resource could not be read")]
     Internal(#[source] BoxError),
@@ -27,7 +27,7 @@ pub enum ResourceError {
 impl ResourceError {
     /// Tells the client this.
     pub fn new(text: impl Into<String>) -> Self {
-        Self::Told(text.into())
+        Self::ClientMessage(text.into())
     }
 
     pub(crate) fn into_mcp(self, uri: &str, version: ProtocolVersion) -> McpError {
@@ -37,7 +37,7 @@ impl ResourceError {
         };
         match self {
             Self::NotFound => unknown(uri, version),
-            Self::Told(text) => failed(text),
+            Self::ClientMessage(text) => failed(text),
             Self::Internal(cause) => {
                 tracing::error!(uri, %cause, "a resource could not be read");
                 failed(format!("Error reading resource {uri}"))

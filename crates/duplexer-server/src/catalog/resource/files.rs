@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::kernel::outcome::Outcome;
 use serde::Serialize;
 
-use super::contents::{About, AsJson, Loaded, ResourceOutput};
+use super::contents::{AsJson, Loaded, ResourceMeta, ResourceOutput};
 use super::error::ResourceError;
 
 /// What common endings of file names mean.
@@ -85,10 +85,10 @@ pub(crate) enum Below {
 }
 
 impl ResourceOutput for Below {
-    fn into_contents(self, uri: &str, about: About<'_>) -> Result<Outcome, ResourceError> {
+    fn into_contents(self, uri: &str, about: ResourceMeta<'_>) -> Result<Outcome, ResourceError> {
         match self {
             Self::File(loaded, mime_type) => {
-                loaded.into_contents(uri, About { mime_type: about.mime_type.or(mime_type), ..about })
+                loaded.into_contents(uri, ResourceMeta { mime_type: about.mime_type.or(mime_type), ..about })
             }
             Self::Directory(entries) => entries.into_contents(uri, about),
         }

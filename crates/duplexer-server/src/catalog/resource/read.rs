@@ -10,7 +10,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use serde::de::DeserializeOwned;
 
-use super::builder::Draft;
+use super::builder::ResourceSpec;
 use super::contents::ResourceOutput;
 use super::error::unknown;
 use crate::catalog::function::Function;
@@ -22,7 +22,7 @@ pub(crate) trait ReadResource<S>: Send + Sync {
     fn read(
         &self,
         cx: Context<S>,
-        about: &Arc<Draft>,
+        about: &Arc<ResourceSpec>,
         uri: &str,
         values: &Values,
     ) -> BoxFuture<'static, Result<Outcome, McpError>>;
@@ -51,7 +51,7 @@ where
     fn read(
         &self,
         cx: Context<S>,
-        about: &Arc<Draft>,
+        about: &Arc<ResourceSpec>,
         uri: &str,
         values: &Values,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
@@ -81,7 +81,7 @@ impl<S: Send + Sync + 'static> ReadResource<States> for Bound<S> {
     fn read(
         &self,
         cx: Context,
-        about: &Arc<Draft>,
+        about: &Arc<ResourceSpec>,
         uri: &str,
         values: &Values,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {

@@ -11,15 +11,15 @@ use duplexer_types::tool::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::draft::{Checked, Draft};
 use super::output::ToolOutput;
+use super::spec::{ArgumentSchema, ToolSpec};
 use super::{RunTool, Tool, run};
 use crate::catalog::function::{BlockingFunction, Function};
 
 /// A tool that still lacks its function. `I` says where its input schema comes from.
 #[must_use = "a tool is complete once it has its function"]
 pub struct ToolBuilder<I = FromType> {
-    draft: Draft,
+    draft: ToolSpec,
     input: PhantomData<I>,
 }
 
@@ -89,7 +89,7 @@ macro_rules! settings {
                 self
             }
 
-            /// How long it may take. After that its future is dropped and the model is told.
+            /// How long it may take. After that its future is dropped and the model is into_outcome.
             pub fn timeout(mut self, limit: Duration) -> Self {
                 self.draft.limits.timeout = Some(limit);
                 self
@@ -103,7 +103,7 @@ settings!(impl<S> Tool<S>);
 
 impl ToolBuilder {
     pub(super) fn named(name: String) -> Self {
-        Self { draft: Draft::new(name), input: PhantomData }
+        Self { draft: ToolSpec::new(name), input: PhantomData }
     }
 
     /// Lists this input schema as it stands. Arguments are checked against it before the function runs.
@@ -175,12 +175,12 @@ impl<I> ToolBuilder<I> {
 
     fn finish<S, O: ToolOutput<Via>, Via, R: RunTool<S> + 'static>(
         mut self,
-        arguments: Checked,
-        run: impl FnOnce(Checked, run::Expected<O, Via>) -> Arc<R>,
+        arguments: ArgumentSchema,
+        run: impl FnOnce(ArgumentSchema, run::OutputContract<O, Via>) -> Arc<R>,
     ) -> Tool<S> {
         let declared = O::declared();
-        let checker = self.draft.output(&declared);
-        let run = run(arguments, run::Expected::new(declared, checker));
+        let validator = self.draft.output(&declared);
+        let run = run(arguments, run::OutputContract::new(declared, validator));
         Tool { draft: self.draft, run }
     }
 }

@@ -19,9 +19,9 @@ use serde::Deserialize;
 use crate::catalog::draft::check_name;
 use crate::catalog::tool::ToolCall;
 use crate::catalog::tool::{RunTool, ToolError};
-use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
+use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
 
-/// A tool on its shelf.
+/// A tool on its item_table.
 pub(crate) struct ToolEntry {
     pub(crate) tool: Tool,
     pub(crate) scope: usize,
@@ -44,17 +44,17 @@ impl Item for ToolEntry {
         self.scope
     }
 
-    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+    fn offered(&self, prefix: usize, decide: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
         if prefix == 0 {
-            return decide(Offered::Tool(&self.tool));
+            return decide(CatalogItem::Tool(&self.tool));
         }
         let mut tool = self.tool.clone();
         tool.name.replace_range(..prefix, "");
-        decide(Offered::Tool(&tool))
+        decide(CatalogItem::Tool(&tool))
     }
 
-    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    fn merge(&mut self, scope_offset: usize, prefix: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         self.tool.name.insert_str(0, prefix);
         check_name(Self::KIND, &self.tool.name)
     }
@@ -68,7 +68,7 @@ impl ToolEntry {
         Box::pin(async move {
             match tokio::time::timeout(limit, running).await {
                 Ok(outcome) => outcome,
-                Err(_) => crate::catalog::tool::told(ToolError::new(format!(
+                Err(_) => crate::catalog::tool::into_outcome(ToolError::new(format!(
                     "This took longer than the {limit:?} it is allowed to, and was stopped."
                 ))),
             }

@@ -1,4 +1,4 @@
-//! Why a tool failed, told to the model.
+//! Why a tool failed, into_outcome to the model.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct ToolError(Box<Failure>);
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Told(CallToolResult),
+    ToolResult(CallToolResult),
     Protocol(McpError),
 }
 
@@ -48,7 +48,7 @@ impl ToolError {
     /// The same with details for programs.
     #[must_use]
     pub fn details(mut self, details: impl Into<Json>) -> Self {
-        if let Failure::Told(result) = &mut *self.0 {
+        if let Failure::ToolResult(result) = &mut *self.0 {
             result.structured_content = Some(details.into());
         }
         self
@@ -62,7 +62,7 @@ impl ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Failure::Told(result) => {
+            Failure::ToolResult(result) => {
                 let words: Vec<&str> = result.content.iter().filter_map(Content::as_text).collect();
                 f.write_str(&words.join("\n"))
             }
@@ -76,7 +76,7 @@ impl std::error::Error for ToolError {}
 /// A result made by hand; it counts as an error whatever it says.
 impl From<CallToolResult> for ToolError {
     fn from(result: CallToolResult) -> Self {
-        Self(Box::new(Failure::Told(result.is_error(true))))
+        Self(Box::new(Failure::ToolResult(result.is_error(true))))
     }
 }
 
@@ -92,7 +92,7 @@ impl From<CallError> for ToolError {
     }
 }
 
-/// The model is told what a client would have been; everything else has failed.
+/// The model is into_outcome what a client would have been; everything else has failed.
 impl From<ReadError> for ToolError {
     fn from(error: ReadError) -> Self {
         match error.told() {
@@ -153,5 +153,5 @@ shown!(
     std::time::SystemTimeError,
     serde_json::Error,
     crate::catalog::CatalogError,
-    crate::catalog::NotOffered,
+    crate::catalog::NotInCatalog,
 );

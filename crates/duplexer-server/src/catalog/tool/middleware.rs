@@ -17,30 +17,30 @@ use crate::catalog::ToolEntry;
 /// # use duplexer_server::tool::{Tool, ToolCall};
 /// let server = Server::builder("careful")
 ///     .tool(Tool::new("delete").handler(|| async { "deleted" }))
-///     .intercept(|cx: Context, call: ToolCall| async move {
+///     .tool_middleware(|cx: Context, call: ToolCall| async move {
 ///         println!("{} {}", call.name(), call.arguments());
 ///         call.run(cx).await
 ///     })
 ///     .build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-pub trait Interceptor: Send + Sync + 'static {
+pub trait ToolMiddleware: Send + Sync + 'static {
     /// Handles the call, by running it or otherwise.
-    fn intercept(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>>;
+    fn handle(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>>;
 }
 
-impl<F, Fut> Interceptor for F
+impl<F, Fut> ToolMiddleware for F
 where
     F: Fn(Context, ToolCall) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Outcome, McpError>> + Send + 'static,
 {
-    fn intercept(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>> {
         Box::pin(self(cx, call))
     }
 }
 
 /// Interceptors, outermost first, and how much of a name is not known to each.
-pub(crate) type Chain = Arc<[(usize, Arc<dyn Interceptor>)]>;
+pub(crate) type Chain = Arc<[(usize, Arc<dyn ToolMiddleware>)]>;
 
 /// A call of a tool that is offered and that the caller may see. Its arguments have not been looked at yet.
 pub struct ToolCall {
@@ -86,7 +86,7 @@ impl ToolCall {
         match next {
             Some(next) => {
                 self.depth += 1;
-                next.intercept(cx, self)
+                next.handle(cx, self)
             }
             None => self.tool.run(cx, self.arguments.as_str()),
         }

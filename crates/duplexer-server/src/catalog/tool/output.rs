@@ -36,15 +36,15 @@ use crate::schema;
 )]
 pub trait ToolOutput<Via>: Sized + 'static {
     /// What is known about the output before there is any.
-    fn declared() -> Declared;
+    fn declared() -> OutputSchema;
 
     /// The output as a result.
-    fn into_output(self, declared: &Declared) -> Result<Output, ToolError>;
+    fn into_output(self, declared: &OutputSchema) -> Result<Output, ToolError>;
 }
 
 /// What is known about the output of a tool before there is any.
 #[derive(Clone, Debug)]
-pub struct Declared(Kind);
+pub struct OutputSchema(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -56,7 +56,7 @@ enum Kind {
     Structured(Arc<Value>),
 }
 
-impl Declared {
+impl OutputSchema {
     pub(crate) fn schema(&self) -> Option<&Value> {
         match &self.0 {
             Kind::Structured(schema) => Some(schema),
@@ -95,11 +95,11 @@ pub struct ByHand;
 pub struct Fallible<Via>(std::marker::PhantomData<Via>);
 
 impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
-    fn declared() -> Declared {
+    fn declared() -> OutputSchema {
         let own = TypeId::of::<T>();
         let is_text =
             [TypeId::of::<String>(), TypeId::of::<&'static str>(), TypeId::of::<Cow<'static, str>>()];
-        Declared(if is_text.contains(&own) {
+        OutputSchema(if is_text.contains(&own) {
             Kind::Text
         } else if own == TypeId::of::<()>() {
             Kind::Nothing
@@ -108,7 +108,7 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
         })
     }
 
-    fn into_output(self, declared: &Declared) -> Result<Output, ToolError> {
+    fn into_output(self, declared: &OutputSchema) -> Result<Output, ToolError> {
         let returning = match &declared.0 {
             Kind::Nothing => Returning::Result(CallToolResult::new(Vec::new())),
             Kind::Text => Returning::Result(CallToolResult::text(into_text(self))),
@@ -139,11 +139,11 @@ fn into_text<T: Any>(value: T) -> String {
 macro_rules! by_hand {
     ($([$($generic:tt)*] $type:ty => |$value:ident| $output:expr;)*) => {$(
         impl<$($generic)*> ToolOutput<ByHand> for $type {
-            fn declared() -> Declared {
-                Declared(Kind::Free)
+            fn declared() -> OutputSchema {
+                OutputSchema(Kind::Free)
             }
 
-            fn into_output(self, _: &Declared) -> Result<Output, ToolError> {
+            fn into_output(self, _: &OutputSchema) -> Result<Output, ToolError> {
                 let $value = self;
                 Ok(Output($output))
             }
@@ -168,11 +168,11 @@ where
     T: ToolOutput<Via>,
     E: Into<ToolError> + 'static,
 {
-    fn declared() -> Declared {
+    fn declared() -> OutputSchema {
         T::declared()
     }
 
-    fn into_output(self, declared: &Declared) -> Result<Output, ToolError> {
+    fn into_output(self, declared: &OutputSchema) -> Result<Output, ToolError> {
         self.map_err(Into::into)?.into_output(declared)
     }
 }

@@ -15,10 +15,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use super::error::{Failure, ToolError};
-use super::output::{Declared, Output, Returning, ToolOutput};
-use super::{Bound, Checked};
+use super::output::{Output, OutputSchema, Returning, ToolOutput};
+use super::{ArgumentSchema, Bound};
 use crate::catalog::function::{BlockingFunction, Function};
-use crate::schema::validate::{self, Checker, Fault};
+use crate::schema::validate::{self, SchemaValidator, Violation};
 
 /// How many blocking tools run at once in a process; others wait for their turn.
 static BLOCKING: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -42,21 +42,21 @@ impl<S: Send + Sync + 'static> RunTool<crate::kernel::context::States> for Bound
 }
 
 /// What is expected of a function's output.
-pub(crate) struct Expected<O, Via> {
-    declared: Declared,
-    checker: Option<Arc<Checker>>,
+pub(crate) struct OutputContract<O, Via> {
+    declared: OutputSchema,
+    validator: Option<Arc<SchemaValidator>>,
     types: PhantomData<fn() -> (O, Via)>,
 }
 
-impl<O, Via> Clone for Expected<O, Via> {
+impl<O, Via> Clone for OutputContract<O, Via> {
     fn clone(&self) -> Self {
-        Self { declared: self.declared.clone(), checker: self.checker.clone(), types: PhantomData }
+        Self { declared: self.declared.clone(), validator: self.validator.clone(), types: PhantomData }
     }
 }
 
-impl<O: ToolOutput<Via>, Via> Expected<O, Via> {
-    pub(crate) fn new(declared: Declared, checker: Option<Arc<Checker>>) -> Self {
-        Self { declared, checker, types: PhantomData }
+impl<O: ToolOutput<Via>, Via> OutputContract<O, Via> {
+    pub(crate) fn new(declared: OutputSchema, validator: Option<Arc<SchemaValidator>>) -> Self {
+        Self { declared, validator, types: PhantomData }
     }
 
     /// The result as `version` has it.
@@ -67,7 +67,7 @@ impl<O: ToolOutput<Via>, Via> Expected<O, Via> {
                 match &result.structured_content {
                     _ if result.is_error == Some(true) => {}
                     Some(content) => self.check(content)?,
-                    None if self.checker.is_some() => {
+                    None if self.validator.is_some() => {
                         return Err(McpError::internal(
                             "a tool with an output schema gives nothing structured",
                         ));
@@ -81,7 +81,7 @@ impl<O: ToolOutput<Via>, Via> Expected<O, Via> {
                 self.structured(value, version)
             }
             Err(error) => match error.into_failure() {
-                Failure::Told(result) => result,
+                Failure::ToolResult(result) => result,
                 Failure::Protocol(error) => return Err(error),
             },
         };
@@ -96,8 +96,8 @@ impl<O: ToolOutput<Via>, Via> Expected<O, Via> {
     }
 
     fn check(&self, value: &Json) -> Result<(), McpError> {
-        let Some(checker) = &self.checker else { return Ok(()) };
-        let faults = checker.faults(&value.decode().map_err(McpError::internal)?);
+        let Some(validator) = &self.validator else { return Ok(()) };
+        let faults = validator.faults(&value.decode().map_err(McpError::internal)?);
         if faults.is_empty() {
             return Ok(());
         }
@@ -113,18 +113,18 @@ fn wrapped(value: &Json) -> Json {
 }
 
 /// Reads the arguments, or tells the model everything that is wrong with them.
-fn decode<A: DeserializeOwned>(arguments: &str, checked: &Checked) -> Result<A, CallToolResult> {
+fn decode<A: DeserializeOwned>(arguments: &str, checked: &ArgumentSchema) -> Result<A, CallToolResult> {
     let decoded = serde_json::from_str::<A>(arguments);
     if decoded.is_ok() && !checked.always {
         return decoded.map_err(|_| CallToolResult::error(""));
     }
     let value = serde_json::from_str(arguments).unwrap_or_default();
-    let mut faults = checked.checker.faults(&value);
+    let mut faults = checked.validator.faults(&value);
     match decoded {
         Ok(decoded) if faults.is_empty() => return Ok(decoded),
         // The type is stricter than its schema; then its own words must do.
         Err(error) if faults.is_empty() => {
-            faults.push(Fault { at: String::new(), what: validate::reason(&error) });
+            faults.push(Violation { at: String::new(), what: validate::reason(&error) });
         }
         _ => {}
     }
@@ -138,13 +138,13 @@ fn refused(result: CallToolResult) -> BoxFuture<'static, Result<Outcome, McpErro
 /// An async function.
 pub(crate) struct Asynchronous<H, A, Shape, O, Via> {
     handler: H,
-    arguments: Checked,
-    expected: Arc<Expected<O, Via>>,
+    arguments: ArgumentSchema,
+    expected: Arc<OutputContract<O, Via>>,
     types: PhantomData<fn() -> (A, Shape)>,
 }
 
 impl<H, A, Shape, O, Via> Asynchronous<H, A, Shape, O, Via> {
-    pub(crate) fn arc(handler: H, arguments: Checked, expected: Expected<O, Via>) -> Arc<Self> {
+    pub(crate) fn arc(handler: H, arguments: ArgumentSchema, expected: OutputContract<O, Via>) -> Arc<Self> {
         Arc::new(Self { handler, arguments, expected: Arc::new(expected), types: PhantomData })
     }
 }
@@ -173,13 +173,13 @@ where
 /// A function that takes a thread.
 pub(crate) struct Blocking<H, A, Shape, O, Via> {
     handler: Arc<H>,
-    arguments: Checked,
-    expected: Arc<Expected<O, Via>>,
+    arguments: ArgumentSchema,
+    expected: Arc<OutputContract<O, Via>>,
     types: PhantomData<fn() -> (A, Shape)>,
 }
 
 impl<H, A, Shape, O, Via> Blocking<H, A, Shape, O, Via> {
-    pub(crate) fn arc(handler: H, arguments: Checked, expected: Expected<O, Via>) -> Arc<Self> {
+    pub(crate) fn arc(handler: H, arguments: ArgumentSchema, expected: OutputContract<O, Via>) -> Arc<Self> {
         Arc::new(Self {
             handler: Arc::new(handler),
             arguments,
@@ -228,9 +228,9 @@ impl From<CallToolResult> for Output {
 }
 
 /// A failure as the outcome of a call.
-pub(crate) fn told(error: ToolError) -> Result<Outcome, McpError> {
+pub(crate) fn into_outcome(error: ToolError) -> Result<Outcome, McpError> {
     match error.into_failure() {
-        Failure::Told(result) => Ok(Outcome::of(result)),
+        Failure::ToolResult(result) => Ok(Outcome::of(result)),
         Failure::Protocol(error) => Err(error),
     }
 }

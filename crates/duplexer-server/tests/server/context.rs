@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use duplexer::client::{ClientOptions, ServerNotification};
-use duplexer::server::{Offered, ReadError};
+use duplexer::server::{CatalogItem, ReadError};
 use duplexer::testing::TestClient;
 use duplexer::types::resource::ResourceContents;
 use duplexer::types::tool::CallToolResult;
@@ -75,7 +75,7 @@ fn reading() -> Server {
         .resource(asks)
         .resource(deep)
         .resource(answers)
-        .visible(|_, offered| !matches!(offered, Offered::Resource("note://secret")))
+        .visible(|_, offered| !matches!(offered, CatalogItem::Resource("note://secret")))
         .build()
         .unwrap()
 }

@@ -21,18 +21,18 @@ use crate::catalog::tool::{Bound, IntoTool};
 ///
 /// What is added gets the state of the handler whose context the catalog was taken from.
 #[derive(Clone)]
-pub struct Edit<S> {
+pub struct CatalogEdit<S> {
     snapshot: Snapshot,
     slot: StateSlot<S>,
     scope: usize,
     /// What names have before them that whoever edits does not know.
     prefix: String,
-    touched: Touched,
+    changed: Changed,
 }
 
 /// Which lists are different now.
 #[derive(Clone, Copy, Default)]
-struct Touched {
+struct Changed {
     tools: bool,
     prompts: bool,
     resources: bool,
@@ -41,35 +41,35 @@ struct Touched {
 /// Something has no name among what is offered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {kind} '{name}'")]
-pub struct NotOffered {
+pub struct NotInCatalog {
     kind: &'static str,
     name: String,
 }
 
 macro_rules! changes {
     ($(
-        $words:literal, $key:ident, $shelf:ident, $touched:ident, $remove:ident, $disable:ident, $enable:ident;
+        $words:literal, $key:ident, $item_table:ident, $changed:ident, $remove:ident, $disable:ident, $enable:ident;
     )*) => {
-        impl<S> Edit<S> {$(
+        impl<S> CatalogEdit<S> {$(
             #[doc = concat!("Offers the ", $words, " no longer.")]
-            pub fn $remove(&mut self, name: &str) -> Result<(), NotOffered> {
-                let found = self.snapshot.$shelf.remove(&self.$key(name));
-                self.touched.$touched |= found;
-                if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
+            pub fn $remove(&mut self, name: &str) -> Result<(), NotInCatalog> {
+                let found = self.snapshot.$item_table.remove(&self.$key(name));
+                self.changed.$changed |= found;
+                if found { Ok(()) } else { Err(NotInCatalog { kind: $words, name: name.to_owned() }) }
             }
 
             #[doc = concat!("Hides the ", $words, " until it is enabled again.")]
-            pub fn $disable(&mut self, name: &str) -> Result<(), NotOffered> {
-                let found = self.snapshot.$shelf.disable(&self.$key(name));
-                self.touched.$touched |= found;
-                if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
+            pub fn $disable(&mut self, name: &str) -> Result<(), NotInCatalog> {
+                let found = self.snapshot.$item_table.disable(&self.$key(name));
+                self.changed.$changed |= found;
+                if found { Ok(()) } else { Err(NotInCatalog { kind: $words, name: name.to_owned() }) }
             }
 
             #[doc = concat!("Offers the ", $words, " again, in its old place.")]
-            pub fn $enable(&mut self, name: &str) -> Result<(), NotOffered> {
-                let found = self.snapshot.$shelf.enable(&self.$key(name));
-                self.touched.$touched |= found;
-                if found { Ok(()) } else { Err(NotOffered { kind: $words, name: name.to_owned() }) }
+            pub fn $enable(&mut self, name: &str) -> Result<(), NotInCatalog> {
+                let found = self.snapshot.$item_table.enable(&self.$key(name));
+                self.changed.$changed |= found;
+                if found { Ok(()) } else { Err(NotInCatalog { kind: $words, name: name.to_owned() }) }
             }
         )*}
     };
@@ -82,7 +82,7 @@ changes! {
     "resource template", as_is, templates, resources, remove_template, disable_template, enable_template;
 }
 
-impl<S> Edit<S> {
+impl<S> CatalogEdit<S> {
     fn named<'n>(&self, name: &'n str) -> Cow<'n, str> {
         if self.prefix.is_empty() {
             Cow::Borrowed(name)
@@ -97,12 +97,12 @@ impl<S> Edit<S> {
     }
 }
 
-impl<S: Any + Send + Sync> Edit<S> {
+impl<S: Any + Send + Sync> CatalogEdit<S> {
     fn tool(&self, tool: impl IntoTool<S>) -> Result<ToolEntry, CatalogError> {
         let tool = tool.into_tool();
         let run = Box::new(Bound { run: tool.run, slot: self.slot });
         let mut entry = entry(tool.draft, run)?;
-        entry.join(self.scope, &self.prefix)?;
+        entry.merge(self.scope, &self.prefix)?;
         match self.snapshot.missing_view(&entry) {
             Some(fault) => Err(fault),
             None => Ok(entry),
@@ -111,15 +111,15 @@ impl<S: Any + Send + Sync> Edit<S> {
 
     fn prompt(&self, prompt: impl IntoPrompt<S>) -> Result<PromptEntry, CatalogError> {
         let mut entry = PromptEntry::new(prompt.into_prompt().bind(self.slot))?;
-        entry.join(self.scope, &self.prefix)?;
+        entry.merge(self.scope, &self.prefix)?;
         Ok(entry)
     }
 
     fn resource(&self, resource: impl IntoResource<S>) -> Result<AnyEntry, CatalogError> {
         let mut entry = AnyEntry::new(resource.into_resource().bind(self.slot))?;
         match &mut entry {
-            AnyEntry::Single(entry) => entry.join(self.scope, &self.prefix)?,
-            AnyEntry::Template(entry) => entry.join(self.scope, &self.prefix)?,
+            AnyEntry::Single(entry) => entry.merge(self.scope, &self.prefix)?,
+            AnyEntry::Template(entry) => entry.merge(self.scope, &self.prefix)?,
         }
         Ok(entry)
     }
@@ -127,28 +127,28 @@ impl<S: Any + Send + Sync> Edit<S> {
     /// Offers one more tool.
     pub fn add_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
         self.snapshot.tools.add(self.tool(tool)?)?;
-        self.touched.tools = true;
+        self.changed.tools = true;
         Ok(())
     }
 
     /// Puts a tool in the place of the one with its name, or offers it as one more.
     pub fn replace_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
         self.snapshot.tools.replace(self.tool(tool)?)?;
-        self.touched.tools = true;
+        self.changed.tools = true;
         Ok(())
     }
 
     /// Offers one more prompt.
     pub fn add_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
         self.snapshot.prompts.add(self.prompt(prompt)?)?;
-        self.touched.prompts = true;
+        self.changed.prompts = true;
         Ok(())
     }
 
     /// Puts a prompt in the place of the one with its name, or offers it as one more.
     pub fn replace_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
         self.snapshot.prompts.replace(self.prompt(prompt)?)?;
-        self.touched.prompts = true;
+        self.changed.prompts = true;
         Ok(())
     }
 
@@ -158,7 +158,7 @@ impl<S: Any + Send + Sync> Edit<S> {
             AnyEntry::Single(entry) => self.snapshot.resources.add(entry)?,
             AnyEntry::Template(entry) => self.snapshot.templates.add(entry)?,
         }
-        self.touched.resources = true;
+        self.changed.resources = true;
         Ok(())
     }
 
@@ -168,14 +168,14 @@ impl<S: Any + Send + Sync> Edit<S> {
             AnyEntry::Single(entry) => self.snapshot.resources.replace(entry)?,
             AnyEntry::Template(entry) => self.snapshot.templates.replace(entry)?,
         }
-        self.touched.resources = true;
+        self.changed.resources = true;
         Ok(())
     }
 }
 
-impl<S> std::fmt::Debug for Edit<S> {
+impl<S> std::fmt::Debug for CatalogEdit<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edit").finish_non_exhaustive()
+        f.debug_struct("CatalogEdit").finish_non_exhaustive()
     }
 }
 
@@ -197,31 +197,31 @@ impl<S> Catalog<S> {
     ///     Ok(())
     /// }
     /// ```
-    pub async fn edit<T, E>(&self, change: impl FnOnce(&mut Edit<S>) -> Result<T, E>) -> Result<T, E> {
-        let (done, touched) = {
+    pub async fn edit<T, E>(&self, change: impl FnOnce(&mut CatalogEdit<S>) -> Result<T, E>) -> Result<T, E> {
+        let (done, changed) = {
             // One after the other: a change begins with what the one before has made.
             let _turn = self.inner.changing.lock().await;
             let snapshot = Snapshot::clone(&self.inner.snapshot.load());
             let prefix = self.inner.scopes.prefix(self.scope).to_owned();
-            let touched = Touched::default();
-            let mut edit = Edit { snapshot, slot: self.slot, scope: self.scope, prefix, touched };
+            let changed = Changed::default();
+            let mut edit = CatalogEdit { snapshot, slot: self.slot, scope: self.scope, prefix, changed };
             let done = change(&mut edit)?;
             self.inner.snapshot.store(Arc::new(edit.snapshot));
-            (done, edit.touched)
+            (done, edit.changed)
         };
-        touched.tell(&self.running).await;
+        changed.tell(&self.running).await;
         Ok(done)
     }
 }
 
-impl Touched {
+impl Changed {
     async fn tell(self, running: &Running) {
         let events = [
             (self.tools, Event::ToolsChanged),
             (self.prompts, Event::PromptsChanged),
             (self.resources, Event::ResourcesChanged),
         ];
-        for (_, event) in events.into_iter().filter(|(touched, _)| *touched) {
+        for (_, event) in events.into_iter().filter(|(changed, _)| *changed) {
             running.publish(event).await;
         }
     }
@@ -229,7 +229,7 @@ impl Touched {
 
 impl<S: Any + Send + Sync> Context<S> {
     /// Returns the catalog of the server, to change it. Fails where nothing was registered.
-    pub fn catalog(&self) -> Result<Catalog<S>, NotOffered> {
+    pub fn catalog(&self) -> Result<Catalog<S>, NotInCatalog> {
         Catalog::new(self.server(), self.state_slot())
     }
 }
@@ -237,14 +237,14 @@ impl<S: Any + Send + Sync> Context<S> {
 impl Running {
     /// Returns the catalog of the server, to change it; what is added gets the state `S`. Fails where nothing was
     /// registered, or no lifespan makes an `S`.
-    pub fn catalog<S: Any + Send + Sync>(&self) -> Result<Catalog<S>, NotOffered> {
+    pub fn catalog<S: Any + Send + Sync>(&self) -> Result<Catalog<S>, NotInCatalog> {
         Catalog::new(self, self.state_slot())
     }
 }
 
 impl<S: Any + Send + Sync> Catalog<S> {
-    fn new(running: &Running, slot: Option<StateSlot<S>>) -> Result<Self, NotOffered> {
-        let nothing = || NotOffered { kind: "catalog", name: running.server().server_info().name.clone() };
+    fn new(running: &Running, slot: Option<StateSlot<S>>) -> Result<Self, NotInCatalog> {
+        let nothing = || NotInCatalog { kind: "catalog", name: running.server().server_info().name.clone() };
         let inner = running.registry().catalog.clone().and_then(|catalog| catalog.downcast::<Inner>().ok());
         let inner = inner.ok_or_else(nothing)?;
         let slot = slot.ok_or_else(nothing)?;

@@ -1,7 +1,7 @@
 //! Prompts and the completion of their arguments.
 
 use duplexer::client::ClientError;
-use duplexer::completion::Completing;
+use duplexer::completion::CompletionRequest;
 use duplexer::testing::TestClient;
 use duplexer::types::content::Content;
 use duplexer::types::prompt::PromptMessage;
@@ -41,12 +41,12 @@ enum Tone {
     Strict,
 }
 
-async fn languages(cx: Context, completing: Completing) -> Result<Vec<String>, McpError> {
+async fn languages(cx: Context, completing: CompletionRequest) -> Result<Vec<String>, McpError> {
     let _ = cx;
     if completing.value == "fail" {
         return Err(McpError::internal("the password is 1234"));
     }
-    let more = completing.settled("code").map(|code| format!("rust-{code}"));
+    let more = completing.resolved("code").map(|code| format!("rust-{code}"));
     Ok(completing.filter(["rust".to_owned(), "ruby".to_owned()].into_iter().chain(more)))
 }
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use duplexer::apps::{Apps, View};
 use duplexer::client::ServerNotification;
-use duplexer::completion::Completing;
-use duplexer::server::Offered;
+use duplexer::completion::CompletionRequest;
+use duplexer::server::CatalogItem;
 use duplexer::testing::TestClient;
 use duplexer::{Context, McpError, Prompt, Resource, Server, ServerBuilder, Tool, ToolError};
 use duplexer_core::dispatch::{Invocation, OutboundRequest};
@@ -40,7 +40,10 @@ fn database(name: &'static str) -> ServerBuilder<Db> {
 fn greeter() -> ServerBuilder<String> {
     let greeting = Prompt::new("greet")
         .handler(|cx: Context<String>, Ask { what }| async move { format!("{} {what}", cx.state()) })
-        .complete("what", |completing: Completing| async move { completing.filter(["world", "moon"]) });
+        .complete(
+            "what",
+            |completing: CompletionRequest| async move { completing.filter(["world", "moon"]) },
+        );
     Server::builder("greeter")
         .tool(Tool::new("plain").handler(|| async { "plain" }))
         .lifespan(|| async { Ok::<_, McpError>("hello".to_owned()) })
@@ -179,9 +182,9 @@ fn what_a_composition_would_lose_fails_the_build() {
 async fn visibility_goes_by_the_names_of_its_server() {
     let tool = |name: &str| Tool::new(name).handler(|| async { "seen" });
     let hides = |name: &'static str| {
-        move |_: &Context, offered: Offered<'_>| match offered {
-            Offered::Tool(tool) => tool.name != name,
-            Offered::Prompt(prompt) => prompt.name != name,
+        move |_: &Context, offered: CatalogItem<'_>| match offered {
+            CatalogItem::Tool(tool) => tool.name != name,
+            CatalogItem::Prompt(prompt) => prompt.name != name,
             _ => true,
         }
     };

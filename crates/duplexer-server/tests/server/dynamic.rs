@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use duplexer::client::ServerNotification;
-use duplexer::server::Offered;
+use duplexer::server::CatalogItem;
 use duplexer::testing::TestClient;
 use duplexer::{Context, Prompt, Resource, Server, Tool, ToolError};
 use duplexer_types::error::ErrorCode;
@@ -176,8 +176,8 @@ async fn what_is_not_seen_cannot_be_used() {
         .visible(|cx, offered| {
             let admin = cx.principal().is_some();
             match offered {
-                Offered::Tool(tool) => admin || tool.name != "admin",
-                Offered::Resource(uri) => admin || uri.starts_with("open"),
+                CatalogItem::Tool(tool) => admin || tool.name != "admin",
+                CatalogItem::Resource(uri) => admin || uri.starts_with("open"),
                 _ => admin,
             }
         })

@@ -81,7 +81,7 @@ impl Extension<()> for Witness {
 
     fn install(self, builder: ServerBuilder<()>) -> ServerBuilder<()> {
         let Self { id, diary } = self;
-        builder.intercept(move |cx: Context, call: ToolCall| {
+        builder.tool_middleware(move |cx: Context, call: ToolCall| {
             let diary = Arc::clone(&diary);
             let note = move |what: String| diary.lock().unwrap().push(what);
             async move {
@@ -144,7 +144,7 @@ async fn an_interceptor_decides_about_arguments_and_not_the_context() {
     let earlier: Arc<Mutex<Option<Context>>> = Arc::default();
     let server = Server::builder("test")
         .tool(Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() }))
-        .intercept(move |cx: Context, call: ToolCall| {
+        .tool_middleware(move |cx: Context, call: ToolCall| {
             let other = earlier.lock().unwrap().replace(cx.clone());
             async move {
                 match call.arguments().decode::<Value>().unwrap()["n"].as_i64() {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{CatalogError, Offered, Pages};
+use super::{CatalogError, CatalogItem, Pages};
 
 /// Something with a name of its own among its kind.
 pub(crate) trait Item: Send + Sync + 'static {
@@ -16,14 +16,14 @@ pub(crate) trait Item: Send + Sync + 'static {
     fn scope(&self) -> usize;
 
     /// What those make of it who decide about visibility, and who do not know the first `prefix` bytes of its name.
-    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool;
+    fn offered(&self, prefix: usize, decide: &dyn Fn(CatalogItem<'_>) -> bool) -> bool;
 
-    /// Becomes part of another server: its scope has moved, and names get a prefix.
-    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError>;
+    /// Becomes part of another server: its scope has scope_offset, and names get a prefix.
+    fn merge(&mut self, scope_offset: usize, prefix: &str) -> Result<(), CatalogError>;
 }
 
-/// Things of one kind. A change makes another shelf.
-pub(crate) struct Shelf<T> {
+/// Things of one kind. A change makes another item_table.
+pub(crate) struct ItemTable<T> {
     /// In order of their numbers, which never change and are never used again.
     items: Vec<(u64, Arc<T>)>,
     places: HashMap<String, usize, foldhash::fast::RandomState>,
@@ -33,7 +33,7 @@ pub(crate) struct Shelf<T> {
     pub(crate) pages: Pages,
 }
 
-impl<T: Item> Shelf<T> {
+impl<T: Item> ItemTable<T> {
     pub(crate) fn get(&self, key: &str) -> Option<&Arc<T>> {
         self.places.get(key).and_then(|at| self.items.get(*at)).map(|(_, item)| item)
     }
@@ -66,11 +66,16 @@ impl<T: Item> Shelf<T> {
     }
 
     /// Puts what another server offers behind what is there.
-    pub(crate) fn absorb(&mut self, other: Self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
+    pub(crate) fn merge_from(
+        &mut self,
+        other: Self,
+        scope_offset: usize,
+        prefix: &str,
+    ) -> Result<(), CatalogError> {
         // While a server is described, nobody else holds what it offers.
         let items = other.items.into_iter().filter_map(|(_, item)| Arc::into_inner(item));
         for mut item in items {
-            item.join(moved, prefix)?;
+            item.merge(scope_offset, prefix)?;
             self.add(item)?;
         }
         Ok(())
@@ -93,7 +98,7 @@ impl<T: Item> Shelf<T> {
         let before = self.items.len() + self.disabled.len();
         self.items.retain(|(_, item)| item.key() != key);
         self.disabled.retain(|(_, item)| item.key() != key);
-        self.settle();
+        self.rebuild_index();
         self.items.len() + self.disabled.len() < before
     }
 
@@ -102,7 +107,7 @@ impl<T: Item> Shelf<T> {
         if let Some(at) = self.places.get(key).copied() {
             let hidden = self.items.remove(at);
             self.disabled.push(hidden);
-            self.settle();
+            self.rebuild_index();
         }
         self.disabled.iter().any(|(_, item)| item.key() == key)
     }
@@ -113,19 +118,19 @@ impl<T: Item> Shelf<T> {
             let shown = self.disabled.remove(at);
             let place = self.items.partition_point(|(number, _)| *number < shown.0);
             self.items.insert(place, shown);
-            self.settle();
+            self.rebuild_index();
         }
         self.places.contains_key(key)
     }
 
-    fn settle(&mut self) {
+    fn rebuild_index(&mut self) {
         let places = self.items.iter().enumerate();
         self.places = places.map(|(at, (_, item))| (item.key().to_owned(), at)).collect();
         self.pages = Pages::default();
     }
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for ItemTable<T> {
     fn default() -> Self {
         Self {
             items: Vec::new(),
@@ -137,7 +142,7 @@ impl<T> Default for Shelf<T> {
     }
 }
 
-impl<T> Clone for Shelf<T> {
+impl<T> Clone for ItemTable<T> {
     fn clone(&self) -> Self {
         Self {
             items: self.items.clone(),

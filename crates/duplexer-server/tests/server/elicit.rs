@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use duplexer::client::ClientOptions;
-use duplexer::elicit::Answer;
+use duplexer::elicit::Elicited;
 use duplexer::testing::TestClient;
 use duplexer::{Context, Server, Tool, ToolError};
 use duplexer_types::annotations::Role;
@@ -136,11 +136,11 @@ async fn questions_can_be_asked_together() {
 async fn users_may_decline_or_go_away() {
     let ask = |message: &'static str| {
         move |cx: Context| async move {
-            let answer: Answer<Name> = cx.elicit("q", message).await?;
+            let answer: Elicited<Name> = cx.elicit("q", message).await?;
             Ok::<_, ToolError>(match answer {
-                Answer::Accepted(name) => name.name,
-                Answer::Declined => "declined".to_owned(),
-                Answer::Cancelled => "cancelled".to_owned(),
+                Elicited::Accepted(name) => name.name,
+                Elicited::Declined => "declined".to_owned(),
+                Elicited::Cancelled => "cancelled".to_owned(),
             })
         }
     };

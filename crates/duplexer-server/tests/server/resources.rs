@@ -3,7 +3,7 @@
 use std::io;
 
 use duplexer::client::{Answer, ClientError};
-use duplexer::completion::Completing;
+use duplexer::completion::CompletionRequest;
 use duplexer::resource::AsJson;
 use duplexer::testing::TestClient;
 use duplexer::{Context, Resource, ResourceError, Server};
@@ -215,7 +215,7 @@ async fn only_templates_may_ask_for_input() {
     .await;
 }
 
-async fn tables(completing: Completing) -> Vec<String> {
+async fn tables(completing: CompletionRequest) -> Vec<String> {
     completing.filter(["users", "uploads", "orders"])
 }
 
