@@ -4,7 +4,7 @@
 //! use duplexer_server::{Server, tool::Tool};
 //!
 //! let server = Server::builder("greeter")
-//!     .tool(Tool::new("hello").description("Says hello.").handler(|| async { "Hello!" }))
+//!     .tool(Tool::new("hello", || async { "Hello!" }).description("Says hello."))
 //!     .build()?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

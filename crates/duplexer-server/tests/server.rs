@@ -1,4 +1,4 @@
-//! The authoring interface as clients see it, in both eras.
+//! Servers as clients see them, in both eras.
 
 #![allow(
     clippy::unwrap_used,

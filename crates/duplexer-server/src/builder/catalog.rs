@@ -9,7 +9,7 @@ use duplexer_types::methods::Method;
 use super::{BuildError, Extension, NotificationOptions, ServerBuilder};
 use crate::catalog::prompt::IntoPrompt;
 use crate::catalog::resource::{self, AsJson, IntoResource, Resource};
-use crate::catalog::tool::{Bound, IntoTool, ToolMiddleware};
+use crate::catalog::tool::{IntoTool, ToolMiddleware};
 use crate::catalog::{self, CatalogDraft, CatalogItem};
 use crate::features::subscriptions::{MemoryBus, Plan, SubscriptionLimits};
 use crate::kernel::context::Context;
@@ -26,16 +26,15 @@ struct Below {
 impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Offers a tool. A name that is taken or cannot be used fails the build.
     pub fn tool(mut self, tool: impl IntoTool<S>) -> Self {
-        let tool = tool.into_tool();
-        let run = Box::new(Bound { run: tool.run, slot: self.state_slot() });
-        self.catalog().tool(tool.draft, run);
+        let entry = tool.into_tool().into_entry(self.state_slot());
+        self.catalog().tool(entry);
         self
     }
 
     /// Offers a resource, or a template for many.
     pub fn resource(mut self, resource: impl IntoResource<S>) -> Self {
-        let resource = resource.into_resource().bind(self.state_slot());
-        self.catalog().resource(resource);
+        let entry = resource.into_resource().into_entry(self.state_slot());
+        self.catalog().resource(entry);
         self
     }
 
@@ -44,12 +43,13 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     pub fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self {
         let base: Arc<PathBuf> = Arc::new(path.into());
         let listed = Arc::clone(&base);
-        let listing = Resource::new(uri).mime_type("application/json").handler(move || {
+        let listing = Resource::new(uri, move || {
             let path = Arc::clone(&listed);
             async move { resource::list_directory(&path).await.map(AsJson) }
-        });
+        })
+        .mime_type("application/json");
         let files = format!("{}/{{+path}}", uri.trim_end_matches('/'));
-        let files = Resource::template(files).handler(move |Below { path }| {
+        let files = Resource::template(files, move |Below { path }| {
             let base = Arc::clone(&base);
             async move { resource::read_below(&base, &path).await }
         });
@@ -58,8 +58,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Offers a prompt.
     pub fn prompt(mut self, prompt: impl IntoPrompt<S>) -> Self {
-        let prompt = prompt.into_prompt().bind(self.state_slot());
-        self.catalog().prompt(prompt);
+        let entry = prompt.into_prompt().into_entry(self.state_slot());
+        self.catalog().prompt(entry);
         self
     }
 

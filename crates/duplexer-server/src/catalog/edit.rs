@@ -1,7 +1,7 @@
-//! Changing what is offered while the server runs.
+//! Edits of the catalog while the server runs.
 //!
-//! A change swaps the snapshot; calls under way finish on the one they began with. Whoever has subscribed is told, once
-//! for all changes that are made together.
+//! An edit swaps the snapshot; calls in flight finish on the snapshot they began with. Subscribers are notified once per
+//! edit and list.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -11,26 +11,25 @@ use crate::features::subscriptions::Event;
 use crate::kernel::context::Context;
 use crate::registry::{Running, StateSlot};
 
-use super::draft::entry;
 use super::{AnyEntry, Catalog, CatalogError, Inner, Item, PromptEntry, Snapshot, ToolEntry};
 use crate::catalog::prompt::IntoPrompt;
 use crate::catalog::resource::IntoResource;
-use crate::catalog::tool::{Bound, IntoTool};
+use crate::catalog::tool::IntoTool;
 
-/// Several changes at once: nobody sees a part of them.
+/// Edit of a catalog, applied as a whole: no request sees a part of it.
 ///
-/// What is added gets the state of the handler whose context the catalog was taken from.
+/// Added items get the state of the handler whose context the catalog was taken from.
 #[derive(Clone)]
 pub struct CatalogEdit<S> {
     snapshot: Snapshot,
     slot: StateSlot<S>,
     scope: usize,
-    /// What names have before them that whoever edits does not know.
+    /// Prefix of the names in this scope, which the caller of the edit does not know.
     prefix: String,
     changed: Changed,
 }
 
-/// Which lists are different now.
+/// Lists that an edit has changed.
 #[derive(Clone, Copy, Default)]
 struct Changed {
     tools: bool,
@@ -38,7 +37,7 @@ struct Changed {
     resources: bool,
 }
 
-/// Something has no name among what is offered.
+/// Error of an edit that names an item which is not in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {kind} '{name}'")]
 pub struct NotInCatalog {
@@ -48,28 +47,40 @@ pub struct NotInCatalog {
 
 macro_rules! changes {
     ($(
-        $words:literal, $key:ident, $item_table:ident, $changed:ident, $remove:ident, $disable:ident, $enable:ident;
+        $kind:literal, $key:ident, $table:ident, $changed:ident, $remove:ident, $disable:ident, $enable:ident;
     )*) => {
         impl<S> CatalogEdit<S> {$(
-            #[doc = concat!("Offers the ", $words, " no longer.")]
+            #[doc = concat!("Removes the ", $kind, ".")]
+            #[doc = ""]
+            #[doc = "# Errors"]
+            #[doc = ""]
+            #[doc = concat!("Fails if there is no such ", $kind, ".")]
             pub fn $remove(&mut self, name: &str) -> Result<(), NotInCatalog> {
-                let found = self.snapshot.$item_table.remove(&self.$key(name));
+                let found = self.snapshot.$table.remove(&self.$key(name));
                 self.changed.$changed |= found;
-                if found { Ok(()) } else { Err(NotInCatalog { kind: $words, name: name.to_owned() }) }
+                if found { Ok(()) } else { Err(NotInCatalog { kind: $kind, name: name.to_owned() }) }
             }
 
-            #[doc = concat!("Hides the ", $words, " until it is enabled again.")]
+            #[doc = concat!("Disables the ", $kind, " until it is enabled again.")]
+            #[doc = ""]
+            #[doc = "# Errors"]
+            #[doc = ""]
+            #[doc = concat!("Fails if there is no such ", $kind, ".")]
             pub fn $disable(&mut self, name: &str) -> Result<(), NotInCatalog> {
-                let found = self.snapshot.$item_table.disable(&self.$key(name));
+                let found = self.snapshot.$table.disable(&self.$key(name));
                 self.changed.$changed |= found;
-                if found { Ok(()) } else { Err(NotInCatalog { kind: $words, name: name.to_owned() }) }
+                if found { Ok(()) } else { Err(NotInCatalog { kind: $kind, name: name.to_owned() }) }
             }
 
-            #[doc = concat!("Offers the ", $words, " again, in its old place.")]
+            #[doc = concat!("Enables the ", $kind, " again, at its old position.")]
+            #[doc = ""]
+            #[doc = "# Errors"]
+            #[doc = ""]
+            #[doc = concat!("Fails if there is no such ", $kind, ".")]
             pub fn $enable(&mut self, name: &str) -> Result<(), NotInCatalog> {
-                let found = self.snapshot.$item_table.enable(&self.$key(name));
+                let found = self.snapshot.$table.enable(&self.$key(name));
                 self.changed.$changed |= found;
-                if found { Ok(()) } else { Err(NotInCatalog { kind: $words, name: name.to_owned() }) }
+                if found { Ok(()) } else { Err(NotInCatalog { kind: $kind, name: name.to_owned() }) }
             }
         )*}
     };
@@ -99,9 +110,7 @@ impl<S> CatalogEdit<S> {
 
 impl<S: Any + Send + Sync> CatalogEdit<S> {
     fn tool(&self, tool: impl IntoTool<S>) -> Result<ToolEntry, CatalogError> {
-        let tool = tool.into_tool();
-        let run = Box::new(Bound { run: tool.run, slot: self.slot });
-        let mut entry = entry(tool.draft, run)?;
+        let mut entry = tool.into_tool().into_entry(self.slot)?;
         entry.merge(self.scope, &self.prefix)?;
         match self.snapshot.missing_view(&entry) {
             Some(fault) => Err(fault),
@@ -110,13 +119,13 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
     }
 
     fn prompt(&self, prompt: impl IntoPrompt<S>) -> Result<PromptEntry, CatalogError> {
-        let mut entry = PromptEntry::new(prompt.into_prompt().bind(self.slot))?;
+        let mut entry = prompt.into_prompt().into_entry(self.slot)?;
         entry.merge(self.scope, &self.prefix)?;
         Ok(entry)
     }
 
     fn resource(&self, resource: impl IntoResource<S>) -> Result<AnyEntry, CatalogError> {
-        let mut entry = AnyEntry::new(resource.into_resource().bind(self.slot))?;
+        let mut entry = resource.into_resource().into_entry(self.slot)?;
         match &mut entry {
             AnyEntry::Single(entry) => entry.merge(self.scope, &self.prefix)?,
             AnyEntry::Template(entry) => entry.merge(self.scope, &self.prefix)?,
@@ -124,35 +133,55 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
         Ok(entry)
     }
 
-    /// Offers one more tool.
+    /// Adds a tool.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tool is invalid or its name exists.
     pub fn add_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
         self.snapshot.tools.add(self.tool(tool)?)?;
         self.changed.tools = true;
         Ok(())
     }
 
-    /// Puts a tool in the place of the one with its name, or offers it as one more.
+    /// Replaces the tool of the same name, or adds the tool.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the tool is invalid.
     pub fn replace_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
         self.snapshot.tools.replace(self.tool(tool)?)?;
         self.changed.tools = true;
         Ok(())
     }
 
-    /// Offers one more prompt.
+    /// Adds a prompt.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the prompt is invalid or its name exists.
     pub fn add_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
         self.snapshot.prompts.add(self.prompt(prompt)?)?;
         self.changed.prompts = true;
         Ok(())
     }
 
-    /// Puts a prompt in the place of the one with its name, or offers it as one more.
+    /// Replaces the prompt of the same name, or adds the prompt.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the prompt is invalid.
     pub fn replace_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
         self.snapshot.prompts.replace(self.prompt(prompt)?)?;
         self.changed.prompts = true;
         Ok(())
     }
 
-    /// Offers one more resource, or template.
+    /// Adds a resource or a template.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is invalid or its URI exists.
     pub fn add_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
         match self.resource(resource)? {
             AnyEntry::Single(entry) => self.snapshot.resources.add(entry)?,
@@ -162,7 +191,11 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
         Ok(())
     }
 
-    /// Puts a resource, or a template, in the place of the one with its URI, or offers it as one more.
+    /// Replaces the resource or template of the same URI, or adds it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it is invalid.
     pub fn replace_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
         match self.resource(resource)? {
             AnyEntry::Single(entry) => self.snapshot.resources.replace(entry)?,
@@ -187,7 +220,11 @@ impl<S> std::fmt::Debug for Catalog<S> {
 }
 
 impl<S> Catalog<S> {
-    /// Changes what is offered, all at once, and tells whoever has subscribed. If `change` fails nothing has changed.
+    /// Edits the catalog and notifies subscribers.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `change`; the catalog is unchanged then.
     ///
     /// ```
     /// # use duplexer_server::Context;
@@ -199,8 +236,8 @@ impl<S> Catalog<S> {
     /// ```
     pub async fn edit<T, E>(&self, change: impl FnOnce(&mut CatalogEdit<S>) -> Result<T, E>) -> Result<T, E> {
         let (done, changed) = {
-            // One after the other: a change begins with what the one before has made.
-            let _turn = self.inner.changing.lock().await;
+            // Edits run one after the other: each begins with the snapshot of the previous one.
+            let _turn = self.inner.editing.lock().await;
             let snapshot = Snapshot::clone(&self.inner.snapshot.load());
             let prefix = self.inner.scopes.prefix(self.scope).to_owned();
             let changed = Changed::default();
@@ -209,13 +246,13 @@ impl<S> Catalog<S> {
             self.inner.snapshot.store(Arc::new(edit.snapshot));
             (done, edit.changed)
         };
-        changed.tell(&self.running).await;
+        changed.publish(&self.running).await;
         Ok(done)
     }
 }
 
 impl Changed {
-    async fn tell(self, running: &Running) {
+    async fn publish(self, running: &Running) {
         let events = [
             (self.tools, Event::ToolsChanged),
             (self.prompts, Event::PromptsChanged),
@@ -228,15 +265,22 @@ impl Changed {
 }
 
 impl<S: Any + Send + Sync> Context<S> {
-    /// Returns the catalog of the server, to change it. Fails where nothing was registered.
+    /// Returns the catalog of the server, to edit it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server has no catalog: nothing was registered.
     pub fn catalog(&self) -> Result<Catalog<S>, NotInCatalog> {
         Catalog::new(self.server(), self.state_slot())
     }
 }
 
 impl Running {
-    /// Returns the catalog of the server, to change it; what is added gets the state `S`. Fails where nothing was
-    /// registered, or no lifespan makes an `S`.
+    /// Returns the catalog of the server, to edit it. Added items get the state `S`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if nothing was registered, or if no lifespan of the server creates an `S`.
     pub fn catalog<S: Any + Send + Sync>(&self) -> Result<Catalog<S>, NotInCatalog> {
         Catalog::new(self, self.state_slot())
     }

@@ -34,23 +34,23 @@ struct Ask {
 fn database(name: &'static str) -> ServerBuilder<Db> {
     Server::builder("database")
         .state(Db(name))
-        .tool(Tool::new("name").handler(|cx: Context<Db>| async move { cx.state().0 }))
+        .tool(Tool::new("name", |cx: Context<Db>| async move { cx.state().0 }))
 }
 
 fn greeter() -> ServerBuilder<String> {
-    let greeting = Prompt::new("greet")
-        .handler(|cx: Context<String>, Ask { what }| async move { format!("{} {what}", cx.state()) })
-        .complete(
-            "what",
-            |completing: CompletionRequest| async move { completing.filter(["world", "moon"]) },
-        );
+    let greeting =
+        Prompt::new(
+            "greet",
+            |cx: Context<String>, Ask { what }| async move { format!("{} {what}", cx.state()) },
+        )
+        .complete("what", |completing: CompletionRequest| async move {
+            completing.filter(["world", "moon"])
+        });
     Server::builder("greeter")
-        .tool(Tool::new("plain").handler(|| async { "plain" }))
+        .tool(Tool::new("plain", || async { "plain" }))
         .lifespan(|| async { Ok::<_, McpError>("hello".to_owned()) })
         .prompt(greeting)
-        .resource(
-            Resource::new("greet://one").handler(|cx: Context<String>| async move { cx.state().clone() }),
-        )
+        .resource(Resource::new("greet://one", |cx: Context<String>| async move { cx.state().clone() }))
         .on_custom("greeter/greet", |cx: Context<String>, _: Value| async move {
             Ok::<_, McpError>(json!({ "said": cx.state() }))
         })
@@ -63,13 +63,13 @@ async fn names(client: &TestClient) -> Vec<String> {
 #[tokio::test]
 async fn servers_with_different_states_become_one() {
     let server = Server::builder("all")
-        .tool(Tool::new("own").handler(|| async { "own" }))
+        .tool(Tool::new("own", || async { "own" }))
         .merge(database("first"))
         .nest("second", database("second"))
         .nest("third", Server::builder("deep").nest("inner", database("third")))
         .merge(greeter())
         .state(7_u8)
-        .tool(Tool::new("seven").handler(|cx: Context<u8>| async move { cx.state().to_string() }))
+        .tool(Tool::new("seven", |cx: Context<u8>| async move { cx.state().to_string() }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -141,7 +141,7 @@ fn fails<S: Send + Sync + 'static>(builder: ServerBuilder<S>, expected: &str) {
 fn whatever_there_can_be_only_one_of_fails_the_build() {
     let new = || Server::builder("x");
     fails(database("a").merge(database("b")), "there are two tools 'name': rename one of them");
-    let prefixed = new().tool(Tool::new("a_name").handler(|| async {}));
+    let prefixed = new().tool(Tool::new("a_name", || async {}));
     fails(prefixed.nest("a", database("b")), "there are two tools 'a_name'");
     fails(new().nest("a", greeter()).nest("b", greeter()), "'greeter/greet'");
     let resource = || new().resource(Resource::text("a://b", ""));
@@ -180,7 +180,7 @@ fn what_a_composition_would_lose_fails_the_build() {
 /// Each server decides about its own, by the names it knows; what it hides stays hidden, and lists are private.
 #[tokio::test]
 async fn visibility_goes_by_the_names_of_its_server() {
-    let tool = |name: &str| Tool::new(name).handler(|| async { "seen" });
+    let tool = |name: &str| Tool::new(name, || async { "seen" });
     let hides = |name: &'static str| {
         move |_: &Context, offered: CatalogItem<'_>| match offered {
             CatalogItem::Tool(tool) => tool.name != name,
@@ -192,7 +192,7 @@ async fn visibility_goes_by_the_names_of_its_server() {
         .tool(tool("admin"))
         .tool(tool("open"))
         .tool(tool("locked"))
-        .prompt(Prompt::new("admin").handler(|| async { "" }))
+        .prompt(Prompt::new("admin", || async { "" }))
         .visible(hides("admin"));
     let server = Server::builder("outer")
         .tool(tool("admin"))
@@ -218,23 +218,21 @@ async fn visibility_goes_by_the_names_of_its_server() {
 /// A nested server goes on to change what it offers by its own names, with its own state; clients of the whole are told.
 #[tokio::test]
 async fn a_nested_server_changes_what_it_offers() {
-    let extra = || Tool::new("extra").handler(|cx: Context<Db>| async move { cx.state().0 });
+    let extra = || Tool::new("extra", |cx: Context<Db>| async move { cx.state().0 });
     let grow = || {
-        Tool::new("grow").handler(move |cx: Context<Db>| async move {
+        Tool::new("grow", move |cx: Context<Db>| async move {
             let catalog = cx.catalog()?;
             let changed = catalog.edit(|edit| {
                 edit.add_tool(extra())?;
-                edit.add_prompt(Prompt::new("new").handler(|| async { "new" }))?;
-                edit.add_resource(
-                    Resource::new("new://one").handler(|cx: Context<Db>| async move { cx.state().0 }),
-                )?;
+                edit.add_prompt(Prompt::new("new", || async { "new" }))?;
+                edit.add_resource(Resource::new("new://one", |cx: Context<Db>| async move { cx.state().0 }))?;
                 edit.disable_tool("name").map_err(ToolError::from)
             });
             changed.await
         })
     };
     let shrink = || {
-        Tool::new("shrink").handler(|cx: Context<Db>| async move {
+        Tool::new("shrink", |cx: Context<Db>| async move {
             cx.catalog()?.edit(|edit| edit.remove_tool("absent")).await.map_err(ToolError::from)
         })
     };

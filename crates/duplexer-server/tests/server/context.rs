@@ -44,32 +44,29 @@ async fn read_text(cx: &Context<()>, uri: &str) -> Result<String, ReadError> {
 }
 
 fn reading() -> Server {
-    let asks = Resource::template("ask://{name}").handler(|cx: Context<()>, _: Value| async move {
+    let asks = Resource::template("ask://{name}", |cx: Context<()>, _: Value| async move {
         let name = cx.elicit::<At>("name", "Who?").await?;
         Ok::<_, ResourceError>(format!("{:?}", name.ok().map(|at| at.uri)))
     });
-    let deep = Resource::template("deep://{level}").handler(|cx: Context<()>, Level { level }| async move {
+    let deep = Resource::template("deep://{level}", |cx: Context<()>, Level { level }| async move {
         if level == 0 {
             return Ok("bottom".to_owned());
         }
         Ok::<_, ResourceError>(format!("{level} {}", read_text(&cx, &format!("deep://{}", level - 1)).await?))
     });
-    let answers = Resource::template("answers://{x}").handler(|cx: Context<()>, _: Value| async move {
+    let answers = Resource::template("answers://{x}", |cx: Context<()>, _: Value| async move {
         let (answers, state) = (cx.input_responses()?.len(), cx.request_state()?);
         Ok::<_, McpError>(format!("{answers} {state:?} {}", cx.raw_meta().is_some()))
     });
     Server::builder("test")
-        .tool(Tool::new("read").handler(|cx: Context<()>, At { uri }| async move {
+        .tool(Tool::new("read", |cx: Context<()>, At { uri }| async move {
             read_text(&cx, &uri).await.map_err(ToolError::from)
         }))
-        .tool(Tool::new("round").handler(|cx: Context<()>| async move {
+        .tool(Tool::new("round", |cx: Context<()>| async move {
             let name = cx.elicit::<At>("name", "Which?").await?.accepted()?;
             Ok::<_, ToolError>(format!("{} {}", name.uri, read_text(&cx, "answers://x").await?))
         }))
-        .prompt(
-            Prompt::new("quote")
-                .handler(|cx: Context<()>, At { uri }| async move { read_text(&cx, &uri).await }),
-        )
+        .prompt(Prompt::new("quote", |cx: Context<()>, At { uri }| async move { read_text(&cx, &uri).await }))
         .resource(Resource::text("note://one", "one"))
         .resource(Resource::text("note://secret", "secret"))
         .resource(asks)
@@ -147,10 +144,7 @@ async fn a_nested_reading_is_no_message() {
         })
         .middleware(ConcurrencyLimit::new(1))
         .resource(Resource::text("note://one", "one"))
-        .tool(
-            Tool::new("read")
-                .handler(|cx: Context<()>| async move { read_text(&cx, "note://one").await.unwrap() }),
-        )
+        .tool(Tool::new("read", |cx: Context<()>| async move { read_text(&cx, "note://one").await.unwrap() }))
         .build()
         .unwrap();
     let client = TestClient::new(&server).await.unwrap();
@@ -163,7 +157,7 @@ async fn a_nested_reading_is_no_message() {
 /// reading and states are shown elsewhere.)
 #[tokio::test]
 async fn a_context_knows_the_request_and_the_way_back() {
-    let facts = Tool::new("facts").handler(|cx: Context<u8>| async move {
+    let facts = Tool::new("facts", |cx: Context<u8>| async move {
         cx.progress(1.0, Some(1.0), Some("done")).await;
         cx.log(LoggingLevel::Warning, Some("test"), json!("logged")).await;
         cx.notify_tools_changed().await;
@@ -216,7 +210,7 @@ async fn a_context_knows_the_request_and_the_way_back() {
 /// MCPS-06, MRTR-01: a round made by hand finds its answers and its state.
 #[tokio::test]
 async fn a_round_can_be_made_by_hand() {
-    let by_hand = Tool::new("by_hand").handler(|cx: Context<()>| async move {
+    let by_hand = Tool::new("by_hand", |cx: Context<()>| async move {
         let (answers, state) = (cx.input_responses()?, cx.request_state()?);
         Ok::<_, McpError>(match state {
             None => {

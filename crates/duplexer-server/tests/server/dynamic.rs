@@ -15,15 +15,15 @@ use tokio::sync::Notify;
 use crate::common::{both, call, options, refusal, text, try_call};
 
 fn server() -> Server {
-    let extra = || Tool::new("extra").handler(|| async { "extra" });
+    let extra = || Tool::new("extra", || async { "extra" });
     Server::builder("test")
         .dynamic()
-        .tool(Tool::new("first").handler(|| async { "first" }))
-        .tool(Tool::new("add").handler(move |cx: Context<()>| async move {
+        .tool(Tool::new("first", || async { "first" }))
+        .tool(Tool::new("add", move |cx: Context<()>| async move {
             let catalog = cx.catalog()?;
             catalog.edit(|edit| edit.add_tool(extra())).await.map_err(ToolError::from)
         }))
-        .tool(Tool::new("change").handler(|cx: Context<()>| async move {
+        .tool(Tool::new("change", |cx: Context<()>| async move {
             let catalog = cx.catalog()?;
             let changed = catalog.edit(|edit| {
                 edit.disable_tool("first")?;
@@ -31,12 +31,12 @@ fn server() -> Server {
             });
             changed.await.map_err(ToolError::from)
         }))
-        .tool(Tool::new("restore").handler(|cx: Context<()>| async move {
+        .tool(Tool::new("restore", |cx: Context<()>| async move {
             let catalog = cx.catalog()?;
             catalog
                 .edit(|edit| {
                     edit.enable_tool("first")?;
-                    edit.add_prompt(Prompt::new("new").handler(|| async { "new" }))?;
+                    edit.add_prompt(Prompt::new("new", || async { "new" }))?;
                     edit.add_resource(Resource::text("new://one", "new")).map_err(ToolError::from)
                 })
                 .await
@@ -81,7 +81,7 @@ async fn tools_come_and_go() {
 /// A tool that says when it has begun, and goes on when it may.
 fn slow(begun: &Arc<Notify>, resume: &Arc<Notify>) -> Tool<()> {
     let (begun, resume) = (Arc::clone(begun), Arc::clone(resume));
-    Tool::new("slow").handler(move || {
+    Tool::new("slow", move || {
         let (begun, resume) = (Arc::clone(&begun), Arc::clone(&resume));
         async move {
             begun.notify_one();
@@ -96,12 +96,12 @@ async fn swap(cx: Context<()>) -> Result<String, ToolError> {
     let catalog = cx.catalog()?;
     let changed = catalog.edit(|edit| {
         edit.remove_tool("slow")?;
-        edit.replace_tool(Tool::new("swapped").handler(|| async { "new" }))?;
-        edit.replace_prompt(Prompt::new("one").handler(|| async { "second" }))?;
+        edit.replace_tool(Tool::new("swapped", || async { "new" }))?;
+        edit.replace_prompt(Prompt::new("one", || async { "second" }))?;
         edit.replace_resource(Resource::text("a://one", "second"))?;
-        edit.replace_resource(Resource::template("a://{x}/y").handler(|_: Value| async { "second" }))?;
+        edit.replace_resource(Resource::template("a://{x}/y", |_: Value| async { "second" }))?;
         // APP-02: a view that is not there is found here too.
-        let lost = edit.add_tool(Tool::new("lost").handler(|| async {}).view("ui://lost"));
+        let lost = edit.add_tool(Tool::new("lost", || async {}).view("ui://lost"));
         Ok::<_, ToolError>(lost.unwrap_err().to_string())
     });
     changed.await
@@ -115,11 +115,11 @@ async fn a_call_under_way_finishes_although_its_tool_is_gone() {
         let server = Server::builder("test")
             .dynamic()
             .tool(slow(&begun, &resume))
-            .tool(Tool::new("swap").handler(swap))
-            .prompt(Prompt::new("one").handler(|| async { "first" }))
-            .prompt(Prompt::new("two").handler(|| async { "first" }))
+            .tool(Tool::new("swap", swap))
+            .prompt(Prompt::new("one", || async { "first" }))
+            .prompt(Prompt::new("two", || async { "first" }))
             .resource(Resource::text("a://one", "first"))
-            .resource(Resource::template("a://{x}/y").handler(|_: Value| async { "first" }));
+            .resource(Resource::template("a://{x}/y", |_: Value| async { "first" }));
         let client = &TestClient::with_options(&server.build().unwrap(), options(era)).await.unwrap();
         let change = async {
             begun.notified().await;
@@ -167,12 +167,12 @@ async fn a_client_is_told_of_changes() {
 #[tokio::test]
 async fn what_is_not_seen_cannot_be_used() {
     let server = Server::builder("test")
-        .tool(Tool::new("open").handler(|| async { "open" }))
-        .tool(Tool::new("admin").handler(|| async { "admin" }))
+        .tool(Tool::new("open", || async { "open" }))
+        .tool(Tool::new("admin", || async { "admin" }))
         .resource(Resource::text("secret://one", "secret"))
         .resource(Resource::text("open://one", "open"))
         .cache_hint("resources/read", Freshness { ttl_ms: Some(1000), scope: Some(CacheScope::Public) })
-        .prompt(Prompt::new("hidden").handler(|| async { "hidden" }))
+        .prompt(Prompt::new("hidden", || async { "hidden" }))
         .visible(|cx, offered| {
             let admin = cx.principal().is_some();
             match offered {

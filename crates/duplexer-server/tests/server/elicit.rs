@@ -87,7 +87,7 @@ async fn in_both(server: &Server, test: impl AsyncFn(&TestClient, Era, Vec<Strin
 async fn questions_are_asked_one_after_the_other() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
-    let greet = Tool::new("greet").handler(move |cx: Context| {
+    let greet = Tool::new("greet", move |cx: Context| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
             let name: Name = cx.elicit("name", "name?").await?.accepted()?;
@@ -114,7 +114,7 @@ async fn questions_are_asked_one_after_the_other() {
 async fn questions_can_be_asked_together() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
-    let greet = Tool::new("greet").handler(move |cx: Context| {
+    let greet = Tool::new("greet", move |cx: Context| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
             let (name, age) =
@@ -145,24 +145,24 @@ async fn users_may_decline_or_go_away() {
         }
     };
     let server = Server::builder("test")
-        .tool(Tool::new("decline").handler(ask("decline?")))
-        .tool(Tool::new("leave").handler(ask("other?")))
-        .tool(Tool::new("needs").handler(|cx: Context| async move {
+        .tool(Tool::new("decline", ask("decline?")))
+        .tool(Tool::new("leave", ask("other?")))
+        .tool(Tool::new("needs", |cx: Context| async move {
             cx.elicit::<Name>("q", "decline?").await?.accepted().map(|name| name.name)
         }))
-        .tool(Tool::new("pay").handler(|cx: Context| async move {
+        .tool(Tool::new("pay", |cx: Context| async move {
             let answer = cx.elicit_url("pay", "Pay first.", "https://example.com/pay").await?;
             Ok::<_, ToolError>(format!("{answer:?}"))
         }))
-        .tool(Tool::new("sample").handler(|cx: Context| async move {
+        .tool(Tool::new("sample", |cx: Context| async move {
             let question = SamplingMessage::user("What is the capital of Norway?");
             let said = cx.sample("capital", CreateMessageParams::new([question], 10_u64)).await?;
             Ok::<_, ToolError>(format!("{} {:?}", said.model, said.content))
         }))
-        .tool(
-            Tool::new("roots")
-                .handler(|cx: Context| async move { Ok::<_, ToolError>(cx.roots().await?.remove(0).uri) }),
-        )
+        .tool(Tool::new(
+            "roots",
+            |cx: Context| async move { Ok::<_, ToolError>(cx.roots().await?.remove(0).uri) },
+        ))
         .build()
         .unwrap();
     in_both(&server, async |client, _, _| {
@@ -182,7 +182,7 @@ async fn users_may_decline_or_go_away() {
 #[tokio::test]
 async fn an_answer_that_does_not_follow_its_form_is_refused() {
     let server = Server::builder("test")
-        .tool(Tool::new("age").handler(|cx: Context| async move {
+        .tool(Tool::new("age", |cx: Context| async move {
             Ok::<_, ToolError>(cx.elicit::<Age>("age", "nonsense?").await?.accepted()?.age)
         }))
         .build()
@@ -199,7 +199,7 @@ async fn an_answer_that_does_not_follow_its_form_is_refused() {
 #[tokio::test]
 async fn a_form_can_be_made_by_hand() {
     let server = Server::builder("test")
-        .tool(Tool::new("age").handler(|cx: Context| async move {
+        .tool(Tool::new("age", |cx: Context| async move {
             let age = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer));
             let form = FormSchema::new(JsonObject::new().with("age", age));
             let content = cx.elicit_form("age", "nonsense?", form).await?.accepted()?;
@@ -217,7 +217,7 @@ async fn a_form_can_be_made_by_hand() {
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_is_told_so() {
     let server = Server::builder("test")
-        .tool(Tool::new("ask").handler(|cx: Context| async move {
+        .tool(Tool::new("ask", |cx: Context| async move {
             Ok::<_, ToolError>(cx.elicit::<Name>("name", "name?").await?.accepted()?.name)
         }))
         .build()
@@ -238,7 +238,7 @@ async fn a_client_that_cannot_be_asked_is_told_so() {
 async fn a_changed_question_is_asked_again() {
     let round = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&round);
-    let fickle = Tool::new("fickle").handler(move |cx: Context| {
+    let fickle = Tool::new("fickle", move |cx: Context| {
         let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
         async move {
             let message = if first { "other?" } else { "name?" };

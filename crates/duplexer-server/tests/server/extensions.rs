@@ -34,7 +34,7 @@ impl Extension<()> for Echo {
     fn install(self, builder: ServerBuilder<()>) -> ServerBuilder<()> {
         builder
             .on_custom("com.example/echo", |params: Value| async move { Ok::<_, McpError>(params) })
-            .tool(Tool::new("echo").handler(|| async { "echo" }))
+            .tool(Tool::new("echo", || async { "echo" }))
     }
 }
 
@@ -103,7 +103,7 @@ impl Extension<()> for Witness {
 async fn interceptors_nest_around_the_tool() {
     let diary = Arc::new(Mutex::new(Vec::new()));
     let witness = |id| Witness { id, diary: Arc::clone(&diary) };
-    let double = || Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() });
+    let double = || Tool::new("double", |Number { n }| async move { (2 * n).to_string() });
     let inner = Server::builder("inner").tool(double()).extend(witness("x/inner"));
     let server = Server::builder("test")
         .tool(double())
@@ -143,7 +143,7 @@ struct Number {
 async fn an_interceptor_decides_about_arguments_and_not_the_context() {
     let earlier: Arc<Mutex<Option<Context>>> = Arc::default();
     let server = Server::builder("test")
-        .tool(Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() }))
+        .tool(Tool::new("double", |Number { n }| async move { (2 * n).to_string() }))
         .tool_middleware(move |cx: Context, call: ToolCall| {
             let other = earlier.lock().unwrap().replace(cx.clone());
             async move {
@@ -176,9 +176,8 @@ async fn an_interceptor_decides_about_arguments_and_not_the_context() {
 /// APP-01, APP-03, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
 #[tokio::test]
 async fn a_tool_brings_its_view() {
-    let clock =
-        Tool::new("clock").handler(|cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
-    let helper = Tool::new("helper").handler(|| async {}).app_only();
+    let clock = Tool::new("clock", |cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
+    let helper = Tool::new("helper", || async {}).app_only();
     let page = View::new("ui://clock", "<p>")
         .title("Clock")
         .description("What time it is.")
@@ -195,7 +194,7 @@ async fn a_tool_brings_its_view() {
         .extend(Apps::new().view(page).view(plain))
         .tool(clock)
         .tool(helper)
-        .tool(Tool::new("shown").handler(|| async {}).view("ui://plain").model_only())
+        .tool(Tool::new("shown", || async {}).view("ui://plain").model_only())
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -242,7 +241,7 @@ async fn a_tool_brings_its_view() {
 /// APP-02: a view that is not there, or is no view, fails the build; so does whoever writes `ui` by hand.
 #[test]
 fn views_are_checked() {
-    let tool = || Tool::new("x").handler(|| async {});
+    let tool = || Tool::new("x", || async {});
     let fails = |builder: ServerBuilder<()>, expected: &str| {
         let error = builder.build().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -66,13 +66,11 @@ async fn review(
 fn server() -> Server {
     Server::builder("test")
         .prompt(review)
-        .prompt(Prompt::new("plain").handler(|| async { "hello" }))
-        .prompt(
-            Prompt::new("talk").handler(|| async {
-                [PromptMessage::user("hi"), PromptMessage::assistant(Content::text("ho"))]
-            }),
-        )
-        .prompt(Prompt::new("fails").handler(|| async { Err::<String, _>(McpError::internal("secret")) }))
+        .prompt(Prompt::new("plain", || async { "hello" }))
+        .prompt(Prompt::new("talk", || async {
+            [PromptMessage::user("hi"), PromptMessage::assistant(Content::text("ho"))]
+        }))
+        .prompt(Prompt::new("fails", || async { Err::<String, _>(McpError::internal("secret")) }))
         .build()
         .unwrap()
 }
@@ -147,7 +145,7 @@ fn mistakes_fail_the_build() {
         let error = Server::builder("test").prompt(review).prompt(prompt).build().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
-    check(Prompt::new("review").handler(|| async { "" }), "there are two prompts 'review'");
-    check(Prompt::new("a b").handler(|| async { "" }), "cannot be called so");
-    check(Prompt::new("x").handler(|| async { "" }).complete("y", languages), "no argument of it");
+    check(Prompt::new("review", || async { "" }), "there are two prompts 'review'");
+    check(Prompt::new("a b", || async { "" }), "cannot be called so");
+    check(Prompt::new("x", || async { "" }).complete("y", languages), "no argument of it");
 }

@@ -55,11 +55,10 @@ async fn single_resources_are_read() {
         .resource(Resource::bytes("logo://png", [0_u8, 1, 2]).mime_type("image/png"))
         .resource(Resource::bytes("raw://bytes", [255_u8]))
         .resource(
-            Resource::new("made://json")
-                .meta("k", 1.to_string().as_str())
-                .handler(|| async { AsJson(json!({"a": [1]})) }),
+            Resource::new("made://json", || async { AsJson(json!({"a": [1]})) })
+                .meta("k", 1.to_string().as_str()),
         )
-        .resource(Resource::new("made://cx").handler(|cx: Context| async move { cx.method().to_owned() }))
+        .resource(Resource::new("made://cx", |cx: Context| async move { cx.method().to_owned() }))
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -93,7 +92,7 @@ struct Row {
 #[tokio::test]
 async fn templates_are_read_with_typed_variables() {
     let server = Server::builder("test")
-        .resource(Resource::template("db://{table}/{id}").handler(|Row { table, id }| async move {
+        .resource(Resource::template("db://{table}/{id}", |Row { table, id }| async move {
             match &*table {
                 "gone" => Err(ResourceError::NotFound),
                 "told" => Err(ResourceError::new("come back later")),
@@ -101,7 +100,7 @@ async fn templates_are_read_with_typed_variables() {
                 _ => Ok(format!("{table}#{id}")),
             }
         }))
-        .resource(Resource::template("db://{+anything}").handler(|any: Anything| async move { any.anything }))
+        .resource(Resource::template("db://{+anything}", |any: Anything| async move { any.anything }))
         .resource(Resource::text("db://exact/1", "exact"))
         .build()
         .unwrap();
@@ -146,10 +145,10 @@ fn mistakes_fail_the_build() {
     };
     check(Resource::text("a://b", ""), "there are two resources 'a://b'");
     check(Resource::text("no scheme", ""), "begins with a scheme");
-    check(Resource::template("a:{b").handler(|_: Anything| async { "" }), "never closed");
-    check(Resource::template("a:{b}").handler(|_: Anything| async { "" }), "wants 'anything'");
+    check(Resource::template("a:{b", |_: Anything| async { "" }), "never closed");
+    check(Resource::template("a:{b}", |_: Anything| async { "" }), "wants 'anything'");
     check(
-        Resource::template("a:{anything}/{b}").handler(|_: Anything| async { "" }),
+        Resource::template("a:{anything}/{b}", |_: Anything| async { "" }),
         "does not take the variable 'b'",
     );
 }
@@ -197,11 +196,10 @@ async fn a_directory_is_offered_and_nothing_else() {
 async fn only_templates_may_ask_for_input() {
     let asking = || async { InputRequiredResult::resuming("state") };
     let server = Server::builder("test")
-        .resource(Resource::new("a://single").handler(asking))
-        .resource(
-            Resource::template("a://many/{anything}")
-                .handler(|_: Anything| async { InputRequiredResult::resuming("state") }),
-        )
+        .resource(Resource::new("a://single", asking))
+        .resource(Resource::template("a://many/{anything}", |_: Anything| async {
+            InputRequiredResult::resuming("state")
+        }))
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -252,5 +250,5 @@ async fn marked_functions_are_resources() {
         assert!(suggest("id", "").await.is_empty(), "MCPS-07");
     })
     .await;
-    assert_eq!(config().await, "on");
+    assert_eq!(config::call().await, "on");
 }

@@ -25,7 +25,7 @@ struct Add {
 }
 
 fn add() -> Tool<()> {
-    Tool::new("add").description("Adds two numbers.").handler(|Add { a, b }| async move { a + b })
+    Tool::new("add", |Add { a, b }| async move { a + b }).description("Adds two numbers.")
 }
 
 /// TOOL-03, P-TOOL-9, P-TOOL-10, P-TOOL-11: numbers are structured content, wrapped where it must be an object; the text
@@ -94,16 +94,15 @@ struct Weather {
 #[tokio::test]
 async fn results_take_the_form_of_what_is_returned() {
     let server = Server::builder("test")
-        .tool(Tool::new("nothing").handler(|| async {}))
-        .tool(Tool::new("words").handler(|| async { "plain words" }))
-        .tool(Tool::new("owned").handler(|| async { String::from("owned words") }))
-        .tool(Tool::new("weather").handler(|| async { Weather { celsius: 21.5, note: None } }))
-        .tool(Tool::new("list").handler(|| async { vec![1, 2, 3] }))
-        .tool(
-            Tool::new("content")
-                .handler(|| async { vec![Content::text("a"), Content::image("AAAA", "image/png")] }),
-        )
-        .tool(Tool::new("own").handler(|| async { CallToolResult::text("own") }))
+        .tool(Tool::new("nothing", || async {}))
+        .tool(Tool::new("words", || async { "plain words" }))
+        .tool(Tool::new("owned", || async { String::from("owned words") }))
+        .tool(Tool::new("weather", || async { Weather { celsius: 21.5, note: None } }))
+        .tool(Tool::new("list", || async { vec![1, 2, 3] }))
+        .tool(Tool::new("content", || async {
+            vec![Content::text("a"), Content::image("AAAA", "image/png")]
+        }))
+        .tool(Tool::new("own", || async { CallToolResult::text("own") }))
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -161,22 +160,15 @@ async fn failures_reach_whom_they_are_for() {
         }
     }
     let server = Server::builder("test")
-        .tool(Tool::new("told").handler(|| async { Err::<i64, _>(ToolError::new("try another city")) }))
-        .tool(Tool::new("mine").handler(|| async { Err::<i64, _>(Mine) }))
-        .tool(
-            Tool::new("io")
-                .handler(|| async { Ok::<_, ToolError>(std::fs::read_to_string("/no/such/file")?) }),
-        )
-        .tool(Tool::new("boxed").handler(|| async { Err::<String, duplexer::BoxError>("boxed".into()) }))
-        .tool(
-            Tool::new("protocol")
-                .handler(|| async { Err::<i64, _>(McpError::new(ErrorCode(-32099), "not for models")) }),
-        )
-        .tool(
-            Tool::new("hidden")
-                .handler(|| async { Err::<i64, _>(ToolError::internal("the password is 1234")) }),
-        )
-        .tool(Tool::new("panics").handler(|| async { assert!(false_now(), "secret") }))
+        .tool(Tool::new("told", || async { Err::<i64, _>(ToolError::new("try another city")) }))
+        .tool(Tool::new("mine", || async { Err::<i64, _>(Mine) }))
+        .tool(Tool::new("io", || async { Ok::<_, ToolError>(std::fs::read_to_string("/no/such/file")?) }))
+        .tool(Tool::new("boxed", || async { Err::<String, duplexer::BoxError>("boxed".into()) }))
+        .tool(Tool::new("protocol", || async {
+            Err::<i64, _>(McpError::new(ErrorCode(-32099), "not for models"))
+        }))
+        .tool(Tool::new("hidden", || async { Err::<i64, _>(ToolError::internal("the password is 1234")) }))
+        .tool(Tool::new("panics", || async { assert!(false_now(), "secret") }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -197,16 +189,13 @@ async fn failures_reach_whom_they_are_for() {
 #[tokio::test]
 async fn a_context_and_its_state_come_before_the_arguments() {
     let server = Server::builder("test")
-        .tool(Tool::new("stateless").handler(|cx: Context| async move { cx.method().len() }))
+        .tool(Tool::new("stateless", |cx: Context| async move { cx.method().len() }))
         .lifespan(|| async { Ok::<_, std::io::Error>(AtomicUsize::new(40)) })
-        .tool(Tool::new("count").handler(|cx: Context<AtomicUsize>, args: Add| async move {
+        .tool(Tool::new("count", |cx: Context<AtomicUsize>, args: Add| async move {
             i64::try_from(cx.state().fetch_add(1, Ordering::Relaxed)).unwrap() + args.a + args.b
         }))
-        .tool(
-            Tool::new("peek")
-                .handler(|cx: Context<AtomicUsize>| async move { cx.state().load(Ordering::Relaxed) }),
-        )
-        .tool(Tool::new("any").handler(|cx: Context, Add { a, .. }| async move { (cx.method().len(), a) }))
+        .tool(Tool::new("peek", |cx: Context<AtomicUsize>| async move { cx.state().load(Ordering::Relaxed) }))
+        .tool(Tool::new("any", |cx: Context, Add { a, .. }| async move { (cx.method().len(), a) }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -224,7 +213,7 @@ async fn blocking_tools_delay_nobody() {
     // Two calls meet while both block their thread; one after the other they would wait in vain.
     let inside = Arc::new((Mutex::new(0_u32), Condvar::new()));
     let server = Server::builder("test")
-        .tool(Tool::new("block").blocking(move |Add { a, b }| {
+        .tool(Tool::blocking("block", move |Add { a, b }| {
             let mut count = inside.0.lock().unwrap();
             *count += 1;
             inside.1.notify_all();
@@ -233,7 +222,7 @@ async fn blocking_tools_delay_nobody() {
             assert!(!waited.1.timed_out(), "the other call did not start");
             a * b
         }))
-        .tool(Tool::new("burst").blocking(|| -> i64 { panic!("on its thread") }))
+        .tool(Tool::blocking("burst", || -> i64 { panic!("on its thread") }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -250,7 +239,7 @@ async fn blocking_tools_delay_nobody() {
 async fn a_tool_that_takes_too_long_is_stopped() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&dropped);
-    let slow = Tool::new("slow").timeout(Duration::from_secs(5)).handler(move || {
+    let slow = Tool::new("slow", move || {
         let counter = Arc::clone(&counter);
         async move {
             struct Count(Arc<AtomicUsize>);
@@ -262,7 +251,8 @@ async fn a_tool_that_takes_too_long_is_stopped() {
             let _count = Count(counter);
             std::future::pending::<()>().await;
         }
-    });
+    })
+    .timeout(Duration::from_secs(5));
     let server = Server::builder("test").tool(slow).build().unwrap();
     both(&server, async |client, _| {
         let result = call(client, "slow", json!({})).await;
@@ -277,12 +267,10 @@ async fn a_tool_that_takes_too_long_is_stopped() {
 #[tokio::test]
 async fn a_hand_written_schema_is_listed_verbatim() {
     let schema = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"z":{"$ref":"#/$defs/odd"},"a":{"type":"string","x-mcp-header":"Region"}},"$defs":{"odd":{"type":"integer","not":{"multipleOf":2}}},"required":["z"]}"##;
-    let tool = Tool::new("odd")
-        .input_schema(Json::parse(schema).unwrap())
-        .output_schema(json!({"type": "object", "required": ["n"]}))
-        .handler(|args: Json| async move {
-            CallToolResult::structured(json!({"n": args.decode::<Value>().unwrap()["z"]}))
-        });
+    let tool = Tool::with_schema("odd", Json::parse(schema).unwrap(), |args: Json| async move {
+        CallToolResult::structured(json!({"n": args.decode::<Value>().unwrap()["z"]}))
+    })
+    .output_schema(json!({"type": "object", "required": ["n"]}));
     let server = Server::builder("test").tool(tool).build().unwrap();
     both(&server, async |client, _| {
         assert_eq!(client.all_tools().await.unwrap()[0].input_schema.as_str(), schema);
@@ -306,7 +294,7 @@ async fn demands_of_a_schema_are_enforced() {
         #[schemars(range(min = 1, max = 5))]
         stars: u8,
     }
-    let rate = Tool::new("rate").handler(|Rate { stars }| async move { stars });
+    let rate = Tool::new("rate", |Rate { stars }| async move { stars });
     let server = Server::builder("test").tool(rate).build().unwrap();
     both(&server, async |client, _| {
         assert_eq!(text(&call(client, "rate", json!({"stars": 5})).await), "5");
@@ -319,13 +307,14 @@ async fn demands_of_a_schema_are_enforced() {
 /// TOOL-03, P-TOOL-8: a result that breaks its schema, or gives nothing for it, is the server's failure.
 #[tokio::test]
 async fn output_is_checked_against_its_schema() {
-    let promised = |name: &str| {
-        Tool::new(name).output_schema(json!({"type": "object", "required": ["n"]})).check_output()
-    };
+    fn promised(name: &str, result: fn() -> CallToolResult) -> Tool<()> {
+        let schema = json!({"type": "object", "required": ["n"]});
+        Tool::new(name, move || async move { result() }).output_schema(schema).check_output()
+    }
     let server = Server::builder("test")
-        .tool(promised("liar").handler(|| async { CallToolResult::structured(Json::object()) }))
-        .tool(promised("silent").handler(|| async { CallToolResult::text("only text") }))
-        .tool(promised("failing").handler(|| async { CallToolResult::error("no") }))
+        .tool(promised("liar", || CallToolResult::structured(Json::object())))
+        .tool(promised("silent", || CallToolResult::text("only text")))
+        .tool(promised("failing", || CallToolResult::error("no")))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -346,24 +335,20 @@ fn mistakes_fail_the_build() {
         assert!(error.to_string().contains(expected), "{error}");
     };
     check(add(), "there are two tools 'add'");
-    check(Tool::new("two words").handler(|| async {}), "'two words' cannot be called so");
-    check(Tool::new("x").handler(|_: i64| async {}), "its arguments are not an object");
+    check(Tool::new("two words", || async {}), "'two words' cannot be called so");
+    check(Tool::new("x", |_: i64| async {}), "its arguments are not an object");
+    check(Tool::with_schema("x", json!({"type": "string"}), |_: Json| async {}), "\"type\": \"object\"");
     check(
-        Tool::new("x").input_schema(json!({"type": "string"})).handler(|_: Json| async {}),
-        "\"type\": \"object\"",
-    );
-    check(
-        Tool::new("x")
-            .input_schema(json!({"type": "object", "$ref": "https://example.com/x"}))
-            .handler(|_: Json| async {}),
+        Tool::with_schema("x", json!({"type": "object", "$ref": "https://example.com/x"}), |_: Json| async {
+        }),
         "cannot be used",
     );
     check(
-        Tool::new("x")
-            .input_schema(
-                json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "no good"}}}),
-            )
-            .handler(|_: Json| async {}),
+        Tool::with_schema(
+            "x",
+            json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "no good"}}}),
+            |_: Json| async {},
+        ),
         "x-mcp-header",
     );
 }
@@ -379,8 +364,8 @@ fn a_schema_elsewhere_is_not_fetched() {
         json!({"type": "object", "$schema": uri}),
         json!({"type": "object", "$id": uri, "properties": {"a": {"$ref": "other.json"}}}),
     ] {
-        let input = Tool::new("x").input_schema(schema.clone()).handler(|_: Json| async {});
-        let output = Tool::new("x").output_schema(schema).check_output().handler(|| async {});
+        let input = Tool::with_schema("x", schema.clone(), |_: Json| async {});
+        let output = Tool::new("x", || async {}).output_schema(schema).check_output();
         for tool in [input, output] {
             let error = Server::builder("test").tool(tool).build().unwrap_err();
             assert!(error.to_string().contains("cannot be used"), "{error}");
@@ -395,7 +380,7 @@ fn a_schema_elsewhere_is_not_fetched() {
 async fn lists_come_in_pages() {
     let mut builder = Server::builder("test").page_size(2);
     for name in ["e", "d", "c", "b", "a"] {
-        builder = builder.tool(Tool::new(name).handler(|| async {}));
+        builder = builder.tool(Tool::new(name, || async {}));
     }
     let server = builder.build().unwrap();
     both(&server, async |client, _| {

@@ -1,4 +1,4 @@
-//! Why a resource could not be read.
+//! Failures of reading a resource.
 
 use crate::kernel::context::ReadError;
 use duplexer_core::error::{BoxError, McpError};
@@ -6,26 +6,26 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::version::{ProtocolVersion, feature};
 use serde_json::json;
 
-/// Why a resource could not be read.
+/// Failure of reading a resource.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {
-    /// There is no such thing. (A file that does not exist is one.)
+    /// The resource does not exist. (A missing file converts into this.)
     #[error("not found")]
     NotFound,
-    /// The client is told this text.
+    /// Failure with a text that is sent to the client.
     #[error("{0}")]
     ClientMessage(String),
-    /// The cause is logged, and nobody else learns of it.
+    /// Failure whose cause is logged and not sent to the client.
     #[error("the resource could not be read")]
     Internal(#[source] BoxError),
-    /// An error of the protocol.
+    /// A protocol error.
     #[error(transparent)]
     Protocol(#[from] McpError),
 }
 
 impl ResourceError {
-    /// Tells the client this.
+    /// Creates a failure with a text that is sent to the client.
     pub fn new(text: impl Into<String>) -> Self {
         Self::ClientMessage(text.into())
     }
@@ -47,7 +47,7 @@ impl ResourceError {
     }
 }
 
-/// There is no such resource, in the words of the revision.
+/// Returns the error for an unknown resource, with the revision-specific code.
 pub(crate) fn unknown(uri: &str, version: ProtocolVersion) -> McpError {
     let code = if version.has(feature::RESOURCE_NOT_FOUND_CODE) {
         ErrorCode::RESOURCE_NOT_FOUND
