@@ -7,8 +7,8 @@ use duplexer::types::completion::{
 use duplexer::types::resource::ResourceContents;
 use duplexer_examples::{clients, same};
 
-async fn tables(completing: CompletionRequest) -> Vec<String> {
-    completing.filter(["users", "orders"])
+async fn tables(request: CompletionRequest) -> Vec<String> {
+    request.filter(["users", "orders"])
 }
 
 /// A row of a table.

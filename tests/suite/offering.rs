@@ -57,8 +57,8 @@ fn instance() -> Server {
     builder.build().unwrap()
 }
 
-async fn names(completing: CompletionRequest) -> Vec<String> {
-    completing.filter(["Ada", "Alan"])
+async fn names(request: CompletionRequest) -> Vec<String> {
+    request.filter(["Ada", "Alan"])
 }
 
 /// What the server says it can do, in either era.

@@ -1,4 +1,4 @@
-//! Servers made of servers.
+//! Servers merged into and nested in other servers.
 
 use std::sync::{Arc, Mutex};
 
@@ -43,9 +43,7 @@ fn greeter() -> ServerBuilder<String> {
             "greet",
             |cx: Context<String>, Ask { what }| async move { format!("{} {what}", cx.state()) },
         )
-        .complete("what", |completing: CompletionRequest| async move {
-            completing.filter(["world", "moon"])
-        });
+        .complete("what", |request: CompletionRequest| async move { request.filter(["world", "moon"]) });
     Server::builder("greeter")
         .tool(Tool::new("plain", || async { "plain" }))
         .lifespan(|| async { Ok::<_, McpError>("hello".to_owned()) })
@@ -86,9 +84,9 @@ async fn servers_with_different_states_become_one() {
     .await;
 }
 
-/// URIs and custom methods stay as they are; completions follow their prompt; capabilities follow from all together.
+/// URIs and custom methods are unchanged; completions follow their prompt; capabilities follow from all servers together.
 #[tokio::test]
-async fn a_prefix_stands_before_names_and_nothing_else() {
+async fn a_prefix_applies_to_names_and_nothing_else() {
     let server = Server::builder("all").nest("g", greeter().logging()).build().unwrap();
     both(&server, async |client, era| {
         let capabilities = client.server_capabilities();
@@ -108,7 +106,7 @@ async fn a_prefix_stands_before_names_and_nothing_else() {
     .await;
 }
 
-/// The lifespans of what was merged surround the server's own.
+/// The lifespans of merged servers surround the server's own.
 #[tokio::test]
 async fn lifespans_of_all_servers_start_and_end() {
     let diary = Arc::new(Mutex::new(Vec::new()));
@@ -157,7 +155,7 @@ fn whatever_there_can_be_only_one_of_fails_the_build() {
     assert!(view("ui://a").merge(view("ui://b")).build().is_ok());
 }
 
-/// What would be silently out of reach is refused.
+/// An item that would silently become unreachable fails the build.
 #[test]
 fn what_a_composition_would_lose_fails_the_build() {
     let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
@@ -177,7 +175,7 @@ fn what_a_composition_would_lose_fails_the_build() {
     assert!(new().merge(by_hand()).build().is_ok());
 }
 
-/// Each server decides about its own, by the names it knows; what it hides stays hidden, and lists are private.
+/// The filter of each server applies to its own items, by the names it knows; hidden items stay hidden, and lists are private.
 #[tokio::test]
 async fn visibility_goes_by_the_names_of_its_server() {
     let tool = |name: &str| Tool::new(name, || async { "seen" });
@@ -215,9 +213,9 @@ async fn visibility_goes_by_the_names_of_its_server() {
     .await;
 }
 
-/// A nested server goes on to change what it offers by its own names, with its own state; clients of the whole are told.
+/// A nested server edits its items by its own names, with its own state; clients of the outer server are notified.
 #[tokio::test]
-async fn a_nested_server_changes_what_it_offers() {
+async fn a_nested_server_edits_its_own_items() {
     let extra = || Tool::new("extra", |cx: Context<Db>| async move { cx.state().0 });
     let grow = || {
         Tool::new("grow", move |cx: Context<Db>| async move {
@@ -246,7 +244,7 @@ async fn a_nested_server_changes_what_it_offers() {
             .unwrap()
     };
     for era in [Era::Handshake, Era::Envelope] {
-        let (sender, mut told) = tokio::sync::mpsc::channel(8);
+        let (sender, mut notifications) = tokio::sync::mpsc::channel(8);
         let options = options(era).on_notification(move |notification: ServerNotification| {
             let _ = sender.try_send(format!("{notification:?}"));
         });
@@ -260,7 +258,7 @@ async fn a_nested_server_changes_what_it_offers() {
         let absent = call(client, "in_shrink", json!({})).await;
         assert_eq!((absent.is_error, text(&absent)), (Some(true), "there is no tool 'absent'"));
         if era == Era::Handshake {
-            assert!(told.recv().await.unwrap().contains("Tools"));
+            assert!(notifications.recv().await.unwrap().contains("Tools"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a handler gets beside its arguments.
+//! The context of a handler.
 
 use std::sync::{Arc, Mutex};
 
@@ -83,7 +83,7 @@ fn with_user(era: Era) -> ClientOptions {
         .on_elicitation(move |_: ElicitParams| std::future::ready(Ok(ElicitResult::accept(me.clone()))))
 }
 
-/// MRTR-14: as the caller could read it; a failure is told to the model, one of a prompt is the server's.
+/// MRTR-14: the handler reads what the caller could read; a failure in a tool is sent to the model, one in a prompt is internal.
 #[tokio::test]
 async fn a_handler_reads_a_resource_of_its_server() {
     both(&reading(), async |client, _| {
@@ -106,7 +106,7 @@ async fn a_handler_reads_a_resource_of_its_server() {
     .await;
 }
 
-/// MRTR-14: resources that read each other end somewhere.
+/// MRTR-14: the depth of resources that read each other is bounded.
 #[tokio::test]
 async fn reading_within_reading_is_bounded() {
     both(&reading(), async |client, _| {
@@ -117,10 +117,10 @@ async fn reading_within_reading_is_bounded() {
     .await;
 }
 
-/// MRTR-14: the reading does not see answers, state or `_meta` of the request around it. Where asking ends a request, it
-/// cannot ask; where asking is a request to the client, it can.
+/// MRTR-14: the nested read does not see answers, state or `_meta` of the outer request. Where a question ends the request, it
+/// cannot ask; where a question is a request to the client, it can.
 #[tokio::test]
-async fn a_nested_reading_has_no_part_in_the_questions_around_it() {
+async fn a_nested_read_does_not_see_the_questions_of_the_outer_request() {
     for era in [Era::Handshake, Era::Envelope] {
         let client = &TestClient::with_options(&reading(), with_user(era)).await.unwrap();
         assert_eq!(text(&call(client, "round", json!({})).await), "me 0 None false");
@@ -132,9 +132,9 @@ async fn a_nested_reading_has_no_part_in_the_questions_around_it() {
     }
 }
 
-/// Middleware wraps messages, and a reading within a handler is none: a limit of one is enough for it.
+/// Middleware wraps messages, and a read within a handler is not a message: a limit of one is enough.
 #[tokio::test]
-async fn a_nested_reading_is_no_message() {
+async fn a_nested_read_is_no_message() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let server = Server::builder("test")
@@ -156,7 +156,7 @@ async fn a_nested_reading_is_no_message() {
 /// MCPS-06: id, headers, revision, client, connection, state, server; progress, log, changes; the end of a stream. (Asking,
 /// reading and states are shown elsewhere.)
 #[tokio::test]
-async fn a_context_knows_the_request_and_the_way_back() {
+async fn a_context_knows_its_request_and_its_client() {
     let facts = Tool::new("facts", |cx: Context<u8>| async move {
         cx.progress(1.0, Some(1.0), Some("done")).await;
         cx.log(LoggingLevel::Warning, Some("test"), json!("logged")).await;
@@ -191,7 +191,7 @@ async fn a_context_knows_the_request_and_the_way_back() {
         assert_eq!(facts, expected);
     })
     .await;
-    let (sender, mut told) = tokio::sync::mpsc::channel(8);
+    let (sender, mut notifications) = tokio::sync::mpsc::channel(8);
     let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
         let _ = sender.try_send(notification);
     });
@@ -199,17 +199,17 @@ async fn a_context_knows_the_request_and_the_way_back() {
     call(&client, "facts", json!({})).await;
     let mut kinds = Vec::new();
     for _ in 0..4 {
-        let told = format!("{:?}", told.recv().await.unwrap());
-        kinds.push(told.split(['(', ' ']).next().unwrap().to_owned());
+        let notification = format!("{:?}", notifications.recv().await.unwrap());
+        kinds.push(notification.split(['(', ' ']).next().unwrap().to_owned());
     }
     kinds.sort_unstable();
     assert_eq!(kinds, ["Log", "PromptsListChanged", "ResourcesListChanged", "ToolsListChanged"]);
     client.close().await;
 }
 
-/// MCPS-06, MRTR-01: a round made by hand finds its answers and its state.
+/// MCPS-06, MRTR-01: a manual round receives its answers and its state.
 #[tokio::test]
-async fn a_round_can_be_made_by_hand() {
+async fn a_round_can_be_made_manually() {
     let by_hand = Tool::new("by_hand", |cx: Context<()>| async move {
         let (answers, state) = (cx.input_responses()?, cx.request_state()?);
         Ok::<_, McpError>(match state {

@@ -1,4 +1,4 @@
-//! What is offered changes while the server runs, and from caller to caller.
+//! Catalogs that change while the server runs, and that differ between callers.
 
 use std::sync::{Arc, Mutex};
 
@@ -49,7 +49,7 @@ async fn names(client: &TestClient) -> Vec<String> {
     client.all_tools().await.unwrap().into_iter().map(|tool| tool.name).collect()
 }
 
-/// Peers B2: add, remove, disable, enable; all or nothing; in order.
+/// Peers B2: add, remove, disable, enable; atomically and in order.
 #[tokio::test]
 async fn tools_come_and_go() {
     for era in [Era::Handshake, Era::Envelope] {
@@ -78,7 +78,7 @@ async fn tools_come_and_go() {
     }
 }
 
-/// A tool that says when it has begun, and goes on when it may.
+/// A tool that signals its start and waits for permission to finish.
 fn slow(begun: &Arc<Notify>, resume: &Arc<Notify>) -> Tool<()> {
     let (begun, resume) = (Arc::clone(begun), Arc::clone(resume));
     Tool::new("slow", move || {
@@ -91,7 +91,7 @@ fn slow(begun: &Arc<Notify>, resume: &Arc<Notify>) -> Tool<()> {
     })
 }
 
-/// Replaces one of everything, and takes `slow` away.
+/// Replaces one item of every kind, and removes `slow`.
 async fn swap(cx: Context<()>) -> Result<String, ToolError> {
     let catalog = cx.catalog()?;
     let changed = catalog.edit(|edit| {
@@ -100,16 +100,16 @@ async fn swap(cx: Context<()>) -> Result<String, ToolError> {
         edit.replace_prompt(Prompt::new("one", || async { "second" }))?;
         edit.replace_resource(Resource::text("a://one", "second"))?;
         edit.replace_resource(Resource::template("a://{x}/y", |_: Value| async { "second" }))?;
-        // APP-02: a view that is not there is found here too.
+        // APP-02: a missing view is detected here too.
         let lost = edit.add_tool(Tool::new("lost", || async {}).view("ui://lost"));
         Ok::<_, ToolError>(lost.unwrap_err().to_string())
     });
     changed.await
 }
 
-/// Calls under way finish on the snapshot they began with; what is replaced stays in its place.
+/// Calls in flight finish on the snapshot they began with; a replaced item keeps its position.
 #[tokio::test]
-async fn a_call_under_way_finishes_although_its_tool_is_gone() {
+async fn a_call_in_flight_finishes_although_its_tool_is_removed() {
     for era in [Era::Handshake, Era::Envelope] {
         let (begun, resume) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let server = Server::builder("test")
@@ -140,11 +140,11 @@ async fn a_call_under_way_finishes_although_its_tool_is_gone() {
     }
 }
 
-/// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: changes are told, once for all that were made together.
+/// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: clients are notified once per edit.
 #[tokio::test]
-async fn a_client_is_told_of_changes() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&told);
+async fn a_client_is_notified_of_changes() {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&received);
     let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
         log.lock().unwrap().push(format!("{notification:?}"));
     });
@@ -153,17 +153,20 @@ async fn a_client_is_told_of_changes() {
     call(&client, "add", json!({})).await;
     call(&client, "change", json!({})).await;
     for _ in 0..1000 {
-        if told.lock().unwrap().len() >= 2 {
+        if received.lock().unwrap().len() >= 2 {
             break;
         }
         client.ping().await.unwrap();
     }
-    let told = told.lock().unwrap().clone();
-    assert!(!told.is_empty() && told.len() <= 2 && told.iter().all(|one| one.contains("Tools")), "{told:?}");
+    let received = received.lock().unwrap().clone();
+    assert!(
+        !received.is_empty() && received.len() <= 2 && received.iter().all(|one| one.contains("Tools")),
+        "{received:?}"
+    );
     client.close().await;
 }
 
-/// P-CACHE-3, P-TOOL-7: what a caller may not see it cannot use, and lists are private.
+/// P-CACHE-3, P-TOOL-7: a caller cannot use what it cannot see, and lists are private.
 #[tokio::test]
 async fn what_is_not_seen_cannot_be_used() {
     let server = Server::builder("test")

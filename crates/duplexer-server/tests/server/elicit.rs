@@ -1,4 +1,4 @@
-//! Asking the user in both eras.
+//! Elicitation, sampling and roots in both eras.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -82,7 +82,7 @@ async fn in_both(server: &Server, test: impl AsyncFn(&TestClient, Era, Vec<Strin
     }
 }
 
-/// MRTR-01, MRTR-08, P-MRTR-21: earlier answers are kept; each question is asked once; the function runs from the top.
+/// MRTR-01, MRTR-08, P-MRTR-21: earlier answers are kept; each question is asked once; the function runs from the start.
 #[tokio::test]
 async fn questions_are_asked_one_after_the_other() {
     let runs = Arc::new(AtomicUsize::new(0));
@@ -104,12 +104,12 @@ async fn questions_are_asked_one_after_the_other() {
         assert_eq!(runs.load(Ordering::SeqCst), expected, "{era:?}");
         assert_eq!(*log.lock().unwrap(), ["name?", "age?"]);
         let plain = client.transcript().to_string();
-        assert!(!plain.contains("outcomes"), "the state is sealed without anybody having asked for it");
+        assert!(!plain.contains("outcomes"), "the state is sealed by default");
         client.close().await;
     }
 }
 
-/// MRTR-06: what is awaited together is asked together.
+/// MRTR-06: questions that are awaited together are sent together.
 #[tokio::test]
 async fn questions_can_be_asked_together() {
     let runs = Arc::new(AtomicUsize::new(0));
@@ -131,9 +131,9 @@ async fn questions_can_be_asked_together() {
     .await;
 }
 
-/// P-ELI-5: an answer, a refusal, and nobody there are told apart.
+/// P-ELI-5: accepted, declined and cancelled responses are distinguished.
 #[tokio::test]
-async fn users_may_decline_or_go_away() {
+async fn users_can_decline_or_dismiss_a_question() {
     let ask = |message: &'static str| {
         move |cx: Context| async move {
             let answer: Elicited<Name> = cx.elicit("q", message).await?;
@@ -178,7 +178,7 @@ async fn users_may_decline_or_go_away() {
     .await;
 }
 
-/// MRTR-11, ELI-02, P-ELI-6: answers are read into the type, and what does not fit is refused.
+/// MRTR-11, ELI-02, P-ELI-6: answers are decoded into the type, and an answer that does not fit is rejected.
 #[tokio::test]
 async fn an_answer_that_does_not_follow_its_form_is_refused() {
     let server = Server::builder("test")
@@ -195,9 +195,9 @@ async fn an_answer_that_does_not_follow_its_form_is_refused() {
     .await;
 }
 
-/// P-ELI-4: a form that no type has can be made by hand, and its answer is what the user wrote.
+/// P-ELI-4: a form can be hand-written, and its answer is returned unchanged.
 #[tokio::test]
-async fn a_form_can_be_made_by_hand() {
+async fn a_form_can_be_hand_written() {
     let server = Server::builder("test")
         .tool(Tool::new("age", |cx: Context| async move {
             let age = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer));
@@ -213,9 +213,9 @@ async fn a_form_can_be_made_by_hand() {
     .await;
 }
 
-/// MRTR-12, P-ELI-2: a client that cannot be asked is told what it lacks.
+/// MRTR-12, P-ELI-2: a client that cannot be asked receives the name of the missing capability.
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_is_told_so() {
+async fn a_client_that_cannot_be_asked_receives_an_error() {
     let server = Server::builder("test")
         .tool(Tool::new("ask", |cx: Context| async move {
             Ok::<_, ToolError>(cx.elicit::<Name>("name", "name?").await?.accepted()?.name)

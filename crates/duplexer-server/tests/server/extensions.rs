@@ -68,7 +68,7 @@ async fn an_extension_contributes_settings_tools_and_methods() {
     );
 }
 
-/// Writes down what passes through it, before and after; changes what it is told to.
+/// Records every call before and after it runs, and applies a change to it.
 struct Witness {
     id: &'static str,
     diary: Arc<Mutex<Vec<String>>>,
@@ -87,7 +87,7 @@ impl Extension<()> for Witness {
             async move {
                 note(format!("{id} > {} {}", call.name(), call.arguments()));
                 let mut outcome = call.run(cx).await?;
-                // Below the shaping of results: what comes back is still what the tool has made.
+                // Results are shaped further out: the outcome still holds the value that the tool returned.
                 let result = outcome.downcast_mut::<CallToolResult>().unwrap();
                 note(format!("{id} < {}", text(result)));
                 result.content.push(Content::text(id));
@@ -97,10 +97,10 @@ impl Extension<()> for Witness {
     }
 }
 
-/// EXT-04, EXT-02: the first extension is outermost, around the tool alone; each server's interceptors stay around its own
+/// EXT-04, EXT-02: the first extension is outermost, around the tool alone; the middleware of each server wraps its own
 /// tools, by the names it knows.
 #[tokio::test]
-async fn interceptors_nest_around_the_tool() {
+async fn tool_middleware_nests_around_the_tool() {
     let diary = Arc::new(Mutex::new(Vec::new()));
     let witness = |id| Witness { id, diary: Arc::clone(&diary) };
     let double = || Tool::new("double", |Number { n }| async move { (2 * n).to_string() });
@@ -137,10 +137,10 @@ struct Number {
     n: i64,
 }
 
-/// EXT-04: the tool gets the arguments of the call, not those of the context it is run in; an interceptor may give others,
-/// which are checked, or answer by itself.
+/// EXT-04: the tool gets the arguments of the call, not those of the context it runs in; middleware can replace them,
+/// and the new ones are validated, or respond by itself.
 #[tokio::test]
-async fn an_interceptor_decides_about_arguments_and_not_the_context() {
+async fn tool_middleware_determines_the_arguments_and_not_the_context() {
     let earlier: Arc<Mutex<Option<Context>>> = Arc::default();
     let server = Server::builder("test")
         .tool(Tool::new("double", |Number { n }| async move { (2 * n).to_string() }))
@@ -148,7 +148,7 @@ async fn an_interceptor_decides_about_arguments_and_not_the_context() {
             let other = earlier.lock().unwrap().replace(cx.clone());
             async move {
                 match call.arguments().decode::<Value>().unwrap()["n"].as_i64() {
-                    // In the context of the call before.
+                    // In the context of the previous call.
                     Some(1) => call.run(other.unwrap()).await,
                     Some(2) => call.with_arguments(json!({"n": 20})).run(cx).await,
                     Some(3) => call.with_arguments(json!({"n": "three"})).run(cx).await,
@@ -238,7 +238,7 @@ async fn a_tool_brings_its_view() {
     client.close().await;
 }
 
-/// APP-02: a view that is not there, or is no view, fails the build; so does whoever writes `ui` by hand.
+/// APP-02: a view that is missing, or is no view, fails the build; so does a manual `ui` member.
 #[test]
 fn views_are_checked() {
     let tool = || Tool::new("x", || async {});

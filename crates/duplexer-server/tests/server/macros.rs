@@ -1,4 +1,4 @@
-//! The same with macros.
+//! Tools, prompts and resources made with macros.
 
 use duplexer::{Context, Server};
 use duplexer_core::dispatch::Invocation;
@@ -216,7 +216,7 @@ async fn the_signature_is_the_schema() {
     .await;
 }
 
-/// HDR-04: a marked parameter is mirrored in a header, which transports with headers hold against the arguments; under a
+/// HDR-04: a marked parameter is mirrored in a header, which transports with headers compare with the arguments; under a
 /// prefix too.
 #[tokio::test]
 async fn a_header_must_agree_with_its_parameter() {

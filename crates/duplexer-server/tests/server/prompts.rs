@@ -41,13 +41,13 @@ enum Tone {
     Strict,
 }
 
-async fn languages(cx: Context, completing: CompletionRequest) -> Result<Vec<String>, McpError> {
+async fn languages(cx: Context, request: CompletionRequest) -> Result<Vec<String>, McpError> {
     let _ = cx;
-    if completing.value == "fail" {
+    if request.value == "fail" {
         return Err(McpError::internal("the password is 1234"));
     }
-    let more = completing.resolved("code").map(|code| format!("rust-{code}"));
-    Ok(completing.filter(["rust".to_owned(), "ruby".to_owned()].into_iter().chain(more)))
+    let more = request.resolved("code").map(|code| format!("rust-{code}"));
+    Ok(request.filter(["rust".to_owned(), "ruby".to_owned()].into_iter().chain(more)))
 }
 
 /// Asks for a review.

@@ -24,7 +24,7 @@ async fn read(client: &TestClient, uri: &str) -> Result<ReadResourceResult, Clie
     client.read_resource(uri).await
 }
 
-/// `mime|contents` of the one thing that was read.
+/// Returns `mime|contents` of the only contents that were read.
 async fn contents(client: &TestClient, uri: &str) -> String {
     let result = read(client, uri).await.unwrap_or_else(|error| panic!("{uri}: {error}"));
     match &*result.contents {
@@ -47,7 +47,7 @@ fn not_found(era: Era) -> ErrorCode {
     }
 }
 
-/// RES-02, P-RSC-1, P-RSC-2, P-RSC-4: text, bytes, JSON, and what is said about them.
+/// RES-02, P-RSC-1, P-RSC-2, P-RSC-4: text, bytes, JSON, and their metadata.
 #[tokio::test]
 async fn single_resources_are_read() {
     let server = Server::builder("test")
@@ -95,7 +95,7 @@ async fn templates_are_read_with_typed_variables() {
         .resource(Resource::template("db://{table}/{id}", |Row { table, id }| async move {
             match &*table {
                 "gone" => Err(ResourceError::NotFound),
-                "told" => Err(ResourceError::new("come back later")),
+                "known" => Err(ResourceError::new("come back later")),
                 "hidden" => Err(ResourceError::from(io::Error::other("the password is 1234"))),
                 _ => Ok(format!("{table}#{id}")),
             }
@@ -120,7 +120,7 @@ async fn templates_are_read_with_typed_variables() {
         ] {
             assert_eq!(refusal(read(client, unknown).await).code, not_found(era), "{unknown}");
         }
-        let error = refusal(read(client, "db://told/1").await);
+        let error = refusal(read(client, "db://known/1").await);
         assert_eq!((error.code, &*error.message), (ErrorCode::INTERNAL_ERROR, "come back later"));
         let error = refusal(read(client, "db://hidden/1").await);
         assert_eq!(error.message, "Error reading resource db://hidden/1");
@@ -191,7 +191,7 @@ async fn a_directory_is_offered_and_nothing_else() {
     std::fs::remove_dir_all(&outside).unwrap();
 }
 
-/// MRTR-15: what is the same for everybody asks for nothing; a template may.
+/// MRTR-15: a resource with one URI cannot ask for input; a template can.
 #[tokio::test]
 async fn only_templates_may_ask_for_input() {
     let asking = || async { InputRequiredResult::resuming("state") };
@@ -213,8 +213,8 @@ async fn only_templates_may_ask_for_input() {
     .await;
 }
 
-async fn tables(completing: CompletionRequest) -> Vec<String> {
-    completing.filter(["users", "uploads", "orders"])
+async fn tables(request: CompletionRequest) -> Vec<String> {
+    request.filter(["users", "uploads", "orders"])
 }
 
 /// A row of a table.

@@ -1,4 +1,4 @@
-//! Tools made with the builder.
+//! Tools made with `Tool::new`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -58,17 +58,17 @@ async fn a_tool_is_a_function_of_its_arguments() {
     .await;
 }
 
-/// TOOL-01, TOOL-04, P-TOOL-6, peers B6: every fault of the arguments, for the model; no coercion.
+/// TOOL-01, TOOL-04, P-TOOL-6, peers B6: every violation of the arguments is reported to the model; no coercion.
 #[tokio::test]
-async fn bad_arguments_are_told_to_the_model_all_at_once() {
+async fn bad_arguments_are_reported_to_the_model_all_at_once() {
     let server = Server::builder("test").tool(add()).build().unwrap();
     both(&server, async |client, _| {
         let result = call(client, "add", json!({"a": "1"})).await;
         assert_eq!(result.is_error, Some(true));
-        let told = text(&result);
-        assert!(told.contains(r#"- /a: expected an integer, got "1""#), "{told}");
-        assert!(told.contains("- /b: required, but missing"), "{told}");
-        assert!(!told.contains("line 1"), "{told}");
+        let report = text(&result);
+        assert!(report.contains(r#"- /a: expected an integer, got "1""#), "{report}");
+        assert!(report.contains("- /b: required, but missing"), "{report}");
+        assert!(!report.contains("line 1"), "{report}");
     })
     .await;
 }
@@ -90,7 +90,7 @@ struct Weather {
     note: Option<String>,
 }
 
-/// TOOL-02, TOOL-03, P-TOOL-9, P-TOOL-11: what a function returns decides what the result looks like.
+/// TOOL-02, TOOL-03, P-TOOL-9, P-TOOL-11: the return type determines the form of the result.
 #[tokio::test]
 async fn results_take_the_form_of_what_is_returned() {
     let server = Server::builder("test")
@@ -127,7 +127,7 @@ async fn results_take_the_form_of_what_is_returned() {
     .await;
 }
 
-/// TOOL-02: pictures and sound from bytes and from files; what can be neither shown nor read is an error.
+/// TOOL-02: images and audio from bytes and from files; a file of another kind is an error.
 #[tokio::test]
 async fn files_become_content() {
     let folder = std::env::temp_dir().join(format!("duplexer-content-{}", std::process::id()));
@@ -151,7 +151,7 @@ async fn files_become_content() {
 
 /// TOOL-01, P-TOOL-5: in-band, protocol, and hidden failures.
 #[tokio::test]
-async fn failures_reach_whom_they_are_for() {
+async fn failures_reach_the_model_the_client_or_the_log() {
     #[derive(Debug)]
     struct Mine;
     impl From<Mine> for ToolError {
@@ -160,7 +160,7 @@ async fn failures_reach_whom_they_are_for() {
         }
     }
     let server = Server::builder("test")
-        .tool(Tool::new("told", || async { Err::<i64, _>(ToolError::new("try another city")) }))
+        .tool(Tool::new("known", || async { Err::<i64, _>(ToolError::new("try another city")) }))
         .tool(Tool::new("mine", || async { Err::<i64, _>(Mine) }))
         .tool(Tool::new("io", || async { Ok::<_, ToolError>(std::fs::read_to_string("/no/such/file")?) }))
         .tool(Tool::new("boxed", || async { Err::<String, duplexer::BoxError>("boxed".into()) }))
@@ -172,7 +172,7 @@ async fn failures_reach_whom_they_are_for() {
         .build()
         .unwrap();
     both(&server, async |client, _| {
-        for (tool, words) in [("told", "try another city"), ("mine", "mine"), ("boxed", "boxed")] {
+        for (tool, words) in [("known", "try another city"), ("mine", "mine"), ("boxed", "boxed")] {
             let result = call(client, tool, json!({})).await;
             assert_eq!((result.is_error, text(&result)), (Some(true), words));
         }
@@ -209,8 +209,8 @@ async fn a_context_and_its_state_come_before_the_arguments() {
 
 /// Peers B32: a blocking tool runs on a thread of its own, and its panic is one failed request.
 #[tokio::test]
-async fn blocking_tools_delay_nobody() {
-    // Two calls meet while both block their thread; one after the other they would wait in vain.
+async fn blocking_tools_do_not_delay_other_calls() {
+    // Two calls meet while both block their thread; one after the other they would wait indefinitely.
     let inside = Arc::new((Mutex::new(0_u32), Condvar::new()));
     let server = Server::builder("test")
         .tool(Tool::blocking("block", move |Add { a, b }| {
@@ -234,7 +234,7 @@ async fn blocking_tools_delay_nobody() {
     .await;
 }
 
-/// P-CAN-5: a tool has a time of its own, and is dropped when it is over.
+/// P-CAN-5: a tool has its own timeout, and is dropped after it.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_takes_too_long_is_stopped() {
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -263,7 +263,7 @@ async fn a_tool_that_takes_too_long_is_stopped() {
     assert_eq!(dropped.load(Ordering::Relaxed), 2);
 }
 
-/// P-SCH-7, P-SCH-8: a schema written by hand is listed as it stands, and is what arguments are checked against.
+/// P-SCH-7, P-SCH-8: a hand-written schema is listed verbatim, and arguments are validated against it.
 #[tokio::test]
 async fn a_hand_written_schema_is_listed_verbatim() {
     let schema = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"z":{"$ref":"#/$defs/odd"},"a":{"type":"string","x-mcp-header":"Region"}},"$defs":{"odd":{"type":"integer","not":{"multipleOf":2}}},"required":["z"]}"##;
@@ -286,7 +286,7 @@ async fn a_hand_written_schema_is_listed_verbatim() {
     .await;
 }
 
-/// P-TOOL-7: a schema that says more than the type is enforced although the type could be read.
+/// P-TOOL-7: a schema that is stricter than the type is enforced although the value decodes.
 #[tokio::test]
 async fn demands_of_a_schema_are_enforced() {
     #[derive(Deserialize, JsonSchema)]
@@ -304,7 +304,7 @@ async fn demands_of_a_schema_are_enforced() {
     .await;
 }
 
-/// TOOL-03, P-TOOL-8: a result that breaks its schema, or gives nothing for it, is the server's failure.
+/// TOOL-03, P-TOOL-8: a result that violates its schema, or lacks structured content, is an internal error.
 #[tokio::test]
 async fn output_is_checked_against_its_schema() {
     fn promised(name: &str, result: fn() -> CallToolResult) -> Tool<()> {
@@ -353,7 +353,7 @@ fn mistakes_fail_the_build() {
     );
 }
 
-/// P-SCH-4: a schema elsewhere is refused without anybody having been asked for it.
+/// P-SCH-4: a schema at another location is rejected without a request to it.
 #[test]
 fn a_schema_elsewhere_is_not_fetched() {
     let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -399,7 +399,7 @@ async fn lists_come_in_pages() {
     .await;
 }
 
-/// MCPS-01 (deviation): a capability is there when there is something to it.
+/// MCPS-01 (deviation): a capability is declared if the server has items of its kind.
 #[tokio::test]
 async fn capabilities_follow_from_what_is_registered() {
     let server = Server::builder("test").build().unwrap();
