@@ -43,5 +43,5 @@ pub fn server(tools: usize) -> Option<Server> {
 /// One of the tools.
 pub fn tool(number: usize) -> Tool<()> {
     let echo = |Arguments { text }| async move { Content::text(text) };
-    Tool::new(format!("tool_{number}")).description("Says it again.").handler(echo)
+    Tool::new(format!("tool_{number}"), echo).description("Says it again.")
 }

@@ -128,11 +128,10 @@ pub fn build(offer: Offer) -> Result<Server, BoxError> {
         .tool(panic)
         .resource(blob);
     for number in 0..offer.dummies {
-        let tool = Tool::new(format!("dummy_{number:02}"))
+        let tool = Tool::new(format!("dummy_{number:02}"), |_: Dummy| async { Content::text("dummy") })
             .description(format!(
                 "Dummy tool number {number}: stands in for a realistic tool with a short description"
-            ))
-            .handler(|_: Dummy| async { Content::text("dummy") });
+            ));
         server = server.tool(tool);
     }
     if offer.changes {

@@ -80,7 +80,7 @@ enum Status {
 /// Asks the user, who can accept all defaults.
 #[tool]
 async fn test_elicitation_sep1034_defaults(cx: Context) -> Result<String, ToolError> {
-    let profile: Answer<Profile> = cx.elicit("profile", "Please check your profile").await?;
+    let profile: Elicited<Profile> = cx.elicit("profile", "Please check your profile").await?;
     Ok(format!("Elicitation completed: {profile:?}"))
 }
 

@@ -116,8 +116,8 @@ async fn test_input_required_result_capabilities(cx: Context) -> Result<String, 
 async fn test_input_required_result_prompt(cx: Context) -> Result<String, McpError> {
     let answer = cx.elicit("user_context", "What context should the prompt use?").await?;
     Ok(match answer {
-        Answer::Accepted(About { context }) => format!("Use this context: {context}"),
-        Answer::Declined | Answer::Cancelled => "Use no context.".to_owned(),
+        Elicited::Accepted(About { context }) => format!("Use this context: {context}"),
+        Elicited::Declined | Elicited::Cancelled => "Use no context.".to_owned(),
     })
 }
 

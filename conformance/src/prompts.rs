@@ -32,8 +32,8 @@ async fn test_prompt_with_arguments(
     format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'")
 }
 
-async fn suggest(typed: Completing) -> Vec<String> {
-    typed.filter(["paris", "park", "party", "test value"])
+async fn suggest(request: CompletionRequest) -> Vec<String> {
+    request.filter(["paris", "park", "party", "test value"])
 }
 
 /// Shows a resource.

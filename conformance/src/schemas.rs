@@ -4,10 +4,12 @@ use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 
 pub(crate) fn offer(server: ServerBuilder<()>) -> Result<ServerBuilder<()>, BoxError> {
-    let whole_dialect = Tool::new("json_schema_2020_12_tool")
-        .description("Has a schema with much of JSON Schema 2020-12 in it.")
-        .input_schema(Json::parse(include_str!("schemas/contact.json"))?)
-        .handler(|contact: Json| async move { format!("Got {}.", contact.as_str()) });
+    let whole_dialect = Tool::with_schema(
+        "json_schema_2020_12_tool",
+        Json::parse(include_str!("schemas/contact.json"))?,
+        |contact: Json| async move { format!("Got {}.", contact.as_str()) },
+    )
+    .description("Has a schema with much of JSON Schema 2020-12 in it.");
     Ok(server.tool(whole_dialect).tool(test_header_parameter))
 }
 

@@ -3,7 +3,7 @@
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::server::Outcome;
-use duplexer::tool::{Interceptor, ToolCall};
+use duplexer::tool::{ToolCall, ToolMiddleware};
 use duplexer_examples::{call, clients, same, text};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ fn clock() -> ServerBuilder<Clock> {
 }
 
 /// Rejects calls that search for secrets, in every part.
-fn guard() -> impl Interceptor {
+fn guard() -> impl ToolMiddleware {
     async |cx: Context, call: ToolCall| -> Result<Outcome, McpError> {
         if call.arguments().as_str().contains("secret") {
             return Ok(Outcome::of(CallToolResult::error("secrets are not available")));
@@ -48,7 +48,7 @@ async fn main() -> Result<(), BoxError> {
         .merge(clock())
         .nest("novels", library(&["Emma", "Ulysses"]))
         .nest("letters", library(&["Letters to a Young Poet", "secret letters"]))
-        .intercept(guard())
+        .tool_middleware(guard())
         .build()?;
     for client in clients(&server).await? {
         let names: Vec<_> = client.all_tools().await?.into_iter().map(|tool| tool.name).collect();

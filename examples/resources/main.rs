@@ -5,8 +5,8 @@ use duplexer::types::completion::ResourceTemplateReference;
 use duplexer::types::resource::ResourceContents;
 use duplexer_examples::{clients, same};
 
-async fn tables(completing: Completing) -> Vec<String> {
-    completing.filter(["users", "orders"])
+async fn tables(request: CompletionRequest) -> Vec<String> {
+    request.filter(["users", "orders"])
 }
 
 /// A row of a table.

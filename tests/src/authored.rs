@@ -72,8 +72,8 @@ async fn greet(cx: Context, greeting: String) -> Result<String, ToolError> {
     Ok(format!("{greeting}, {name}!"))
 }
 
-async fn tables(completing: Completing) -> Vec<String> {
-    completing.filter(["users", "units", "orders"])
+async fn tables(request: CompletionRequest) -> Vec<String> {
+    request.filter(["users", "units", "orders"])
 }
 
 /// A row of a table.

@@ -75,9 +75,7 @@ fn server(count: watch::Sender<Count>) -> Server {
         }
     };
     let calm = || async { Content::text("calm") };
-    let tools = Server::builder("storm", "0")
-        .tool(Tool::new("wait").handler(waits))
-        .tool(Tool::new("calm").handler(calm));
+    let tools = Server::builder("storm", "0").tool(Tool::new("wait", waits)).tool(Tool::new("calm", calm));
     tools.build().unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! The catalog of a server made of plain functions: equal for all clients and instances, and served as advertised.
 
-use duplexer_server::completion::Completing;
+use duplexer_server::completion::CompletionRequest;
 use duplexer_server::prompt::Prompt;
 use duplexer_server::request_state::RequestState;
 use duplexer_server::resource::Resource;
@@ -35,13 +35,13 @@ fn instance() -> Server {
     let mut builder = Server::builder("instances", "0")
         .page_size(2)
         .request_state(RequestState::keys([[7_u8; 32]]).unwrap())
-        .tool(Tool::new("picture").handler(|| async { Content::image(PIXEL, "image/png") }))
-        .tool(Tool::new("count").handler(|Limit { limit }| async move { format!("up to {limit:?}") }))
-        .tool(Tool::new("greet").handler(|cx: Context| async move {
+        .tool(Tool::new("picture", || async { Content::image(PIXEL, "image/png") }))
+        .tool(Tool::new("count", |Limit { limit }| async move { format!("up to {limit:?}") }))
+        .tool(Tool::new("greet", |cx: Context| async move {
             let name: Name = cx.elicit("name", "Who are you?").await?.accepted()?;
             Ok::<_, ToolError>(format!("Hello {}!", name.name))
         }))
-        .prompt(Prompt::new("look").handler(|| async {
+        .prompt(Prompt::new("look", || async {
             let text = ResourceContents::text("file:///a.txt", "a").mime_type("text/plain");
             [
                 PromptMessage::user(Content::image(PIXEL, "image/png")),
@@ -49,16 +49,16 @@ fn instance() -> Server {
                 PromptMessage::user(Content::Resource(EmbeddedResource::new(text))),
             ]
         }))
-        .prompt(Prompt::new("call").handler(|Name { name }| async move { name }).complete("name", names));
+        .prompt(Prompt::new("call", |Name { name }| async move { name }).complete("name", names));
     for number in 0..5 {
         let (uri, name) = (format!("test://{number}"), format!("tool-{number}"));
-        builder = builder.resource(Resource::text(uri, "x")).tool(Tool::new(name).handler(|| async {}));
+        builder = builder.resource(Resource::text(uri, "x")).tool(Tool::new(name, || async {}));
     }
     builder.build().unwrap()
 }
 
-async fn names(completing: Completing) -> Vec<String> {
-    completing.filter(["Ada", "Alan"])
+async fn names(request: CompletionRequest) -> Vec<String> {
+    request.filter(["Ada", "Alan"])
 }
 
 /// Returns the capabilities that the server advertises, in either era.
@@ -75,8 +75,8 @@ async fn capabilities(wire: &mut Wire, revision: &str) -> Value {
 /// P-DISC-3, P-TOOL-1, P-PRM-1, P-CMP-1, P-CMP-4: what is advertised is served, and what is not advertised is not found.
 #[tokio::test]
 async fn capabilities_are_what_is_served() {
-    let plain = || Prompt::new("p").handler(|| async { "hello" });
-    let completed = || Prompt::new("p").handler(|Name { name }| async move { name }).complete("name", names);
+    let plain = || Prompt::new("p", || async { "hello" });
+    let completed = || Prompt::new("p", |Name { name }| async move { name }).complete("name", names);
     let asked = [
         ("tools", "tools/list", json!({})),
         ("tools", "tools/call", json!({ "name": "t" })),
@@ -94,7 +94,7 @@ async fn capabilities_are_what_is_served() {
     let builder = || Server::builder("s", "0");
     let servers: [(&dyn Fn() -> Server, &[&str]); 5] = [
         (&|| builder().build().unwrap(), &[]),
-        (&|| builder().tool(Tool::new("t").handler(|| async {})).build().unwrap(), &["tools"]),
+        (&|| builder().tool(Tool::new("t", || async {})).build().unwrap(), &["tools"]),
         (&|| builder().prompt(plain()).build().unwrap(), &["prompts"]),
         (&|| builder().prompt(completed()).build().unwrap(), &["completions", "prompts"]),
         (&|| builder().resource(Resource::text("test://r", "r")).build().unwrap(), &["resources"]),

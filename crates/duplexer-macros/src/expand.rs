@@ -1,13 +1,13 @@
-//! From a signature to calls of the public interface.
+//! Expands a signature into calls of the public API.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{ItemFn, ReturnType};
+use syn::ItemFn;
 
 use crate::options::Options;
-use crate::signature::{Signature, Wanted};
+use crate::signature::{Expected, Signature};
 
-/// Expands, or says what is wrong; then the function stays as it is, so that nothing else complains.
+/// Parses the options and the function, and expands them. A fault becomes a compile error.
 pub(crate) fn run(
     options: TokenStream,
     function: TokenStream,
@@ -18,28 +18,28 @@ pub(crate) fn run(
     expanded.unwrap_or_else(|error| error.to_compile_error())
 }
 
-/// Only functions can be any of the three.
+/// Parses the annotated item, which must be a function.
 fn free_function(item: TokenStream) -> syn::Result<ItemFn> {
     let problem = "this belongs on a function: `#[tool]`, `#[prompt]` and `#[resource(\"..\")]` make one part of a server";
     syn::parse2(item).map_err(|error| syn::Error::new(error.span(), problem))
 }
 
-const TOOL: Wanted = Wanted {
+const TOOL: Expected = Expected {
     what: "tool",
     example: "#[tool]\n    async fn add(a: i64, b: i64) -> i64 { a + b }",
     asynchronous: true,
 };
-const BLOCKING_TOOL: Wanted = Wanted {
+const BLOCKING_TOOL: Expected = Expected {
     what: "tool",
     example: "#[tool(blocking)]\n    fn digest(text: String) -> String { .. }",
     asynchronous: false,
 };
-const PROMPT: Wanted = Wanted {
+const PROMPT: Expected = Expected {
     what: "prompt",
     example: "#[prompt]\n    async fn review(code: String) -> String { format!(\"Review this: {code}\") }",
     asynchronous: true,
 };
-const RESOURCE: Wanted = Wanted {
+const RESOURCE: Expected = Expected {
     what: "resource",
     example: "#[resource(\"db://{table}/{id}\")]\n    async fn row(table: String, id: u64) -> String { .. }",
     asynchronous: true,
@@ -62,20 +62,20 @@ pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStre
     }
     let name = expansion.name(options);
     let call = expansion.call();
-    let settled = |call| quote!(#krate::__private::Returned(#call).settle());
-    let (method, body) = if blocking {
-        (quote!(blocking), settled(call))
+    let converted = |call| quote!(#krate::__private::Returned(#call).output());
+    let (constructor, body) = if blocking {
+        (quote!(blocking), converted(call))
     } else {
-        let settled = settled(quote!(#call.await));
-        (quote!(handler), quote!(async move { #settled }))
+        let converted = converted(quote!(#call.await));
+        (quote!(new), quote!(async move { #converted }))
     };
     let pattern = expansion.pattern();
     let make = quote! {
         #[allow(unused_imports)]
-        use #krate::__private::Settle as _;
-        #krate::Tool::new(#name) #calls .#method(|#pattern| #body)
+        use #krate::__private::PassThrough as _;
+        #krate::Tool::#constructor(#name, |#pattern| #body) #calls
     };
-    Ok(expansion.finish(&quote!(tool), &quote!(IntoTool), &quote!(into_tool), &quote!(Tool), &make))
+    Ok(expansion.finish(&quote!(Tool), &make))
 }
 
 pub(crate) fn prompt(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
@@ -85,9 +85,9 @@ pub(crate) fn prompt(options: &Options, function: ItemFn) -> syn::Result<TokenSt
     let (name, calls) = (expansion.name(options), expansion.described(options));
     let (pattern, call, complete) = (expansion.pattern(), expansion.call(), expansion.completions());
     let make = quote! {
-        #krate::Prompt::new(#name) #calls .handler(|#pattern| async move { #call.await }) #complete
+        #krate::Prompt::new(#name, |#pattern| async move { #call.await }) #calls #complete
     };
-    Ok(expansion.finish(&quote!(prompt), &quote!(IntoPrompt), &quote!(into_prompt), &quote!(Prompt), &make))
+    Ok(expansion.finish(&quote!(Prompt), &make))
 }
 
 pub(crate) fn resource(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
@@ -110,28 +110,23 @@ pub(crate) fn resource(options: &Options, function: ItemFn) -> syn::Result<Token
         let message = "these parameters have no place in the URI: write it with `{variables}`";
         return Err(syn::Error::new(uri.span(), message));
     }
-    let begin = if is_template { quote!(template) } else { quote!(new) };
+    let constructor = if is_template { quote!(template) } else { quote!(new) };
     let make = quote! {
-        #krate::Resource::#begin(#uri).name(#name) #calls .handler(|#pattern| async move { #call.await }) #complete
+        #krate::Resource::#constructor(#uri, |#pattern| async move { #call.await })
+            .name(#name) #calls #complete
     };
-    Ok(expansion.finish(
-        &quote!(resource),
-        &quote!(IntoResource),
-        &quote!(into_resource),
-        &quote!(Resource),
-        &make,
-    ))
+    Ok(expansion.finish(&quote!(Resource), &make))
 }
 
-/// What all three have in common.
+/// The parts that tools, prompts and resources share.
 struct Expansion {
     krate: TokenStream,
     signature: Signature,
 }
 
 impl Expansion {
-    fn new(options: &Options, function: ItemFn, wanted: Wanted) -> syn::Result<Self> {
-        Ok(Self { krate: options.krate()?, signature: Signature::read(function, wanted)? })
+    fn new(options: &Options, function: ItemFn, expected: Expected) -> syn::Result<Self> {
+        Ok(Self { krate: options.krate()?, signature: Signature::read(function, expected)? })
     }
 
     fn name(&self, options: &Options) -> TokenStream {
@@ -144,7 +139,7 @@ impl Expansion {
         )
     }
 
-    /// Title and description.
+    /// Returns the calls that set title and description.
     fn described(&self, options: &Options) -> TokenStream {
         let title = options.value("title").map(|title| quote!(.title(#title)));
         let docs = &self.signature.docs;
@@ -156,7 +151,7 @@ impl Expansion {
         quote!(#title #description)
     }
 
-    /// The parameters of the closure: a context if there is one, the arguments if there are any.
+    /// Returns the parameters of the closure: the context and the arguments, if the function takes them.
     fn pattern(&self) -> TokenStream {
         let context = self.signature.context.as_ref().map(|context| {
             let ty = &context.ty;
@@ -166,11 +161,12 @@ impl Expansion {
         quote!(#context #arguments)
     }
 
-    /// The call of the function itself.
+    /// Returns the call of the original function.
     fn call(&self) -> TokenStream {
+        let function = &self.signature.function.sig.ident;
         let context = self.signature.context.as_ref().map(|_| quote!(__cx,));
         let names = self.signature.parameters.iter().map(|parameter| &parameter.name);
-        quote!(__function(#context #(__arguments.#names),*))
+        quote!(#function::call(#context #(__arguments.#names),*))
     }
 
     fn completions(&self) -> TokenStream {
@@ -185,7 +181,7 @@ impl Expansion {
             .collect()
     }
 
-    /// The struct that arguments are read into, if there are any.
+    /// Returns the struct that arguments are decoded into, if there are any.
     fn arguments(&self) -> TokenStream {
         let krate = &self.krate;
         if self.signature.parameters.is_empty() {
@@ -205,81 +201,45 @@ impl Expansion {
         }
     }
 
-    /// A unit struct with the function's name: it can be registered, and called as the function it was.
-    fn finish(
-        &self,
-        module: &TokenStream,
-        into: &TokenStream,
-        method: &TokenStream,
-        product: &TokenStream,
-        make: &TokenStream,
-    ) -> TokenStream {
+    /// Returns two items of the function's name: a function that returns the tool, and a braced struct whose associated
+    /// function `call` is the original function.
+    ///
+    /// Neither captures patterns, so a parameter or variable of the same name remains a binding.
+    fn finish(&self, product: &TokenStream, make: &TokenStream) -> TokenStream {
         let krate = &self.krate;
         let Signature { function, context, .. } = &self.signature;
         let (name, vis) = (&function.sig.ident, &function.vis);
         let docs = function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
         let arguments = self.arguments();
-        let mut inner = function.clone();
-        inner.sig.ident = format_ident!("__function");
-        inner.vis = syn::Visibility::Inherited;
-        inner.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
         let (generics, state) = match context.as_ref().map(|context| &context.state) {
             Some(Some(state)) => (None, quote!(#state)),
             _ => (Some(quote!(<__S: ::core::marker::Send + ::core::marker::Sync + 'static>)), quote!(__S)),
         };
-        let types: Vec<_> = function.sig.inputs.iter().map(parameter_type).collect();
-        let names: Vec<_> = (0..types.len()).map(|number| format_ident!("__{number}")).collect();
-        let output = match &function.sig.output {
-            ReturnType::Default => quote!(()),
-            ReturnType::Type(_, ty) => quote!(#ty),
-        };
-        let (returned, call) = if function.sig.asyncness.is_some() {
-            (
-                quote!(#krate::__private::BoxFuture<'static, #output>),
-                quote!(::std::boxed::Box::pin(__function(#(#names),*))),
-            )
-        } else {
-            (quote!(#output), quote!(__function(#(#names),*)))
-        };
+        let about = format!("Namespace of `{name}::call`, the function that `{name}()` registers.");
+        let shared =
+            |attribute: &&syn::Attribute| ["cfg", "allow"].iter().any(|one| attribute.path().is_ident(one));
+        let shared: Vec<_> = function.attrs.iter().filter(shared).collect();
+        let mut original = function.clone();
+        original.sig.ident = format_ident!("call");
         quote! {
             #(#docs)*
-            #[allow(non_camel_case_types)]
-            #[derive(Clone, Copy, Debug)]
-            #vis struct #name;
-
-            const _: () = {
-                #[allow(clippy::unused_async, clippy::needless_pass_by_value)]
-                #inner
+            #(#shared)*
+            #vis fn #name #generics() -> #krate::#product<#state> {
                 #arguments
+                #make
+            }
 
-                impl #generics #krate::#module::#into<#state> for #name {
-                    fn #method(self) -> #krate::#product<#state> {
-                        #make
-                    }
-                }
+            #[doc = #about]
+            #(#shared)*
+            #[allow(non_camel_case_types)]
+            #[derive(Debug)]
+            #vis struct #name {}
 
-                impl ::core::ops::Deref for #name {
-                    type Target = fn(#(#types),*) -> #returned;
-
-                    fn deref(&self) -> &Self::Target {
-                        fn __call(#(#names: #types),*) -> #returned {
-                            #call
-                        }
-                        const CALL: fn(#(#types),*) -> #returned = __call;
-                        &CALL
-                    }
-                }
-            };
+            #(#shared)*
+            impl #name {
+                #[allow(clippy::unused_async, clippy::needless_pass_by_value)]
+                #original
+            }
         }
-    }
-}
-
-fn parameter_type(argument: &syn::FnArg) -> TokenStream {
-    match argument {
-        syn::FnArg::Typed(argument) => {
-            let ty = &argument.ty;
-            quote!(#ty)
-        }
-        syn::FnArg::Receiver(_) => TokenStream::new(),
     }
 }

@@ -1,7 +1,7 @@
-//! `#[tool]`, `#[prompt]` and `#[resource]`: plain functions become parts of a server.
+//! `#[tool]`, `#[prompt]` and `#[resource]`: turn functions into parts of a server.
 //!
-//! Each expands to calls of the public interface of `duplexer`, which can be written by hand as well. Names, types and
-//! documentation come from the function's signature; what its result means is left to traits.
+//! Each expands to calls of the public API of `duplexer`, which can also be written manually. Names, types and
+//! documentation come from the function's signature; traits interpret the result.
 
 mod expand;
 mod options;
@@ -9,7 +9,7 @@ mod signature;
 
 use proc_macro::TokenStream;
 
-/// Makes an async function a tool.
+/// Turns an async function into a tool.
 ///
 /// ```ignore
 /// /// Adds two numbers.
@@ -22,29 +22,30 @@ use proc_macro::TokenStream;
 ///     a + b
 /// }
 ///
-/// let server = Server::builder("calculator", "1.0.0").tool(add).build()?;
-/// assert_eq!(add(1, 2).await, 3);
+/// let server = Server::builder("calculator", "0").tool(add).build()?;
+/// assert_eq!(add::call(1, 2).await, 3);
 /// ```
 ///
-/// What `add` names from here on is a unit struct, which is what `.tool(add)` takes. It can still be called like the function
-/// it was: it dereferences to a function pointer, so `add(1, 2).await` works everywhere, in tests for example, and
-/// `*add` is that pointer where somebody wants one. The future is boxed. As a struct it also occupies its name among
-/// types; a tool with another name than its function's has `name = ".."`.
+/// The name refers to two items afterwards:
 ///
-/// The function's name is the tool's, its documentation the tool's description, its parameters the tool's arguments. A
-/// first parameter of type `Context<S>` (or one marked `#[cx]`) is the context.
+/// - the function `add()`, which returns the `Tool`. Register it with `.tool(add)`, or change the tool first:
+///   `.tool(add().rename("plus"))`.
+/// - the type `add`, whose associated function `add::call(..)` is the original function, for tests and other callers.
+///
+/// The function's name is the tool's name (or `name = ".."`), its documentation the tool's description, its parameters
+/// the tool's arguments. A first parameter of type `Context<S>` (or one marked `#[cx]`) is the context.
 ///
 /// Options: `name = "..", title = "..", description = "..", timeout = seconds, read_only, destructive, idempotent,
-/// closed_world, check_output, blocking`. A blocking tool is a plain `fn`.
+/// closed_world, check_output, blocking`. A blocking tool is a plain `fn`, which runs on a thread.
 ///
 /// Parameters: documentation, `#[default(expression)]` or `#[default]`, `#[header("Name")]`, and any `#[serde(..)]` or
-/// `#[schemars(..)]` attribute. `Option<T>` may be left out.
+/// `#[schemars(..)]` attribute. `Option<T>` can be omitted.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
     expand::run(options.into(), function.into(), expand::tool).into()
 }
 
-/// Makes an async function a prompt: its parameters are the prompt's arguments, its result the messages.
+/// Turns an async function into a prompt: its parameters are the prompt's arguments, its result the messages.
 ///
 /// ```ignore
 /// /// Asks for a review.
@@ -54,7 +55,7 @@ pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// As with [`macro@tool`], what the name stands for is a unit struct that can still be called.
+/// As with [`macro@tool`], `review()` returns the prompt and `review::call(..)` calls the original function.
 ///
 /// Options: `name = "..", title = "..", description = ".."`. On a parameter, `#[complete(function)]` names an async
 /// function that suggests values.
@@ -63,7 +64,8 @@ pub fn prompt(options: TokenStream, function: TokenStream) -> TokenStream {
     expand::run(options.into(), function.into(), expand::prompt).into()
 }
 
-/// Makes an async function a resource, or a template if the URI has variables: these are the function's parameters.
+/// Turns an async function into a resource, or into a template if the URI has variables, which are the function's
+/// parameters.
 ///
 /// ```ignore
 /// /// A row of a table.
@@ -71,7 +73,7 @@ pub fn prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 /// async fn row(cx: Context<Db>, table: String, id: u64) -> Result<String, ResourceError> { .. }
 /// ```
 ///
-/// As with [`macro@tool`], what the name stands for is a unit struct that can still be called.
+/// As with [`macro@tool`], `row()` returns the resource and `row::call(..)` calls the original function.
 ///
 /// Options after the URI: `name = "..", title = "..", description = "..", mime_type = ".."`. On a parameter,
 /// `#[complete(function)]` names an async function that suggests values.

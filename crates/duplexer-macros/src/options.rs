@@ -1,4 +1,4 @@
-//! What stands in the parentheses of an attribute.
+//! The options of an attribute.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -40,17 +40,17 @@ impl Parse for Setting {
 }
 
 impl Options {
-    /// The value of `name = value`.
+    /// Returns the value of `name = value`.
     pub(crate) fn value(&self, name: &str) -> Option<&Expr> {
         self.settings.iter().find(|setting| setting.name == name)?.value.as_ref()
     }
 
-    /// Whether `name` stands there.
+    /// Returns whether the option `name` is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.settings.iter().any(|setting| setting.name == name)
     }
 
-    /// The crate that is expanded to.
+    /// Returns the path of the crate that the expansion refers to.
     pub(crate) fn krate(&self) -> syn::Result<TokenStream> {
         match self.value("crate") {
             None => Ok(quote!(::duplexer)),
@@ -62,7 +62,7 @@ impl Options {
         }
     }
 
-    /// Refuses what is neither `valued = ..` nor `flags`.
+    /// Rejects options that are in neither list, or lack or have a value wrongly.
     pub(crate) fn check(&self, valued: &[&str], flags: &[&str]) -> syn::Result<()> {
         for Setting { name, value } in &self.settings {
             let text = name.to_string();

@@ -1,20 +1,20 @@
-//! Reads the signature of a function that becomes a tool, prompt or resource.
+//! Parses the signature of a function that becomes a tool, prompt or resource.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::spanned::Spanned as _;
 use syn::{Attribute, Error, Expr, FnArg, Ident, ItemFn, Pat, Path, PathArguments, Type};
 
-/// A function, taken apart.
+/// A parsed function.
 pub(crate) struct Signature {
-    /// The function without the attributes of its parameters, under the name it is called by.
+    /// The function without the attributes of its parameters.
     pub(crate) function: ItemFn,
     pub(crate) docs: String,
     pub(crate) context: Option<Context>,
     pub(crate) parameters: Vec<Parameter>,
 }
 
-/// The type of the context, and the state in it if it is spelled out.
+/// The type of the context, and of the state if the type names it.
 pub(crate) struct Context {
     pub(crate) ty: Type,
     pub(crate) state: Option<Type>,
@@ -23,7 +23,7 @@ pub(crate) struct Context {
 pub(crate) struct Parameter {
     pub(crate) name: Ident,
     pub(crate) ty: Type,
-    /// Documentation, and what serde and schemars are told.
+    /// Documentation and attributes of serde and schemars.
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) default: Option<Default>,
     pub(crate) header: Option<Expr>,
@@ -31,40 +31,40 @@ pub(crate) struct Parameter {
 }
 
 pub(crate) enum Default {
-    /// That of the type.
+    /// The default of the type.
     OfType,
-    /// This one.
+    /// The value of an expression.
     Value(Expr),
 }
 
-/// What is read, in an error's words.
+/// The kind of function that is expected, as errors describe it.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct Expected {
     pub(crate) what: &'static str,
     pub(crate) example: &'static str,
     pub(crate) asynchronous: bool,
 }
 
-impl Wanted {
+impl Expected {
     fn error(self, span: Span, problem: &str) -> Error {
         Error::new(span, format!("{problem}\n\na {} looks like this:\n    {}", self.what, self.example))
     }
 }
 
 impl Signature {
-    pub(crate) fn read(mut function: ItemFn, wanted: Wanted) -> syn::Result<Self> {
+    pub(crate) fn read(mut function: ItemFn, expected: Expected) -> syn::Result<Self> {
         let signature = &function.sig;
-        if wanted.asynchronous && signature.asyncness.is_none() {
-            let problem = format!("a {}'s function is async", wanted.what);
-            return Err(wanted.error(signature.fn_token.span, &problem));
+        if expected.asynchronous && signature.asyncness.is_none() {
+            let problem = format!("a {}'s function is async", expected.what);
+            return Err(expected.error(signature.fn_token.span, &problem));
         }
-        if let (false, Some(token)) = (wanted.asynchronous, signature.asyncness) {
-            let problem = format!("a blocking {} is a plain `fn`: it gets a thread", wanted.what);
-            return Err(wanted.error(token.span, &problem));
+        if let (false, Some(token)) = (expected.asynchronous, signature.asyncness) {
+            let problem = format!("a blocking {} is a plain `fn`: it gets a thread", expected.what);
+            return Err(expected.error(token.span, &problem));
         }
         if !signature.generics.params.is_empty() {
-            let problem = format!("a {} has no generic parameters: its types must be known", wanted.what);
-            return Err(wanted.error(signature.ident.span(), &problem));
+            let problem = format!("a {} has no generic parameters: its types must be known", expected.what);
+            return Err(expected.error(signature.ident.span(), &problem));
         }
         let docs = documentation(&function.attrs);
         let mut context = None;
@@ -73,18 +73,18 @@ impl Signature {
             match argument {
                 FnArg::Receiver(receiver) => {
                     let problem =
-                        format!("a {} is a free function; shared state is in the context", wanted.what);
-                    return Err(wanted.error(receiver.self_token.span, &problem));
+                        format!("a {} is a free function; shared state is in the context", expected.what);
+                    return Err(expected.error(receiver.self_token.span, &problem));
                 }
                 FnArg::Typed(argument) => {
                     if place == 0 && is_context(&mut argument.attrs, &argument.ty) {
                         context = Some(Context::of(&argument.ty));
                     } else {
-                        if context.is_none() && is_called_context(&argument.ty) {
+                        if context.is_none() && is_named_context(&argument.ty) {
                             let problem = "the context is the first parameter, and owned: `cx: Context<State>` or `cx: Context`";
-                            return Err(wanted.error(argument.ty.span(), problem));
+                            return Err(expected.error(argument.ty.span(), problem));
                         }
-                        parameters.push(Parameter::read(argument, wanted)?);
+                        parameters.push(Parameter::read(argument, expected)?);
                     }
                 }
             }
@@ -111,38 +111,38 @@ impl Context {
     }
 }
 
-/// Marked with `#[cx]`, or of a type called `Context`.
+/// Returns whether a parameter is marked with `#[cx]`, or of a type named `Context`.
 fn is_context(attributes: &mut Vec<Attribute>, ty: &Type) -> bool {
     let before = attributes.len();
     attributes.retain(|attribute| !attribute.path().is_ident("cx"));
     let owned = !matches!(ty, Type::Reference(_));
-    (owned && is_called_context(ty)) || attributes.len() < before
+    (owned && is_named_context(ty)) || attributes.len() < before
 }
 
-fn is_called_context(ty: &Type) -> bool {
+fn is_named_context(ty: &Type) -> bool {
     match ty {
-        Type::Reference(reference) => is_called_context(&reference.elem),
+        Type::Reference(reference) => is_named_context(&reference.elem),
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
         _ => false,
     }
 }
 
 impl Parameter {
-    fn read(argument: &mut syn::PatType, wanted: Wanted) -> syn::Result<Self> {
+    fn read(argument: &mut syn::PatType, expected: Expected) -> syn::Result<Self> {
         let name = match &*argument.pat {
             Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
             other => {
                 let problem = "a parameter is a name here: clients must know what to call it";
-                return Err(wanted.error(other.span(), problem));
+                return Err(expected.error(other.span(), problem));
             }
         };
         if let Type::Reference(reference) = &*argument.ty {
             let problem = "a parameter is owned: it comes from a message (`String` instead of `&str`)";
-            return Err(wanted.error(reference.and_token.span, problem));
+            return Err(expected.error(reference.and_token.span, problem));
         }
         if let Type::ImplTrait(bounds) = &*argument.ty {
             let problem = "a parameter has a type of its own: it is read from a message";
-            return Err(wanted.error(bounds.impl_token.span, problem));
+            return Err(expected.error(bounds.impl_token.span, problem));
         }
         let mut parameter = Self {
             name,
@@ -177,7 +177,7 @@ impl Parameter {
         Ok(parameter)
     }
 
-    /// The parameter as a field of the struct that arguments are read into.
+    /// Returns the parameter as a field of the struct that arguments are decoded into, and the function of its default.
     pub(crate) fn field(&self, number: usize) -> (TokenStream, Option<TokenStream>) {
         let Self { name, ty, attributes, .. } = self;
         let header = self.header.as_ref().map(|header| quote!(#[schemars(extend("x-mcp-header" = #header))]));
@@ -187,7 +187,7 @@ impl Parameter {
             Some(Default::Value(value)) => {
                 let provider = Ident::new(&format!("__default_{number}"), Span::call_site());
                 let path = provider.to_string();
-                // A text may be meant for any type that is made from one; every other literal says what it is.
+                // A string literal can be meant for any type that converts from it; other literals have one type.
                 let value = match value {
                     Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => {
                         quote!(::core::convert::From::from(#text))
@@ -201,7 +201,7 @@ impl Parameter {
     }
 }
 
-/// Documentation comments as one text.
+/// Joins documentation comments into one text.
 pub(crate) fn documentation(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {

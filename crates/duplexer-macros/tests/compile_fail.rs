@@ -1,4 +1,4 @@
-//! A wrong function gives an error that says what a right one looks like.
+//! An invalid function gives an error that shows a valid one.
 
 #[test]
 fn mistakes_are_explained() {

@@ -1,5 +1,4 @@
-//! Items that macro expansions refer to. Not public API.
+//! Items that expanded macros refer to. Not part of the public API.
 
-pub use crate::catalog::tool::{Returned, Settle};
-pub use duplexer_core::dispatch::BoxFuture;
+pub use crate::catalog::tool::{PassThrough, Returned};
 pub use {schemars, serde};

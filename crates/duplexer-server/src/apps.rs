@@ -1,4 +1,4 @@
-//! MCP Apps: tools that bring a view, which is a page of HTML that the client shows.
+//! MCP Apps: tools with a view, an HTML page that the client shows.
 
 mod view;
 
@@ -15,15 +15,15 @@ pub use view::{Permission, View};
 
 const ID: &str = "io.modelcontextprotocol/ui";
 
-/// Views for tools. A tool names its view with [`Tool::view`].
+/// Extension that registers views for tools. A tool names its view with [`Tool::view`](crate::tool::Tool::view).
 ///
 /// ```
 /// # use duplexer_server::Server;
 /// # use duplexer_server::apps::{Apps, View};
 /// # use duplexer_server::tool::Tool;
-/// let clock = Tool::new("clock").handler(|| async { "12:00" }).view("ui://clock");
+/// let clock = Tool::new("clock", || async { "12:00" }).view("ui://clock");
 /// let page = View::new("ui://clock", "<p id=time></p>").resource_domains(["https://fonts.example"]);
-/// let server = Server::builder("clock", "1.0.0").extend(Apps::new().view(page)).tool(clock).build()?;
+/// let server = Server::builder("clock", "0").extend(Apps::new().view(page)).tool(clock).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -32,19 +32,20 @@ pub struct Apps {
 }
 
 impl Apps {
-    /// No views yet.
+    /// Creates the extension without views.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more view.
+    /// Adds a view.
     #[must_use]
     pub fn view(mut self, view: View) -> Self {
         self.views.push(view);
         self
     }
 
-    /// Whether the client of a message can show views. A tool whose client cannot says the same in its content.
+    /// Returns whether the client of a request can show views. For other clients a tool should return the same
+    /// information as content.
     pub fn shown_by<S>(cx: &Context<S>) -> bool {
         let capabilities = cx.connection().client().capabilities.as_ref();
         let settings = capabilities.and_then(|all| all.extensions.as_ref()).and_then(|all| all.get(ID));

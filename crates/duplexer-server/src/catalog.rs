@@ -1,51 +1,55 @@
-//! The catalog: what a server offers, behind a snapshot that is replaced as a whole.
+//! The catalog: tools, resources and prompts of a server, in a snapshot that is replaced as a whole.
 //!
-//! A request looks at one snapshot from beginning to end. Lists are rendered once per snapshot and revision, and sent as
+//! A request uses one snapshot from start to end. Lists are rendered once per snapshot and revision, and sent as
 //! bytes.
 
-mod change;
 pub mod completion;
 mod content;
 mod draft;
+mod edit;
 pub mod elicit;
+mod erased;
 mod error;
 mod function;
+mod item_table;
 mod list;
 mod name;
 mod path;
 pub mod prompt;
 pub mod resource;
 mod scope;
-mod shelf;
+mod settings;
 mod text_args;
 pub mod tool;
 mod uri_template;
 
 use std::sync::Arc;
 
-use crate::kernel::context::Context;
-use crate::registry::{RunningServer, StateSlot};
 use arc_swap::ArcSwap;
 use duplexer_types as wire;
 use duplexer_types::headers::ParamHeaders;
 use tokio::sync::Mutex;
 
-pub use change::{Edit, NotOffered};
+use crate::kernel::context::Context;
+use crate::registry::{RunningServer, StateSlot};
+
 pub(crate) use draft::CatalogDraft;
+pub use edit::{CatalogEdit, NotInCatalog};
 pub use error::CatalogError;
+pub(crate) use item_table::{Item, ItemTable};
 pub(crate) use list::{Listed, Pages};
 pub(crate) use prompt::entry::PromptEntry;
 pub(crate) use resource::entry::{AnyEntry, ResourceEntry, TemplateEntry};
 pub(crate) use scope::{Merged, Scopes};
-pub(crate) use shelf::{Item, Shelf};
 pub(crate) use tool::entry::ToolEntry;
 
-/// What a running server offers, and the way to change it. Cheap to clone; all clones see the same.
+/// Handle to the catalog of a running server, through which it can be changed. Cheap to clone; all clones share the
+/// catalog.
 #[derive(Clone)]
 pub struct Catalog<S> {
     inner: Arc<Inner>,
     slot: StateSlot<S>,
-    /// Whose names count.
+    /// Scope that names are resolved in.
     scope: usize,
     running: RunningServer,
 }
@@ -54,28 +58,29 @@ pub(crate) struct Inner {
     pub(crate) snapshot: ArcSwap<Snapshot>,
     pub(crate) page_size: usize,
     pub(crate) scopes: Scopes,
-    changing: Mutex<()>,
+    /// Serializes edits.
+    editing: Mutex<()>,
 }
 
-pub(crate) type Visible = Box<dyn Fn(&Context, Offered<'_>) -> bool + Send + Sync>;
+pub(crate) type Visible = Box<dyn Fn(&Context, CatalogItem<'_>) -> bool + Send + Sync>;
 
-/// Something that is offered, for those who decide whether a caller may see it.
+/// An item of the catalog, as a [visibility filter](crate::ServerBuilder::visible) receives it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Offered<'a> {
-    /// A tool.
+pub enum CatalogItem<'a> {
+    /// Definition of a tool.
     Tool(&'a wire::tool::Tool),
-    /// A prompt.
+    /// Definition of a prompt.
     Prompt(&'a wire::prompt::Prompt),
-    /// A resource, by its URI.
+    /// URI of a resource.
     Resource(&'a str),
-    /// A template, by itself.
+    /// URI template of a resource template.
     Template(&'a str),
 }
 
 impl Inner {
     pub(crate) fn new(snapshot: Snapshot, page_size: usize, scopes: Scopes) -> Self {
-        Self { snapshot: ArcSwap::from_pointee(snapshot), page_size, scopes, changing: Mutex::new(()) }
+        Self { snapshot: ArcSwap::from_pointee(snapshot), page_size, scopes, editing: Mutex::new(()) }
     }
 
     /// Returns the header annotations of a tool.
@@ -83,17 +88,17 @@ impl Inner {
         self.snapshot.load().tools.get(name)?.headers.clone()
     }
 
-    /// Whether the caller may see something, and therefore use it.
-    pub(crate) fn shows(&self, cx: &Context, item: &impl Item) -> bool {
+    /// Returns whether the caller can see an item, and therefore use it.
+    pub(crate) fn is_visible(&self, cx: &Context, item: &impl Item) -> bool {
         self.scopes.show(cx, item)
     }
 }
 
-/// Everything that is offered, at one moment.
+/// The items of a catalog at one moment.
 #[derive(Clone, Default)]
 pub(crate) struct Snapshot {
-    pub(crate) tools: Shelf<ToolEntry>,
-    pub(crate) resources: Shelf<ResourceEntry>,
-    pub(crate) templates: Shelf<TemplateEntry>,
-    pub(crate) prompts: Shelf<PromptEntry>,
+    pub(crate) tools: ItemTable<ToolEntry>,
+    pub(crate) resources: ItemTable<ResourceEntry>,
+    pub(crate) templates: ItemTable<TemplateEntry>,
+    pub(crate) prompts: ItemTable<PromptEntry>,
 }

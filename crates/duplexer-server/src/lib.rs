@@ -3,8 +3,8 @@
 //! ```
 //! use duplexer_server::{Server, tool::Tool};
 //!
-//! let server = Server::builder("greeter", "1.0.0")
-//!     .tool(Tool::new("hello").description("Says hello.").handler(|| async { "Hello!" }))
+//! let server = Server::builder("greeter", "0")
+//!     .tool(Tool::new("hello", || async { "Hello!" }).description("Says hello."))
 //!     .build()?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
@@ -28,7 +28,7 @@ mod schema;
 
 pub use builder::{BuildError, Extension, ServerBuilder};
 pub use catalog::{
-    Catalog, CatalogError, Edit, NotOffered, Offered, completion, elicit, prompt, resource, tool,
+    Catalog, CatalogEdit, CatalogError, CatalogItem, NotInCatalog, completion, elicit, prompt, resource, tool,
 };
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use features::{request_state, subscriptions};

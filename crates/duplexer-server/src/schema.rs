@@ -1,9 +1,9 @@
-//! JSON Schemas of arguments and results, made from types.
+//! JSON Schemas (2020-12) of arguments and results, derived from types.
 //!
-//! The dialect is 2020-12. What some clients cannot read is written in a way that all can: references only where a type
-//! contains itself, no `$schema`, no formats that JSON Schema does not define, optional members that are simply not
-//! required, and choices as one `enum`.
+//! The schemas use only what all clients can read: references only for recursive types, no `$schema`, no formats that
+//! JSON Schema does not define, optional members that are not required instead of nullable, and choices as one `enum`.
 
+pub(crate) mod arguments;
 mod fields;
 mod normalize;
 pub(crate) mod validate;
@@ -16,21 +16,21 @@ use serde_json::{Map, Value};
 
 pub(crate) use fields::declared_order;
 
-/// A schema made from a type.
+/// A schema derived from a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Generated {
     pub(crate) value: Value,
-    /// Whether the schema demands something that reading a value into the type does not check, such as a range.
+    /// The schema requires something that decoding does not check, such as a range.
     pub(crate) demands_more: bool,
 }
 
-/// The schema of what a client may send as a `T`.
+/// Derives the schema of input that decodes into a `T`.
 pub(crate) fn of_input<T: JsonSchema + ?Sized>() -> Generated {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     normalize::input(generate::<T>(settings))
 }
 
-/// The schema of what a `T` is written as.
+/// Derives the schema of a serialized `T`.
 pub(crate) fn of_output<T: JsonSchema + ?Sized>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     normalize::output(generate::<T>(settings))
@@ -42,14 +42,14 @@ fn generate<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
         settings.inline_subschemas = true;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    // The name of a Rust type tells a model nothing; a title that its author gave stays.
+    // The name of a Rust type is of no use to a model; an explicit title stays.
     if schema.get("title").and_then(Value::as_str) == Some(&*T::schema_name()) {
         schema.as_object_mut().map(|root| root.remove("title"));
     }
     schema
 }
 
-/// The input schema of a tool whose arguments are a `T`: an object, or the reason why it is none.
+/// Derives the input schema of arguments that are a `T`. Fails with a reason if it is not an object.
 pub(crate) fn of_arguments<T: JsonSchema + DeserializeOwned>() -> Result<Generated, String> {
     let mut generated = of_input::<T>();
     let Value::Object(root) = &mut generated.value else {
@@ -58,15 +58,15 @@ pub(crate) fn of_arguments<T: JsonSchema + DeserializeOwned>() -> Result<Generat
     };
     match root.get("type").and_then(Value::as_str) {
         Some("object") => {}
-        // The forms of an enum: each must be an object for the whole to be one.
+        // Variants of an enum: the schema is an object if every variant is.
         None if forms(root).is_some_and(|forms| forms.iter().all(is_object)) => {
             root.insert("type".into(), "object".into());
         }
-        // No arguments at all.
+        // The unit type: no arguments.
         Some("null") => *root = empty_object(),
         _ => return Err(format!("its arguments are not an object but {}", generated.value)),
     }
-    // The description of the type is the description of nothing that a client shows.
+    // Clients show no description of the arguments as a whole.
     if let Value::Object(root) = &mut generated.value {
         root.remove("description");
         root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
@@ -86,7 +86,7 @@ pub(crate) fn is_object(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
-/// The schema of `{"result": ..}` around what `schema` describes. References keep their targets.
+/// Returns the schema of `{"result": ..}` around a value of `schema`. References keep their targets.
 pub(crate) fn wrapped(schema: &Value) -> Value {
     let mut inner = schema.clone();
     let definitions = inner.as_object_mut().and_then(|inner| inner.remove("$defs"));
@@ -103,7 +103,7 @@ pub(crate) fn wrapped(schema: &Value) -> Value {
     outer
 }
 
-/// The schema as text: what people look for first comes first, and properties stand in the order `fields` gives.
+/// Renders a schema as text: `type`, `title` and `description` first, properties in the order of `fields`.
 pub(crate) fn render(schema: &Value, fields: &[&str]) -> Json {
     Json::encode(&Ordered { schema, fields }).unwrap_or_else(|_| Json::object())
 }
@@ -145,9 +145,9 @@ struct Properties<'a> {
 
 impl serde::Serialize for Properties<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let place = |name: &str| self.fields.iter().position(|field| *field == name).unwrap_or(usize::MAX);
+        let position = |name: &str| self.fields.iter().position(|field| *field == name).unwrap_or(usize::MAX);
         let mut ordered: Vec<_> = self.properties.iter().collect();
-        ordered.sort_by_key(|(name, _)| place(name));
+        ordered.sort_by_key(|(name, _)| position(name));
         serializer
             .collect_map(ordered.into_iter().map(|(name, schema)| (name, Ordered { schema, fields: &[] })))
     }

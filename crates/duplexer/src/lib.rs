@@ -77,18 +77,18 @@ pub use duplexer_types::json::Json;
 /// that transports call.
 pub mod server {
     pub use duplexer_server::{
-        BuildError, Caller, Catalog, CatalogError, ClientCapability, ClientProfile, Connection,
-        ConnectionSnapshot, Context, Edit, Extension, Handler, InitializeOverride, IntoReply, Logger,
-        Negotiated, NotOffered, NotificationOptions, Offered, Outcome, Principal, ProgressReport, ReadError,
-        Reply, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError, TypedParams, driver,
+        BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability, ClientProfile,
+        Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride, IntoReply, Logger,
+        Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport, ReadError, Reply,
+        RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError, TypedParams, driver,
         request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with, subscriptions,
     };
 }
 
 /// What most servers need: `use duplexer::prelude::*;`.
 pub mod prelude {
-    pub use duplexer_server::completion::Completing;
-    pub use duplexer_server::elicit::Answer;
+    pub use duplexer_server::completion::CompletionRequest;
+    pub use duplexer_server::elicit::Elicited;
     pub use duplexer_server::tool::FileContent;
     pub use duplexer_types::content::Content;
     pub use duplexer_types::json::Json;

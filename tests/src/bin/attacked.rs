@@ -32,25 +32,25 @@ struct Add {
 fn server() -> Result<Server, BoxError> {
     let server = Server::builder("attacked", "1")
         .dynamic()
-        .tool(Tool::new("echo").handler(|Echo { text }| async move { text }))
-        .tool(Tool::new("add").handler(|Add { a, b }| async move { a + b }))
-        .tool(Tool::new("fail").handler(|| async { Err::<String, _>(ToolError::new("it always fails")) }))
-        .tool(Tool::new("panic").handler(panics))
-        .tool(Tool::new("wait").handler(|cx: Context| async move {
+        .tool(Tool::new("echo", |Echo { text }| async move { text }))
+        .tool(Tool::new("add", |Add { a, b }| async move { a + b }))
+        .tool(Tool::new("fail", || async { Err::<String, _>(ToolError::new("it always fails")) }))
+        .tool(Tool::new("panic", panics))
+        .tool(Tool::new("wait", |cx: Context| async move {
             cx.progress(1.0).await;
             std::future::pending::<()>().await;
         }))
-        .tool(Tool::new("finish").handler(|cx: Context| async move {
+        .tool(Tool::new("finish", |cx: Context| async move {
             cx.progress(1.0).await;
             cx.closing().cancelled().await;
             "finished"
         }))
-        .tool(Tool::new("ask").handler(|cx: Context, Echo { text }| async move {
+        .tool(Tool::new("ask", |cx: Context, Echo { text }| async move {
             let who: Echo = cx.elicit("who", "Who are you?").await?.accepted()?;
             Ok::<_, ToolError>(format!("{text} {}", who.text))
         }))
         .resource(Resource::text("test://one", "one"))
-        .resource(Resource::template("test://files/{name}").handler(|File { name }| async move { name }))
+        .resource(Resource::template("test://files/{name}", |File { name }| async move { name }))
         .build()?;
     Ok(server)
 }

@@ -4,8 +4,8 @@ use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
-async fn greetings(typed: Completing) -> Vec<String> {
-    typed.filter(["hello", "good morning", "good evening"])
+async fn greetings(request: CompletionRequest) -> Vec<String> {
+    request.filter(["hello", "good morning", "good evening"])
 }
 
 /// Greets a person.

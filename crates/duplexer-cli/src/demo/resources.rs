@@ -38,8 +38,8 @@ const CAPITALS: [(&str, &str); 5] = [
     ("Peru", "Lima"),
 ];
 
-async fn countries(typed: Completing) -> Vec<String> {
-    typed.filter(CAPITALS.map(|(country, _)| country))
+async fn countries(request: CompletionRequest) -> Vec<String> {
+    request.filter(CAPITALS.map(|(country, _)| country))
 }
 
 /// The capital of a country. Clients can request completions for the country.

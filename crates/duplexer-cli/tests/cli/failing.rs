@@ -1,6 +1,6 @@
 //! Every exit code with its message.
 
-use crate::support::{Demo, NOWHERE, PROGRAM, Place, Running, answering, guarded, run};
+use crate::support::{Demo, NOWHERE, PROGRAM, Place, RunningServer, answering, guarded, run};
 
 #[test]
 fn a_tool_that_fails_is_1_and_its_words_are_the_result() {
@@ -127,7 +127,7 @@ fn no_answer_in_time_is_6() {
 fn an_interrupted_call_is_130() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
-        let mut running = Running::start(&place.line(&["call", "count", "to:=1000", "pause:=60000"]));
+        let mut running = RunningServer::start(&place.line(&["call", "count", "to:=1000", "pause:=60000"]));
         assert_eq!(running.note(), "progress 1/1000 counting");
         assert_eq!(running.interrupt(), Some(130));
     }

@@ -1,12 +1,12 @@
 //! `listen`, until Ctrl-C.
 
-use crate::support::{Demo, Place, Running};
+use crate::support::{Demo, Place, RunningServer};
 
 #[test]
 fn a_resource_that_changes_is_shown_until_the_end() {
     let demo = Demo::start();
     for place in Place::all(&demo) {
-        let mut listening = Running::start(&place.line(&["listen", "demo://clock"]));
+        let mut listening = RunningServer::start(&place.line(&["listen", "demo://clock"]));
         assert_eq!(listening.note(), "listening to tools, prompts, resources, demo://clock; Ctrl-C ends it");
         for _ in 0..2 {
             assert_eq!(listening.result(), "demo://clock changed");
@@ -19,7 +19,7 @@ fn a_resource_that_changes_is_shown_until_the_end() {
 fn a_list_that_changes_is_shown_as_json() {
     let demo = Demo::start();
     let place = Place::http(&demo, "envelope");
-    let mut listening = Running::start(&place.line(&["listen", "--json"]));
+    let mut listening = RunningServer::start(&place.line(&["listen", "--json"]));
     assert_eq!(listening.note(), "listening to tools, prompts, resources; Ctrl-C ends it");
     let noted = place.run(&["call", "remember", "text=Buy milk"]).ok();
     assert_eq!(noted, "Noted as note://1.\n");
@@ -31,7 +31,7 @@ fn a_list_that_changes_is_shown_as_json() {
 #[test]
 fn a_server_that_ends_is_reported() {
     let demo = Demo::start();
-    let mut listening = Running::start(&Place::http(&demo, "envelope").line(&["listen"]));
+    let mut listening = RunningServer::start(&Place::http(&demo, "envelope").line(&["listen"]));
     assert!(listening.note().starts_with("listening to "));
     assert_eq!(demo.running.interrupt(), Some(0));
     assert_eq!(listening.note(), "the server has ended the stream");
@@ -41,7 +41,7 @@ fn a_server_that_ends_is_reported() {
 fn a_server_that_is_gone_is_reported() {
     // A server that answers only the handshake.
     let script = r#"read line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}'; read line"#;
-    let mut listening = Running::start(&["listen", "--era", "handshake", "--", "sh", "-c", script]);
+    let mut listening = RunningServer::start(&["listen", "--era", "handshake", "--", "sh", "-c", script]);
     assert!(listening.note().starts_with("listening to "));
     assert_eq!(listening.note(), "duplexer: the server has gone away");
 }

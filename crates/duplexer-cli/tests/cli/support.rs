@@ -1,4 +1,4 @@
-//! Running the program, and a demo server to run it against.
+//! RunningServer the program, and a demo server to run it against.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -76,13 +76,13 @@ fn spawn<W: AsRef<str>>(words: &[W], stdin: Stdio) -> Child {
 }
 
 /// The running program. It is killed on drop.
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: BufReader<std::process::ChildStderr>,
 }
 
-impl Running {
+impl RunningServer {
     pub(crate) fn start<W: AsRef<str>>(words: &[W]) -> Self {
         let mut child = spawn(words, Stdio::null());
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -110,7 +110,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -127,7 +127,7 @@ fn line_of(stream: &mut impl BufRead) -> String {
 pub(crate) struct Demo {
     pub(crate) url: String,
     pub(crate) welcome: Vec<String>,
-    pub(crate) running: Running,
+    pub(crate) running: RunningServer,
 }
 
 impl Demo {
@@ -136,7 +136,7 @@ impl Demo {
     }
 
     pub(crate) fn with(more: &[&str]) -> Self {
-        let mut running = Running::start(&[&["demo", "--port", "0"], more].concat());
+        let mut running = RunningServer::start(&[&["demo", "--port", "0"], more].concat());
         let mut welcome = vec![running.note()];
         while !welcome.last().unwrap().contains("inspector") {
             welcome.push(running.note());

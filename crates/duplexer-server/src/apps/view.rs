@@ -1,14 +1,14 @@
-//! A view: a page, and what it asks of the client that shows it.
+//! Views: an HTML page and the permissions that it requests from the client.
 
 use duplexer_types::json::JsonObject;
 use serde::Serialize;
 
 use crate::catalog::resource::{IntoResource, Resource};
-use crate::catalog::tool::ui::{MIME_TYPE, tell};
+use crate::catalog::tool::ui::{MIME_TYPE, declare};
 
-/// A page of HTML under a URI that begins with `ui://`, and what it asks of the client that shows it.
+/// HTML page under a URI that begins with `ui://`, and the permissions that it requests from the client.
 ///
-/// A page gets nothing that it has not asked for: no other origins, no devices.
+/// A page has no access that it does not request: no other origins, no devices.
 #[derive(Clone, Debug)]
 #[must_use = "a view is offered once `Apps` has it"]
 pub struct View {
@@ -19,7 +19,7 @@ pub struct View {
     ui: ViewUi,
 }
 
-/// Something of the user's device.
+/// Access to the user's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Permission {
@@ -27,13 +27,13 @@ pub enum Permission {
     Camera,
     /// The microphone.
     Microphone,
-    /// Where the user is.
+    /// The user's location.
     Geolocation,
     /// Writing to the clipboard.
     ClipboardWrite,
 }
 
-/// What a view says in `_meta`.
+/// The `_meta.ui` of a view.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ViewUi {
@@ -47,14 +47,14 @@ struct ViewUi {
     prefers_border: Option<bool>,
 }
 
-/// A permission is asked for by an empty object.
+/// An empty object requests a permission.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Granted {}
 
-/// The origins a page may use.
+/// Origins that a page can use.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_field_names, reason = "the words of the extension")]
+#[expect(clippy::struct_field_names, reason = "the names of the extension")]
 struct Policy {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     connect_domains: Vec<String>,
@@ -85,36 +85,36 @@ macro_rules! origins {
 }
 
 impl View {
-    /// A page under its URI.
+    /// Creates a view from its URI and HTML.
     pub fn new(uri: impl Into<String>, html: impl Into<String>) -> Self {
         let ui = ViewUi::default();
         Self { uri: uri.into(), html: html.into(), title: None, description: None, ui }
     }
 
-    /// Its name, for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// What it shows.
+    /// Sets the description.
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
     origins! {
-        /// Origins it may connect to (`connect-src`).
+        /// Adds origins that the page can connect to (`connect-src`).
         connect_domains;
-        /// Origins it may load scripts, styles, pictures and fonts from.
+        /// Adds origins of scripts, styles, images and fonts.
         resource_domains;
-        /// Origins it may show in frames (`frame-src`).
+        /// Adds origins that the page can show in frames (`frame-src`).
         frame_domains;
-        /// Origins its base may lie at (`base-uri`).
+        /// Adds origins that the page can use as its base (`base-uri`).
         base_uri_domains;
     }
 
-    /// Asks for something of the user's device.
+    /// Requests access to the user's device.
     pub fn permission(mut self, permission: Permission) -> Self {
         let name = match permission {
             Permission::Camera => "camera",
@@ -126,25 +126,25 @@ impl View {
         self
     }
 
-    /// An origin of its own, in the form the client has for that.
+    /// Requests a dedicated origin, in the client's own format.
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
         self.ui.domain = Some(domain.into());
         self
     }
 
-    /// Would rather have a border around it.
+    /// Prefers a border around the page.
     pub fn bordered(mut self) -> Self {
         self.ui.prefers_border = Some(true);
         self
     }
 
-    /// Would rather have no border around it.
+    /// Prefers no border around the page.
     pub fn borderless(mut self) -> Self {
         self.ui.prefers_border = Some(false);
         self
     }
 
-    fn says_something(&self) -> bool {
+    fn has_ui(&self) -> bool {
         let ui = &self.ui;
         !ui.csp.is_empty() || !ui.permissions.is_empty() || ui.domain.is_some() || ui.prefers_border.is_some()
     }
@@ -152,14 +152,14 @@ impl View {
 
 impl<S: Send + Sync + 'static> IntoResource<S> for View {
     fn into_resource(self) -> Resource<S> {
-        let says_something = self.says_something();
+        let has_ui = self.has_ui();
         let mut page = Resource::text(self.uri, self.html).mime_type(MIME_TYPE);
-        (page.draft.title, page.draft.description) = (self.title, self.description);
-        if !page.draft.uri.starts_with("ui://") {
-            page.draft.fault = Some("a view's URI begins with 'ui://'".to_owned());
+        (page.spec.title, page.spec.description) = (self.title, self.description);
+        if !page.spec.uri.starts_with("ui://") {
+            page.spec.fault = Some("a view's URI begins with 'ui://'".to_owned());
         }
-        if says_something && let Err(reason) = tell(&mut page.draft.meta, &self.ui) {
-            page.draft.fault = Some(reason);
+        if has_ui && let Err(reason) = declare(&mut page.spec.meta, &self.ui) {
+            page.spec.fault = Some(reason);
         }
         page
     }

@@ -9,8 +9,8 @@ use duplexer_types::methods::Method;
 use super::{BuildError, Extension, NotificationOptions, ServerBuilder};
 use crate::catalog::prompt::IntoPrompt;
 use crate::catalog::resource::{self, AsJson, IntoResource, Resource};
-use crate::catalog::tool::{Bound, Interceptor, IntoTool};
-use crate::catalog::{self, CatalogDraft, Offered};
+use crate::catalog::tool::{IntoTool, ToolMiddleware};
+use crate::catalog::{self, CatalogDraft, CatalogItem};
 use crate::features::subscriptions::{MemoryBus, Plan, SubscriptionLimits};
 use crate::kernel::context::Context;
 
@@ -27,16 +27,15 @@ struct Below {
 impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Registers a tool. A name that is taken or invalid fails the build.
     pub fn tool(mut self, tool: impl IntoTool<S>) -> Self {
-        let tool = tool.into_tool();
-        let run = Box::new(Bound { run: tool.run, slot: self.state_slot() });
-        self.catalog().tool(tool.draft, run);
+        let entry = tool.into_tool().into_entry(self.state_slot());
+        self.catalog().tool(entry);
         self
     }
 
     /// Registers a resource, or a template for many.
     pub fn resource(mut self, resource: impl IntoResource<S>) -> Self {
-        let resource = resource.into_resource().bind(self.state_slot());
-        self.catalog().resource(resource);
+        let entry = resource.into_resource().into_entry(self.state_slot());
+        self.catalog().resource(entry);
         self
     }
 
@@ -45,12 +44,13 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     pub fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self {
         let base: Arc<PathBuf> = Arc::new(path.into());
         let listed = Arc::clone(&base);
-        let listing = Resource::new(uri).mime_type("application/json").handler(move || {
+        let listing = Resource::new(uri, move || {
             let path = Arc::clone(&listed);
             async move { resource::list_directory(&path).await.map(AsJson) }
-        });
+        })
+        .mime_type("application/json");
         let files = format!("{}/{{+path}}", uri.trim_end_matches('/'));
-        let files = Resource::template(files).handler(move |Below { path }| {
+        let files = Resource::template(files, move |Below { path }| {
             let base = Arc::clone(&base);
             async move { resource::read_below(&base, &path).await }
         });
@@ -59,8 +59,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Registers a prompt.
     pub fn prompt(mut self, prompt: impl IntoPrompt<S>) -> Self {
-        let prompt = prompt.into_prompt().bind(self.state_slot());
-        self.catalog().prompt(prompt);
+        let entry = prompt.into_prompt().into_entry(self.state_slot());
+        self.catalog().prompt(entry);
         self
     }
 
@@ -83,16 +83,16 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// private`.
     pub fn visible(
         mut self,
-        visible: impl Fn(&Context, Offered<'_>) -> bool + Send + Sync + 'static,
+        visible: impl Fn(&Context, CatalogItem<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.catalog().scopes.own().visible = Some(Box::new(visible));
         self
     }
 
-    /// Adds an interceptor around every call of a tool, inside of middleware. The first added is outermost. A tool that
-    /// elicits input runs once per round, and so does the interceptor.
-    pub fn intercept(mut self, interceptor: impl Interceptor) -> Self {
-        self.catalog().scopes.own().interceptors.push(Arc::new(interceptor));
+    /// Passes every call of a tool through this, after middleware and before the tool; what was given first is outermost.
+    /// A function that asks its user runs once per round, and so does this.
+    pub fn tool_middleware(mut self, middleware: impl ToolMiddleware) -> Self {
+        self.catalog().scopes.own().tool_middleware.push(Arc::new(middleware));
         self
     }
 

@@ -72,7 +72,7 @@ impl Deferred {
         }
         self.advertised.absorb(other.advertised, &mut self.faults);
         if let Some(theirs) = other.catalog {
-            self.catalog.get_or_insert_default().absorb(theirs, merged);
+            self.catalog.get_or_insert_default().merge_from(theirs, merged);
         }
     }
 }

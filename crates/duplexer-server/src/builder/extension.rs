@@ -13,7 +13,7 @@ pub trait Extension<S> {
         Json::object()
     }
 
-    /// Registers the parts of the extension: tools, resources, custom methods, and interceptors of tool calls
-    /// ([`ServerBuilder::intercept`]).
+    /// Registers what it consists of: tools, resources, custom methods, and what calls of tools pass through
+    /// ([`ServerBuilder::tool_middleware`]).
     fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S>;
 }

@@ -1,4 +1,4 @@
-//! Content from files.
+//! Content blocks from files.
 
 use std::io;
 use std::path::Path;
@@ -7,13 +7,16 @@ use duplexer_types::content::Content;
 
 use crate::catalog::resource::{mime_type, read_file};
 
-/// Content from files, for tools and prompts that show them.
+/// Constructor of content from a file, for [`Content`].
 pub trait FileContent: Sized {
-    /// A picture, sound or text, by what the file's name says it is. Anything else is better told as a resource, and an
-    /// error here.
+    /// Reads an image, audio or text file; the extension of its name decides which.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read, or is of another kind. Such a file is better offered as a resource.
     ///
     /// ```
-    /// # use duplexer_server::FileContent;
+    /// # use duplexer_server::tool::FileContent;
     /// # use duplexer_server::tool::ToolError;
     /// # use duplexer_types::content::Content;
     /// async fn chart() -> Result<Content, ToolError> {

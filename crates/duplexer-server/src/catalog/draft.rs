@@ -1,21 +1,19 @@
-//! What is collected while a server is described, and how it becomes handlers.
+//! Collects what is registered while a server is built, and turns it into handlers.
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::McpError;
 use duplexer_types::methods::Method;
 
-use super::tool::{Draft, RunTool, ui};
+use super::erased::HandlerFuture;
+use super::tool::ui;
 use super::{
-    AnyEntry, CatalogError, Inner, Listed, Merged, PromptEntry, Scopes, Shelf, Snapshot, ToolEntry,
+    AnyEntry, CatalogError, Inner, ItemTable, Listed, Merged, PromptEntry, Scopes, Snapshot, ToolEntry,
     completion, name, prompt, resource, scope, tool,
 };
-use crate::kernel::context::{Context, StateMap};
+use crate::kernel::context::Context;
 use crate::kernel::handler::{Entry, RawEntry};
-use crate::kernel::outcome::Outcome;
 
-/// Everything that was registered so far. The first fault is what the build fails with.
+/// The items registered so far, and the first fault among them, which fails the build.
 #[derive(Default)]
 pub(crate) struct CatalogDraft {
     pub(crate) snapshot: Snapshot,
@@ -26,66 +24,48 @@ pub(crate) struct CatalogDraft {
 }
 
 impl CatalogDraft {
-    pub(crate) fn note(&mut self, result: Result<(), CatalogError>) {
+    fn note(&mut self, result: Result<(), CatalogError>) {
         if let Err(fault) = result {
             self.fault.get_or_insert(fault);
         }
     }
 
-    pub(crate) fn tool(&mut self, draft: Draft, run: Box<dyn RunTool<StateMap>>) {
-        let entry = entry(draft, run);
+    pub(crate) fn tool(&mut self, entry: Result<ToolEntry, CatalogError>) {
         let added = entry.and_then(|entry| self.snapshot.tools.add(entry));
         self.note(added);
     }
 
-    pub(crate) fn resource(&mut self, resource: resource::Erased) {
-        let added = AnyEntry::new(resource).and_then(|entry| match entry {
+    pub(crate) fn resource(&mut self, entry: Result<AnyEntry, CatalogError>) {
+        let added = entry.and_then(|entry| match entry {
             AnyEntry::Single(entry) => self.snapshot.resources.add(entry),
             AnyEntry::Template(entry) => self.snapshot.templates.add(entry),
         });
         self.note(added);
     }
 
-    pub(crate) fn prompt(&mut self, prompt: prompt::Erased) {
-        let added = PromptEntry::new(prompt).and_then(|entry| self.snapshot.prompts.add(entry));
+    pub(crate) fn prompt(&mut self, entry: Result<PromptEntry, CatalogError>) {
+        let added = entry.and_then(|entry| self.snapshot.prompts.add(entry));
         self.note(added);
     }
-}
 
-impl CatalogDraft {
-    /// Takes over what another server offers.
-    pub(crate) fn absorb(&mut self, other: Self, merged: &Merged<'_>) {
+    /// Takes over the items of another server.
+    pub(crate) fn merge_from(&mut self, other: Self, merged: &Merged<'_>) {
         let prefix = scope::prefix(merged);
-        let moved = self.scopes.absorb(other.scopes, &prefix, merged);
+        let scope_offset = self.scopes.merge_from(other.scopes, &prefix, merged);
         let (ours, theirs) = (&mut self.snapshot, other.snapshot);
-        let absorbed = [
+        let merges = [
             other.fault.map_or(Ok(()), Err),
-            ours.tools.absorb(theirs.tools, moved, &prefix),
-            ours.prompts.absorb(theirs.prompts, moved, &prefix),
-            ours.resources.absorb(theirs.resources, moved, &prefix),
-            ours.templates.absorb(theirs.templates, moved, &prefix),
+            ours.tools.merge_from(theirs.tools, scope_offset, &prefix),
+            ours.prompts.merge_from(theirs.prompts, scope_offset, &prefix),
+            ours.resources.merge_from(theirs.resources, scope_offset, &prefix),
+            ours.templates.merge_from(theirs.templates, scope_offset, &prefix),
         ];
-        for result in absorbed {
+        for result in merges {
             self.note(result);
         }
         self.page_size = self.page_size.or(other.page_size);
         self.dynamic |= other.dynamic;
     }
-}
-
-/// A tool that may be offered.
-pub(crate) fn entry(draft: Draft, run: Box<dyn RunTool<StateMap>>) -> Result<ToolEntry, CatalogError> {
-    let Draft { mut tool, wrapped_output, headers, limits, ui, fault } = draft;
-    if let Some(fault) = fault {
-        return Err(fault);
-    }
-    check_name("tool", &tool.name)?;
-    if let Some(declared) = &ui {
-        ui::tell(&mut tool.meta, declared)
-            .map_err(|reason| CatalogError::Schema { tool: tool.name.clone(), reason })?;
-    }
-    let view = ui.and_then(|ui| ui.resource_uri);
-    Ok(ToolEntry { tool, scope: 0, wrapped_output, headers, timeout: limits.timeout, view, run })
 }
 
 pub(crate) fn check_name(kind: &'static str, name: &str) -> Result<(), CatalogError> {
@@ -100,12 +80,12 @@ pub(crate) fn check_name(kind: &'static str, name: &str) -> Result<(), CatalogEr
 pub(crate) struct Installed {
     pub(crate) catalog: Arc<Inner>,
     pub(crate) handlers: Vec<(Method, Arc<dyn Entry>)>,
-    /// Whether the catalog can change while the server runs.
+    /// The catalog can change while the server runs.
     pub(crate) dynamic: bool,
 }
 
 impl CatalogDraft {
-    /// Checks everything that was registered and makes the handlers that serve it.
+    /// Checks the registered items and creates the handlers that serve them.
     pub(crate) fn install(mut self) -> Result<Installed, CatalogError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -113,17 +93,17 @@ impl CatalogDraft {
         if let Some(fault) = self.snapshot.tools.items().find_map(|tool| self.snapshot.missing_view(tool)) {
             return Err(fault);
         }
-        let offers = if self.dynamic { Offers::EVERYTHING } else { Offers::of(&self.snapshot) };
+        let kinds = if self.dynamic { ItemKinds::ALL } else { ItemKinds::of(&self.snapshot) };
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
-        self.scopes.settle();
+        self.scopes.link_middleware();
         let catalog = Arc::new(Inner::new(self.snapshot, page_size, self.scopes));
-        let handlers = offers.handlers(&catalog);
+        let handlers = kinds.handlers(&catalog);
         Ok(Installed { catalog, handlers, dynamic: self.dynamic })
     }
 }
 
 impl Snapshot {
-    /// What is wrong with the view of a tool: it is not there, or is none.
+    /// Returns a fault if the view of a tool is not registered, or is not a view.
     pub(crate) fn missing_view(&self, entry: &ToolEntry) -> Option<CatalogError> {
         let view = entry.view.as_ref()?;
         let reason = match self.resources.get(view).map(|page| page.mime_type()) {
@@ -138,64 +118,60 @@ impl Snapshot {
     }
 }
 
-/// Which kinds of things a server offers: each is a capability.
+/// Kinds of items that a server has. Each is a capability.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
-struct Offers {
+struct ItemKinds {
     tools: bool,
     resources: bool,
     prompts: bool,
     completions: bool,
 }
 
-impl Offers {
-    const EVERYTHING: Self = Self { tools: true, resources: true, prompts: true, completions: true };
+impl ItemKinds {
+    const ALL: Self = Self { tools: true, resources: true, prompts: true, completions: true };
 
     fn of(snapshot: &Snapshot) -> Self {
-        let completes = |all: &[_]| !all.is_empty();
         Self {
             tools: snapshot.tools.len() > 0,
             resources: snapshot.resources.len() + snapshot.templates.len() > 0,
             prompts: snapshot.prompts.len() > 0,
-            completions: snapshot.prompts.items().any(|prompt| completes(&prompt.completions))
-                || snapshot.templates.items().any(|template| completes(&template.completions)),
+            completions: snapshot.prompts.items().any(|prompt| !prompt.completions.is_empty())
+                || snapshot.templates.items().any(|template| !template.completions.is_empty()),
         }
     }
 
     fn handlers(self, catalog: &Arc<Inner>) -> Vec<(Method, Arc<dyn Entry>)> {
         let mut handlers = Vec::new();
         if self.tools {
-            handlers.push((Method::ToolsList, lists(catalog, |all| &all.tools)));
-            handlers.push((Method::ToolsCall, answers(catalog, tool::entry::call)));
+            handlers.push((Method::ToolsList, list_handler(catalog, |all| &all.tools)));
+            handlers.push((Method::ToolsCall, handler(catalog, tool::entry::call)));
         }
         if self.resources {
-            handlers.push((Method::ResourcesList, lists(catalog, |all| &all.resources)));
-            handlers.push((Method::ResourcesTemplatesList, lists(catalog, |all| &all.templates)));
-            handlers.push((Method::ResourcesRead, answers(catalog, resource::entry::read)));
+            handlers.push((Method::ResourcesList, list_handler(catalog, |all| &all.resources)));
+            handlers.push((Method::ResourcesTemplatesList, list_handler(catalog, |all| &all.templates)));
+            handlers.push((Method::ResourcesRead, handler(catalog, resource::entry::read)));
         }
         if self.prompts {
-            handlers.push((Method::PromptsList, lists(catalog, |all| &all.prompts)));
-            handlers.push((Method::PromptsGet, answers(catalog, prompt::entry::get)));
+            handlers.push((Method::PromptsList, list_handler(catalog, |all| &all.prompts)));
+            handlers.push((Method::PromptsGet, handler(catalog, prompt::entry::get)));
         }
         if self.completions {
-            handlers.push((Method::CompletionComplete, answers(catalog, completion::complete::complete)));
+            handlers.push((Method::CompletionComplete, handler(catalog, completion::complete::complete)));
         }
         handlers
     }
 }
 
-type Answer = BoxFuture<'static, Result<Outcome, McpError>>;
-
-fn answers(catalog: &Arc<Inner>, answer: fn(&Inner, &Context) -> Answer) -> Arc<dyn Entry> {
+fn handler(catalog: &Arc<Inner>, handle: fn(&Inner, &Context) -> HandlerFuture) -> Arc<dyn Entry> {
     let catalog = Arc::clone(catalog);
-    Arc::new(RawEntry(move |cx: Context| answer(&catalog, &cx)))
+    Arc::new(RawEntry(move |cx: Context| handle(&catalog, &cx)))
 }
 
-/// A list is there at once.
-fn lists<T: Listed>(catalog: &Arc<Inner>, shelf: fn(&Snapshot) -> &Shelf<T>) -> Arc<dyn Entry> {
+fn list_handler<T: Listed>(catalog: &Arc<Inner>, table: fn(&Snapshot) -> &ItemTable<T>) -> Arc<dyn Entry> {
     let catalog = Arc::clone(catalog);
-    Arc::new(RawEntry(move |cx: Context| -> Answer {
+    Arc::new(RawEntry(move |cx: Context| -> HandlerFuture {
         let snapshot = catalog.snapshot.load();
-        Box::pin(std::future::ready(shelf(&snapshot).list(&cx, &catalog)))
+        Box::pin(std::future::ready(table(&snapshot).list(&cx, &catalog)))
     }))
 }

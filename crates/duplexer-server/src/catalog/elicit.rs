@@ -1,4 +1,4 @@
-//! Asking the user and the client, one way in both eras.
+//! Requests to the user and the client from a handler, with one API for both eras.
 
 use crate::kernel::context::Context;
 use duplexer_core::error::McpError;
@@ -12,41 +12,46 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::catalog::tool::ToolError;
-use crate::schema::validate::{self, Checker, Fault};
-use crate::{schema, schema::Generated};
+use crate::schema::arguments::ArgumentSchema;
+use crate::schema::{self, validate};
 
-/// What a user did with a question.
+/// Response of a user to an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer<T> {
-    /// Answered it.
+pub enum Elicited<T> {
+    /// The user submitted a value.
     Accepted(T),
-    /// Refused to.
+    /// The user declined to answer.
     Declined,
-    /// Went away.
+    /// The user dismissed the question.
     Cancelled,
 }
 
-impl<T> Answer<T> {
-    /// The answer, for tools that cannot do without: otherwise the model is told that there was none.
+impl<T> Elicited<T> {
+    /// Returns the value, for tools that require one.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a text for the model if the user declined or dismissed the question.
     pub fn accepted(self) -> Result<T, ToolError> {
         match self {
-            Self::Accepted(answer) => Ok(answer),
+            Self::Accepted(value) => Ok(value),
             Self::Declined => Err(ToolError::new("The user declined to answer.")),
             Self::Cancelled => Err(ToolError::new("The user dismissed the question.")),
         }
     }
 
-    /// The answer, if there is one.
+    /// Returns the value, if there is one.
     pub fn ok(self) -> Option<T> {
-        if let Self::Accepted(answer) = self { Some(answer) } else { None }
+        if let Self::Accepted(value) = self { Some(value) } else { None }
     }
 }
 
-/// Asking, in whatever way the client's revision has: a request to it, or a result that it answers by asking again.
+/// Requests to the user and the client, with the mechanism of the client's revision: a request from server to client,
+/// or an input-required result that the client answers by repeating its call.
 ///
-/// In the envelope era a function that asks runs once per round, *from the top*, and finds earlier answers at once; do what
-/// must happen once after the last question. The `key` names the question and stays the same from round to round. Questions
-/// that are awaited together (`tokio::join!`) are asked together.
+/// In the envelope era a handler that asks runs once per round, *from the start*, and receives earlier answers at once;
+/// place side effects after the last question. The `key` identifies the question and must be the same in every round.
+/// Questions that are awaited together (`tokio::join!`) are sent together.
 ///
 /// ```
 /// # use duplexer_server::{Context, tool::ToolError};
@@ -64,38 +69,74 @@ impl<T> Answer<T> {
 /// }
 /// ```
 impl<S: Send + Sync> Context<S> {
-    /// Asks the user to fill a form: `T` is a struct of texts, numbers, booleans and choices.
+    /// Asks the user to fill in a form: `T` is a struct of texts, numbers, booleans and choices.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client cannot ask its user, if the response does not follow the form, or if `T` is not a form.
     pub async fn elicit<T: DeserializeOwned + JsonSchema>(
         &self,
         key: &str,
-        message: &str,
-    ) -> Result<Answer<T>, McpError> {
-        let (form, made) = form::<T>()?;
-        match self.elicit_form(key, message, form).await? {
-            Answer::Accepted(content) => read(key, &Json::from(content), made).map(Answer::Accepted),
-            Answer::Declined => Ok(Answer::Declined),
-            Answer::Cancelled => Ok(Answer::Cancelled),
+        message: impl Into<String>,
+    ) -> Result<Elicited<T>, McpError> {
+        let (form, schema) = form::<T>()?;
+        // Converted before the first `await`, so that the future does not hold the caller's type.
+        let asking = self.elicit_form(key, message, form);
+        match asking.await? {
+            Elicited::Accepted(content) => {
+                let decoded = schema.decode(Json::from(content).as_str());
+                decoded.map(Elicited::Accepted).map_err(|violations| {
+                    unfit(key, &validate::report("it does not follow the form:", &violations))
+                })
+            }
+            Elicited::Declined => Ok(Elicited::Declined),
+            Elicited::Cancelled => Ok(Elicited::Cancelled),
         }
     }
 
-    /// Asks the user to fill a form that was made by hand. Unlike [`elicit`](Self::elicit) it does not check the answer.
-    pub async fn elicit_form(
+    /// Asks the user to fill in a hand-written form. Unlike [`elicit`](Self::elicit) it does not validate the response.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client cannot ask its user, or accepts without content.
+    pub fn elicit_form(
         &self,
         key: &str,
-        message: &str,
+        message: impl Into<String>,
         form: FormSchema,
-    ) -> Result<Answer<JsonObject>, McpError> {
-        let result = elicited(self, key, ElicitParams::form(message, form)).await?;
-        answered(result, |result| result.content.ok_or_else(|| unfit(key, "it was accepted without content")))
+    ) -> impl Future<Output = Result<Elicited<JsonObject>, McpError>> + Send {
+        let params = ElicitParams::form(message, form);
+        async move {
+            let result = ask_user(self, key, params).await?;
+            response(result, |result| {
+                result.content.ok_or_else(|| unfit(key, "it was accepted without content"))
+            })
+        }
     }
 
-    /// Asks the user to open a URL. An accepted answer says that the user agreed to, not that anything is done there.
-    pub async fn elicit_url(&self, key: &str, message: &str, url: &str) -> Result<Answer<()>, McpError> {
-        let result = elicited(self, key, ElicitParams::url(message, url)).await?;
-        answered(result, |_| Ok(()))
+    /// Asks the user to open a URL. Acceptance means that the user agreed, not that anything is completed there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client cannot ask its user.
+    pub fn elicit_url(
+        &self,
+        key: &str,
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> impl Future<Output = Result<Elicited<()>, McpError>> + Send {
+        let params = ElicitParams::url(message, url);
+        async move {
+            let result = ask_user(self, key, params).await?;
+            response(result, |_| Ok(()))
+        }
     }
 
-    /// Uses the client's model. Deprecated by the protocol as of 2026-07-28.
+    /// Requests a completion from the client's model. Deprecated by the protocol as of 2026-07-28.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client does not support sampling or refuses the request.
     pub async fn sample(
         &self,
         key: &str,
@@ -107,7 +148,11 @@ impl<S: Send + Sync> Context<S> {
         }
     }
 
-    /// Where the client suggests to work. Deprecated by the protocol as of 2026-07-28.
+    /// Requests the client's roots. Deprecated by the protocol as of 2026-07-28.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the client does not support roots.
     pub async fn roots(&self) -> Result<Vec<Root>, McpError> {
         match self.ask("roots", InputRequest::ListRoots).await? {
             InputResponse::ListRoots(result) => Ok(result.roots),
@@ -116,58 +161,41 @@ impl<S: Send + Sync> Context<S> {
     }
 }
 
-async fn elicited<S>(cx: &Context<S>, key: &str, params: ElicitParams) -> Result<ElicitResult, McpError> {
+async fn ask_user<S>(cx: &Context<S>, key: &str, params: ElicitParams) -> Result<ElicitResult, McpError> {
     match cx.ask(key, params).await? {
         InputResponse::Elicit(result) => Ok(result),
         _ => Err(unfit(key, "it is of another kind")),
     }
 }
 
-fn answered<T>(
+fn response<T>(
     result: ElicitResult,
     accepted: impl FnOnce(ElicitResult) -> Result<T, McpError>,
-) -> Result<Answer<T>, McpError> {
+) -> Result<Elicited<T>, McpError> {
     match result.action {
-        ElicitAction::Accept => accepted(result).map(Answer::Accepted),
-        ElicitAction::Decline => Ok(Answer::Declined),
-        _ => Ok(Answer::Cancelled),
+        ElicitAction::Accept => accepted(result).map(Elicited::Accepted),
+        ElicitAction::Decline => Ok(Elicited::Declined),
+        _ => Ok(Elicited::Cancelled),
     }
 }
 
-/// The form that a type is. Forms are flat: clients draw them.
-fn form<T: DeserializeOwned + JsonSchema>() -> Result<(FormSchema, Generated), McpError> {
+/// Derives the form of a type. Forms are flat: clients render them.
+fn form<T: DeserializeOwned + JsonSchema>() -> Result<(FormSchema, ArgumentSchema), McpError> {
     let unusable =
         |reason: String| McpError::internal(format!("{} is not a form: {reason}", T::schema_name()));
-    let made = schema::of_arguments::<T>().map_err(unusable)?;
-    let text = schema::render(&made.value, schema::declared_order::<T>());
+    let generated = schema::of_arguments::<T>().map_err(unusable)?;
+    let text = schema::render(&generated.value, schema::declared_order::<T>());
     let form: FormSchema = text.decode().map_err(|error| unusable(error.to_string()))?;
     let other = form.properties.iter().find(|(_, field)| matches!(field, PrimitiveSchema::Other(_)));
     match other {
         Some((name, _)) => {
             Err(unusable(format!("'{name}' is neither text, a number, a boolean nor a choice")))
         }
-        None => Ok((form, made)),
+        None => Ok((form, ArgumentSchema::derived(generated))),
     }
 }
 
-fn read<T: DeserializeOwned>(key: &str, content: &Json, made: Generated) -> Result<T, McpError> {
-    let decoded = content.decode::<T>();
-    if decoded.is_ok() && !made.demands_more {
-        return decoded.map_err(McpError::internal);
-    }
-    let value = content.decode().map_err(McpError::internal)?;
-    let mut faults = Checker::new(made.value).faults(&value);
-    match decoded {
-        Ok(decoded) if faults.is_empty() => return Ok(decoded),
-        Err(error) if faults.is_empty() => {
-            faults.push(Fault { at: String::new(), what: validate::reason(&error) });
-        }
-        _ => {}
-    }
-    Err(unfit(key, &validate::report("it does not follow the form:", &faults)))
-}
-
-/// The client gave an answer that is none.
+/// Error for a response of the client that cannot be used.
 fn unfit(key: &str, reason: &str) -> McpError {
     McpError::new(ErrorCode::INVALID_PARAMS, format!("The answer to '{key}' cannot be used: {reason}"))
 }
@@ -209,7 +237,7 @@ mod tests {
         inner: Flat,
     }
 
-    /// ELI-01, P-ELI-4: fields are primitives or choices, what is optional is not required, and anything else is the author's mistake.
+    /// ELI-01, P-ELI-4: fields are primitives or choices, optional fields are not required, and every other type is rejected.
     #[test]
     fn a_form_is_flat() {
         let (flat, _) = form::<Flat>().unwrap();

@@ -1,36 +1,36 @@
-//! What cannot be offered, and what to change.
+//! Faults of items that are registered with a server.
 
-/// Why something cannot be part of a server. The text says what to change.
+/// Fault of an item that is registered with a server. Its text says what to change.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
-    /// A name that clients could not use.
+    /// The name is not valid in the protocol.
     #[error("the {kind} '{name}' cannot be called so: {reason}")]
     Name {
-        /// What it is the name of.
+        /// Kind of the item.
         kind: &'static str,
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the name.
         reason: String,
     },
-    /// Two of a kind have the same name.
+    /// Two items of a kind have the same name.
     #[error("there are two {kind}s '{name}': rename one of them")]
     Duplicate {
-        /// What there are two of.
+        /// Kind of the items.
         kind: &'static str,
-        /// The name they share.
+        /// Their common name.
         name: String,
     },
-    /// A tool's schema cannot be used.
+    /// The schema or a setting of a tool is invalid.
     #[error("the tool '{tool}' cannot be offered: {reason}")]
     Schema {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
         /// What is wrong.
         reason: String,
     },
-    /// A resource cannot be offered.
+    /// A resource is invalid.
     #[error("the resource '{uri}' cannot be offered: {reason}")]
     Resource {
         /// The resource's URI, or its template.
@@ -38,10 +38,10 @@ pub enum CatalogError {
         /// What is wrong.
         reason: String,
     },
-    /// A prompt cannot be offered.
+    /// A prompt is invalid.
     #[error("the prompt '{prompt}' cannot be offered: {reason}")]
     Prompt {
-        /// The prompt.
+        /// Name of the prompt.
         prompt: String,
         /// What is wrong.
         reason: String,

@@ -1,14 +1,26 @@
-//! The shapes of functions that can be part of a server.
+//! The shapes of functions that can be handlers.
 
-use crate::kernel::context::{Context, StateMap};
+use std::marker::PhantomData;
+use std::sync::{Arc, LazyLock};
+
+use duplexer_core::error::McpError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
-/// An async function that can be part of a server: of nothing, of its arguments, of a context, or of a context and its
+use crate::kernel::context::{Context, StateMap};
+
+/// Token that seals a trait: a method that takes it can be neither called nor implemented outside this crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Seal(pub(crate) ());
+
+/// An async function that can be a handler: of nothing, of its arguments, of a context, or of a context and its
 /// arguments.
 ///
-/// The context is a `Context<S>` with the server's state, or a plain `Context` where the state does not matter. `Shape` only
-/// tells the shapes apart.
+/// The context is a `Context<S>` with the server's state, or a plain `Context` if the handler does not use the state.
+/// `Shape` only distinguishes the shapes and is always inferred.
+///
+/// The trait is sealed. It is implemented for functions and closures of these shapes.
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a tool, prompt or resource",
     label = "not a function of the right shape",
@@ -16,28 +28,36 @@ use serde::de::DeserializeOwned;
     note = "`Args` implements `Deserialize` and `JsonSchema`; with `#[tool]`, `#[prompt]` and `#[resource]` the arguments can be plain parameters instead"
 )]
 pub trait Function<S, A, Shape>: Send + Sync + 'static {
-    /// What the function returns.
+    /// Return type of the function.
     type Output: 'static;
 
-    /// Calls it.
-    fn call(&self, cx: Context<S>, arguments: A) -> impl Future<Output = Self::Output> + Send + 'static;
+    #[doc(hidden)]
+    fn call(
+        &self,
+        cx: Context<S>,
+        arguments: A,
+        seal: Seal,
+    ) -> impl Future<Output = Self::Output> + Send + 'static;
 }
 
-/// A plain function that can be a tool on a thread of its own: of the same shapes.
+/// A synchronous function that can be a [blocking tool](super::tool::Tool::blocking), of the same shapes as
+/// [`Function`].
+///
+/// The trait is sealed. It is implemented for functions and closures of these shapes.
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a blocking tool",
     label = "not the function of a blocking tool",
     note = "a blocking tool's function is not async: `fn(Args) -> R` or `fn(Context<S>, Args) -> R`"
 )]
 pub trait BlockingFunction<S, A, Shape>: Send + Sync + 'static {
-    /// What the function returns.
+    /// Return type of the function.
     type Output: Send + 'static;
 
-    /// Calls it.
-    fn call(&self, cx: Context<S>, arguments: A) -> Self::Output;
+    #[doc(hidden)]
+    fn call(&self, cx: Context<S>, arguments: A, seal: Seal) -> Self::Output;
 }
 
-/// The arguments of a tool that has none. Whatever is sent is ignored.
+/// Arguments of a handler that takes none. Accepts and ignores any object.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoArguments;
 
@@ -57,9 +77,9 @@ impl schemars::JsonSchema for NoArguments {
     }
 }
 
-/// Marks functions that take a context without caring for the state.
+/// Shape of functions that take a context of any state.
 #[derive(Debug)]
-pub struct AnyState<Shape>(std::marker::PhantomData<Shape>);
+pub struct AnyState<Shape>(PhantomData<Shape>);
 
 macro_rules! shapes {
     ($(
@@ -77,6 +97,7 @@ macro_rules! shapes {
                 &self,
                 $cx: Context<S>,
                 $given: $arguments,
+                _: Seal,
             ) -> impl Future<Output = Fut::Output> + Send + 'static {
                 let _ = (&$cx, &$given);
                 self($($value),*)
@@ -91,7 +112,7 @@ macro_rules! shapes {
         {
             type Output = R;
 
-            fn call(&self, $cx: Context<S>, $given: $arguments) -> R {
+            fn call(&self, $cx: Context<S>, $given: $arguments, _: Seal) -> R {
                 let _ = (&$cx, &$given);
                 self($($value),*)
             }
@@ -106,4 +127,51 @@ shapes! {
     [A] A,           fn(A),                             (A)                   => |cx, arguments| (arguments);
     [A] A,           fn(Context<S>, A),                 (Context<S>, A)       => |cx, arguments| (cx, arguments);
     [A] A,           AnyState<fn(Context, A)>,          (Context<StateMap>, A)  => |cx, arguments| (cx.untyped(), arguments);
+}
+
+/// Permits for blocking functions: the maximum that run at once in a process. Further calls wait.
+pub(super) static BLOCKING: LazyLock<Semaphore> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Semaphore::new((cores * 8).max(32))
+});
+
+/// A blocking function as an async one: each call runs on a thread of the blocking pool. Also the shape of such
+/// functions.
+pub(crate) struct OnThread<H>(Arc<H>);
+
+impl<H> OnThread<H> {
+    pub(crate) fn new(function: H) -> Self {
+        Self(Arc::new(function))
+    }
+}
+
+impl<S, A, H, Shape> Function<S, A, OnThread<Shape>> for OnThread<H>
+where
+    A: Send + 'static,
+    H: BlockingFunction<S, A, Shape>,
+    S: Send + Sync + 'static,
+{
+    type Output = Result<H::Output, McpError>;
+
+    fn call(
+        &self,
+        cx: Context<S>,
+        arguments: A,
+        seal: Seal,
+    ) -> impl Future<Output = Self::Output> + Send + 'static {
+        let function = Arc::clone(&self.0);
+        async move {
+            // The work holds the permit: a cancelled call counts until its thread is free.
+            let permit = BLOCKING.acquire().await.map_err(McpError::internal)?;
+            let work = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                function.call(cx, arguments, seal)
+            });
+            match work.await {
+                Ok(output) => Ok(output),
+                Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+                Err(ended) => Err(McpError::internal(ended)),
+            }
+        }
+    }
 }

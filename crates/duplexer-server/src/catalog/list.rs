@@ -1,7 +1,7 @@
 //! Lists in pages, rendered once per snapshot and revision.
 //!
-//! A cursor names the last thing that was listed. It holds nothing else and is remembered by nobody, so a list that changes
-//! between two pages is continued where it was.
+//! A cursor contains the number of the last listed item and nothing else. The server stores no cursors, so a list that
+//! changes between two pages continues at the same position.
 
 use std::sync::OnceLock;
 
@@ -17,42 +17,43 @@ use duplexer_types::page::PaginatedParams;
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::ResultBody;
 
-use super::{Inner, Item, Shelf};
+use super::{Inner, Item, ItemTable};
 
-/// Something that is listed.
+/// An item that a list method returns.
 pub(crate) trait Listed: Item {
-    /// What is listed of it.
+    /// The listed form of the item.
     type Definition;
-    /// The result of the listing method.
+    /// The result of the list method.
     type Page: ResultBody;
-    /// The listing method.
+    /// The list method.
     const METHOD: Method;
 
-    /// How it is listed in a revision.
+    /// Returns the listed form in a revision.
     fn definition(&self, version: ProtocolVersion) -> Self::Definition;
     fn page(definitions: Vec<Self::Definition>, next: Option<String>) -> Self::Page;
-    /// The same page, for one caller only.
+    /// Marks a page as specific to one caller.
     fn private(page: Self::Page) -> Self::Page;
 }
 
-/// The pages of one list, by revision and number.
+/// Rendered pages of one list, by revision and page number.
 #[derive(Default)]
 pub(crate) struct Pages([OnceLock<Vec<OnceLock<ByteString>>>; ProtocolVersion::ALL.len()]);
 
-impl<T: Listed> Shelf<T> {
-    /// Answers a request for a page.
+impl<T: Listed> ItemTable<T> {
+    /// Handles a request for a page.
     pub(crate) fn list(&self, cx: &Context, catalog: &Inner) -> Result<Outcome, McpError> {
         let params: PaginatedParams = cx.params()?;
         let after = params.cursor.as_deref().map(read_cursor).transpose()?;
         let rest = self.after(after);
         let size = catalog.page_size;
         if catalog.scopes.hide() {
-            let shown: Vec<_> = rest.iter().filter(|(_, item)| catalog.shows(cx, &**item)).cloned().collect();
+            let shown: Vec<_> =
+                rest.iter().filter(|(_, item)| catalog.is_visible(cx, &**item)).cloned().collect();
             return Self::render(cx, &shown, size, T::private).map(Outcome::raw);
         }
         let start = self.len() - rest.len();
         let version = cx.protocol_version();
-        // Only what was changed since the page before begins in the middle of a page.
+        // A start inside a page means that the list changed since the previous page.
         let Some(cached) =
             start.is_multiple_of(size).then(|| self.cached(version, start / size, size)).flatten()
         else {

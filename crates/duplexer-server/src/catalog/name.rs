@@ -1,11 +1,11 @@
-//! Names that every client can use.
+//! Validation of names.
 
-/// Why a name is not one.
+/// Reason why a name is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct InvalidName(&'static str);
 
-/// 1 to 128 letters, digits, `_`, `-` and `.`.
+/// Checks that a name consists of 1 to 128 ASCII letters, digits, `_`, `-` and `.`.
 pub(crate) fn check(name: &str) -> Result<(), InvalidName> {
     if name.is_empty() {
         return Err(InvalidName("a name has at least one character"));

@@ -1,20 +1,20 @@
-//! No way out: values that become paths stay below the place they start from.
+//! Path safety: keeps values that become paths below their base directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a value does that it must not do.
+/// How a value would leave its base directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Escape {
-    /// It climbs above its start.
+    /// `..` above the base.
     Upwards,
-    /// It starts elsewhere.
+    /// An absolute path or a drive letter.
     Absolute,
-    /// It hides its end.
+    /// A NUL byte, which truncates the path for the operating system.
     Nul,
 }
 
-/// Whether a value, taken as a path, would leave the place it starts from. On every platform alike.
+/// Returns how a value, used as a path, would leave its base directory. The rules are the same on every platform.
 pub(crate) fn escape(value: &str) -> Option<Escape> {
     if value.contains('\0') {
         return Some(Escape::Nul);
@@ -37,7 +37,7 @@ pub(crate) fn escape(value: &str) -> Option<Escape> {
     None
 }
 
-/// The file `relative` below `base`, links followed. What lies outside, or is not there, is not found.
+/// Resolves `relative` below `base` and follows links. A path that is outside or does not exist is not found.
 pub(crate) async fn join(base: &Path, relative: &str) -> io::Result<PathBuf> {
     let not_found = || io::Error::from(io::ErrorKind::NotFound);
     if escape(relative).is_some() {

@@ -1,32 +1,33 @@
-//! Resources: a URI, or a template for many, and where their contents come from.
+//! Resources: a URI, or a template for many URIs, and a function that returns the contents.
 
-mod builder;
 mod contents;
 pub(crate) mod entry;
 mod error;
 mod files;
 mod read;
+mod spec;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::kernel::context::StateMap;
-use crate::registry::StateSlot;
+use serde::de::DeserializeOwned;
 
-use crate::catalog::completion::{Completer, Completing, CompletionOutput, Completions, bound, completer};
-use crate::catalog::function::Function;
-use crate::catalog::uri_template::UriTemplate;
+use super::completion::{CompletionOutput, CompletionRequest, Completions};
+use super::erased::{ErasedHandler, Typed};
+use super::function::{Function, NoArguments};
+use crate::schema::declared_order;
 
-pub(crate) use builder::Draft;
-pub use builder::{ResourceBuilder, Single, Template};
-pub use contents::{About, AsJson, ResourceOutput};
+pub use contents::{AsJson, ResourceOutput};
 pub use error::ResourceError;
 pub(crate) use error::unknown;
 pub(crate) use files::{list_directory, mime_type, read_below, read_file};
 pub(crate) use read::ReadResource;
+pub(crate) use spec::ResourceSpec;
 
-/// A resource, or a template for many, that is ready to be registered with a server whose state is `S`.
+/// A resource, or a template for many, that can be registered with a server whose state is `S`.
+///
+/// (The definition alone, as `resources/list` sends it, is [`duplexer_types::resource::Resource`].)
 ///
 /// ```
 /// # use duplexer_server::Server;
@@ -38,108 +39,119 @@ pub(crate) use read::ReadResource;
 ///     id: u64,
 /// }
 ///
-/// let server = Server::builder("files", "1.0.0")
+/// let row = |Row { table, id }| async move { format!("{table} {id}") };
+/// let server = Server::builder("files", "0")
 ///     .resource(Resource::text("config://app", "verbose = true"))
-///     .resource(
-///         Resource::template("db://{table}/{id}")
-///             .name("row")
-///             .handler(|Row { table, id }| async move { format!("{table} {id}") }),
-///     )
+///     .resource(Resource::template("db://{table}/{id}", row).name("row"))
 ///     .build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a resource is offered once it is registered"]
 pub struct Resource<S> {
-    pub(crate) draft: Draft,
-    pub(crate) read: Arc<dyn ReadResource<S>>,
-    pub(crate) completions: Completions<S>,
+    pub(crate) spec: ResourceSpec,
+    read: Arc<dyn ErasedHandler<S, ReadResource>>,
+    completions: Completions<S>,
 }
 
 impl<S: Send + Sync + 'static> Resource<S> {
-    /// A text that never changes.
+    /// Creates a resource with one URI from an async function that returns its contents, optionally of a
+    /// [`Context`](crate::Context).
+    ///
+    /// An invalid URI fails [`build`](crate::ServerBuilder::build).
+    pub fn new<H, Shape>(uri: impl Into<String>, handler: H) -> Self
+    where
+        H: Function<S, NoArguments, Shape>,
+        H::Output: ResourceOutput,
+        Shape: 'static,
+    {
+        Self::typed(ResourceSpec::new(uri.into()), handler)
+    }
+
+    /// Creates a template (RFC 6570) for many resources from an async function of its variables, optionally with a
+    /// [`Context`](crate::Context) before them. The variables are the members of the function's argument.
+    ///
+    /// A value that would leave a directory (`..`, an absolute path, NUL) is rejected before the function runs; see
+    /// [`allow_any_path`](Self::allow_any_path). An invalid template, or one that does not fit the function, fails
+    /// [`build`](crate::ServerBuilder::build).
+    pub fn template<V, H, Shape>(uri_template: impl Into<String>, handler: H) -> Self
+    where
+        V: DeserializeOwned + Send + 'static,
+        H: Function<S, V, Shape>,
+        H::Output: ResourceOutput,
+        Shape: 'static,
+    {
+        Self::typed(ResourceSpec::template(uri_template.into(), declared_order::<V>()), handler)
+    }
+
+    /// Creates a resource of constant text.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         let text: Arc<str> = text.into().into();
         let size = text.len() as u64;
-        let builder = ResourceBuilder::<Single>::start(uri.into()).size(size);
-        builder.handler(move || std::future::ready(String::from(&*text)))
+        Self::new(uri, move || std::future::ready(String::from(&*text))).size(size)
     }
 
-    /// Bytes that never change.
+    /// Creates a resource of constant bytes.
     pub fn bytes(uri: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes: Arc<[u8]> = bytes.into().into();
         let size = bytes.len() as u64;
-        let builder = ResourceBuilder::<Single>::start(uri.into()).size(size);
-        builder.handler(move || std::future::ready(bytes.to_vec()))
+        Self::new(uri, move || std::future::ready(bytes.to_vec())).size(size)
     }
 
-    /// A file, read whenever it is asked for. Its media type follows from its name.
+    /// Creates a resource from a file, which every request reads anew. The media type follows from the file's name.
     pub fn file(uri: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path: Arc<PathBuf> = Arc::new(path.into());
-        let mut builder = ResourceBuilder::<Single>::start(uri.into());
-        builder.draft.mime_type = mime_type(&path).map(Into::into);
-        builder.handler(move || {
+        let mime_type = mime_type(&path).map(Into::into);
+        let mut resource = Self::new(uri, move || {
             let path = Arc::clone(&path);
             async move { read_file(&path).await }
-        })
-    }
-}
-
-impl Resource<()> {
-    /// Begins a resource with one URI.
-    #[expect(clippy::new_ret_no_self, reason = "a resource is complete once it has its function")]
-    pub fn new(uri: impl Into<String>) -> ResourceBuilder<Single> {
-        ResourceBuilder::start(uri.into())
+        });
+        resource.spec.mime_type = mime_type;
+        resource
     }
 
-    /// Begins a template (RFC 6570) for many resources. Its variables are the members of the function's argument.
-    ///
-    /// A value that would leave a directory (`..`, an absolute path, NUL) is refused before the function runs.
-    pub fn template(uri_template: impl Into<String>) -> ResourceBuilder<Template> {
-        let mut builder = ResourceBuilder::<Template>::start(uri_template.into());
-        match UriTemplate::parse(&builder.draft.uri) {
-            Ok(template) => builder.draft.template = Some(template),
-            Err(error) => builder.draft.fault = Some(error.to_string()),
-        }
-        builder
+    fn typed<V, H, Shape>(spec: ResourceSpec, handler: H) -> Self
+    where
+        V: DeserializeOwned + Send + 'static,
+        H: Function<S, V, Shape>,
+        H::Output: ResourceOutput,
+        Shape: 'static,
+    {
+        Self { spec, read: Arc::new(Typed::<H, V, Shape>::new(handler)), completions: Completions::default() }
     }
-}
 
-impl<S: Send + Sync + 'static> Resource<S> {
-    /// Suggests values for a variable of a template: an async function of a [`Completing`].
+    /// Suggests values for a variable of a template: an async function of a [`CompletionRequest`]. A name that is not
+    /// a variable fails the build.
     pub fn complete<H, Shape>(mut self, variable: impl Into<String>, suggest: H) -> Self
     where
-        H: Function<S, Completing, Shape>,
+        H: Function<S, CompletionRequest, Shape>,
         H::Output: CompletionOutput,
         Shape: 'static,
     {
         let variable = variable.into();
-        let known = self
-            .draft
-            .template
-            .as_ref()
-            .is_some_and(|template| template.names().any(|name| name == variable));
-        if !known {
-            self.draft.fault.get_or_insert(format!("'{variable}' is completed but is no variable of it"));
+        if !self.spec.has_variable(&variable) {
+            self.spec.fail(format!("'{variable}' is completed but is no variable of it"));
         }
-        self.completions.push((variable, completer(suggest)));
+        self.completions.add(variable, suggest);
         self
     }
 }
 
 impl<S> fmt::Debug for Resource<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resource").field("uri", &self.draft.uri).finish_non_exhaustive()
+        f.debug_struct("Resource").field("uri", &self.spec.uri).finish_non_exhaustive()
     }
 }
 
-/// What can be registered as a resource: a [`Resource`], or a function marked with `#[resource(..)]`.
+/// Values that can be registered as a resource: a [`Resource`], or a function marked with `#[resource(..)]`.
+///
+/// A marked function becomes a function that returns a [`Resource`]; any such function can be registered.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource for a server whose state is `{S}`",
     label = "not a resource",
-    note = "a resource is a function with `#[resource(\"uri\")]`, or made with `Resource::new(\"uri\")` or `Resource::template(\"uri/{{variable}}\")`"
+    note = "a resource is a function with `#[resource(\"uri\")]`, or made with `Resource::new(\"uri\", function)` or `Resource::template(\"uri/{{variable}}\", function)`"
 )]
 pub trait IntoResource<S> {
-    /// The resource.
+    /// Converts into the resource.
     fn into_resource(self) -> Resource<S>;
 }
 
@@ -149,16 +161,13 @@ impl<S> IntoResource<S> for Resource<S> {
     }
 }
 
-/// A resource without the type of its state.
-pub(crate) struct Erased {
-    pub(crate) draft: Draft,
-    pub(crate) read: Arc<dyn ReadResource<StateMap>>,
-    pub(crate) completions: Vec<(String, Completer)>,
-}
-
-impl<S: Send + Sync + 'static> Resource<S> {
-    pub(crate) fn bind(self, slot: StateSlot<S>) -> Erased {
-        let completions = bound(self.completions, slot);
-        Erased { draft: self.draft, read: Arc::new(read::Bound { read: self.read, slot }), completions }
+#[diagnostic::do_not_recommend]
+impl<S, F, R> IntoResource<S> for F
+where
+    F: FnOnce() -> R,
+    R: IntoResource<S>,
+{
+    fn into_resource(self) -> Resource<S> {
+        self().into_resource()
     }
 }

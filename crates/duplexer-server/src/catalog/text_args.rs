@@ -1,6 +1,6 @@
-//! Typed values from words: arguments of prompts and variables of URIs are strings on the wire.
+//! Deserializer for text: arguments of prompts and variables of URIs are strings in the protocol.
 //!
-//! Numbers and booleans are read from their text, choices from their name, anything larger from JSON.
+//! Numbers and booleans are parsed from their text, enum variants from their name, larger values from JSON.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use serde::de::{
 
 use crate::catalog::uri_template::Value;
 
-/// Reads named words into a struct.
-pub(crate) fn read<T: DeserializeOwned>(words: &[(String, Value)]) -> Result<T, WordError> {
-    T::deserialize(Words(words))
+/// Decodes named texts into a struct.
+pub(crate) fn decode<T: DeserializeOwned>(arguments: &[(String, Value)]) -> Result<T, ArgError> {
+    T::deserialize(TextArgs(arguments))
 }
 
-/// What could not be read, and where.
+/// Argument that could not be decoded, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WordError {
+pub(crate) struct ArgError {
     name: Option<String>,
     what: String,
 }
 
-impl fmt::Display for WordError {
+impl fmt::Display for ArgError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name}: {}", self.what),
@@ -32,9 +32,9 @@ impl fmt::Display for WordError {
     }
 }
 
-impl std::error::Error for WordError {}
+impl std::error::Error for ArgError {}
 
-impl serde::de::Error for WordError {
+impl serde::de::Error for ArgError {
     fn custom<T: fmt::Display>(what: T) -> Self {
         Self { name: None, what: what.to_string() }
     }
@@ -44,16 +44,17 @@ impl serde::de::Error for WordError {
     }
 }
 
-struct Words<'a>(&'a [(String, Value)]);
+/// Deserializes a struct from named texts.
+struct TextArgs<'a>(&'a [(String, Value)]);
 
-impl<'de> Deserializer<'de> for Words<'_> {
-    type Error = WordError;
+impl<'de> Deserializer<'de> for TextArgs<'_> {
+    type Error = ArgError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
-        visitor.visit_map(JsonObject { rest: self.0, value: None })
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
+        visitor.visit_map(Members { rest: self.0, value: None })
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_some(self)
     }
 
@@ -61,11 +62,11 @@ impl<'de> Deserializer<'de> for Words<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, WordError> {
+    ) -> Result<V::Value, ArgError> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_unit()
     }
 
@@ -75,42 +76,42 @@ impl<'de> Deserializer<'de> for Words<'_> {
     }
 }
 
-struct JsonObject<'a> {
+struct Members<'a> {
     rest: &'a [(String, Value)],
     value: Option<&'a (String, Value)>,
 }
 
-impl<'de> MapAccess<'de> for JsonObject<'_> {
-    type Error = WordError;
+impl<'de> MapAccess<'de> for Members<'_> {
+    type Error = ArgError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, WordError> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ArgError> {
         let Some((next, rest)) = self.rest.split_first() else { return Ok(None) };
         (self.rest, self.value) = (rest, Some(next));
         seed.deserialize(StringDeserializer::new(next.0.clone())).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, WordError> {
-        let Some((name, value)) = self.value.take() else { return Err(WordError::custom("no value")) };
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ArgError> {
+        let Some((name, value)) = self.value.take() else { return Err(ArgError::custom("no value")) };
         let read = match value {
-            Value::One(word) => seed.deserialize(Word(word)),
-            Value::Many(words) => seed.deserialize(List(words)),
+            Value::One(text) => seed.deserialize(TextValue(text)),
+            Value::Many(texts) => seed.deserialize(List(texts)),
         };
-        read.map_err(|error| WordError { name: Some(name.clone()), ..error })
+        read.map_err(|error| ArgError { name: Some(name.clone()), ..error })
     }
 }
 
-/// Several words.
+/// Deserializes a sequence from several texts.
 struct List<'a>(&'a [String]);
 
 impl<'de> Deserializer<'de> for List<'_> {
-    type Error = WordError;
+    type Error = ArgError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
-        let words = self.0.iter().map(|word| Word(word));
-        visitor.visit_seq(serde::de::value::SeqDeserializer::new(words))
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
+        let texts = self.0.iter().map(|text| TextValue(text));
+        visitor.visit_seq(serde::de::value::SeqDeserializer::new(texts))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         if self.0.is_empty() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -120,7 +121,7 @@ impl<'de> Deserializer<'de> for List<'_> {
     }
 }
 
-impl IntoDeserializer<'_, WordError> for Word<'_> {
+impl IntoDeserializer<'_, ArgError> for TextValue<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -128,41 +129,41 @@ impl IntoDeserializer<'_, WordError> for Word<'_> {
     }
 }
 
-/// One word.
-struct Word<'a>(&'a str);
+/// Deserializes a value from one text.
+struct TextValue<'a>(&'a str);
 
-impl Word<'_> {
-    fn parse<T: std::str::FromStr>(&self, wanted: &str) -> Result<T, WordError> {
-        self.0.parse().map_err(|_| WordError::custom(format_args!("expected {wanted}, got {:?}", self.0)))
+impl TextValue<'_> {
+    fn parse<T: std::str::FromStr>(&self, expected: &str) -> Result<T, ArgError> {
+        self.0.parse().map_err(|_| ArgError::custom(format_args!("expected {expected}, got {:?}", self.0)))
     }
 }
 
 macro_rules! parsed {
-    ($($method:ident $visit:ident $wanted:literal)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
-            visitor.$visit(self.parse($wanted)?)
+    ($($method:ident $visit:ident $expected:literal)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
+            visitor.$visit(self.parse($expected)?)
         }
     )*};
 }
 
 macro_rules! as_json {
     ($($method:ident($($argument:ident: $type:ty),*))*) => {$(
-        fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, WordError> {
+        fn $method<V: Visitor<'de>>(self, $($argument: $type,)* visitor: V) -> Result<V::Value, ArgError> {
             let value: serde_json::Value =
-                self.0.parse().map_err(|_| WordError::custom(format_args!("expected JSON, got {:?}", self.0)))?;
-            value.$method($($argument,)* visitor).map_err(WordError::custom)
+                self.0.parse().map_err(|_| ArgError::custom(format_args!("expected JSON, got {:?}", self.0)))?;
+            value.$method($($argument,)* visitor).map_err(ArgError::custom)
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Word<'_> {
-    type Error = WordError;
+impl<'de> Deserializer<'de> for TextValue<'_> {
+    type Error = ArgError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_str(self.0)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WordError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ArgError> {
         visitor.visit_some(self)
     }
 
@@ -170,7 +171,7 @@ impl<'de> Deserializer<'de> for Word<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, WordError> {
+    ) -> Result<V::Value, ArgError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -179,14 +180,14 @@ impl<'de> Deserializer<'de> for Word<'_> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, WordError> {
+    ) -> Result<V::Value, ArgError> {
         if self.0.starts_with('{') {
             let value: serde_json::Value = self.parse("JSON")?;
-            return value.deserialize_enum(name, variants, visitor).map_err(WordError::custom);
+            return value.deserialize_enum(name, variants, visitor).map_err(ArgError::custom);
         }
         if !variants.contains(&self.0) {
             let all = variants.join(", ");
-            return Err(WordError::custom(format_args!("expected one of {all}, got {:?}", self.0)));
+            return Err(ArgError::custom(format_args!("expected one of {all}, got {:?}", self.0)));
         }
         visitor.visit_enum(self.0.into_deserializer())
     }
@@ -242,30 +243,33 @@ mod tests {
         Right,
     }
 
-    fn words(all: &[(&str, &str)]) -> Vec<(String, Value)> {
-        all.iter().map(|(name, word)| ((*name).to_owned(), Value::One((*word).to_owned()))).collect()
+    fn texts(all: &[(&str, &str)]) -> Vec<(String, Value)> {
+        all.iter().map(|(name, text)| ((*name).to_owned(), Value::One((*text).to_owned()))).collect()
     }
 
     #[test]
-    fn words_become_what_the_type_wants() {
+    fn texts_are_decoded_into_the_types_of_the_members() {
         let mut given =
-            words(&[("text", "5"), ("number", "7"), ("yes", "true"), ("choice", "left"), ("list", "[1,2]")]);
+            texts(&[("text", "5"), ("number", "7"), ("yes", "true"), ("choice", "left"), ("list", "[1,2]")]);
         given.push(("parts".to_owned(), Value::Many(vec!["a".to_owned(), "b".to_owned()])));
-        let read: Everything = read(&given).unwrap();
-        assert_eq!(read.text, "5");
-        assert_eq!((read.number, read.yes, read.choice), (7, true, Some(Choice::Left)));
-        assert_eq!((read.list, read.parts, read.left_out), (vec![1, 2], vec!["a".into(), "b".into()], None));
+        let decoded: Everything = decode(&given).unwrap();
+        assert_eq!(decoded.text, "5");
+        assert_eq!((decoded.number, decoded.yes, decoded.choice), (7, true, Some(Choice::Left)));
+        assert_eq!(
+            (decoded.list, decoded.parts, decoded.left_out),
+            (vec![1, 2], vec!["a".into(), "b".into()], None)
+        );
     }
 
     #[test]
-    fn a_word_that_does_not_fit_is_named() {
+    fn a_text_that_does_not_fit_is_named() {
         #[derive(Debug, Deserialize)]
         #[expect(dead_code, reason = "never read")]
         struct Some {
             number: u8,
             choice: Choice,
         }
-        let fault = |all: &[(&str, &str)]| read::<Some>(&words(all)).unwrap_err().to_string();
+        let fault = |all: &[(&str, &str)]| decode::<Some>(&texts(all)).unwrap_err().to_string();
         assert_eq!(
             fault(&[("number", "x"), ("choice", "left")]),
             r#"number: expected a whole number that is not negative, got "x""#

@@ -1,33 +1,42 @@
-//! Tools: a name, what the model is told, and a function.
+//! Tools: a definition that clients list, and a function that runs.
 //!
-//! Types end here: a registered tool is a definition and something that can be run with JSON.
+//! The types of arguments and results end here: a registered tool takes JSON and returns an outcome.
 
-mod builder;
-mod draft;
 pub(crate) mod entry;
 mod error;
 mod middleware;
 mod output;
 mod run;
+mod settings;
+mod spec;
 pub(crate) mod ui;
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::registry::StateSlot;
+use duplexer_types::json::Json;
 use duplexer_types::tool as wire;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::erased::{ErasedHandler, Typed};
+use super::function::OnThread;
 
 pub use super::content::FileContent;
 pub use super::function::{AnyState, BlockingFunction, Function, NoArguments};
-pub use builder::{FromType, HandWritten, ToolBuilder};
-pub(crate) use draft::{Checked, Draft};
 pub use error::ToolError;
 pub(crate) use middleware::Chain;
-pub use middleware::{Interceptor, ToolCall};
-pub use output::{Declared, Returned, Settle, ToolOutput};
-pub(crate) use run::{RunTool, told};
+pub use middleware::{ToolCall, ToolMiddleware};
+use output::Fallible;
+pub use output::ToolOutput;
+#[doc(hidden)]
+pub use output::{PassThrough, Returned};
+pub(crate) use run::{CallTool, into_outcome};
+pub(crate) use spec::{ToolContract, ToolSpec};
 
-/// A tool that is ready to be registered with a server whose state is `S`.
+/// A tool that can be registered with a server whose state is `S`: its definition and its function.
+///
+/// (The definition alone, as `tools/list` sends it, is [`duplexer_types::tool::Tool`].)
 ///
 /// ```
 /// # use duplexer_server::Server;
@@ -40,54 +49,112 @@ pub(crate) use run::{RunTool, told};
 ///     b: i64,
 /// }
 ///
-/// let add = Tool::new("add")
-///     .description("Adds two numbers.")
-///     .handler(|Add { a, b }| async move { a + b });
-/// let server = Server::builder("calculator", "1.0.0").tool(add).build()?;
+/// let add = Tool::new("add", |Add { a, b }| async move { a + b }).description("Adds two numbers.");
+/// let server = Server::builder("calculator", "0").tool(add).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a tool is offered once it is registered"]
 pub struct Tool<S> {
-    pub(crate) draft: Draft,
-    pub(crate) run: Arc<dyn RunTool<S>>,
+    pub(crate) spec: ToolSpec,
+    run: Arc<dyn ErasedHandler<S, CallTool>>,
 }
 
-impl Tool<()> {
-    /// Begins a tool. Its name consists of letters, digits, `_`, `-` and `.`.
-    #[expect(clippy::new_ret_no_self, reason = "a tool is complete once it has its function")]
-    pub fn new(name: impl Into<String>) -> ToolBuilder {
-        ToolBuilder::named(name.into())
+impl<S: Send + Sync + 'static> Tool<S> {
+    /// Creates a tool from an async function of its arguments, optionally with a [`Context`](crate::Context) before
+    /// them.
+    ///
+    /// The name consists of 1 to 128 letters, digits, `_`, `-` and `.`. The input schema is derived from the type of
+    /// the arguments, the output schema from the return type (see [`ToolOutput`]). An invalid name or schema fails
+    /// [`build`](crate::ServerBuilder::build).
+    pub fn new<A, H, Shape, Via>(name: impl Into<String>, handler: H) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        H: Function<S, A, Shape>,
+        H::Output: ToolOutput<Via>,
+        Shape: 'static,
+        Via: 'static,
+    {
+        Self::typed(ToolSpec::derived::<A>(name.into()), handler)
+    }
+
+    /// Creates a tool from a function that blocks its thread: a plain `fn` of the same shapes.
+    ///
+    /// Calls run on a bounded pool of threads and do not delay other requests.
+    pub fn blocking<A, H, Shape, Via>(name: impl Into<String>, function: H) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        H: BlockingFunction<S, A, Shape>,
+        H::Output: ToolOutput<Via>,
+        Shape: 'static,
+        Via: 'static,
+    {
+        let spec = ToolSpec::derived::<A>(name.into());
+        Self::typed::<A, _, OnThread<Shape>, Fallible<Via>>(spec, OnThread::new(function))
+    }
+
+    /// Creates a tool with a hand-written input schema, which is listed verbatim.
+    ///
+    /// Arguments are validated against the schema before the function runs. They are decoded into any type;
+    /// [`Json`] takes them unchanged.
+    ///
+    /// ```
+    /// # use duplexer_server::Server;
+    /// # use duplexer_server::tool::Tool;
+    /// # use duplexer_types::json::Json;
+    /// # use serde_json::json;
+    /// let schema = json!({"type": "object", "properties": {"words": {"type": "array"}}});
+    /// let count = Tool::with_schema("count", schema, |arguments: Json| async move { arguments.as_str().len() });
+    /// let server = Server::builder("counter", "0").tool(count).build()?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_schema<A, H, Shape, Via>(name: impl Into<String>, schema: impl Into<Json>, handler: H) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        H: Function<S, A, Shape>,
+        H::Output: ToolOutput<Via>,
+        Shape: 'static,
+        Via: 'static,
+    {
+        Self::typed(ToolSpec::custom(name.into(), schema.into()), handler)
+    }
+
+    fn typed<A, H, Shape, Via>(spec: ToolSpec, handler: H) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        H: Function<S, A, Shape>,
+        H::Output: ToolOutput<Via>,
+        Shape: 'static,
+        Via: 'static,
+    {
+        let spec = spec.returning(H::Output::schema());
+        Self { spec, run: Arc::new(Typed::<H, A, Shape, Via>::new(handler)) }
     }
 }
 
 impl<S> Tool<S> {
-    /// The same tool under another name.
-    pub fn rename(mut self, name: impl Into<String>) -> Self {
-        self.draft.tool.name = name.into();
-        self
-    }
-
-    /// How it is listed.
+    /// Returns the definition that `tools/list` sends.
     pub fn definition(&self) -> &wire::Tool {
-        &self.draft.tool
+        &self.spec.tool
     }
 }
 
 impl<S> fmt::Debug for Tool<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("name", &self.draft.tool.name).finish_non_exhaustive()
+        f.debug_struct("Tool").field("name", &self.spec.tool.name).finish_non_exhaustive()
     }
 }
 
-/// What can be registered as a tool: a [`Tool`], or a function marked with `#[tool]`.
+/// Values that can be registered as a tool: a [`Tool`], or a function marked with `#[tool]`.
+///
+/// A marked function becomes a function that returns a [`Tool`]; any such function can be registered.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool for a server whose state is `{S}`",
     label = "not a tool",
-    note = "a tool is a function with `#[tool]`, such as\n    #[tool]\n    async fn add(a: i64, b: i64) -> i64 {{ a + b }}\nor `Tool::new(\"add\").handler(|args: Add| async move {{ .. }})`",
+    note = "a tool is a function with `#[tool]`, such as\n    #[tool]\n    async fn add(a: i64, b: i64) -> i64 {{ a + b }}\nor `Tool::new(\"add\", |args: Add| async move {{ .. }})`",
     note = "if it takes a `Context<T>`, then `T` must be the state given with `.state(..)` or `.lifespan(..)` before `.tool(..)`"
 )]
 pub trait IntoTool<S> {
-    /// The tool.
+    /// Converts into the tool.
     fn into_tool(self) -> Tool<S>;
 }
 
@@ -97,8 +164,13 @@ impl<S> IntoTool<S> for Tool<S> {
     }
 }
 
-/// A tool and where its state is.
-pub(crate) struct Bound<S> {
-    pub(crate) run: Arc<dyn RunTool<S>>,
-    pub(crate) slot: StateSlot<S>,
+#[diagnostic::do_not_recommend]
+impl<S, F, T> IntoTool<S> for F
+where
+    F: FnOnce() -> T,
+    T: IntoTool<S>,
+{
+    fn into_tool(self) -> Tool<S> {
+        self().into_tool()
+    }
 }

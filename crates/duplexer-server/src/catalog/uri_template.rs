@@ -1,29 +1,28 @@
-//! URI templates (RFC 6570): read once, matched in linear time, expanded again.
+//! URI templates (RFC 6570): parsed once, matched in linear time, expanded again.
 //!
-//! Matching takes no second look: what stands before the one variable that may span segments is matched from the left,
-//! everything after it from the right, and it gets the rest.
+//! Matching does not backtrack: the part before the one variable that can span segments is matched from the left, the
+//! part after it from the right, and the variable gets the rest.
 
 mod expand;
 mod parse;
-mod query;
 
 use std::borrow::Cow;
 
-/// Longer URIs match nothing.
+/// Maximum length of a URI in bytes. Longer URIs match no template.
 const LONGEST: usize = 64 * 1024;
 
-/// A template that can be matched.
+/// A parsed template.
 #[derive(Clone, Debug)]
 pub(crate) struct UriTemplate {
     text: String,
-    /// The path part: everything, unless the end is a query that is read leniently.
+    /// The path part: the whole template, unless it ends in a query that is matched leniently.
     atoms: Vec<Atom>,
-    /// Names of a query in any order.
+    /// Variables of the query. Its members can be in any order, absent, or mixed with unknown ones.
     query: Vec<String>,
     expressions: Vec<parse::Piece>,
 }
 
-/// A piece of what is matched.
+/// One step of matching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Atom {
     Literal(String),
@@ -35,11 +34,11 @@ struct Variable {
     name: String,
     /// Characters that cannot be part of a value.
     stops: &'static str,
-    /// Values in a list, each after this character.
+    /// The variable is a list; each value follows this character.
     list: Option<char>,
-    /// Whether a value may span segments.
+    /// The value can span segments.
     spans: bool,
-    /// `;name` stands before the value, with or without `=`.
+    /// `;name` precedes the value, with or without `=`.
     named: bool,
 }
 
@@ -67,7 +66,7 @@ impl UriTemplate {
         &self.text
     }
 
-    /// The names of all variables, in order.
+    /// Returns the names of all variables, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let in_path = self.atoms.iter().filter_map(|atom| match atom {
             Atom::Variable(variable) => Some(variable.name.as_str()),
@@ -76,7 +75,7 @@ impl UriTemplate {
         in_path.chain(self.query.iter().map(String::as_str))
     }
 
-    /// The values that make this template the URI, if there are any.
+    /// Matches a URI and returns the values of the variables.
     pub(crate) fn matches(&self, uri: &str) -> Option<Values> {
         if uri.len() > LONGEST {
             return None;
@@ -87,7 +86,7 @@ impl UriTemplate {
         let uri = uri.split('#').next().unwrap_or_default();
         let (path, query) = uri.split_once('?').map_or((uri, ""), |(path, query)| (path, query));
         let mut values = match_atoms(&self.atoms, path)?;
-        query::read(&self.query, query, &mut values)?;
+        match_query(&self.query, query, &mut values)?;
         Some(values)
     }
 }
@@ -112,7 +111,7 @@ fn match_atoms(atoms: &[Atom], text: &str) -> Option<Values> {
     Some(values)
 }
 
-/// Each variable takes as little as the literal after it allows. What is left over is returned.
+/// Matches from the left: each variable ends at the next literal. Returns the rest of the text.
 fn from_left<'t>(atoms: &[Atom], mut text: &'t str, values: &mut Values) -> Option<&'t str> {
     for (place, atom) in atoms.iter().enumerate() {
         match atom {
@@ -131,7 +130,7 @@ fn from_left<'t>(atoms: &[Atom], mut text: &'t str, values: &mut Values) -> Opti
     Some(text)
 }
 
-/// Each variable takes as little as the literal before it allows, so that the first gets the most.
+/// Matches from the right: each variable begins after the previous literal, so the first variable gets the most.
 fn from_right<'t>(atoms: &[Atom], mut text: &'t str, values: &mut Values) -> Option<&'t str> {
     for (place, atom) in atoms.iter().enumerate().rev() {
         match atom {
@@ -152,12 +151,12 @@ fn from_right<'t>(atoms: &[Atom], mut text: &'t str, values: &mut Values) -> Opt
 }
 
 impl Variable {
-    /// Where the value of a variable that brings its own separator begins.
+    /// Returns the start of the value of a variable with its own separator.
     fn start_in(&self, text: &str) -> Option<usize> {
         match (self.list, self.named) {
             (_, true) => text.rfind(&format!(";{}", self.name)),
             (Some(separator), _) => {
-                // All parts at the end that could be its own.
+                // All trailing parts that the variable can contain.
                 let own = |c: char| c == separator || !self.stops.contains(c);
                 Some(text.rfind(|c| !own(c)).map_or(0, |at| at + 1))
             }
@@ -174,7 +173,7 @@ impl Variable {
         };
         if let Some(separator) = self.list {
             let mut parts = text.split(separator);
-            // Every part stands after a separator, so there is nothing before the first.
+            // Every part follows a separator, so nothing precedes the first.
             if !parts.next()?.is_empty() {
                 return None;
             }
@@ -191,7 +190,19 @@ impl Variable {
     }
 }
 
-/// Percent-decoded, once. What is not UTF-8 then, or was not encoded well, is nothing.
+/// Adds the named members of a query. The first of duplicate members counts; names are compared without decoding.
+fn match_query(names: &[String], query: &str, values: &mut Values) -> Option<()> {
+    for member in query.split('&') {
+        let (name, value) = member.split_once('=').unwrap_or((member, ""));
+        let known = names.iter().any(|known| known == name);
+        if known && !values.iter().any(|(seen, _)| seen == name) {
+            values.push((name.to_owned(), Value::One(decoded(value)?.into_owned())));
+        }
+    }
+    Some(())
+}
+
+/// Percent-decodes a text once. Returns `None` if the encoding is malformed or the result is not UTF-8.
 fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));

@@ -1,10 +1,10 @@
-//! In which order a struct declares its fields: JSON Schema does not say, but people expect to see it kept.
+//! Finds the order in which a struct declares its fields. JSON Schema does not keep it, but readers expect it.
 
 use std::fmt;
 
 use serde::de::{DeserializeOwned, Deserializer, Visitor};
 
-/// The names a struct is read from, in the order of its declaration; nothing for other types.
+/// Returns the field names of a struct in the order of their declaration; nothing for other types.
 pub(crate) fn declared_order<T: DeserializeOwned>() -> &'static [&'static str] {
     match T::deserialize(Probe) {
         Err(Found(fields)) => fields,
@@ -12,7 +12,7 @@ pub(crate) fn declared_order<T: DeserializeOwned>() -> &'static [&'static str] {
     }
 }
 
-/// A deserializer that learns what it is asked for and then gives up.
+/// Deserializer that records the requested fields and then fails.
 struct Probe;
 
 #[derive(Debug)]

@@ -1,16 +1,16 @@
-//! Makes generated schemas plain: one walk over every subschema.
+//! Simplifies generated schemas, in one walk over all subschemas.
 
 use serde_json::{Map, Value};
 
 use super::Generated;
 
-/// Formats that schemars writes for Rust's numbers; no dialect of JSON Schema knows them.
+/// Formats that schemars writes for Rust's number types. No dialect of JSON Schema defines them.
 const NUMBER_FORMATS: [&str; 14] = [
     "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128",
     "uint", "float", "double",
 ];
 
-/// Keywords that demand more of a value than that it can be read.
+/// Keywords that require more of a value than that it can be decoded.
 const DEMANDS: [&str; 17] = [
     "exclusiveMaximum",
     "exclusiveMinimum",
@@ -59,7 +59,7 @@ pub(super) fn output(mut value: Value) -> Value {
     value
 }
 
-/// Where the bounds of a number follow from its type, they are marked with this until the walk is over.
+/// Marks schemas of numbers whose bounds follow from the Rust type, until the walk is over.
 const MARK: &str = "\u{0}bounded";
 
 fn is_bounded(schema: &Map<String, Value>) -> bool {
@@ -72,7 +72,7 @@ fn strip_marks(value: &mut Value) {
     });
 }
 
-/// Takes the format of a number away. True if its bounds are not those of the Rust type the format names.
+/// Removes the format of a number. Returns whether its bounds differ from those of the Rust type that the format names.
 fn natural_number(schema: &mut Map<String, Value>) -> bool {
     let Some(format) = schema.get("format").and_then(Value::as_str) else { return false };
     if !NUMBER_FORMATS.contains(&format) {
@@ -103,8 +103,8 @@ fn bounds(format: &str) -> (Option<i64>, Option<i64>) {
     }
 }
 
-/// Choices with a description each are several schemas; as one `enum` everybody understands them. Where they have titles
-/// they stay several, each of nothing but a value and its title, which is how forms spell them.
+/// Merges choices into one `enum`, which every client understands; schemars writes one schema per described choice.
+/// Choices with titles remain separate schemas of a value and its title, as forms require.
 fn one_enum(schema: &mut Map<String, Value>) {
     let Some(Value::Array(forms)) = schema.get("oneOf") else { return };
     let Some(forms) = forms.iter().map(alternatives).collect::<Option<Vec<_>>>() else { return };
@@ -125,14 +125,14 @@ fn one_enum(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Some of the choices of an enum, with what is said about them.
+/// Choices of an enum with their title and description.
 struct Alternatives {
     values: Vec<Value>,
     title: Option<String>,
     description: Option<String>,
 }
 
-/// The choices that a schema is, if it is nothing else.
+/// Returns the choices of a schema that consists of nothing else.
 fn alternatives(form: &Value) -> Option<Alternatives> {
     let form = form.as_object()?;
     let known = |key: &String| matches!(key.as_str(), "type" | "enum" | "const" | "title" | "description");
@@ -162,7 +162,7 @@ fn titled(form: &Alternatives) -> impl Iterator<Item = Value> {
     })
 }
 
-/// What may be left out need not be nullable too.
+/// Makes optional members non-nullable: they can be omitted instead.
 fn optional_members(schema: &mut Map<String, Value>) {
     let required: Vec<String> = match schema.get("required") {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(Into::into).collect(),
@@ -225,16 +225,16 @@ fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     visit(schema);
 }
 
-/// References to the root follow it to its new place.
-pub(super) fn redirect_root(value: &mut Value, place: &str) {
+/// Redirects references to the root to its new location.
+pub(super) fn redirect_root(value: &mut Value, location: &str) {
     match value {
         Value::Object(schema) => {
             if schema.get("$ref").and_then(Value::as_str) == Some("#") {
-                schema.insert("$ref".into(), place.into());
+                schema.insert("$ref".into(), location.into());
             }
-            schema.values_mut().for_each(|inner| redirect_root(inner, place));
+            schema.values_mut().for_each(|inner| redirect_root(inner, location));
         }
-        Value::Array(several) => several.iter_mut().for_each(|inner| redirect_root(inner, place)),
+        Value::Array(several) => several.iter_mut().for_each(|inner| redirect_root(inner, location)),
         _ => {}
     }
 }

@@ -58,7 +58,7 @@ fn an_input_schema_is_plain() {
     assert!(places.is_sorted(), "fields stay in the order of their declaration: {text}");
 }
 
-/// P-ELI-4: titles are spelled as forms spell them, and everywhere else they are still a schema.
+/// P-ELI-4: titles have the form that forms require, and are a valid schema everywhere else.
 #[test]
 fn choices_keep_their_titles() {
     #[derive(Deserialize, JsonSchema)]
@@ -123,7 +123,7 @@ struct Node {
     note: Option<String>,
 }
 
-/// A type that contains itself keeps a reference; everything else stands where it is used.
+/// A recursive type keeps a reference; every other type is inlined.
 #[test]
 fn only_recursion_is_referenced() {
     let node = of_output::<Node>();

@@ -1,4 +1,4 @@
-//! Looks at values through a schema and says what is wrong with them, in words that a model can act on.
+//! Validates values against a schema and describes violations in words that a model can act on.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,24 +8,24 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-/// How many faults are listed, and how much of a wrong value is shown.
+/// Maximum number of violations in a report.
 const LISTED: usize = 20;
+/// Maximum number of characters of an invalid value in a report.
 const SHOWN: usize = 80;
 
-/// A schema that can look at values. It is compiled when it is first needed, or when somebody wants to know whether it can
-/// be.
-pub(crate) struct Checker {
+/// A schema, compiled on first use.
+pub(crate) struct SchemaValidator {
     schema: Value,
     compiled: OnceLock<Result<Validator, String>>,
 }
 
-impl Checker {
+impl SchemaValidator {
     pub(crate) fn new(schema: Value) -> Self {
         Self { schema, compiled: OnceLock::new() }
     }
 
-    /// Why the schema cannot be used, if it cannot. Its dialect is the one it names, 2020-12 if it names none. References to
-    /// other documents are never fetched.
+    /// Compiles the schema. Its dialect is the one it names, or 2020-12. References to other documents are never
+    /// fetched; such a schema does not compile.
     pub(crate) fn compile(&self) -> Result<&Validator, &str> {
         let compiled = self
             .compiled
@@ -33,62 +33,65 @@ impl Checker {
         compiled.as_ref().map_err(String::as_str)
     }
 
-    /// Every fault of a value; none if the schema itself is of no use.
-    pub(crate) fn faults(&self, value: &Value) -> Vec<Fault> {
+    /// Returns every violation of a value; none if the schema does not compile.
+    pub(crate) fn violations(&self, value: &Value) -> Vec<Violation> {
         let Ok(validator) = self.compile() else { return Vec::new() };
-        let mut faults = Vec::new();
+        let mut violations = Vec::new();
         for error in validator.iter_errors(value) {
-            describe(&error, &mut faults);
-            if faults.len() > LISTED {
+            describe(&error, &mut violations);
+            if violations.len() > LISTED {
                 break;
             }
         }
-        faults
+        violations
     }
 }
 
-impl std::fmt::Debug for Checker {
+impl std::fmt::Debug for SchemaValidator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Checker").field(&self.schema).finish()
+        f.debug_tuple("SchemaValidator").field(&self.schema).finish()
     }
 }
 
-/// One thing that is wrong: where, and what was expected instead of what.
+/// One violation: its location, what was expected and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct Violation {
     /// A JSON pointer.
     pub(crate) at: String,
     pub(crate) what: String,
 }
 
-/// All faults in one text.
-pub(crate) fn report(headline: &str, faults: &[Fault]) -> String {
+/// Formats violations as one text.
+pub(crate) fn report(headline: &str, violations: &[Violation]) -> String {
     let mut text = headline.to_owned();
-    for Fault { at, what } in faults.iter().take(LISTED) {
+    for Violation { at, what } in violations.iter().take(LISTED) {
         let at = if at.is_empty() { "(the whole)" } else { at };
         let _ = write!(text, "\n- {at}: {what}");
     }
-    if faults.len() > LISTED {
+    if violations.len() > LISTED {
         text.push_str("\n- and more");
     }
     text
 }
 
-fn describe(error: &ValidationError<'_>, faults: &mut Vec<Fault>) {
+fn describe(error: &ValidationError<'_>, violations: &mut Vec<Violation>) {
     let at = error.instance_path().to_string();
-    let mut fault = |at: String, what: String| faults.push(Fault { at, what });
+    let mut violation = |at: String, what: String| violations.push(Violation { at, what });
     let got = || shown(error.instance());
     match error.kind() {
         Kind::Required { property } => {
             let name = property.as_str().map_or_else(|| property.to_string(), str::to_owned);
-            fault(format!("{at}/{}", escaped(&name)), "required, but missing".to_owned());
+            violation(format!("{at}/{}", escaped(&name)), "required, but missing".to_owned());
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             for name in unexpected {
-                fault(format!("{at}/{}", escaped(name)), "there is no such member; leave it out".to_owned());
+                violation(
+                    format!("{at}/{}", escaped(name)),
+                    "there is no such member; leave it out".to_owned(),
+                );
             }
         }
-        kind => fault(at, format!("expected {}, got {}", expectation(kind), got())),
+        kind => violation(at, format!("expected {}, got {}", expectation(kind), got())),
     }
 }
 
@@ -123,20 +126,20 @@ fn expectation(kind: &Kind) -> String {
     }
 }
 
-/// What each form would have wanted, where that can be said in a few words.
+/// Describes what each form expected, if one phrase per form is enough.
 fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
-    let mut wanted: Vec<String> = Vec::new();
+    let mut expected: Vec<String> = Vec::new();
     for errors in context {
         match &**errors {
             [error] => match error.kind() {
-                Kind::Required { property } => wanted.push(format!("an object with {property}")),
-                kind => wanted.push(expectation(kind)),
+                Kind::Required { property } => expected.push(format!("an object with {property}")),
+                kind => expected.push(expectation(kind)),
             },
             _ => return "one of the allowed forms".to_owned(),
         }
     }
-    wanted.dedup();
-    wanted.join(" or ")
+    expected.dedup();
+    expected.join(" or ")
 }
 
 fn choices(options: &[Value]) -> String {
@@ -152,7 +155,7 @@ fn noun(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value as JSON, cut where it gets long.
+/// Formats a value as JSON, truncated if it is long.
 fn shown(value: &Value) -> String {
     let mut text = value.to_string();
     if let Some((at, _)) = text.char_indices().nth(SHOWN) {
@@ -166,7 +169,7 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// What serde says, without the place in a text that nobody has seen.
+/// Returns the text of a serde error without its position: the client did not write the text that was parsed.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
@@ -181,14 +184,14 @@ mod tests {
 
     use super::*;
 
-    fn told(schema: Value, value: &Value) -> Vec<String> {
-        let faults = Checker::new(schema).faults(value);
-        faults.into_iter().map(|Fault { at, what }| format!("{at}: {what}")).collect()
+    fn violations(schema: Value, value: &Value) -> Vec<String> {
+        let violations = SchemaValidator::new(schema).violations(value);
+        violations.into_iter().map(|Violation { at, what }| format!("{at}: {what}")).collect()
     }
 
-    /// TOOL-01, peers B6: every fault, with its place, what was expected and what was there.
+    /// TOOL-01, peers B6: every violation, with its location, what was expected and what was found.
     #[test]
-    fn every_fault_is_listed_with_its_place() {
+    fn every_violation_is_listed_with_its_location() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -200,11 +203,11 @@ mod tests {
             "required": ["a", "z"],
             "additionalProperties": false,
         });
-        let mut faults =
-            told(schema, &json!({"a": "five", "b": "long", "c": "z", "d/e": [2, 0], "extra": 1}));
-        faults.sort();
+        let mut found =
+            violations(schema, &json!({"a": "five", "b": "long", "c": "z", "d/e": [2, 0], "extra": 1}));
+        found.sort();
         assert_eq!(
-            faults,
+            found,
             [
                 r#"/a: expected an integer, got "five""#,
                 r#"/b: expected at most 3 characters, got "long""#,
@@ -218,14 +221,15 @@ mod tests {
 
     #[test]
     fn long_values_and_long_lists_are_cut() {
-        let faults = told(json!({"items": {"type": "string"}}), &Value::from((0..100).collect::<Vec<i32>>()));
-        assert_eq!(faults.len(), LISTED + 1);
+        let found =
+            violations(json!({"items": {"type": "string"}}), &Value::from((0..100).collect::<Vec<i32>>()));
+        assert_eq!(found.len(), LISTED + 1);
         let long = "x".repeat(10_000);
-        let faults = told(json!({"type": "integer"}), &json!(long));
-        assert!(faults[0].len() < 200);
+        let found = violations(json!({"type": "integer"}), &json!(long));
+        assert!(found[0].len() < 200);
     }
 
-    /// P-SCH-1, P-SCH-2: 2020-12 unless the schema says otherwise, and a clear error for what nobody here can read.
+    /// P-SCH-1, P-SCH-2: 2020-12 unless the schema says otherwise, and a clear error for an unknown dialect.
     #[test]
     fn the_dialect_is_what_the_schema_says() {
         // Two schemas that mean the same, each in its dialect: a text, then only numbers.
@@ -243,14 +247,14 @@ mod tests {
             pair(Some(newest), "prefixItems", "items"),
             pair(Some(draft_7), "items", "additionalItems"),
         ] {
-            let checker = Checker::new(schema);
-            assert_eq!(checker.compile().err(), None);
-            assert!(checker.faults(&json!(["a", 1, 2])).is_empty());
-            assert_eq!(checker.faults(&json!([1, "b"])).len(), 2);
+            let validator = SchemaValidator::new(schema);
+            assert_eq!(validator.compile().err(), None);
+            assert!(validator.violations(&json!(["a", 1, 2])).is_empty());
+            assert_eq!(validator.violations(&json!([1, "b"])).len(), 2);
         }
         for unknown in ["urn:x", "https://example.com/schema"] {
-            let checker = Checker::new(json!({ "$schema": unknown, "type": "object" }));
-            let error = checker.compile().expect_err("nobody knows it");
+            let validator = SchemaValidator::new(json!({ "$schema": unknown, "type": "object" }));
+            let error = validator.compile().expect_err("the dialect is unknown");
             assert!(error.contains(unknown), "{error}");
         }
     }
@@ -266,29 +270,29 @@ mod tests {
             "dependentRequired": { "to": ["from"] },
             "unevaluatedProperties": false,
         });
-        assert_eq!(told(schema.clone(), &json!({"from": "ab", "to": "cd"})), [""; 0]);
-        assert_eq!(told(schema.clone(), &json!({"to": "cd"})).len(), 1);
-        assert_eq!(told(schema, &json!({"from": "ab", "x": 1})).len(), 1);
+        assert_eq!(violations(schema.clone(), &json!({"from": "ab", "to": "cd"})), [""; 0]);
+        assert_eq!(violations(schema.clone(), &json!({"to": "cd"})).len(), 1);
+        assert_eq!(violations(schema, &json!({"from": "ab", "x": 1})).len(), 1);
     }
 
-    /// P-SCH-6: what a caller sends cannot make a schema's pattern or its reference to itself run for ever.
+    /// P-SCH-6: what a caller sends cannot make a schema's pattern or its reference to itself run indefinitely.
     #[test]
     fn values_are_judged_in_bounded_time() {
-        assert_eq!(told(json!({"$ref": "#"}), &json!({})), [""; 0]);
+        assert_eq!(violations(json!({"$ref": "#"}), &json!({})), [""; 0]);
         for pattern in ["^(a+)+$", "^(?=(a+)+$)(a+)+$"] {
-            let faults = told(json!({ "pattern": pattern }), &json!("a".repeat(30_000) + "!"));
-            assert_eq!(faults.len(), 1, "{pattern}");
+            let found = violations(json!({ "pattern": pattern }), &json!("a".repeat(30_000) + "!"));
+            assert_eq!(found.len(), 1, "{pattern}");
         }
         let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
         let deep: Value = serde_json::from_str(&deep).unwrap();
         let nested = json!({"type": "array", "items": {"$ref": "#"}, "maxItems": 1});
-        assert_eq!(told(nested, &deep), [""; 0]);
+        assert_eq!(violations(nested, &deep), [""; 0]);
     }
 
     /// TOOL-05, P-SCH-5: a schema is never fetched.
     #[test]
     fn references_to_other_documents_are_refused() {
-        let checker = Checker::new(json!({"$ref": "https://example.com/schema.json"}));
-        assert!(checker.compile().is_err());
+        let validator = SchemaValidator::new(json!({"$ref": "https://example.com/schema.json"}));
+        assert!(validator.compile().is_err());
     }
 }

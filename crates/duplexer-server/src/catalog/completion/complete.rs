@@ -1,35 +1,32 @@
 //! `completion/complete`.
 
-use crate::kernel::context::Context;
-use crate::kernel::outcome::Outcome;
-use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_types::completion::{CompleteParams, CompleteResult, Completion, CompletionReference};
 use duplexer_types::error::ErrorCode;
 
+use super::{Complete, CompletionRequest};
 use crate::catalog::Inner;
-use crate::catalog::completion::{Completer, Completing};
+use crate::catalog::erased::{BoundHandler, HandlerFuture, failed};
+use crate::kernel::context::Context;
+use crate::kernel::outcome::Outcome;
 
-/// Answers `completion/complete`. What nobody completes has no suggestions.
-pub(crate) fn complete(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    match start(catalog, cx) {
-        Ok(completing) => completing,
-        Err(error) => Box::pin(std::future::ready(Err(error))),
-    }
+/// Handles `completion/complete`. An argument without a completion function has no suggestions.
+pub(crate) fn complete(catalog: &Inner, cx: &Context) -> HandlerFuture {
+    start(catalog, cx).unwrap_or_else(failed)
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
+fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     let params: CompleteParams = cx.params()?;
     let name = params.argument.name;
     let Some(suggest) = find(catalog, cx, &params.reference, &name)? else {
         let nothing = CompleteResult::new(Completion::truncated(Vec::new()));
         return Ok(Box::pin(std::future::ready(Ok(Outcome::of(nothing)))));
     };
-    let settled = params.context.and_then(|context| context.arguments).into_iter().flatten().collect();
-    let completing = Completing { name: name.clone(), value: params.argument.value, settled };
-    let suggesting = suggest(cx.clone(), completing);
+    let resolved = params.context.and_then(|context| context.arguments).into_iter().flatten().collect();
+    let request = CompletionRequest { name: name.clone(), value: params.argument.value, resolved };
+    let suggestions = suggest.run(cx.clone(), request);
     Ok(Box::pin(async move {
-        match suggesting.await {
+        match suggestions.await {
             Ok(completion) => Ok(Outcome::of(CompleteResult::new(completion))),
             Err(refused @ McpError::Refused(_)) => Err(refused),
             Err(error) => {
@@ -46,24 +43,25 @@ fn find(
     cx: &Context,
     reference: &CompletionReference,
     name: &str,
-) -> Result<Option<Completer>, McpError> {
+) -> Result<Option<BoundHandler<Complete>>, McpError> {
     let snapshot = catalog.snapshot.load();
-    let refuse = |text: String| Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
-    let completions = match reference {
+    match reference {
         CompletionReference::Prompt(prompt) => {
-            match snapshot.prompts.get(&prompt.name).filter(|prompt| catalog.shows(cx, &***prompt)) {
-                Some(prompt) => &prompt.completions,
-                None => return refuse(format!("Unknown prompt: {}", prompt.name)),
+            let visible =
+                snapshot.prompts.get(&prompt.name).filter(|prompt| catalog.is_visible(cx, &***prompt));
+            match visible {
+                Some(prompt) => Ok(prompt.completions.get(name)),
+                None => {
+                    let text = format!("Unknown prompt: {}", prompt.name);
+                    Err(McpError::new(ErrorCode::INVALID_PARAMS, text))
+                }
             }
         }
+        // A URI can be named in place of its template; it has no open variables and therefore no suggestions.
         CompletionReference::Resource(template) => {
-            match snapshot.templates.get(&template.uri).filter(|template| catalog.shows(cx, &***template)) {
-                Some(template) => &template.completions,
-                // A URI may be named in place of its template; nothing of it is open.
-                None => return Ok(None),
-            }
+            let visible = snapshot.templates.get(&template.uri).filter(|one| catalog.is_visible(cx, &***one));
+            Ok(visible.and_then(|template| template.completions.get(name)))
         }
-        _ => return Ok(None),
-    };
-    Ok(completions.iter().find(|(known, _)| known == name).map(|(_, suggest)| suggest.clone()))
+        _ => Ok(None),
+    }
 }

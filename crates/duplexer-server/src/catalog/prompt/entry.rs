@@ -1,42 +1,44 @@
 //! `prompts/list` and `prompts/get`.
 
-use std::sync::Arc;
-
-use crate::kernel::context::{Context, StateMap};
-use crate::kernel::outcome::Outcome;
-use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::methods::Method;
-use duplexer_types::prompt::{GetPromptParams, ListPromptsResult, Prompt};
+use duplexer_types::prompt::{self as wire, GetPromptParams, ListPromptsResult};
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::CacheScope;
 
-use crate::catalog::completion::Completer;
+use super::{GetPrompt, Prompt, PromptInput};
+use crate::catalog::completion::BoundCompletions;
 use crate::catalog::draft::check_name;
-use crate::catalog::prompt::{Erased, FillPrompt};
+use crate::catalog::erased::{BoundHandler, HandlerFuture, bind, failed};
 use crate::catalog::uri_template::Value;
-use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
+use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
+use crate::kernel::context::Context;
+use crate::registry::StateSlot;
 
-/// A prompt on its shelf.
+/// A registered prompt.
 pub(crate) struct PromptEntry {
-    prompt: Prompt,
+    prompt: wire::Prompt,
     scope: usize,
-    fill: Arc<dyn FillPrompt<StateMap>>,
-    pub(crate) completions: Vec<(String, Completer)>,
+    get: BoundHandler<GetPrompt>,
+    pub(crate) completions: BoundCompletions,
+}
+
+impl<S: Send + Sync + 'static> Prompt<S> {
+    /// Checks the prompt and binds it to its state.
+    pub(crate) fn into_entry(self, slot: StateSlot<S>) -> Result<PromptEntry, CatalogError> {
+        let prompt = self.spec.prompt;
+        if let Some(reason) = self.spec.fault {
+            return Err(CatalogError::Prompt { prompt: prompt.name, reason });
+        }
+        check_name("prompt", &prompt.name)?;
+        let completions = self.completions.bind(slot);
+        Ok(PromptEntry { prompt, scope: 0, get: bind(self.get, slot), completions })
+    }
 }
 
 impl PromptEntry {
-    pub(crate) fn new(prompt: Erased) -> Result<Self, CatalogError> {
-        let Erased { draft, fill, completions } = prompt;
-        if let Some(reason) = draft.fault {
-            return Err(CatalogError::Prompt { prompt: draft.prompt.name, reason });
-        }
-        check_name("prompt", &draft.prompt.name)?;
-        Ok(Self { prompt: draft.prompt, scope: 0, fill, completions })
-    }
-
-    /// Required arguments that are not there.
+    /// Returns the required arguments that are missing.
     fn missing(&self, given: &[(String, Value)]) -> Vec<&str> {
         let arguments = self.prompt.arguments.iter().flatten();
         let required = arguments.filter(|argument| argument.required == Some(true));
@@ -56,32 +58,32 @@ impl Item for PromptEntry {
         self.scope
     }
 
-    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+    fn is_visible(&self, prefix: usize, visible: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
         if prefix == 0 {
-            return decide(Offered::Prompt(&self.prompt));
+            return visible(CatalogItem::Prompt(&self.prompt));
         }
         let mut prompt = self.prompt.clone();
         prompt.name.replace_range(..prefix, "");
-        decide(Offered::Prompt(&prompt))
+        visible(CatalogItem::Prompt(&prompt))
     }
 
-    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    fn merge(&mut self, scope_offset: usize, prefix: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         self.prompt.name.insert_str(0, prefix);
         check_name(Self::KIND, &self.prompt.name)
     }
 }
 
 impl Listed for PromptEntry {
-    type Definition = Prompt;
+    type Definition = wire::Prompt;
     type Page = ListPromptsResult;
     const METHOD: Method = Method::PromptsList;
 
-    fn definition(&self, _: ProtocolVersion) -> Prompt {
+    fn definition(&self, _: ProtocolVersion) -> wire::Prompt {
         self.prompt.clone()
     }
 
-    fn page(prompts: Vec<Prompt>, next: Option<String>) -> ListPromptsResult {
+    fn page(prompts: Vec<wire::Prompt>, next: Option<String>) -> ListPromptsResult {
         let mut page = ListPromptsResult::new(prompts);
         page.next_cursor = next;
         page
@@ -92,27 +94,25 @@ impl Listed for PromptEntry {
     }
 }
 
-/// Answers `prompts/get`.
-pub(crate) fn get(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    match start(catalog, cx) {
-        Ok(filling) => filling,
-        Err(error) => Box::pin(std::future::ready(Err(error))),
-    }
+/// Handles `prompts/get`.
+pub(crate) fn get(catalog: &Inner, cx: &Context) -> HandlerFuture {
+    start(catalog, cx).unwrap_or_else(failed)
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
+fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     let params: GetPromptParams = cx.params()?;
     let refuse = |text: String| Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
     let snapshot = catalog.snapshot.load();
-    let Some(prompt) = snapshot.prompts.get(&params.name).filter(|prompt| catalog.shows(cx, &***prompt))
-    else {
+    let visible = snapshot.prompts.get(&params.name).filter(|prompt| catalog.is_visible(cx, &***prompt));
+    let Some(prompt) = visible else {
         return refuse(format!("Unknown prompt: {}", params.name));
     };
     let given = params.arguments.into_iter().flatten();
-    let given: Vec<_> = given.map(|(name, word)| (name, Value::One(word))).collect();
+    let given: Vec<_> = given.map(|(name, text)| (name, Value::One(text))).collect();
     let missing = prompt.missing(&given);
     if !missing.is_empty() {
         return refuse(format!("Missing required arguments: {}", missing.join(", ")));
     }
-    Ok(prompt.fill.fill(cx.clone(), &given, prompt.prompt.description.as_deref()))
+    let input = PromptInput { arguments: &given, description: prompt.prompt.description.as_deref() };
+    Ok(prompt.get.run(cx.clone(), input))
 }

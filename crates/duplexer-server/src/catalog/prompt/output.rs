@@ -1,7 +1,8 @@
-//! What a prompt's function may return.
+//! Return types of a prompt's function.
 
 use std::borrow::Cow;
 
+use crate::catalog::function::Seal;
 use crate::kernel::handler::{IntoReply, Reply};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::error::McpError;
@@ -9,8 +10,10 @@ use duplexer_types::content::Content;
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::prompt::{GetPromptResult, PromptMessage};
 
-/// What a prompt's function may return: text or content (which the user says), messages, a result made by hand, or a
+/// Return types of a prompt's function: text or content (a message of the user), messages, a [`GetPromptResult`], or a
 /// `Result` of these.
+///
+/// The trait is sealed: it cannot be implemented outside this crate.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the messages of a prompt",
     label = "not messages",
@@ -18,8 +21,8 @@ use duplexer_types::prompt::{GetPromptResult, PromptMessage};
     note = "it may return `Result<T, E>` of these, where `E: Into<McpError>`"
 )]
 pub trait PromptOutput: Sized + 'static {
-    /// The messages as a result.
-    fn into_prompt(self, description: Option<String>) -> Result<Outcome, McpError>;
+    #[doc(hidden)]
+    fn into_messages(self, description: Option<String>, seal: Seal) -> Result<Outcome, McpError>;
 }
 
 fn filled(messages: Vec<PromptMessage>, description: Option<String>) -> Outcome {
@@ -31,7 +34,7 @@ fn filled(messages: Vec<PromptMessage>, description: Option<String>) -> Outcome 
 macro_rules! messages {
     ($([$($generic:tt)*] $type:ty => |$value:ident| $messages:expr;)*) => {$(
         impl<$($generic)*> PromptOutput for $type {
-            fn into_prompt(self, description: Option<String>) -> Result<Outcome, McpError> {
+            fn into_messages(self, description: Option<String>, _: Seal) -> Result<Outcome, McpError> {
                 let $value = self;
                 Ok(filled($messages, description))
             }
@@ -51,26 +54,26 @@ messages! {
 }
 
 impl PromptOutput for GetPromptResult {
-    fn into_prompt(mut self, description: Option<String>) -> Result<Outcome, McpError> {
+    fn into_messages(mut self, description: Option<String>, _: Seal) -> Result<Outcome, McpError> {
         self.description = self.description.or(description);
         Ok(Outcome::of(self))
     }
 }
 
 impl PromptOutput for InputRequiredResult {
-    fn into_prompt(self, _: Option<String>) -> Result<Outcome, McpError> {
+    fn into_messages(self, _: Option<String>, _: Seal) -> Result<Outcome, McpError> {
         Ok(Outcome::of(self))
     }
 }
 
 impl PromptOutput for Reply<GetPromptResult> {
-    fn into_prompt(self, _: Option<String>) -> Result<Outcome, McpError> {
+    fn into_messages(self, _: Option<String>, _: Seal) -> Result<Outcome, McpError> {
         Ok(self.into_outcome())
     }
 }
 
 impl<T: PromptOutput, E: Into<McpError> + 'static> PromptOutput for Result<T, E> {
-    fn into_prompt(self, description: Option<String>) -> Result<Outcome, McpError> {
-        self.map_err(Into::into)?.into_prompt(description)
+    fn into_messages(self, description: Option<String>, seal: Seal) -> Result<Outcome, McpError> {
+        self.map_err(Into::into)?.into_messages(description, seal)
     }
 }

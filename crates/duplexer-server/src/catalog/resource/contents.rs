@@ -1,4 +1,4 @@
-//! What a resource's function may return.
+//! Return types of a resource's function.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,12 @@ use duplexer_types::resource::{
 use serde::Serialize;
 
 use super::error::ResourceError;
+use crate::catalog::function::Seal;
 
-/// What a resource's function may return: text, bytes, [`Json`], [`AsJson`], contents or results made by hand, or a
-/// `Result` of these.
+/// Return types of a resource's function: text, bytes, [`Json`], [`AsJson`], `ResourceContents`, `ReadResourceResult`,
+/// or a `Result` of these.
+///
+/// The trait is sealed: it cannot be implemented outside this crate.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
     label = "not contents",
@@ -24,25 +27,24 @@ use super::error::ResourceError;
     note = "it may return `Result<T, E>` of these, where `E: Into<ResourceError>`"
 )]
 pub trait ResourceOutput: Sized + 'static {
-    /// The contents as a result.
-    fn into_contents(self, uri: &str, about: About<'_>) -> Result<Outcome, ResourceError>;
+    #[doc(hidden)]
+    fn into_contents(self, uri: &str, meta: ResourceMeta<'_>, seal: Seal) -> Result<Outcome, ResourceError>;
 }
 
-/// What was said about the resource that is read.
+/// Metadata of a resource that its contents repeat.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct About<'a> {
-    /// What kind of contents it has.
+pub struct ResourceMeta<'a> {
+    /// Media type of the contents.
     pub mime_type: Option<&'a str>,
-    /// What its contents carry as `_meta`.
+    /// The `_meta` of the contents.
     pub meta: Option<&'a JsonObject>,
 }
 
-/// Any value, as JSON.
+/// Contents that are any value, serialized as JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct AsJson<T>(pub T);
 
-/// What files contain.
+/// Contents of a file.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     Text(String),
@@ -55,26 +57,26 @@ impl Loaded {
     }
 }
 
-fn text(text: String, default: &str, uri: &str, about: About<'_>) -> Outcome {
+fn text(text: String, default: &str, uri: &str, meta: ResourceMeta<'_>) -> Outcome {
     let mut contents = TextResourceContents::new(uri, text);
-    contents.mime_type = Some(about.mime_type.unwrap_or(default).to_owned());
-    contents.meta = about.meta.cloned();
+    contents.mime_type = Some(meta.mime_type.unwrap_or(default).to_owned());
+    contents.meta = meta.meta.cloned();
     Outcome::of(ReadResourceResult::new([ResourceContents::Text(contents)]))
 }
 
-fn bytes(bytes: &[u8], uri: &str, about: About<'_>) -> Outcome {
+fn bytes(bytes: &[u8], uri: &str, meta: ResourceMeta<'_>) -> Outcome {
     let mut contents = BlobResourceContents::new(uri, STANDARD.encode(bytes));
-    contents.mime_type = Some(about.mime_type.unwrap_or("application/octet-stream").to_owned());
-    contents.meta = about.meta.cloned();
+    contents.mime_type = Some(meta.mime_type.unwrap_or("application/octet-stream").to_owned());
+    contents.meta = meta.meta.cloned();
     Outcome::of(ReadResourceResult::new([ResourceContents::Blob(contents)]))
 }
 
 macro_rules! contents {
-    ($([$($generic:tt)*] $type:ty => |$value:ident, $uri:ident, $about:ident| $outcome:expr;)*) => {$(
+    ($([$($generic:tt)*] $type:ty => |$value:ident, $uri:ident, $meta:ident| $outcome:expr;)*) => {$(
         impl<$($generic)*> ResourceOutput for $type {
-            fn into_contents(self, $uri: &str, $about: About<'_>) -> Result<Outcome, ResourceError> {
+            fn into_contents(self, $uri: &str, $meta: ResourceMeta<'_>, _: Seal) -> Result<Outcome, ResourceError> {
                 let $value = self;
-                let _ = ($uri, $about);
+                let _ = ($uri, $meta);
                 Ok($outcome)
             }
         }
@@ -85,28 +87,28 @@ const PLAIN: &str = "text/plain";
 const JSON: &str = "application/json";
 
 contents! {
-    [] String                       => |value, uri, about| text(value, PLAIN, uri, about);
-    [] &'static str                 => |value, uri, about| text(value.to_owned(), PLAIN, uri, about);
-    [] Cow<'static, str>            => |value, uri, about| text(value.into_owned(), PLAIN, uri, about);
-    [] Vec<u8>                      => |value, uri, about| bytes(&value, uri, about);
-    [] Json                         => |value, uri, about| text(value.as_str().to_owned(), JSON, uri, about);
-    [T: Serialize + 'static] AsJson<T> => |value, uri, about| {
+    [] String                       => |value, uri, meta| text(value, PLAIN, uri, meta);
+    [] &'static str                 => |value, uri, meta| text(value.to_owned(), PLAIN, uri, meta);
+    [] Cow<'static, str>            => |value, uri, meta| text(value.into_owned(), PLAIN, uri, meta);
+    [] Vec<u8>                      => |value, uri, meta| bytes(&value, uri, meta);
+    [] Json                         => |value, uri, meta| text(value.as_str().to_owned(), JSON, uri, meta);
+    [T: Serialize + 'static] AsJson<T> => |value, uri, meta| {
         let json = serde_json::to_string_pretty(&value.0).map_err(|error| ResourceError::Internal(error.into()))?;
-        text(json, JSON, uri, about)
+        text(json, JSON, uri, meta)
     };
-    [] Loaded                       => |value, uri, about| match value {
-        Loaded::Text(loaded) => text(loaded, PLAIN, uri, about),
-        Loaded::Bytes(loaded) => bytes(&loaded, uri, about),
+    [] Loaded                       => |value, uri, meta| match value {
+        Loaded::Text(loaded) => text(loaded, PLAIN, uri, meta),
+        Loaded::Bytes(loaded) => bytes(&loaded, uri, meta),
     };
-    [] ResourceContents             => |value, uri, about| Outcome::of(ReadResourceResult::new([value]));
-    [] Vec<ResourceContents>        => |value, uri, about| Outcome::of(ReadResourceResult::new(value));
-    [] ReadResourceResult           => |value, uri, about| Outcome::of(value);
-    [] InputRequiredResult          => |value, uri, about| Outcome::of(value);
-    [] Reply<ReadResourceResult>    => |value, uri, about| value.into_outcome();
+    [] ResourceContents             => |value, uri, meta| Outcome::of(ReadResourceResult::new([value]));
+    [] Vec<ResourceContents>        => |value, uri, meta| Outcome::of(ReadResourceResult::new(value));
+    [] ReadResourceResult           => |value, uri, meta| Outcome::of(value);
+    [] InputRequiredResult          => |value, uri, meta| Outcome::of(value);
+    [] Reply<ReadResourceResult>    => |value, uri, meta| value.into_outcome();
 }
 
 impl<T: ResourceOutput, E: Into<ResourceError> + 'static> ResourceOutput for Result<T, E> {
-    fn into_contents(self, uri: &str, about: About<'_>) -> Result<Outcome, ResourceError> {
-        self.map_err(Into::into)?.into_contents(uri, about)
+    fn into_contents(self, uri: &str, meta: ResourceMeta<'_>, seal: Seal) -> Result<Outcome, ResourceError> {
+        self.map_err(Into::into)?.into_contents(uri, meta, seal)
     }
 }

@@ -3,73 +3,78 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, StateMap};
-use crate::kernel::outcome::Outcome;
-use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_types::methods::Method;
+use duplexer_types::resource as wire;
 use duplexer_types::resource::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceTemplate,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, ResourceTemplate,
 };
 use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{CacheScope, result_type};
 use serde::Deserialize;
 
-use crate::catalog::completion::Completer;
+use super::read::ReadInput;
+use super::{ReadResource, Resource, ResourceSpec, unknown};
+use crate::catalog::completion::BoundCompletions;
+use crate::catalog::erased::{BoundHandler, HandlerFuture, bind, failed};
 use crate::catalog::path;
-use crate::catalog::resource::{Draft, Erased, ReadResource, unknown};
 use crate::catalog::uri_template::{UriTemplate, Values};
-use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
+use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
+use crate::kernel::context::Context;
+use crate::kernel::outcome::Outcome;
+use crate::registry::StateSlot;
 
-/// A resource with one URI.
+/// A registered resource with one URI.
 pub(crate) struct ResourceEntry {
-    about: Arc<Draft>,
+    spec: Arc<ResourceSpec>,
     scope: usize,
-    read: Arc<dyn ReadResource<StateMap>>,
+    read: BoundHandler<ReadResource>,
 }
 
-/// A template for many.
+/// A registered template.
 pub(crate) struct TemplateEntry {
-    about: Arc<Draft>,
+    spec: Arc<ResourceSpec>,
     scope: usize,
     template: UriTemplate,
-    read: Arc<dyn ReadResource<StateMap>>,
-    pub(crate) completions: Vec<(String, Completer)>,
+    read: BoundHandler<ReadResource>,
+    pub(crate) completions: BoundCompletions,
 }
 
 impl ResourceEntry {
     pub(crate) fn mime_type(&self) -> Option<&str> {
-        self.about.mime_type.as_deref()
+        self.spec.mime_type.as_deref()
     }
 }
 
-/// Either of them, if it may be offered.
 pub(crate) enum AnyEntry {
     Single(ResourceEntry),
     Template(TemplateEntry),
 }
 
-impl AnyEntry {
-    pub(crate) fn new(resource: Erased) -> Result<Self, CatalogError> {
-        let Erased { mut draft, read, completions } = resource;
-        let fail =
-            |reason: &str| CatalogError::Resource { uri: draft.uri.clone(), reason: reason.to_owned() };
-        if let Some(fault) = &draft.fault {
+impl<S: Send + Sync + 'static> Resource<S> {
+    /// Checks the resource and binds it to its state.
+    pub(crate) fn into_entry(self, slot: StateSlot<S>) -> Result<AnyEntry, CatalogError> {
+        let Self { mut spec, read, completions } = self;
+        let fail = |reason: &str| CatalogError::Resource { uri: spec.uri.clone(), reason: reason.to_owned() };
+        if let Some(fault) = &spec.fault {
             return Err(fail(fault));
         }
-        if !has_scheme(&draft.uri) {
+        if !has_scheme(&spec.uri) {
             return Err(fail("a URI begins with a scheme, such as 'config:'"));
         }
-        let template = draft.template.take();
-        let about = Arc::new(draft);
+        let template = spec.template.take();
+        let (spec, read) = (Arc::new(spec), bind(read, slot));
         Ok(match template {
-            None => Self::Single(ResourceEntry { about, scope: 0, read }),
-            Some(template) => Self::Template(TemplateEntry { about, scope: 0, template, read, completions }),
+            None => AnyEntry::Single(ResourceEntry { spec, scope: 0, read }),
+            Some(template) => {
+                let completions = completions.bind(slot);
+                AnyEntry::Template(TemplateEntry { spec, scope: 0, template, read, completions })
+            }
         })
     }
 }
 
-/// A letter, then letters, digits, `+`, `-` and `.` up to a colon.
+/// Returns whether a URI begins with a letter, then letters, digits, `+`, `-` and `.`, up to a colon.
 fn has_scheme(uri: &str) -> bool {
     let scheme = uri.split(':').next().unwrap_or_default();
     let inner = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -82,20 +87,20 @@ impl Item for ResourceEntry {
     const KIND: &'static str = "resource";
 
     fn key(&self) -> &str {
-        &self.about.uri
+        &self.spec.uri
     }
 
     fn scope(&self) -> usize {
         self.scope
     }
 
-    fn offered(&self, _: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
-        decide(Offered::Resource(&self.about.uri))
+    fn is_visible(&self, _: usize, visible: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
+        visible(CatalogItem::Resource(&self.spec.uri))
     }
 
-    /// A URI says for itself whose it is.
-    fn join(&mut self, moved: usize, _: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    /// A prefix does not apply: URIs identify their server themselves.
+    fn merge(&mut self, scope_offset: usize, _: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         Ok(())
     }
 }
@@ -111,36 +116,36 @@ impl Item for TemplateEntry {
         self.scope
     }
 
-    fn offered(&self, _: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
-        decide(Offered::Template(self.template.as_str()))
+    fn is_visible(&self, _: usize, visible: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
+        visible(CatalogItem::Template(self.template.as_str()))
     }
 
-    /// As with resources.
-    fn join(&mut self, moved: usize, _: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    /// A prefix does not apply, as with resources.
+    fn merge(&mut self, scope_offset: usize, _: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         Ok(())
     }
 }
 
 impl Listed for ResourceEntry {
-    type Definition = Resource;
+    type Definition = wire::Resource;
     type Page = ListResourcesResult;
     const METHOD: Method = Method::ResourcesList;
 
-    fn definition(&self, _: ProtocolVersion) -> Resource {
-        let about = &*self.about;
-        let mut resource = Resource::new(&*about.uri, about.name.as_ref().unwrap_or(&about.uri).as_str());
-        resource.title.clone_from(&about.title);
-        resource.description.clone_from(&about.description);
-        resource.mime_type.clone_from(&about.mime_type);
-        resource.size = about.size;
-        resource.icons.clone_from(&about.icons);
-        resource.annotations.clone_from(&about.annotations);
-        resource.meta.clone_from(&about.meta);
+    fn definition(&self, _: ProtocolVersion) -> wire::Resource {
+        let spec = &*self.spec;
+        let mut resource = wire::Resource::new(&*spec.uri, spec.name.as_ref().unwrap_or(&spec.uri).as_str());
+        resource.title.clone_from(&spec.title);
+        resource.description.clone_from(&spec.description);
+        resource.mime_type.clone_from(&spec.mime_type);
+        resource.size = spec.size;
+        resource.icons.clone_from(&spec.icons);
+        resource.annotations.clone_from(&spec.annotations);
+        resource.meta.clone_from(&spec.meta);
         resource
     }
 
-    fn page(resources: Vec<Resource>, next: Option<String>) -> ListResourcesResult {
+    fn page(resources: Vec<wire::Resource>, next: Option<String>) -> ListResourcesResult {
         let mut page = ListResourcesResult::new(resources);
         page.next_cursor = next;
         page
@@ -157,15 +162,15 @@ impl Listed for TemplateEntry {
     const METHOD: Method = Method::ResourcesTemplatesList;
 
     fn definition(&self, _: ProtocolVersion) -> ResourceTemplate {
-        let about = &*self.about;
+        let spec = &*self.spec;
         let mut template =
-            ResourceTemplate::new(&*about.uri, about.name.as_ref().unwrap_or(&about.uri).as_str());
-        template.title.clone_from(&about.title);
-        template.description.clone_from(&about.description);
-        template.mime_type.clone_from(&about.mime_type);
-        template.icons.clone_from(&about.icons);
-        template.annotations.clone_from(&about.annotations);
-        template.meta.clone_from(&about.meta);
+            ResourceTemplate::new(&*spec.uri, spec.name.as_ref().unwrap_or(&spec.uri).as_str());
+        template.title.clone_from(&spec.title);
+        template.description.clone_from(&spec.description);
+        template.mime_type.clone_from(&spec.mime_type);
+        template.icons.clone_from(&spec.icons);
+        template.annotations.clone_from(&spec.annotations);
+        template.meta.clone_from(&spec.meta);
         template
     }
 
@@ -181,11 +186,11 @@ impl Listed for TemplateEntry {
 }
 
 impl TemplateEntry {
-    /// Whether no value would leave the place it starts from.
+    /// Returns whether no value would leave its base directory.
     fn is_safe(&self, values: &Values) -> bool {
         values
             .iter()
-            .filter(|(name, _)| !self.about.unguarded.contains(name))
+            .filter(|(name, _)| !self.spec.any_path.contains(name))
             .all(|(_, value)| value.parts().iter().all(|part| path::escape(part).is_none()))
     }
 }
@@ -196,13 +201,13 @@ struct Params<'a> {
     uri: Cow<'a, str>,
 }
 
-/// Answers `resources/read`: an exact URI first, then templates in the order of their registration.
-pub(crate) fn read(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
+/// Handles `resources/read`: an exact URI first, then templates in the order of their registration.
+pub(crate) fn read(catalog: &Inner, cx: &Context) -> HandlerFuture {
     match start(catalog, cx) {
-        // What one caller may read is not for others to keep.
+        // Contents that depend on the caller must not be cached for others.
         Ok(reading) if catalog.scopes.hide() => Box::pin(async move { reading.await.map(private) }),
         Ok(reading) => reading,
-        Err(error) => Box::pin(std::future::ready(Err(error))),
+        Err(error) => failed(error),
     }
 }
 
@@ -213,27 +218,30 @@ fn private(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
+fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     let Params { uri } = cx.message().decode().map_err(|error| McpError::InvalidParams(error.into()))?;
     let snapshot = catalog.snapshot.load();
-    if let Some(resource) = snapshot.resources.get(&uri).filter(|resource| catalog.shows(cx, &***resource)) {
-        let reading = resource.read.read(cx.clone(), &resource.about, &uri, &Vec::new());
+    let visible = snapshot.resources.get(&uri).filter(|resource| catalog.is_visible(cx, &***resource));
+    if let Some(resource) = visible {
+        let input = ReadInput { spec: &resource.spec, uri: &uri, variables: &Vec::new() };
+        let reading = resource.read.run(cx.clone(), input);
         return Ok(Box::pin(async move { final_only(reading.await?) }));
     }
     let version = cx.protocol_version();
-    for template in snapshot.templates.items().filter(|template| catalog.shows(cx, &***template)) {
-        let Some(values) = template.template.matches(&uri) else { continue };
-        // The first that matches decides: a value it refuses is not offered to the next.
-        if !template.is_safe(&values) {
+    for template in snapshot.templates.items().filter(|template| catalog.is_visible(cx, &***template)) {
+        let Some(variables) = template.template.matches(&uri) else { continue };
+        // The first template that matches decides: if it rejects a value, later ones are not tried.
+        if !template.is_safe(&variables) {
             tracing::warn!(?uri, "a URI that leads out of its place is refused");
             break;
         }
-        return Ok(template.read.read(cx.clone(), &template.about, &uri, &values));
+        let input = ReadInput { spec: &template.spec, uri: &uri, variables: &variables };
+        return Ok(template.read.run(cx.clone(), input));
     }
     Err(unknown(&uri, version))
 }
 
-/// A resource with one URI is the same for everybody: it asks for nothing.
+/// Rejects requests for input: a resource with one URI is the same for every caller.
 fn final_only(outcome: Outcome) -> Result<Outcome, McpError> {
     if outcome.result_type() == result_type::INPUT_REQUIRED {
         return Err(McpError::internal("a resource without variables cannot ask for input"));

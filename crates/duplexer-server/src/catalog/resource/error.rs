@@ -1,4 +1,4 @@
-//! Why a resource could not be read.
+//! Failures of reading a resource.
 
 use crate::kernel::context::ReadError;
 use duplexer_core::error::{BoxError, McpError};
@@ -6,28 +6,28 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::version::{ProtocolVersion, feature};
 use serde_json::json;
 
-/// Why a resource could not be read.
+/// Failure of reading a resource.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {
-    /// There is no such thing. (A file that does not exist is one.)
+    /// The resource does not exist. (A missing file converts into this.)
     #[error("not found")]
     NotFound,
-    /// The client is told this text.
+    /// Failure with a text that is sent to the client.
     #[error("{0}")]
-    Told(String),
-    /// The cause is logged, and nobody else learns of it.
+    ClientMessage(String),
+    /// Failure whose cause is logged and not sent to the client.
     #[error("the resource could not be read")]
     Internal(#[source] BoxError),
-    /// An error of the protocol.
+    /// A protocol error.
     #[error(transparent)]
     Protocol(#[from] McpError),
 }
 
 impl ResourceError {
-    /// Tells the client this.
+    /// Creates a failure with a text that is sent to the client.
     pub fn new(text: impl Into<String>) -> Self {
-        Self::Told(text.into())
+        Self::ClientMessage(text.into())
     }
 
     pub(crate) fn into_mcp(self, uri: &str, version: ProtocolVersion) -> McpError {
@@ -37,7 +37,7 @@ impl ResourceError {
         };
         match self {
             Self::NotFound => unknown(uri, version),
-            Self::Told(text) => failed(text),
+            Self::ClientMessage(text) => failed(text),
             Self::Internal(cause) => {
                 tracing::error!(uri, %cause, "a resource could not be read");
                 failed(format!("Error reading resource {uri}"))
@@ -47,7 +47,7 @@ impl ResourceError {
     }
 }
 
-/// There is no such resource, in the words of the revision.
+/// Returns the error for an unknown resource, with the revision-specific code.
 pub(crate) fn unknown(uri: &str, version: ProtocolVersion) -> McpError {
     let code = if version.has(feature::RESOURCE_NOT_FOUND_CODE) {
         ErrorCode::RESOURCE_NOT_FOUND

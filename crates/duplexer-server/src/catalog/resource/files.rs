@@ -1,4 +1,4 @@
-//! Files and directories.
+//! Contents of files and directories.
 
 use std::io;
 use std::path::Path;
@@ -6,10 +6,11 @@ use std::path::Path;
 use crate::kernel::outcome::Outcome;
 use serde::Serialize;
 
-use super::contents::{About, AsJson, Loaded, ResourceOutput};
+use super::contents::{AsJson, Loaded, ResourceMeta, ResourceOutput};
 use super::error::ResourceError;
+use crate::catalog::function::Seal;
 
-/// What common endings of file names mean.
+/// Media types of common file extensions.
 const MIME_TYPES: &[(&str, &str)] = &[
     ("css", "text/css"),
     ("csv", "text/csv"),
@@ -43,7 +44,7 @@ const MIME_TYPES: &[(&str, &str)] = &[
     ("zip", "application/zip"),
 ];
 
-/// The media type that a file's name suggests.
+/// Returns the media type of a file, by its extension.
 pub(crate) fn mime_type(path: &Path) -> Option<&'static str> {
     let ending = path.extension()?.to_str()?.to_ascii_lowercase();
     MIME_TYPES.iter().find(|(known, _)| *known == ending).map(|(_, mime_type)| *mime_type)
@@ -54,7 +55,8 @@ fn is_textual(mime_type: &str) -> bool {
         || ["json", "xml", "yaml", "toml", "javascript"].iter().any(|end| mime_type.ends_with(end))
 }
 
-/// Text if its name says so or says nothing and it reads as such; bytes otherwise. A byte order mark is left out.
+/// Reads a file: as text if its media type is textual, or unknown and the file is valid UTF-8; as bytes otherwise. Removes
+/// a byte order mark.
 pub(crate) async fn read_file(path: &Path) -> io::Result<Loaded> {
     let bytes = tokio::fs::read(path).await?;
     if mime_type(path).is_some_and(|mime_type| !is_textual(mime_type)) {
@@ -66,7 +68,7 @@ pub(crate) async fn read_file(path: &Path) -> io::Result<Loaded> {
     })
 }
 
-/// A file below a directory, or the listing of a directory there, with the media type its name suggests.
+/// Reads a file below a directory, or lists a directory below it.
 pub(crate) async fn read_below(base: &Path, relative: &str) -> io::Result<Below> {
     if relative.split(['/', '\\']).any(is_hidden) {
         return Err(io::ErrorKind::NotFound.into());
@@ -85,17 +87,18 @@ pub(crate) enum Below {
 }
 
 impl ResourceOutput for Below {
-    fn into_contents(self, uri: &str, about: About<'_>) -> Result<Outcome, ResourceError> {
+    fn into_contents(self, uri: &str, meta: ResourceMeta<'_>, seal: Seal) -> Result<Outcome, ResourceError> {
         match self {
             Self::File(loaded, mime_type) => {
-                loaded.into_contents(uri, About { mime_type: about.mime_type.or(mime_type), ..about })
+                let mime_type = meta.mime_type.or(mime_type);
+                loaded.into_contents(uri, ResourceMeta { mime_type, ..meta }, seal)
             }
-            Self::Directory(entries) => entries.into_contents(uri, about),
+            Self::Directory(entries) => entries.into_contents(uri, meta, seal),
         }
     }
 }
 
-/// What a directory holds.
+/// One entry of a directory.
 #[derive(Debug, Serialize)]
 pub(crate) struct Entry {
     name: String,
@@ -104,12 +107,12 @@ pub(crate) struct Entry {
     size: Option<u64>,
 }
 
-/// What is not listed is not read either. `.` and `..` are ways, not names.
+/// Hidden files are neither listed nor read. `.` and `..` are not names of files.
 fn is_hidden(name: &str) -> bool {
     name.starts_with('.') && name != "." && name != ".."
 }
 
-/// The entries of a directory by name, without hidden ones.
+/// Lists the entries of a directory by name, without hidden files.
 pub(crate) async fn list_directory(path: &Path) -> io::Result<Vec<Entry>> {
     let mut reading = tokio::fs::read_dir(path).await?;
     let mut entries = Vec::new();
@@ -118,8 +121,9 @@ pub(crate) async fn list_directory(path: &Path) -> io::Result<Vec<Entry>> {
         if is_hidden(&name) {
             continue;
         }
-        let about = entry.metadata().await?;
-        let (kind, size) = if about.is_dir() { ("directory", None) } else { ("file", Some(about.len())) };
+        let metadata = entry.metadata().await?;
+        let (kind, size) =
+            if metadata.is_dir() { ("directory", None) } else { ("file", Some(metadata.len())) };
         entries.push(Entry { name, kind, size });
     }
     entries.sort_by(|one, two| one.name.cmp(&two.name));

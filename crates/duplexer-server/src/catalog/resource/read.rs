@@ -1,46 +1,36 @@
-//! Reading a resource: take the variables out of its URI, call the function, make the result.
+//! Reading a resource: decode the variables of its URI, call the function, shape the result.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, StateMap};
-use crate::kernel::outcome::Outcome;
-use crate::registry::StateSlot;
-use duplexer_core::dispatch::BoxFuture;
-use duplexer_core::error::McpError;
 use serde::de::DeserializeOwned;
 
-use super::builder::Draft;
+use super::ResourceSpec;
 use super::contents::ResourceOutput;
 use super::error::unknown;
-use crate::catalog::function::Function;
-use crate::catalog::text_args as words;
+use crate::catalog::erased::{ErasedHandler, HandlerFuture, Operation, Typed, failed};
+use crate::catalog::function::{Function, Seal};
+use crate::catalog::text_args;
 use crate::catalog::uri_template::Values;
+use crate::kernel::context::Context;
+use crate::kernel::outcome::Outcome;
 
-/// A read as the catalog sees it.
-pub(crate) trait ReadResource<S>: Send + Sync {
-    fn read(
-        &self,
-        cx: Context<S>,
-        about: &Arc<Draft>,
-        uri: &str,
-        values: &Values,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>>;
+/// `resources/read`.
+pub(crate) struct ReadResource;
+
+impl Operation for ReadResource {
+    type Input<'a> = ReadInput<'a>;
+    type Output = Outcome;
 }
 
-/// An async function of the variables.
-pub(super) struct Read<H, V, Shape> {
-    handler: H,
-    types: PhantomData<fn() -> (V, Shape)>,
+/// The input of one read.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadInput<'a> {
+    pub(crate) spec: &'a Arc<ResourceSpec>,
+    pub(crate) uri: &'a str,
+    pub(crate) variables: &'a Values,
 }
 
-impl<H, V, Shape> Read<H, V, Shape> {
-    pub(super) fn new(handler: H) -> Self {
-        Self { handler, types: PhantomData }
-    }
-}
-
-impl<S, V, H, Shape> ReadResource<S> for Read<H, V, Shape>
+impl<S, V, H, Shape> ErasedHandler<S, ReadResource> for Typed<H, V, Shape>
 where
     V: DeserializeOwned + Send + 'static,
     H: Function<S, V, Shape>,
@@ -48,46 +38,19 @@ where
     S: Send + Sync + 'static,
     Shape: 'static,
 {
-    fn read(
-        &self,
-        cx: Context<S>,
-        about: &Arc<Draft>,
-        uri: &str,
-        values: &Values,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let (about, uri, version) = (Arc::clone(about), uri.to_owned(), cx.protocol_version());
-        let variables = match words::read(values) {
+    fn run(&self, cx: Context<S>, input: ReadInput<'_>) -> HandlerFuture {
+        let (spec, uri, version) = (Arc::clone(input.spec), input.uri.to_owned(), cx.protocol_version());
+        let variables = match text_args::decode(input.variables) {
             Ok(variables) => variables,
-            Err(fault) => {
-                tracing::debug!(%uri, %fault, "a variable of a URI does not fit");
-                return Box::pin(std::future::ready(Err(unknown(&uri, version))));
+            Err(error) => {
+                tracing::debug!(%uri, %error, "a variable of a URI does not fit");
+                return failed(unknown(&uri, version));
             }
         };
-        let reading = self.handler.call(cx, variables);
+        let reading = self.handler.call(cx, variables, Seal(()));
         Box::pin(async move {
-            let read = reading.await.into_contents(&uri, about.as_about());
+            let read = reading.await.into_contents(&uri, spec.contents_meta(), Seal(()));
             read.map_err(|error| error.into_mcp(&uri, version))
         })
-    }
-}
-
-/// A resource and where its state is.
-pub(super) struct Bound<S> {
-    pub(super) read: Arc<dyn ReadResource<S>>,
-    pub(super) slot: StateSlot<S>,
-}
-
-impl<S: Send + Sync + 'static> ReadResource<StateMap> for Bound<S> {
-    fn read(
-        &self,
-        cx: Context,
-        about: &Arc<Draft>,
-        uri: &str,
-        values: &Values,
-    ) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        match self.slot.context(cx) {
-            Ok(cx) => self.read.read(cx, about, uri, values),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
     }
 }

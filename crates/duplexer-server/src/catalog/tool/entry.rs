@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::kernel::context::{Context, StateMap};
-use crate::kernel::outcome::Outcome;
-use duplexer_core::dispatch::BoxFuture;
+use crate::kernel::context::Context;
 use duplexer_core::error::McpError;
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
@@ -16,21 +14,22 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use duplexer_types::wire::CacheScope;
 use serde::Deserialize;
 
+use super::run::ToolInput;
+use super::{CallTool, ToolCall, ToolContract, ToolError, into_outcome};
 use crate::catalog::draft::check_name;
-use crate::catalog::tool::ToolCall;
-use crate::catalog::tool::{RunTool, ToolError};
-use crate::catalog::{CatalogError, Inner, Item, Listed, Offered};
+use crate::catalog::erased::{BoundHandler, HandlerFuture, failed};
+use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
 
-/// A tool on its shelf.
+/// A registered tool.
 pub(crate) struct ToolEntry {
     pub(crate) tool: Tool,
     pub(crate) scope: usize,
-    pub(crate) wrapped_output: Option<Json>,
+    pub(crate) contract: Arc<ToolContract>,
     pub(crate) headers: Option<Arc<ParamHeaders>>,
     pub(crate) timeout: Option<std::time::Duration>,
-    /// The URI of its view.
+    /// URI of the view that shows its results.
     pub(crate) view: Option<String>,
-    pub(crate) run: Box<dyn RunTool<StateMap>>,
+    pub(crate) run: BoundHandler<CallTool>,
 }
 
 impl Item for ToolEntry {
@@ -44,31 +43,31 @@ impl Item for ToolEntry {
         self.scope
     }
 
-    fn offered(&self, prefix: usize, decide: &dyn Fn(Offered<'_>) -> bool) -> bool {
+    fn is_visible(&self, prefix: usize, visible: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
         if prefix == 0 {
-            return decide(Offered::Tool(&self.tool));
+            return visible(CatalogItem::Tool(&self.tool));
         }
         let mut tool = self.tool.clone();
         tool.name.replace_range(..prefix, "");
-        decide(Offered::Tool(&tool))
+        visible(CatalogItem::Tool(&tool))
     }
 
-    fn join(&mut self, moved: usize, prefix: &str) -> Result<(), CatalogError> {
-        self.scope += moved;
+    fn merge(&mut self, scope_offset: usize, prefix: &str) -> Result<(), CatalogError> {
+        self.scope += scope_offset;
         self.tool.name.insert_str(0, prefix);
         check_name(Self::KIND, &self.tool.name)
     }
 }
 
 impl ToolEntry {
-    /// Runs the tool itself.
-    pub(crate) fn run(&self, cx: Context, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let running = self.run.run(cx, arguments);
+    /// Runs the tool itself, without its middleware.
+    pub(crate) fn run(&self, cx: Context, arguments: &str) -> HandlerFuture {
+        let running = self.run.run(cx, ToolInput { arguments, contract: &self.contract });
         let Some(limit) = self.timeout else { return running };
         Box::pin(async move {
             match tokio::time::timeout(limit, running).await {
                 Ok(outcome) => outcome,
-                Err(_) => crate::catalog::tool::told(ToolError::new(format!(
+                Err(_) => into_outcome(ToolError::new(format!(
                     "This took longer than the {limit:?} it is allowed to, and was stopped."
                 ))),
             }
@@ -83,7 +82,7 @@ impl Listed for ToolEntry {
 
     fn definition(&self, version: ProtocolVersion) -> Tool {
         let mut tool = self.tool.clone();
-        if let Some(wrapped) = &self.wrapped_output
+        if let Some(wrapped) = &self.contract.output.wrapped
             && !version.has(feature::STRUCTURED_ANY)
         {
             tool.output_schema = Some(wrapped.clone());
@@ -102,7 +101,7 @@ impl Listed for ToolEntry {
     }
 }
 
-/// What a call says, as it stands in the message.
+/// The parameters of a call, borrowed from the message.
 #[derive(Deserialize)]
 struct Call<'a> {
     #[serde(borrow)]
@@ -111,7 +110,7 @@ struct Call<'a> {
     arguments: Option<JsonText<'a>>,
 }
 
-/// Reads a call without copying it.
+/// Decodes the parameters without copying them.
 fn read(cx: &Context) -> Result<Call<'_>, McpError> {
     let call: Call<'_> = cx.message().decode().map_err(|error| McpError::InvalidParams(error.into()))?;
     match call.arguments.map(JsonText::as_str) {
@@ -122,18 +121,15 @@ fn read(cx: &Context) -> Result<Call<'_>, McpError> {
     }
 }
 
-/// Answers `tools/call`.
-pub(crate) fn call(catalog: &Inner, cx: &Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    match start(catalog, cx) {
-        Ok(call) => call,
-        Err(error) => Box::pin(std::future::ready(Err(error))),
-    }
+/// Handles `tools/call`.
+pub(crate) fn call(catalog: &Inner, cx: &Context) -> HandlerFuture {
+    start(catalog, cx).unwrap_or_else(failed)
 }
 
-fn start(catalog: &Inner, cx: &Context) -> Result<BoxFuture<'static, Result<Outcome, McpError>>, McpError> {
+fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     let call = read(cx)?;
     let snapshot = catalog.snapshot.load();
-    let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.shows(cx, &***tool)) else {
+    let Some(tool) = snapshot.tools.get(&call.name).filter(|tool| catalog.is_visible(cx, &***tool)) else {
         return Err(McpError::new(ErrorCode::INVALID_PARAMS, format!("Unknown tool: {}", call.name)));
     };
     let arguments = call.arguments.map_or("{}", JsonText::as_str);

@@ -1,4 +1,4 @@
-//! Why a tool failed, told to the model.
+//! Failures of tools, reported to the model.
 
 use std::fmt;
 
@@ -8,47 +8,47 @@ use duplexer_types::content::Content;
 use duplexer_types::json::Json;
 use duplexer_types::tool::CallToolResult;
 
-/// A tool's failure. The model reads it and can do better: it travels in the result, with `isError: true`.
+/// Failure of a tool. It is sent in the result with `isError: true`, so that the model can read it and retry.
 ///
-/// Texts, boxed errors and the errors of the standard library become one by `?`; for an error type of your own, write
-/// `impl From<MyError> for ToolError`, which is where you decide what the model gets to see. A
-/// `Result<T, Box<dyn Error + Send + Sync>>` takes everything, and shows its text.
+/// Text, boxed errors and errors of the standard library convert with `?`. For an error type of your own, write
+/// `impl From<MyError> for ToolError` and choose there what the model sees. `Result<T, Box<dyn Error + Send + Sync>>`
+/// accepts every error and sends its text.
 ///
-/// What is the fault of the *client* is not for the model: an [`McpError`] stays a protocol error when it becomes one.
+/// A fault of the *client* is not sent to the model: an [`McpError`] remains a protocol error after the conversion.
 #[derive(Debug)]
 pub struct ToolError(Box<Failure>);
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Told(CallToolResult),
+    ToolResult(CallToolResult),
     Protocol(McpError),
 }
 
 impl ToolError {
-    /// Tells the model what went wrong, and best also what to do about it.
+    /// Creates a failure with a text for the model: what went wrong, and ideally how to correct it.
     pub fn new(text: impl Into<String>) -> Self {
         Self::from(CallToolResult::error(text))
     }
 
-    /// Shows an error's text, without its causes.
+    /// Creates a failure with the text of an error, without its sources.
     pub fn of(error: impl fmt::Display) -> Self {
         Self::new(error.to_string())
     }
 
-    /// More than a text.
+    /// Creates a failure with content for the model.
     pub fn content(content: impl Into<Vec<Content>>) -> Self {
         Self::from(CallToolResult::new(content).is_error(true))
     }
 
-    /// A failure nobody outside should know the cause of: logged in full, and an internal error for the client.
+    /// Creates a failure whose cause stays private: it is logged in full, and the client receives an internal error.
     pub fn internal(cause: impl Into<BoxError>) -> Self {
         Self::from(McpError::internal(cause))
     }
 
-    /// The same with details for programs.
+    /// Adds structured details for programs.
     #[must_use]
     pub fn details(mut self, details: impl Into<Json>) -> Self {
-        if let Failure::Told(result) = &mut *self.0 {
+        if let Failure::ToolResult(result) = &mut *self.0 {
             result.structured_content = Some(details.into());
         }
         self
@@ -62,9 +62,9 @@ impl ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Failure::Told(result) => {
-                let words: Vec<&str> = result.content.iter().filter_map(Content::as_text).collect();
-                f.write_str(&words.join("\n"))
+            Failure::ToolResult(result) => {
+                let texts: Vec<&str> = result.content.iter().filter_map(Content::as_text).collect();
+                f.write_str(&texts.join("\n"))
             }
             Failure::Protocol(error) => error.fmt(f),
         }
@@ -73,10 +73,10 @@ impl fmt::Display for ToolError {
 
 impl std::error::Error for ToolError {}
 
-/// A result made by hand; it counts as an error whatever it says.
+/// The result is sent with `isError: true`, whatever its own flag is.
 impl From<CallToolResult> for ToolError {
     fn from(result: CallToolResult) -> Self {
-        Self(Box::new(Failure::Told(result.is_error(true))))
+        Self(Box::new(Failure::ToolResult(result.is_error(true))))
     }
 }
 
@@ -92,7 +92,7 @@ impl From<CallError> for ToolError {
     }
 }
 
-/// The model is told what a client would have been; everything else has failed.
+/// The model receives the text that a client would receive. Any other error stays internal.
 impl From<ReadError> for ToolError {
     fn from(error: ReadError) -> Self {
         match error.client_message() {
@@ -114,7 +114,7 @@ impl From<&str> for ToolError {
     }
 }
 
-/// What is boxed keeps its meaning; of other errors the text is shown.
+/// Boxed errors of this SDK keep their meaning. Other errors are sent as text.
 impl From<BoxError> for ToolError {
     fn from(error: BoxError) -> Self {
         let error = match error.downcast::<Self>() {
@@ -132,7 +132,7 @@ impl From<BoxError> for ToolError {
     }
 }
 
-macro_rules! shown {
+macro_rules! from_text_of {
     ($($error:ty),* $(,)?) => {$(
         impl From<$error> for ToolError {
             fn from(error: $error) -> Self {
@@ -142,7 +142,7 @@ macro_rules! shown {
     )*};
 }
 
-shown!(
+from_text_of!(
     std::io::Error,
     fmt::Error,
     std::num::ParseIntError,
@@ -153,5 +153,5 @@ shown!(
     std::time::SystemTimeError,
     serde_json::Error,
     crate::catalog::CatalogError,
-    crate::catalog::NotOffered,
+    crate::catalog::NotInCatalog,
 );

@@ -1,4 +1,4 @@
-//! Code around calls of tools: below the kernel's middleware, around nothing but the tool.
+//! Middleware for tool calls. It runs inside the server's middleware and wraps only the tool.
 
 use std::sync::Arc;
 
@@ -10,39 +10,41 @@ use duplexer_types::json::{Json, JsonObject};
 
 use crate::catalog::ToolEntry;
 
-/// Code around calls of tools. Any `async fn(Context, ToolCall) -> Result<Outcome, McpError>` is one.
+/// Middleware for tool calls, registered with [`ServerBuilder::tool_middleware`](crate::ServerBuilder::tool_middleware).
+///
+/// Every `async fn(Context, ToolCall) -> Result<Outcome, McpError>` implements it.
 ///
 /// ```
 /// # use duplexer_server::{Context, McpError, Server};
 /// # use duplexer_server::tool::{Tool, ToolCall};
-/// let server = Server::builder("careful", "1.0.0")
-///     .tool(Tool::new("delete").handler(|| async { "deleted" }))
-///     .intercept(|cx: Context, call: ToolCall| async move {
+/// let server = Server::builder("careful", "0")
+///     .tool(Tool::new("delete", || async { "deleted" }))
+///     .tool_middleware(|cx: Context, call: ToolCall| async move {
 ///         println!("{} {}", call.name(), call.arguments());
 ///         call.run(cx).await
 ///     })
 ///     .build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-pub trait Interceptor: Send + Sync + 'static {
-    /// Handles the call, by running it or otherwise.
-    fn intercept(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>>;
+pub trait ToolMiddleware: Send + Sync + 'static {
+    /// Handles the call, usually by running it.
+    fn handle(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>>;
 }
 
-impl<F, Fut> Interceptor for F
+impl<F, Fut> ToolMiddleware for F
 where
     F: Fn(Context, ToolCall) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Outcome, McpError>> + Send + 'static,
 {
-    fn intercept(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>> {
+    fn handle(&self, cx: Context, call: ToolCall) -> BoxFuture<'static, Result<Outcome, McpError>> {
         Box::pin(self(cx, call))
     }
 }
 
-/// Interceptors, outermost first, and how much of a name is not known to each.
-pub(crate) type Chain = Arc<[(usize, Arc<dyn Interceptor>)]>;
+/// Middleware, outermost first, each with the length of the name prefix that it does not see.
+pub(crate) type Chain = Arc<[(usize, Arc<dyn ToolMiddleware>)]>;
 
-/// A call of a tool that is offered and that the caller may see. Its arguments have not been looked at yet.
+/// Call of a tool that exists and is visible to the caller. Its arguments are not validated yet.
 pub struct ToolCall {
     tool: Arc<ToolEntry>,
     arguments: Json,
@@ -55,38 +57,38 @@ impl ToolCall {
         Self { tool, arguments, chain, depth: 0 }
     }
 
-    /// The tool's name, as the server knows it that the interceptor was given to.
+    /// Returns the tool's name, as the server that the middleware was registered with knows it.
     pub fn name(&self) -> &str {
-        let around = self.depth.checked_sub(1).and_then(|at| self.chain.get(at));
-        let unknown = around.map_or(0, |(unknown, _)| *unknown);
-        self.tool.tool.name.get(unknown..).unwrap_or_default()
+        let current = self.depth.checked_sub(1).and_then(|at| self.chain.get(at));
+        let hidden = current.map_or(0, |(hidden, _)| *hidden);
+        self.tool.tool.name.get(hidden..).unwrap_or_default()
     }
 
-    /// What the tool's definition holds as `_meta`.
+    /// Returns the `_meta` of the tool's definition.
     pub fn meta(&self) -> Option<&JsonObject> {
         self.tool.tool.meta.as_ref()
     }
 
-    /// The arguments: an object.
+    /// Returns the arguments, a JSON object.
     pub fn arguments(&self) -> &Json {
         &self.arguments
     }
 
-    /// The same call with other arguments. They are checked like any.
+    /// Replaces the arguments. They are validated like those of the client.
     #[must_use]
     pub fn with_arguments(mut self, arguments: impl Into<Json>) -> Self {
         self.arguments = arguments.into();
         self
     }
 
-    /// Goes on with the call: the next interceptor, and in the end the tool. What the tool gets are these arguments, whatever
-    /// the message of the context says.
+    /// Runs the next middleware, or the tool. The tool receives these arguments, whatever the message of the context
+    /// contains.
     pub fn run(mut self, cx: Context) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let next = self.chain.get(self.depth).map(|(_, next)| Arc::clone(next));
         match next {
             Some(next) => {
                 self.depth += 1;
-                next.intercept(cx, self)
+                next.handle(cx, self)
             }
             None => self.tool.run(cx, self.arguments.as_str()),
         }

@@ -1,11 +1,10 @@
-//! What a tool may return, and what that looks like to the model and to programs.
+//! Return types of tools, and how they become results.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::kernel::handler::Reply;
-use crate::kernel::outcome::Outcome;
 use duplexer_types::content::Content;
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::Json;
@@ -15,19 +14,24 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::error::ToolError;
+use crate::catalog::function::Seal;
+use crate::kernel::handler::{IntoReply, Reply};
+use crate::kernel::outcome::Outcome;
 use crate::schema;
 
-/// What a tool may return.
+/// Return types of a tool.
 ///
 /// - Any `Serialize + JsonSchema` value: structured content with an output schema, and the same JSON as text. Where a
-///   revision wants an object there, other values are wrapped as `{"result": ..}`.
-/// - Text (`String`, `&'static str`, `Cow<'static, str>`): just that. `()`: nothing.
-/// - [`Content`], `Vec<Content>`, `[Content; N]`: as it stands.
-/// - [`CallToolResult`], or an [`InputRequiredResult`] or [`Reply`] where the whole answer is made by hand.
-/// - `Result<T, E>` of any of these, where `E` can become a [`ToolError`].
+///   revision requires an object there, other values are wrapped as `{"result": ..}`.
+/// - Text (`String`, `&'static str`, `Cow<'static, str>`): text content without a schema. `()`: no content.
+/// - [`Content`], `Vec<Content>`, `[Content; N]`: that content.
+/// - [`CallToolResult`], or an [`InputRequiredResult`] or [`Reply`] for complete control over the response.
+/// - `Result<T, E>` of any of these, where `E` converts into a [`ToolError`].
 ///
-/// `Via` tells the kinds apart and is always inferred. The one case where it cannot be is a `Result` whose error is itself a
-/// `JsonSchema`, such as `Result<T, String>`: use [`ToolError`] as the error. (With `#[tool]` that works as well.)
+/// `Via` distinguishes the kinds and is always inferred. The one exception is a `Result` whose error is itself a
+/// `JsonSchema`, such as `Result<T, String>`: use [`ToolError`] as the error. (`#[tool]` accepts it as well.)
+///
+/// The trait is sealed: it cannot be implemented outside this crate.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     label = "not a result",
@@ -35,71 +39,74 @@ use crate::schema;
     note = "it may return `Result<T, E>` of these, where `E: Into<ToolError>`; for an error type of your own write `impl From<MyError> for ToolError`"
 )]
 pub trait ToolOutput<Via>: Sized + 'static {
-    /// What is known about the output before there is any.
-    fn declared() -> Declared;
+    #[doc(hidden)]
+    fn schema() -> OutputSchema;
 
-    /// The output as a result.
-    fn into_output(self, declared: &Declared) -> Result<Output, ToolError>;
+    #[doc(hidden)]
+    fn into_output(self, schema: &OutputSchema, seal: Seal) -> Result<Output, ToolError>;
 }
 
-/// What is known about the output of a tool before there is any.
+/// What a return type declares about a tool's output.
 #[derive(Clone, Debug)]
-pub struct Declared(Kind);
+pub struct OutputSchema(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Nothing is said about it.
-    Free,
+    Unspecified,
     Text,
     Nothing,
-    /// It follows this schema.
     Structured(Arc<Value>),
 }
 
-impl Declared {
-    pub(crate) fn schema(&self) -> Option<&Value> {
+impl OutputSchema {
+    pub(super) fn unspecified() -> Self {
+        Self(Kind::Unspecified)
+    }
+
+    /// Returns the JSON Schema of structured output.
+    pub(super) fn value(&self) -> Option<&Value> {
         match &self.0 {
             Kind::Structured(schema) => Some(schema),
-            Kind::Free | Kind::Text | Kind::Nothing => None,
+            Kind::Unspecified | Kind::Text | Kind::Nothing => None,
         }
     }
 
-    /// Whether values are wrapped where structured content is always an object.
-    pub(crate) fn is_wrapped(&self) -> bool {
-        self.schema().is_some_and(|schema| !schema::is_object(schema))
+    /// Returns whether values are wrapped for revisions whose structured content is always an object.
+    pub(super) fn is_wrapped(&self) -> bool {
+        self.value().is_some_and(|schema| !schema::is_object(schema))
     }
 }
 
-/// What a tool has returned.
+/// Output of a tool before it is shaped for a revision.
 #[derive(Debug)]
-pub struct Output(pub(crate) Returning);
+pub struct Output(pub(super) Returning);
 
 #[derive(Debug)]
-pub(crate) enum Returning {
-    /// As it was made by hand.
+pub(super) enum Returning {
+    /// A result that the function built itself.
     Result(CallToolResult),
     /// A value of the declared schema.
     Structured(Json),
-    /// A whole answer.
+    /// A complete outcome.
     Outcome(Outcome),
 }
 
-/// Any value with a schema.
+/// Kind of outputs: values with a schema.
 #[derive(Debug)]
 pub struct Structured;
-/// Content and results made by hand.
+/// Kind of outputs: content and results that the function builds itself.
 #[derive(Debug)]
-pub struct ByHand;
-/// A `Result` of something else.
+pub struct Manual;
+/// Kind of outputs: a `Result` of another kind.
 #[derive(Debug)]
-pub struct Fallible<Via>(std::marker::PhantomData<Via>);
+pub struct Fallible<Via>(PhantomData<Via>);
 
 impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
-    fn declared() -> Declared {
+    fn schema() -> OutputSchema {
         let own = TypeId::of::<T>();
-        let is_text =
+        let text_types =
             [TypeId::of::<String>(), TypeId::of::<&'static str>(), TypeId::of::<Cow<'static, str>>()];
-        Declared(if is_text.contains(&own) {
+        OutputSchema(if text_types.contains(&own) {
             Kind::Text
         } else if own == TypeId::of::<()>() {
             Kind::Nothing
@@ -108,11 +115,11 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
         })
     }
 
-    fn into_output(self, declared: &Declared) -> Result<Output, ToolError> {
-        let returning = match &declared.0 {
+    fn into_output(self, schema: &OutputSchema, _: Seal) -> Result<Output, ToolError> {
+        let returning = match &schema.0 {
             Kind::Nothing => Returning::Result(CallToolResult::new(Vec::new())),
             Kind::Text => Returning::Result(CallToolResult::text(into_text(self))),
-            Kind::Free | Kind::Structured(_) => {
+            Kind::Unspecified | Kind::Structured(_) => {
                 Returning::Structured(Json::encode(&self).map_err(ToolError::internal)?)
             }
         };
@@ -120,9 +127,9 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
     }
 }
 
-/// The text of a value that is known to be one.
+/// Converts a value that is known to be a text type.
 fn into_text<T: Any>(value: T) -> String {
-    // An `Option` can be taken from behind a reference to `Any`, which saves a copy.
+    // An `Option` can be taken through `&mut dyn Any`, which avoids a copy of the text.
     let mut value = Some(value);
     let any: &mut dyn Any = &mut value;
     if let Some(text) = any.downcast_mut::<Option<String>>() {
@@ -136,14 +143,14 @@ fn into_text<T: Any>(value: T) -> String {
     }
 }
 
-macro_rules! by_hand {
+macro_rules! manual {
     ($([$($generic:tt)*] $type:ty => |$value:ident| $output:expr;)*) => {$(
-        impl<$($generic)*> ToolOutput<ByHand> for $type {
-            fn declared() -> Declared {
-                Declared(Kind::Free)
+        impl<$($generic)*> ToolOutput<Manual> for $type {
+            fn schema() -> OutputSchema {
+                OutputSchema::unspecified()
             }
 
-            fn into_output(self, _: &Declared) -> Result<Output, ToolError> {
+            fn into_output(self, _: &OutputSchema, _: Seal) -> Result<Output, ToolError> {
                 let $value = self;
                 Ok(Output($output))
             }
@@ -151,16 +158,14 @@ macro_rules! by_hand {
     )*};
 }
 
-by_hand! {
-    []               Content             => |one| Returning::Result(CallToolResult::new([one]));
-    []               Vec<Content>        => |content| Returning::Result(CallToolResult::new(content));
-    [const N: usize] [Content; N]        => |content| Returning::Result(CallToolResult::new(content));
-    []               CallToolResult      => |result| Returning::Result(result);
-    []               InputRequiredResult => |asking| Returning::Outcome(Outcome::of(asking));
-    []               Outcome             => |outcome| Returning::Outcome(outcome);
-    []               Reply<CallToolResult> => |reply| Returning::Outcome(
-        crate::kernel::handler::IntoReply::into_outcome(reply)
-    );
+manual! {
+    []               Content               => |one| Returning::Result(CallToolResult::new([one]));
+    []               Vec<Content>          => |content| Returning::Result(CallToolResult::new(content));
+    [const N: usize] [Content; N]          => |content| Returning::Result(CallToolResult::new(content));
+    []               CallToolResult        => |result| Returning::Result(result);
+    []               InputRequiredResult   => |required| Returning::Outcome(Outcome::of(required));
+    []               Outcome               => |outcome| Returning::Outcome(outcome);
+    []               Reply<CallToolResult> => |reply| Returning::Outcome(reply.into_outcome());
 }
 
 impl<T, E, Via> ToolOutput<Fallible<Via>> for Result<T, E>
@@ -168,41 +173,41 @@ where
     T: ToolOutput<Via>,
     E: Into<ToolError> + 'static,
 {
-    fn declared() -> Declared {
-        T::declared()
+    fn schema() -> OutputSchema {
+        T::schema()
     }
 
-    fn into_output(self, declared: &Declared) -> Result<Output, ToolError> {
-        self.map_err(Into::into)?.into_output(declared)
+    fn into_output(self, schema: &OutputSchema, seal: Seal) -> Result<Output, ToolError> {
+        self.map_err(Into::into)?.into_output(schema, seal)
     }
 }
 
-/// What a function with `#[tool]` returned: its error, if it can have one, is made a [`ToolError`].
+/// Return value of a function with `#[tool]`. The error of a `Result` is converted into a [`ToolError`].
 ///
-/// The inherent method goes before that of [`Settle`], so the type decides and not how it is spelled.
+/// The inherent method takes precedence over that of [`PassThrough`], so the type decides and not its spelling.
 #[derive(Debug)]
 pub struct Returned<T>(pub T);
 
 impl<T, E: Into<ToolError>> Returned<Result<T, E>> {
-    /// The value or the failure.
-    pub fn settle(self) -> Result<T, ToolError> {
+    /// Converts the error.
+    pub fn output(self) -> Result<T, ToolError> {
         self.0.map_err(Into::into)
     }
 }
 
-/// For everything that is not a `Result`.
-pub trait Settle {
-    /// The type of the value.
+/// The counterpart of [`Returned::output`] for all types but `Result`.
+pub trait PassThrough {
+    /// Type of the value.
     type Value;
 
-    /// The value itself.
-    fn settle(self) -> Self::Value;
+    /// Returns the value unchanged.
+    fn output(self) -> Self::Value;
 }
 
-impl<T> Settle for Returned<T> {
+impl<T> PassThrough for Returned<T> {
     type Value = T;
 
-    fn settle(self) -> T {
+    fn output(self) -> T {
         self.0
     }
 }

@@ -1,155 +1,41 @@
-//! Running a tool: read the arguments, call the function, make the result.
+//! RunningServer a tool: decode the arguments, call the function, shape the result.
 
-use std::marker::PhantomData;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use crate::kernel::context::Context;
-use crate::kernel::outcome::Outcome;
-use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 use duplexer_types::content::Content;
 use duplexer_types::json::Json;
 use duplexer_types::tool::CallToolResult;
 use duplexer_types::version::{ProtocolVersion, feature};
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
 
+use super::ToolContract;
 use super::error::{Failure, ToolError};
-use super::output::{Declared, Output, Returning, ToolOutput};
-use super::{Bound, Checked};
-use crate::catalog::function::{BlockingFunction, Function};
-use crate::schema::validate::{self, Checker, Fault};
+use super::output::{Output, Returning, ToolOutput};
+use super::spec::OutputContract;
+use crate::catalog::erased::{ErasedHandler, HandlerFuture, Operation, Typed};
+use crate::catalog::function::{Function, Seal};
+use crate::kernel::context::Context;
+use crate::kernel::outcome::Outcome;
+use crate::schema::validate;
 
-/// How many blocking tools run at once in a process; others wait for their turn.
-static BLOCKING: LazyLock<Semaphore> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Semaphore::new((cores * 8).max(32))
-});
+/// `tools/call`.
+pub(crate) struct CallTool;
 
-/// A tool as the catalog runs it: JSON in, an outcome out.
-pub(crate) trait RunTool<S>: Send + Sync {
-    /// `arguments` is the JSON text of an object.
-    fn run(&self, cx: Context<S>, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>>;
+impl Operation for CallTool {
+    type Input<'a> = ToolInput<'a>;
+    type Output = Outcome;
 }
 
-impl<S: Send + Sync + 'static> RunTool<crate::kernel::context::StateMap> for Bound<S> {
-    fn run(&self, cx: Context, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        match self.slot.context(cx) {
-            Ok(cx) => self.run.run(cx, arguments),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
-    }
+/// The input of one call.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolInput<'a> {
+    /// JSON text of an object.
+    pub(crate) arguments: &'a str,
+    pub(crate) contract: &'a Arc<ToolContract>,
 }
 
-/// What is expected of a function's output.
-pub(crate) struct Expected<O, Via> {
-    declared: Declared,
-    checker: Option<Arc<Checker>>,
-    types: PhantomData<fn() -> (O, Via)>,
-}
-
-impl<O, Via> Clone for Expected<O, Via> {
-    fn clone(&self) -> Self {
-        Self { declared: self.declared.clone(), checker: self.checker.clone(), types: PhantomData }
-    }
-}
-
-impl<O: ToolOutput<Via>, Via> Expected<O, Via> {
-    pub(crate) fn new(declared: Declared, checker: Option<Arc<Checker>>) -> Self {
-        Self { declared, checker, types: PhantomData }
-    }
-
-    /// The result as `version` has it.
-    fn outcome(&self, output: O, version: ProtocolVersion) -> Result<Outcome, McpError> {
-        let result = match output.into_output(&self.declared) {
-            Ok(Output(Returning::Outcome(outcome))) => return Ok(outcome),
-            Ok(Output(Returning::Result(result))) => {
-                match &result.structured_content {
-                    _ if result.is_error == Some(true) => {}
-                    Some(content) => self.check(content)?,
-                    None if self.checker.is_some() => {
-                        return Err(McpError::internal(
-                            "a tool with an output schema gives nothing structured",
-                        ));
-                    }
-                    None => {}
-                }
-                result
-            }
-            Ok(Output(Returning::Structured(value))) => {
-                self.check(&value)?;
-                self.structured(value, version)
-            }
-            Err(error) => match error.into_failure() {
-                Failure::Told(result) => result,
-                Failure::Protocol(error) => return Err(error),
-            },
-        };
-        Ok(Outcome::of(result))
-    }
-
-    fn structured(&self, value: Json, version: ProtocolVersion) -> CallToolResult {
-        let text = Content::text(value.as_str());
-        let wrap = self.declared.is_wrapped() && !version.has(feature::STRUCTURED_ANY);
-        let content = if wrap { wrapped(&value) } else { value };
-        CallToolResult::new([text]).structured_content(content)
-    }
-
-    fn check(&self, value: &Json) -> Result<(), McpError> {
-        let Some(checker) = &self.checker else { return Ok(()) };
-        let faults = checker.faults(&value.decode().map_err(McpError::internal)?);
-        if faults.is_empty() {
-            return Ok(());
-        }
-        Err(McpError::internal(validate::report(
-            "a tool's result does not follow its output schema",
-            &faults,
-        )))
-    }
-}
-
-fn wrapped(value: &Json) -> Json {
-    Json::parse(&format!(r#"{{"result":{value}}}"#)).unwrap_or_else(|_| Json::object())
-}
-
-/// Reads the arguments, or tells the model everything that is wrong with them.
-fn decode<A: DeserializeOwned>(arguments: &str, checked: &Checked) -> Result<A, CallToolResult> {
-    let decoded = serde_json::from_str::<A>(arguments);
-    if decoded.is_ok() && !checked.always {
-        return decoded.map_err(|_| CallToolResult::error(""));
-    }
-    let value = serde_json::from_str(arguments).unwrap_or_default();
-    let mut faults = checked.checker.faults(&value);
-    match decoded {
-        Ok(decoded) if faults.is_empty() => return Ok(decoded),
-        // The type is stricter than its schema; then its own words must do.
-        Err(error) if faults.is_empty() => {
-            faults.push(Fault { at: String::new(), what: validate::reason(&error) });
-        }
-        _ => {}
-    }
-    Err(CallToolResult::error(validate::report("The arguments do not fit this tool:", &faults)))
-}
-
-fn refused(result: CallToolResult) -> BoxFuture<'static, Result<Outcome, McpError>> {
-    Box::pin(std::future::ready(Ok(Outcome::of(result))))
-}
-
-/// An async function.
-pub(crate) struct Asynchronous<H, A, Shape, O, Via> {
-    handler: H,
-    arguments: Checked,
-    expected: Arc<Expected<O, Via>>,
-    types: PhantomData<fn() -> (A, Shape)>,
-}
-
-impl<H, A, Shape, O, Via> Asynchronous<H, A, Shape, O, Via> {
-    pub(crate) fn arc(handler: H, arguments: Checked, expected: Expected<O, Via>) -> Arc<Self> {
-        Arc::new(Self { handler, arguments, expected: Arc::new(expected), types: PhantomData })
-    }
-}
-
-impl<S, A, H, Shape, Via> RunTool<S> for Asynchronous<H, A, Shape, H::Output, Via>
+impl<S, A, H, Shape, Via> ErasedHandler<S, CallTool> for Typed<H, A, Shape, Via>
 where
     A: DeserializeOwned + Send + 'static,
     H: Function<S, A, Shape>,
@@ -158,79 +44,80 @@ where
     Shape: 'static,
     Via: 'static,
 {
-    fn run(&self, cx: Context<S>, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let arguments = match decode(arguments, &self.arguments) {
+    fn run(&self, cx: Context<S>, input: ToolInput<'_>) -> HandlerFuture {
+        let arguments = match input.contract.arguments.decode(input.arguments) {
             Ok(arguments) => arguments,
-            Err(result) => return refused(result),
-        };
-        let version = cx.protocol_version();
-        let expected = Arc::clone(&self.expected);
-        let call = self.handler.call(cx, arguments);
-        Box::pin(async move { expected.outcome(call.await, version) })
-    }
-}
-
-/// A function that takes a thread.
-pub(crate) struct Blocking<H, A, Shape, O, Via> {
-    handler: Arc<H>,
-    arguments: Checked,
-    expected: Arc<Expected<O, Via>>,
-    types: PhantomData<fn() -> (A, Shape)>,
-}
-
-impl<H, A, Shape, O, Via> Blocking<H, A, Shape, O, Via> {
-    pub(crate) fn arc(handler: H, arguments: Checked, expected: Expected<O, Via>) -> Arc<Self> {
-        Arc::new(Self {
-            handler: Arc::new(handler),
-            arguments,
-            expected: Arc::new(expected),
-            types: PhantomData,
-        })
-    }
-}
-
-impl<S, A, H, Shape, Via> RunTool<S> for Blocking<H, A, Shape, H::Output, Via>
-where
-    A: DeserializeOwned + Send + 'static,
-    H: BlockingFunction<S, A, Shape>,
-    H::Output: ToolOutput<Via>,
-    S: Send + Sync + 'static,
-    Shape: 'static,
-    Via: 'static,
-{
-    fn run(&self, cx: Context<S>, arguments: &str) -> BoxFuture<'static, Result<Outcome, McpError>> {
-        let arguments = match decode(arguments, &self.arguments) {
-            Ok(arguments) => arguments,
-            Err(result) => return refused(result),
-        };
-        let version = cx.protocol_version();
-        let (handler, expected) = (Arc::clone(&self.handler), Arc::clone(&self.expected));
-        Box::pin(async move {
-            // The permit travels with the work: what was called off still counts until it has ended.
-            let permit = BLOCKING.acquire().await.map_err(McpError::internal)?;
-            let work = tokio::task::spawn_blocking(move || {
-                let _permit = permit;
-                handler.call(cx, arguments)
-            });
-            match work.await {
-                Ok(output) => expected.outcome(output, version),
-                Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-                Err(ended) => Err(McpError::internal(ended)),
+            Err(violations) => {
+                let text = validate::report("The arguments do not fit this tool:", &violations);
+                return Box::pin(std::future::ready(Ok(Outcome::of(CallToolResult::error(text)))));
             }
-        })
+        };
+        let version = cx.protocol_version();
+        let contract = Arc::clone(input.contract);
+        let call = self.handler.call(cx, arguments, Seal(()));
+        Box::pin(async move { contract.output.outcome(call.await, version) })
     }
 }
 
-impl From<CallToolResult> for Output {
-    fn from(result: CallToolResult) -> Self {
-        Self(Returning::Result(result))
+impl OutputContract {
+    /// Converts a function's output into the result for `version`.
+    fn outcome<O: ToolOutput<Via>, Via>(
+        &self,
+        output: O,
+        version: ProtocolVersion,
+    ) -> Result<Outcome, McpError> {
+        let result = match output.into_output(&self.schema, Seal(())) {
+            Ok(Output(Returning::Outcome(outcome))) => return Ok(outcome),
+            Ok(Output(Returning::Result(result))) => {
+                self.check_result(&result)?;
+                result
+            }
+            Ok(Output(Returning::Structured(value))) => {
+                self.check(&value)?;
+                self.structured(value, version)
+            }
+            Err(error) => return into_outcome(error),
+        };
+        Ok(Outcome::of(result))
+    }
+
+    fn structured(&self, value: Json, version: ProtocolVersion) -> CallToolResult {
+        let text = Content::text(value.as_str());
+        let wrap = self.schema.is_wrapped() && !version.has(feature::STRUCTURED_ANY);
+        let content = if wrap { wrapped(&value) } else { value };
+        CallToolResult::new([text]).structured_content(content)
+    }
+
+    fn check_result(&self, result: &CallToolResult) -> Result<(), McpError> {
+        match &result.structured_content {
+            _ if result.is_error == Some(true) => Ok(()),
+            Some(content) => self.check(content),
+            None if self.validator.is_some() => {
+                Err(McpError::internal("a tool with an output schema gives nothing structured"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check(&self, value: &Json) -> Result<(), McpError> {
+        let Some(validator) = &self.validator else { return Ok(()) };
+        let violations = validator.violations(&value.decode().map_err(McpError::internal)?);
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let headline = "a tool's result does not follow its output schema";
+        Err(McpError::internal(validate::report(headline, &violations)))
     }
 }
 
-/// A failure as the outcome of a call.
-pub(crate) fn told(error: ToolError) -> Result<Outcome, McpError> {
+fn wrapped(value: &Json) -> Json {
+    Json::parse(&format!(r#"{{"result":{value}}}"#)).unwrap_or_else(|_| Json::object())
+}
+
+/// Converts a failure into the outcome of a call.
+pub(crate) fn into_outcome(error: ToolError) -> Result<Outcome, McpError> {
     match error.into_failure() {
-        Failure::Told(result) => Ok(Outcome::of(result)),
+        Failure::ToolResult(result) => Ok(Outcome::of(result)),
         Failure::Protocol(error) => Err(error),
     }
 }
@@ -245,19 +132,20 @@ mod tests {
 
     use super::super::Tool;
     use super::*;
+    use crate::catalog::function::BLOCKING;
     use crate::kernel::testing;
     use crate::registry::Server;
 
-    /// Peers B32: when all threads of blocking tools are taken, the next call waits, and delays nobody else.
+    /// Peers B32: when all permits of blocking tools are taken, the next call waits and delays no other call.
     ///
-    /// The paused clock moves on only when nothing runs, on no thread either: an hour passes because the tool waits.
+    /// The paused clock advances only when nothing runs, on any thread: an hour passes because the tool waits.
     #[tokio::test(start_paused = true)]
     async fn blocking_tools_wait_for_a_thread() {
         let ran = Arc::new(AtomicBool::new(false));
         let begun = Arc::clone(&ran);
         let server = Server::builder("test", "0")
-            .tool(Tool::new("block").blocking(move || begun.store(true, Ordering::SeqCst)))
-            .tool(Tool::new("quick").handler(|| async {}))
+            .tool(Tool::blocking("block", move || begun.store(true, Ordering::SeqCst)))
+            .tool(Tool::new("quick", || async {}))
             .build()
             .unwrap();
         let running = server.start().await.unwrap();

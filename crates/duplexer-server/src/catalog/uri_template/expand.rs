@@ -1,4 +1,4 @@
-//! From values back to a URI.
+//! Expansion of a template into a URI.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::parse::Piece;
 use super::{UriTemplate, Value};
 
 impl UriTemplate {
-    /// The URI for these values. Variables without one are left out.
+    /// Expands the template. Variables without a value are omitted.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "clients of templates use it, and the tests of matching")
@@ -63,7 +63,7 @@ fn join(parts: &[&String]) -> String {
     parts.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// Reserved expansion keeps what is reserved, and what is encoded already.
+/// Percent-encodes a text. Reserved expansion keeps reserved characters and existing escapes.
 fn encode(uri: &mut String, text: &str, reserved: bool) {
     for (at, byte) in text.bytes().enumerate() {
         let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);

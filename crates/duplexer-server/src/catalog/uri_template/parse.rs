@@ -1,8 +1,8 @@
-//! Reading a template, and refusing those that could not be matched without guessing.
+//! Parses templates and rejects those that cannot be matched unambiguously.
 
 use super::{Atom, UriTemplate, Variable};
 
-/// Why a template cannot be used.
+/// Fault of a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} (at byte {at} of '{template}')")]
 pub(crate) struct TemplateError {
@@ -118,7 +118,7 @@ fn spans(operator: Option<char>, explode: bool) -> bool {
     explode || matches!(operator, Some('+' | '#'))
 }
 
-/// Where a query at the end begins that may come in any order. Not if the path itself has a query or fragment.
+/// Returns where a lenient query at the end begins. There is none if the path itself has a query or fragment.
 fn query_start(pieces: &[Piece]) -> Option<usize> {
     let is_query = |piece: &Piece| matches!(piece, Piece::Expression { operator: Some('?' | '&'), .. });
     let start = pieces.iter().rposition(|piece| !is_query(piece)).map_or(0, |last| last + 1);
@@ -169,7 +169,7 @@ fn flatten(piece: &Piece, atoms: &mut Vec<Atom>) {
     }
 }
 
-/// Literals that meet become one.
+/// Appends a literal; adjacent literals are merged.
 fn literal_atom(atoms: &mut Vec<Atom>, text: &str) {
     match atoms.last_mut() {
         Some(Atom::Literal(last)) => last.push_str(text),

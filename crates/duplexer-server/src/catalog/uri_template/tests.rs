@@ -1,4 +1,4 @@
-//! Matching, table by table.
+//! Tables of templates and URIs.
 
 use proptest::prelude::*;
 
@@ -105,7 +105,7 @@ fn templates_are_expanded() {
 }
 
 proptest! {
-    /// What was expanded is matched again, whatever the values are.
+    /// An expanded URI matches its template again, for all values.
     #[test]
     fn matching_undoes_expansion(table in "[^\0]{1,12}", id in "[a-z0-9é /%?#&,.]{1,12}") {
         let template = UriTemplate::parse("db://{table}/{id}{?q}").unwrap();

@@ -1,4 +1,4 @@
-//! Tools made with the builder.
+//! Tools made with `Tool::new`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -25,7 +25,7 @@ struct Add {
 }
 
 fn add() -> Tool<()> {
-    Tool::new("add").description("Adds two numbers.").handler(|Add { a, b }| async move { a + b })
+    Tool::new("add", |Add { a, b }| async move { a + b }).description("Adds two numbers.")
 }
 
 /// TOOL-03, P-TOOL-9, P-TOOL-10, P-TOOL-11: numbers are structured content, wrapped where it must be an object; the text
@@ -58,17 +58,17 @@ async fn a_tool_is_a_function_of_its_arguments() {
     .await;
 }
 
-/// TOOL-01, TOOL-04, P-TOOL-6, peers B6: every fault of the arguments, for the model; no coercion.
+/// TOOL-01, TOOL-04, P-TOOL-6, peers B6: every violation of the arguments is reported to the model; no coercion.
 #[tokio::test]
-async fn bad_arguments_are_told_to_the_model_all_at_once() {
+async fn bad_arguments_are_reported_to_the_model_all_at_once() {
     let server = Server::builder("test", "0").tool(add()).build().unwrap();
     both(&server, async |client, _| {
         let result = call(client, "add", json!({"a": "1"})).await;
         assert_eq!(result.is_error, Some(true));
-        let told = text(&result);
-        assert!(told.contains(r#"- /a: expected an integer, got "1""#), "{told}");
-        assert!(told.contains("- /b: required, but missing"), "{told}");
-        assert!(!told.contains("line 1"), "{told}");
+        let report = text(&result);
+        assert!(report.contains(r#"- /a: expected an integer, got "1""#), "{report}");
+        assert!(report.contains("- /b: required, but missing"), "{report}");
+        assert!(!report.contains("line 1"), "{report}");
     })
     .await;
 }
@@ -90,20 +90,19 @@ struct Weather {
     note: Option<String>,
 }
 
-/// TOOL-02, TOOL-03, P-TOOL-9, P-TOOL-11: what a function returns decides what the result looks like.
+/// TOOL-02, TOOL-03, P-TOOL-9, P-TOOL-11: the return type determines the form of the result.
 #[tokio::test]
 async fn results_take_the_form_of_what_is_returned() {
     let server = Server::builder("test", "0")
-        .tool(Tool::new("nothing").handler(|| async {}))
-        .tool(Tool::new("words").handler(|| async { "plain words" }))
-        .tool(Tool::new("owned").handler(|| async { String::from("owned words") }))
-        .tool(Tool::new("weather").handler(|| async { Weather { celsius: 21.5, note: None } }))
-        .tool(Tool::new("list").handler(|| async { vec![1, 2, 3] }))
-        .tool(
-            Tool::new("content")
-                .handler(|| async { vec![Content::text("a"), Content::image("AAAA", "image/png")] }),
-        )
-        .tool(Tool::new("own").handler(|| async { CallToolResult::text("own") }))
+        .tool(Tool::new("nothing", || async {}))
+        .tool(Tool::new("words", || async { "plain words" }))
+        .tool(Tool::new("owned", || async { String::from("owned words") }))
+        .tool(Tool::new("weather", || async { Weather { celsius: 21.5, note: None } }))
+        .tool(Tool::new("list", || async { vec![1, 2, 3] }))
+        .tool(Tool::new("content", || async {
+            vec![Content::text("a"), Content::image("AAAA", "image/png")]
+        }))
+        .tool(Tool::new("own", || async { CallToolResult::text("own") }))
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -128,7 +127,7 @@ async fn results_take_the_form_of_what_is_returned() {
     .await;
 }
 
-/// TOOL-02: pictures and sound from bytes and from files; what can be neither shown nor read is an error.
+/// TOOL-02: images and audio from bytes and from files; a file of another kind is an error.
 #[tokio::test]
 async fn files_become_content() {
     let folder = std::env::temp_dir().join(format!("duplexer-content-{}", std::process::id()));
@@ -152,7 +151,7 @@ async fn files_become_content() {
 
 /// TOOL-01, P-TOOL-5: in-band, protocol, and hidden failures.
 #[tokio::test]
-async fn failures_reach_whom_they_are_for() {
+async fn failures_reach_the_model_the_client_or_the_log() {
     #[derive(Debug)]
     struct Mine;
     impl From<Mine> for ToolError {
@@ -161,26 +160,19 @@ async fn failures_reach_whom_they_are_for() {
         }
     }
     let server = Server::builder("test", "0")
-        .tool(Tool::new("told").handler(|| async { Err::<i64, _>(ToolError::new("try another city")) }))
-        .tool(Tool::new("mine").handler(|| async { Err::<i64, _>(Mine) }))
-        .tool(
-            Tool::new("io")
-                .handler(|| async { Ok::<_, ToolError>(std::fs::read_to_string("/no/such/file")?) }),
-        )
-        .tool(Tool::new("boxed").handler(|| async { Err::<String, duplexer::BoxError>("boxed".into()) }))
-        .tool(
-            Tool::new("protocol")
-                .handler(|| async { Err::<i64, _>(McpError::new(ErrorCode(-32099), "not for models")) }),
-        )
-        .tool(
-            Tool::new("hidden")
-                .handler(|| async { Err::<i64, _>(ToolError::internal("the password is 1234")) }),
-        )
-        .tool(Tool::new("panics").handler(|| async { assert!(false_now(), "secret") }))
+        .tool(Tool::new("known", || async { Err::<i64, _>(ToolError::new("try another city")) }))
+        .tool(Tool::new("mine", || async { Err::<i64, _>(Mine) }))
+        .tool(Tool::new("io", || async { Ok::<_, ToolError>(std::fs::read_to_string("/no/such/file")?) }))
+        .tool(Tool::new("boxed", || async { Err::<String, duplexer::BoxError>("boxed".into()) }))
+        .tool(Tool::new("protocol", || async {
+            Err::<i64, _>(McpError::new(ErrorCode(-32099), "not for models"))
+        }))
+        .tool(Tool::new("hidden", || async { Err::<i64, _>(ToolError::internal("the password is 1234")) }))
+        .tool(Tool::new("panics", || async { assert!(false_now(), "secret") }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
-        for (tool, words) in [("told", "try another city"), ("mine", "mine"), ("boxed", "boxed")] {
+        for (tool, words) in [("known", "try another city"), ("mine", "mine"), ("boxed", "boxed")] {
             let result = call(client, tool, json!({})).await;
             assert_eq!((result.is_error, text(&result)), (Some(true), words));
         }
@@ -197,16 +189,13 @@ async fn failures_reach_whom_they_are_for() {
 #[tokio::test]
 async fn a_context_and_its_state_come_before_the_arguments() {
     let server = Server::builder("test", "0")
-        .tool(Tool::new("stateless").handler(|cx: Context| async move { cx.method().len() }))
+        .tool(Tool::new("stateless", |cx: Context| async move { cx.method().len() }))
         .lifespan(|| async { Ok::<_, std::io::Error>(AtomicUsize::new(40)) })
-        .tool(Tool::new("count").handler(|cx: Context<AtomicUsize>, args: Add| async move {
+        .tool(Tool::new("count", |cx: Context<AtomicUsize>, args: Add| async move {
             i64::try_from(cx.state().fetch_add(1, Ordering::Relaxed)).unwrap() + args.a + args.b
         }))
-        .tool(
-            Tool::new("peek")
-                .handler(|cx: Context<AtomicUsize>| async move { cx.state().load(Ordering::Relaxed) }),
-        )
-        .tool(Tool::new("any").handler(|cx: Context, Add { a, .. }| async move { (cx.method().len(), a) }))
+        .tool(Tool::new("peek", |cx: Context<AtomicUsize>| async move { cx.state().load(Ordering::Relaxed) }))
+        .tool(Tool::new("any", |cx: Context, Add { a, .. }| async move { (cx.method().len(), a) }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -220,11 +209,11 @@ async fn a_context_and_its_state_come_before_the_arguments() {
 
 /// Peers B32: a blocking tool runs on a thread of its own, and its panic is one failed request.
 #[tokio::test]
-async fn blocking_tools_delay_nobody() {
-    // Two calls meet while both block their thread; one after the other they would wait in vain.
+async fn blocking_tools_do_not_delay_other_calls() {
+    // Two calls meet while both block their thread; one after the other they would wait indefinitely.
     let inside = Arc::new((Mutex::new(0_u32), Condvar::new()));
     let server = Server::builder("test", "0")
-        .tool(Tool::new("block").blocking(move |Add { a, b }| {
+        .tool(Tool::blocking("block", move |Add { a, b }| {
             let mut count = inside.0.lock().unwrap();
             *count += 1;
             inside.1.notify_all();
@@ -233,7 +222,7 @@ async fn blocking_tools_delay_nobody() {
             assert!(!waited.1.timed_out(), "the other call did not start");
             a * b
         }))
-        .tool(Tool::new("burst").blocking(|| -> i64 { panic!("on its thread") }))
+        .tool(Tool::blocking("burst", || -> i64 { panic!("on its thread") }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -245,12 +234,12 @@ async fn blocking_tools_delay_nobody() {
     .await;
 }
 
-/// P-CAN-5: a tool has a time of its own, and is dropped when it is over.
+/// P-CAN-5: a tool has its own timeout, and is dropped after it.
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_takes_too_long_is_stopped() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&dropped);
-    let slow = Tool::new("slow").timeout(Duration::from_secs(5)).handler(move || {
+    let slow = Tool::new("slow", move || {
         let counter = Arc::clone(&counter);
         async move {
             struct Count(Arc<AtomicUsize>);
@@ -262,7 +251,8 @@ async fn a_tool_that_takes_too_long_is_stopped() {
             let _count = Count(counter);
             std::future::pending::<()>().await;
         }
-    });
+    })
+    .timeout(Duration::from_secs(5));
     let server = Server::builder("test", "0").tool(slow).build().unwrap();
     both(&server, async |client, _| {
         let result = call(client, "slow", json!({})).await;
@@ -273,16 +263,14 @@ async fn a_tool_that_takes_too_long_is_stopped() {
     assert_eq!(dropped.load(Ordering::Relaxed), 2);
 }
 
-/// P-SCH-7, P-SCH-8: a schema written by hand is listed as it stands, and is what arguments are checked against.
+/// P-SCH-7, P-SCH-8: a hand-written schema is listed verbatim, and arguments are validated against it.
 #[tokio::test]
 async fn a_hand_written_schema_is_listed_verbatim() {
     let schema = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"z":{"$ref":"#/$defs/odd"},"a":{"type":"string","x-mcp-header":"Region"}},"$defs":{"odd":{"type":"integer","not":{"multipleOf":2}}},"required":["z"]}"##;
-    let tool = Tool::new("odd")
-        .input_schema(Json::parse(schema).unwrap())
-        .output_schema(json!({"type": "object", "required": ["n"]}))
-        .handler(|args: Json| async move {
-            CallToolResult::structured(json!({"n": args.decode::<Value>().unwrap()["z"]}))
-        });
+    let tool = Tool::with_schema("odd", Json::parse(schema).unwrap(), |args: Json| async move {
+        CallToolResult::structured(json!({"n": args.decode::<Value>().unwrap()["z"]}))
+    })
+    .output_schema(json!({"type": "object", "required": ["n"]}));
     let server = Server::builder("test", "0").tool(tool).build().unwrap();
     both(&server, async |client, _| {
         assert_eq!(client.all_tools().await.unwrap()[0].input_schema.as_str(), schema);
@@ -298,7 +286,7 @@ async fn a_hand_written_schema_is_listed_verbatim() {
     .await;
 }
 
-/// P-TOOL-7: a schema that says more than the type is enforced although the type could be read.
+/// P-TOOL-7: a schema that is stricter than the type is enforced although the value decodes.
 #[tokio::test]
 async fn demands_of_a_schema_are_enforced() {
     #[derive(Deserialize, JsonSchema)]
@@ -306,7 +294,7 @@ async fn demands_of_a_schema_are_enforced() {
         #[schemars(range(min = 1, max = 5))]
         stars: u8,
     }
-    let rate = Tool::new("rate").handler(|Rate { stars }| async move { stars });
+    let rate = Tool::new("rate", |Rate { stars }| async move { stars });
     let server = Server::builder("test", "0").tool(rate).build().unwrap();
     both(&server, async |client, _| {
         assert_eq!(text(&call(client, "rate", json!({"stars": 5})).await), "5");
@@ -316,16 +304,17 @@ async fn demands_of_a_schema_are_enforced() {
     .await;
 }
 
-/// TOOL-03, P-TOOL-8: a result that breaks its schema, or gives nothing for it, is the server's failure.
+/// TOOL-03, P-TOOL-8: a result that violates its schema, or lacks structured content, is an internal error.
 #[tokio::test]
 async fn output_is_checked_against_its_schema() {
-    let promised = |name: &str| {
-        Tool::new(name).output_schema(json!({"type": "object", "required": ["n"]})).check_output()
-    };
+    fn promised(name: &str, result: fn() -> CallToolResult) -> Tool<()> {
+        let schema = json!({"type": "object", "required": ["n"]});
+        Tool::new(name, move || async move { result() }).output_schema(schema).check_output()
+    }
     let server = Server::builder("test", "0")
-        .tool(promised("liar").handler(|| async { CallToolResult::structured(Json::object()) }))
-        .tool(promised("silent").handler(|| async { CallToolResult::text("only text") }))
-        .tool(promised("failing").handler(|| async { CallToolResult::error("no") }))
+        .tool(promised("liar", || CallToolResult::structured(Json::object())))
+        .tool(promised("silent", || CallToolResult::text("only text")))
+        .tool(promised("failing", || CallToolResult::error("no")))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -346,29 +335,25 @@ fn mistakes_fail_the_build() {
         assert!(error.to_string().contains(expected), "{error}");
     };
     check(add(), "there are two tools 'add'");
-    check(Tool::new("two words").handler(|| async {}), "'two words' cannot be called so");
-    check(Tool::new("x").handler(|_: i64| async {}), "its arguments are not an object");
+    check(Tool::new("two words", || async {}), "'two words' cannot be called so");
+    check(Tool::new("x", |_: i64| async {}), "its arguments are not an object");
+    check(Tool::with_schema("x", json!({"type": "string"}), |_: Json| async {}), "\"type\": \"object\"");
     check(
-        Tool::new("x").input_schema(json!({"type": "string"})).handler(|_: Json| async {}),
-        "\"type\": \"object\"",
-    );
-    check(
-        Tool::new("x")
-            .input_schema(json!({"type": "object", "$ref": "https://example.com/x"}))
-            .handler(|_: Json| async {}),
+        Tool::with_schema("x", json!({"type": "object", "$ref": "https://example.com/x"}), |_: Json| async {
+        }),
         "cannot be used",
     );
     check(
-        Tool::new("x")
-            .input_schema(
-                json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "no good"}}}),
-            )
-            .handler(|_: Json| async {}),
+        Tool::with_schema(
+            "x",
+            json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "no good"}}}),
+            |_: Json| async {},
+        ),
         "x-mcp-header",
     );
 }
 
-/// P-SCH-4: a schema elsewhere is refused without anybody having been asked for it.
+/// P-SCH-4: a schema at another location is rejected without a request to it.
 #[test]
 fn a_schema_elsewhere_is_not_fetched() {
     let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -379,8 +364,8 @@ fn a_schema_elsewhere_is_not_fetched() {
         json!({"type": "object", "$schema": uri}),
         json!({"type": "object", "$id": uri, "properties": {"a": {"$ref": "other.json"}}}),
     ] {
-        let input = Tool::new("x").input_schema(schema.clone()).handler(|_: Json| async {});
-        let output = Tool::new("x").output_schema(schema).check_output().handler(|| async {});
+        let input = Tool::with_schema("x", schema.clone(), |_: Json| async {});
+        let output = Tool::new("x", || async {}).output_schema(schema).check_output();
         for tool in [input, output] {
             let error = Server::builder("test", "0").tool(tool).build().unwrap_err();
             assert!(error.to_string().contains("cannot be used"), "{error}");
@@ -395,7 +380,7 @@ fn a_schema_elsewhere_is_not_fetched() {
 async fn lists_come_in_pages() {
     let mut builder = Server::builder("test", "0").page_size(2);
     for name in ["e", "d", "c", "b", "a"] {
-        builder = builder.tool(Tool::new(name).handler(|| async {}));
+        builder = builder.tool(Tool::new(name, || async {}));
     }
     let server = builder.build().unwrap();
     both(&server, async |client, _| {
@@ -414,7 +399,7 @@ async fn lists_come_in_pages() {
     .await;
 }
 
-/// MCPS-01 (deviation): a capability is there when there is something to it.
+/// MCPS-01 (deviation): a capability is declared if the server has items of its kind.
 #[tokio::test]
 async fn capabilities_follow_from_what_is_registered() {
     let server = Server::builder("test", "0").build().unwrap();

@@ -1,7 +1,7 @@
 //! Prompts and the completion of their arguments.
 
 use duplexer::client::ClientError;
-use duplexer::completion::Completing;
+use duplexer::completion::CompletionRequest;
 use duplexer::testing::TestClient;
 use duplexer::types::content::Content;
 use duplexer::types::prompt::PromptMessage;
@@ -41,13 +41,13 @@ enum Tone {
     Strict,
 }
 
-async fn languages(cx: Context, completing: Completing) -> Result<Vec<String>, McpError> {
+async fn languages(cx: Context, request: CompletionRequest) -> Result<Vec<String>, McpError> {
     let _ = cx;
-    if completing.value == "fail" {
+    if request.value == "fail" {
         return Err(McpError::internal("the password is 1234"));
     }
-    let more = completing.settled("code").map(|code| format!("rust-{code}"));
-    Ok(completing.filter(["rust".to_owned(), "ruby".to_owned()].into_iter().chain(more)))
+    let more = request.resolved("code").map(|code| format!("rust-{code}"));
+    Ok(request.filter(["rust".to_owned(), "ruby".to_owned()].into_iter().chain(more)))
 }
 
 /// Asks for a review.
@@ -66,13 +66,11 @@ async fn review(
 fn server() -> Server {
     Server::builder("test", "0")
         .prompt(review)
-        .prompt(Prompt::new("plain").handler(|| async { "hello" }))
-        .prompt(
-            Prompt::new("talk").handler(|| async {
-                [PromptMessage::user("hi"), PromptMessage::assistant(Content::text("ho"))]
-            }),
-        )
-        .prompt(Prompt::new("fails").handler(|| async { Err::<String, _>(McpError::internal("secret")) }))
+        .prompt(Prompt::new("plain", || async { "hello" }))
+        .prompt(Prompt::new("talk", || async {
+            [PromptMessage::user("hi"), PromptMessage::assistant(Content::text("ho"))]
+        }))
+        .prompt(Prompt::new("fails", || async { Err::<String, _>(McpError::internal("secret")) }))
         .build()
         .unwrap()
 }
@@ -147,7 +145,7 @@ fn mistakes_fail_the_build() {
         let error = Server::builder("test", "0").prompt(review).prompt(prompt).build().unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
-    check(Prompt::new("review").handler(|| async { "" }), "there are two prompts 'review'");
-    check(Prompt::new("a b").handler(|| async { "" }), "cannot be called so");
-    check(Prompt::new("x").handler(|| async { "" }).complete("y", languages), "no argument of it");
+    check(Prompt::new("review", || async { "" }), "there are two prompts 'review'");
+    check(Prompt::new("a b", || async { "" }), "cannot be called so");
+    check(Prompt::new("x", || async { "" }).complete("y", languages), "no argument of it");
 }

@@ -1,11 +1,11 @@
-//! Servers made of servers.
+//! Servers merged into and nested in other servers.
 
 use std::sync::{Arc, Mutex};
 
 use duplexer::apps::{Apps, View};
 use duplexer::client::ServerNotification;
-use duplexer::completion::Completing;
-use duplexer::server::Offered;
+use duplexer::completion::CompletionRequest;
+use duplexer::server::CatalogItem;
 use duplexer::testing::TestClient;
 use duplexer::{Context, McpError, Prompt, Resource, Server, ServerBuilder, Tool, ToolError};
 use duplexer_core::dispatch::{Invocation, OutboundRequest};
@@ -34,20 +34,21 @@ struct Ask {
 fn database(name: &'static str) -> ServerBuilder<Db> {
     Server::builder("database", "0")
         .state(Db(name))
-        .tool(Tool::new("name").handler(|cx: Context<Db>| async move { cx.state().0 }))
+        .tool(Tool::new("name", |cx: Context<Db>| async move { cx.state().0 }))
 }
 
 fn greeter() -> ServerBuilder<String> {
-    let greeting = Prompt::new("greet")
-        .handler(|cx: Context<String>, Ask { what }| async move { format!("{} {what}", cx.state()) })
-        .complete("what", |completing: Completing| async move { completing.filter(["world", "moon"]) });
+    let greeting =
+        Prompt::new(
+            "greet",
+            |cx: Context<String>, Ask { what }| async move { format!("{} {what}", cx.state()) },
+        )
+        .complete("what", |request: CompletionRequest| async move { request.filter(["world", "moon"]) });
     Server::builder("greeter", "0")
-        .tool(Tool::new("plain").handler(|| async { "plain" }))
+        .tool(Tool::new("plain", || async { "plain" }))
         .lifespan(|| async { Ok::<_, McpError>("hello".to_owned()) })
         .prompt(greeting)
-        .resource(
-            Resource::new("greet://one").handler(|cx: Context<String>| async move { cx.state().clone() }),
-        )
+        .resource(Resource::new("greet://one", |cx: Context<String>| async move { cx.state().clone() }))
         .on_custom("greeter/greet", |cx: Context<String>, _: Value| async move {
             Ok::<_, McpError>(json!({ "said": cx.state() }))
         })
@@ -60,13 +61,13 @@ async fn names(client: &TestClient) -> Vec<String> {
 #[tokio::test]
 async fn servers_with_different_states_become_one() {
     let server = Server::builder("all", "0")
-        .tool(Tool::new("own").handler(|| async { "own" }))
+        .tool(Tool::new("own", || async { "own" }))
         .merge(database("first"))
         .nest("second", database("second"))
         .nest("third", Server::builder("deep", "0").nest("inner", database("third")))
         .merge(greeter())
         .state(7_u8)
-        .tool(Tool::new("seven").handler(|cx: Context<u8>| async move { cx.state().to_string() }))
+        .tool(Tool::new("seven", |cx: Context<u8>| async move { cx.state().to_string() }))
         .build()
         .unwrap();
     both(&server, async |client, _| {
@@ -83,9 +84,9 @@ async fn servers_with_different_states_become_one() {
     .await;
 }
 
-/// URIs and custom methods stay as they are; completions follow their prompt; capabilities follow from all together.
+/// URIs and custom methods are unchanged; completions follow their prompt; capabilities follow from all servers together.
 #[tokio::test]
-async fn a_prefix_stands_before_names_and_nothing_else() {
+async fn a_prefix_applies_to_names_and_nothing_else() {
     let server = Server::builder("all", "0").nest("g", greeter().logging()).build().unwrap();
     both(&server, async |client, era| {
         let capabilities = client.server_capabilities();
@@ -105,7 +106,7 @@ async fn a_prefix_stands_before_names_and_nothing_else() {
     .await;
 }
 
-/// The lifespans of what was merged surround the server's own.
+/// The lifespans of merged servers surround the server's own.
 #[tokio::test]
 async fn lifespans_of_all_servers_start_and_end() {
     let diary = Arc::new(Mutex::new(Vec::new()));
@@ -138,7 +139,7 @@ fn fails<S: Send + Sync + 'static>(builder: ServerBuilder<S>, expected: &str) {
 fn whatever_there_can_be_only_one_of_fails_the_build() {
     let new = || Server::builder("x", "0");
     fails(database("a").merge(database("b")), "there are two tools 'name': rename one of them");
-    let prefixed = new().tool(Tool::new("a_name").handler(|| async {}));
+    let prefixed = new().tool(Tool::new("a_name", || async {}));
     fails(prefixed.nest("a", database("b")), "there are two tools 'a_name'");
     fails(new().nest("a", greeter()).nest("b", greeter()), "'greeter/greet'");
     let resource = || new().resource(Resource::text("a://b", ""));
@@ -154,7 +155,7 @@ fn whatever_there_can_be_only_one_of_fails_the_build() {
     assert!(view("ui://a").merge(view("ui://b")).build().is_ok());
 }
 
-/// What would be silently out of reach is refused.
+/// An item that would silently become unreachable fails the build.
 #[test]
 fn what_a_composition_would_lose_fails_the_build() {
     let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
@@ -174,14 +175,14 @@ fn what_a_composition_would_lose_fails_the_build() {
     assert!(new().merge(by_hand()).build().is_ok());
 }
 
-/// Each server decides about its own, by the names it knows; what it hides stays hidden, and lists are private.
+/// The filter of each server applies to its own items, by the names it knows; hidden items stay hidden, and lists are private.
 #[tokio::test]
 async fn visibility_goes_by_the_names_of_its_server() {
-    let tool = |name: &str| Tool::new(name).handler(|| async { "seen" });
+    let tool = |name: &str| Tool::new(name, || async { "seen" });
     let hides = |name: &'static str| {
-        move |_: &Context, offered: Offered<'_>| match offered {
-            Offered::Tool(tool) => tool.name != name,
-            Offered::Prompt(prompt) => prompt.name != name,
+        move |_: &Context, offered: CatalogItem<'_>| match offered {
+            CatalogItem::Tool(tool) => tool.name != name,
+            CatalogItem::Prompt(prompt) => prompt.name != name,
             _ => true,
         }
     };
@@ -189,7 +190,7 @@ async fn visibility_goes_by_the_names_of_its_server() {
         .tool(tool("admin"))
         .tool(tool("open"))
         .tool(tool("locked"))
-        .prompt(Prompt::new("admin").handler(|| async { "" }))
+        .prompt(Prompt::new("admin", || async { "" }))
         .visible(hides("admin"));
     let server = Server::builder("outer", "0")
         .tool(tool("admin"))
@@ -212,26 +213,24 @@ async fn visibility_goes_by_the_names_of_its_server() {
     .await;
 }
 
-/// A nested server goes on to change what it offers by its own names, with its own state; clients of the whole are told.
+/// A nested server edits its items by its own names, with its own state; clients of the outer server are notified.
 #[tokio::test]
-async fn a_nested_server_changes_what_it_offers() {
-    let extra = || Tool::new("extra").handler(|cx: Context<Db>| async move { cx.state().0 });
+async fn a_nested_server_edits_its_own_items() {
+    let extra = || Tool::new("extra", |cx: Context<Db>| async move { cx.state().0 });
     let grow = || {
-        Tool::new("grow").handler(move |cx: Context<Db>| async move {
+        Tool::new("grow", move |cx: Context<Db>| async move {
             let catalog = cx.catalog()?;
             let changed = catalog.edit(|edit| {
                 edit.add_tool(extra())?;
-                edit.add_prompt(Prompt::new("new").handler(|| async { "new" }))?;
-                edit.add_resource(
-                    Resource::new("new://one").handler(|cx: Context<Db>| async move { cx.state().0 }),
-                )?;
+                edit.add_prompt(Prompt::new("new", || async { "new" }))?;
+                edit.add_resource(Resource::new("new://one", |cx: Context<Db>| async move { cx.state().0 }))?;
                 edit.disable_tool("name").map_err(ToolError::from)
             });
             changed.await
         })
     };
     let shrink = || {
-        Tool::new("shrink").handler(|cx: Context<Db>| async move {
+        Tool::new("shrink", |cx: Context<Db>| async move {
             cx.catalog()?.edit(|edit| edit.remove_tool("absent")).await.map_err(ToolError::from)
         })
     };
@@ -245,7 +244,7 @@ async fn a_nested_server_changes_what_it_offers() {
             .unwrap()
     };
     for era in [Era::Handshake, Era::Envelope] {
-        let (sender, mut told) = tokio::sync::mpsc::channel(8);
+        let (sender, mut notifications) = tokio::sync::mpsc::channel(8);
         let options = options(era).on_notification(move |notification: ServerNotification| {
             let _ = sender.try_send(format!("{notification:?}"));
         });
@@ -259,7 +258,7 @@ async fn a_nested_server_changes_what_it_offers() {
         let absent = call(client, "in_shrink", json!({})).await;
         assert_eq!((absent.is_error, text(&absent)), (Some(true), "there is no tool 'absent'"));
         if era == Era::Handshake {
-            assert!(told.recv().await.unwrap().contains("Tools"));
+            assert!(notifications.recv().await.unwrap().contains("Tools"));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What a handler gets beside its arguments.
+//! The context of a handler.
 
 use std::sync::{Arc, Mutex};
 
 use duplexer::client::{ClientBuilder, ServerNotification};
-use duplexer::server::{Offered, ReadError};
+use duplexer::server::{CatalogItem, ReadError};
 use duplexer::testing::TestClient;
 use duplexer::types::resource::ResourceContents;
 use duplexer::types::tool::CallToolResult;
@@ -43,38 +43,35 @@ async fn read_text(cx: &Context<()>, uri: &str) -> Result<String, ReadError> {
 }
 
 fn reading() -> Server {
-    let asks = Resource::template("ask://{name}").handler(|cx: Context<()>, _: Value| async move {
+    let asks = Resource::template("ask://{name}", |cx: Context<()>, _: Value| async move {
         let name = cx.elicit::<At>("name", "Who?").await?;
         Ok::<_, ResourceError>(format!("{:?}", name.ok().map(|at| at.uri)))
     });
-    let deep = Resource::template("deep://{level}").handler(|cx: Context<()>, Level { level }| async move {
+    let deep = Resource::template("deep://{level}", |cx: Context<()>, Level { level }| async move {
         if level == 0 {
             return Ok("bottom".to_owned());
         }
         Ok::<_, ResourceError>(format!("{level} {}", read_text(&cx, &format!("deep://{}", level - 1)).await?))
     });
-    let answers = Resource::template("answers://{x}").handler(|cx: Context<()>, _: Value| async move {
+    let answers = Resource::template("answers://{x}", |cx: Context<()>, _: Value| async move {
         let (answers, state) = (cx.input_responses()?.len(), cx.request_state()?);
         Ok::<_, McpError>(format!("{answers} {state:?} {}", cx.raw_meta().is_some()))
     });
     Server::builder("test", "0")
-        .tool(Tool::new("read").handler(|cx: Context<()>, At { uri }| async move {
+        .tool(Tool::new("read", |cx: Context<()>, At { uri }| async move {
             read_text(&cx, &uri).await.map_err(ToolError::from)
         }))
-        .tool(Tool::new("round").handler(|cx: Context<()>| async move {
+        .tool(Tool::new("round", |cx: Context<()>| async move {
             let name = cx.elicit::<At>("name", "Which?").await?.accepted()?;
             Ok::<_, ToolError>(format!("{} {}", name.uri, read_text(&cx, "answers://x").await?))
         }))
-        .prompt(
-            Prompt::new("quote")
-                .handler(|cx: Context<()>, At { uri }| async move { read_text(&cx, &uri).await }),
-        )
+        .prompt(Prompt::new("quote", |cx: Context<()>, At { uri }| async move { read_text(&cx, &uri).await }))
         .resource(Resource::text("note://one", "one"))
         .resource(Resource::text("note://secret", "secret"))
         .resource(asks)
         .resource(deep)
         .resource(answers)
-        .visible(|_, offered| !matches!(offered, Offered::Resource("note://secret")))
+        .visible(|_, offered| !matches!(offered, CatalogItem::Resource("note://secret")))
         .build()
         .unwrap()
 }
@@ -85,7 +82,7 @@ fn with_user(era: Era) -> ClientBuilder {
         .on_elicitation(move |_: ElicitParams| std::future::ready(Ok(ElicitResult::accept(me.clone()))))
 }
 
-/// MRTR-14: as the caller could read it; a failure is told to the model, one of a prompt is the server's.
+/// MRTR-14: the handler reads what the caller could read; a failure in a tool is sent to the model, one in a prompt is internal.
 #[tokio::test]
 async fn a_handler_reads_a_resource_of_its_server() {
     both(&reading(), async |client, _| {
@@ -108,7 +105,7 @@ async fn a_handler_reads_a_resource_of_its_server() {
     .await;
 }
 
-/// MRTR-14: resources that read each other end somewhere.
+/// MRTR-14: the depth of resources that read each other is bounded.
 #[tokio::test]
 async fn reading_within_reading_is_bounded() {
     both(&reading(), async |client, _| {
@@ -119,10 +116,10 @@ async fn reading_within_reading_is_bounded() {
     .await;
 }
 
-/// MRTR-14: the reading does not see answers, state or `_meta` of the request around it. Where asking ends a request, it
-/// cannot ask; where asking is a request to the client, it can.
+/// MRTR-14: the nested read does not see answers, state or `_meta` of the outer request. Where a question ends the request, it
+/// cannot ask; where a question is a request to the client, it can.
 #[tokio::test]
-async fn a_nested_reading_has_no_part_in_the_questions_around_it() {
+async fn a_nested_read_does_not_see_the_questions_of_the_outer_request() {
     for era in [Era::Handshake, Era::Envelope] {
         let client = &TestClient::connect(&reading(), with_user(era)).await.unwrap();
         assert_eq!(text(&call(client, "round", json!({})).await), "me 0 None false");
@@ -134,9 +131,9 @@ async fn a_nested_reading_has_no_part_in_the_questions_around_it() {
     }
 }
 
-/// Middleware wraps messages, and a reading within a handler is none: a limit of one is enough for it.
+/// Middleware wraps messages, and a read within a handler is not a message: a limit of one is enough.
 #[tokio::test]
-async fn a_nested_reading_is_no_message() {
+async fn a_nested_read_is_no_message() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let server = Server::builder("test", "0")
@@ -146,10 +143,7 @@ async fn a_nested_reading_is_no_message() {
         })
         .middleware(ConcurrencyLimit::new(1))
         .resource(Resource::text("note://one", "one"))
-        .tool(
-            Tool::new("read")
-                .handler(|cx: Context<()>| async move { read_text(&cx, "note://one").await.unwrap() }),
-        )
+        .tool(Tool::new("read", |cx: Context<()>| async move { read_text(&cx, "note://one").await.unwrap() }))
         .build()
         .unwrap();
     let client = TestClient::new(&server).await.unwrap();
@@ -161,8 +155,8 @@ async fn a_nested_reading_is_no_message() {
 /// MCPS-06: id, headers, revision, client, connection, state, server; progress, log, changes; the end of a stream. (Asking,
 /// reading and states are shown elsewhere.)
 #[tokio::test]
-async fn a_context_knows_the_request_and_the_way_back() {
-    let facts = Tool::new("facts").handler(|cx: Context<u8>| async move {
+async fn a_context_knows_its_request_and_its_client() {
+    let facts = Tool::new("facts", |cx: Context<u8>| async move {
         cx.progress(1.0).total(1.0).message("done").await;
         cx.logger("test").warning(json!("logged")).await;
         cx.notify_tools_changed().await;
@@ -196,7 +190,7 @@ async fn a_context_knows_the_request_and_the_way_back() {
         assert_eq!(facts, expected);
     })
     .await;
-    let (sender, mut told) = tokio::sync::mpsc::channel(8);
+    let (sender, mut notifications) = tokio::sync::mpsc::channel(8);
     let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
         let _ = sender.try_send(notification);
     });
@@ -204,18 +198,18 @@ async fn a_context_knows_the_request_and_the_way_back() {
     call(&client, "facts", json!({})).await;
     let mut kinds = Vec::new();
     for _ in 0..4 {
-        let told = format!("{:?}", told.recv().await.unwrap());
-        kinds.push(told.split(['(', ' ']).next().unwrap().to_owned());
+        let notification = format!("{:?}", notifications.recv().await.unwrap());
+        kinds.push(notification.split(['(', ' ']).next().unwrap().to_owned());
     }
     kinds.sort_unstable();
     assert_eq!(kinds, ["Log", "PromptsListChanged", "ResourcesListChanged", "ToolsListChanged"]);
     client.close().await;
 }
 
-/// MCPS-06, MRTR-01: a round made by hand finds its answers and its state.
+/// MCPS-06, MRTR-01: a manual round receives its answers and its state.
 #[tokio::test]
-async fn a_round_can_be_made_by_hand() {
-    let by_hand = Tool::new("by_hand").handler(|cx: Context<()>| async move {
+async fn a_round_can_be_made_manually() {
+    let by_hand = Tool::new("by_hand", |cx: Context<()>| async move {
         let (answers, state) = (cx.input_responses()?, cx.request_state()?);
         Ok::<_, McpError>(match state {
             None => {

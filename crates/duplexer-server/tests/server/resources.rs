@@ -3,7 +3,7 @@
 use std::io;
 
 use duplexer::client::{CallResponse, ClientError};
-use duplexer::completion::Completing;
+use duplexer::completion::CompletionRequest;
 use duplexer::resource::AsJson;
 use duplexer::testing::TestClient;
 use duplexer::{Context, Resource, ResourceError, Server};
@@ -24,7 +24,7 @@ async fn read(client: &TestClient, uri: &str) -> Result<ReadResourceResult, Clie
     client.read_resource(uri).await
 }
 
-/// `mime|contents` of the one thing that was read.
+/// Returns `mime|contents` of the only contents that were read.
 async fn contents(client: &TestClient, uri: &str) -> String {
     let result = read(client, uri).await.unwrap_or_else(|error| panic!("{uri}: {error}"));
     match &*result.contents {
@@ -47,7 +47,7 @@ fn not_found(era: Era) -> ErrorCode {
     }
 }
 
-/// RES-02, P-RSC-1, P-RSC-2, P-RSC-4: text, bytes, JSON, and what is said about them.
+/// RES-02, P-RSC-1, P-RSC-2, P-RSC-4: text, bytes, JSON, and their metadata.
 #[tokio::test]
 async fn single_resources_are_read() {
     let server = Server::builder("test", "0")
@@ -55,11 +55,10 @@ async fn single_resources_are_read() {
         .resource(Resource::bytes("logo://png", [0_u8, 1, 2]).mime_type("image/png"))
         .resource(Resource::bytes("raw://bytes", [255_u8]))
         .resource(
-            Resource::new("made://json")
-                .meta("k", 1.to_string().as_str())
-                .handler(|| async { AsJson(json!({"a": [1]})) }),
+            Resource::new("made://json", || async { AsJson(json!({"a": [1]})) })
+                .meta("k", 1.to_string().as_str()),
         )
-        .resource(Resource::new("made://cx").handler(|cx: Context| async move { cx.method().to_owned() }))
+        .resource(Resource::new("made://cx", |cx: Context| async move { cx.method().to_owned() }))
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -93,15 +92,15 @@ struct Row {
 #[tokio::test]
 async fn templates_are_read_with_typed_variables() {
     let server = Server::builder("test", "0")
-        .resource(Resource::template("db://{table}/{id}").handler(|Row { table, id }| async move {
+        .resource(Resource::template("db://{table}/{id}", |Row { table, id }| async move {
             match &*table {
                 "gone" => Err(ResourceError::NotFound),
-                "told" => Err(ResourceError::new("come back later")),
+                "known" => Err(ResourceError::new("come back later")),
                 "hidden" => Err(ResourceError::from(io::Error::other("the password is 1234"))),
                 _ => Ok(format!("{table}#{id}")),
             }
         }))
-        .resource(Resource::template("db://{+anything}").handler(|any: Anything| async move { any.anything }))
+        .resource(Resource::template("db://{+anything}", |any: Anything| async move { any.anything }))
         .resource(Resource::text("db://exact/1", "exact"))
         .build()
         .unwrap();
@@ -121,7 +120,7 @@ async fn templates_are_read_with_typed_variables() {
         ] {
             assert_eq!(refusal(read(client, unknown).await).code, not_found(era), "{unknown}");
         }
-        let error = refusal(read(client, "db://told/1").await);
+        let error = refusal(read(client, "db://known/1").await);
         assert_eq!((error.code, &*error.message), (ErrorCode::INTERNAL_ERROR, "come back later"));
         let error = refusal(read(client, "db://hidden/1").await);
         assert_eq!(error.message, "Error reading resource db://hidden/1");
@@ -146,10 +145,10 @@ fn mistakes_fail_the_build() {
     };
     check(Resource::text("a://b", ""), "there are two resources 'a://b'");
     check(Resource::text("no scheme", ""), "begins with a scheme");
-    check(Resource::template("a:{b").handler(|_: Anything| async { "" }), "never closed");
-    check(Resource::template("a:{b}").handler(|_: Anything| async { "" }), "wants 'anything'");
+    check(Resource::template("a:{b", |_: Anything| async { "" }), "never closed");
+    check(Resource::template("a:{b}", |_: Anything| async { "" }), "wants 'anything'");
     check(
-        Resource::template("a:{anything}/{b}").handler(|_: Anything| async { "" }),
+        Resource::template("a:{anything}/{b}", |_: Anything| async { "" }),
         "does not take the variable 'b'",
     );
 }
@@ -192,16 +191,15 @@ async fn a_directory_is_offered_and_nothing_else() {
     std::fs::remove_dir_all(&outside).unwrap();
 }
 
-/// MRTR-15: what is the same for everybody asks for nothing; a template may.
+/// MRTR-15: a resource with one URI cannot ask for input; a template can.
 #[tokio::test]
 async fn only_templates_may_ask_for_input() {
     let asking = || async { InputRequiredResult::resuming("state") };
     let server = Server::builder("test", "0")
-        .resource(Resource::new("a://single").handler(asking))
-        .resource(
-            Resource::template("a://many/{anything}")
-                .handler(|_: Anything| async { InputRequiredResult::resuming("state") }),
-        )
+        .resource(Resource::new("a://single", asking))
+        .resource(Resource::template("a://many/{anything}", |_: Anything| async {
+            InputRequiredResult::resuming("state")
+        }))
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -215,8 +213,8 @@ async fn only_templates_may_ask_for_input() {
     .await;
 }
 
-async fn tables(completing: Completing) -> Vec<String> {
-    completing.filter(["users", "uploads", "orders"])
+async fn tables(request: CompletionRequest) -> Vec<String> {
+    request.filter(["users", "uploads", "orders"])
 }
 
 /// A row of a table.
@@ -252,5 +250,5 @@ async fn marked_functions_are_resources() {
         assert!(suggest("id", "").await.is_empty(), "MCPS-07");
     })
     .await;
-    assert_eq!(config().await, "on");
+    assert_eq!(config::call().await, "on");
 }

@@ -1,10 +1,10 @@
-//! Asking the user in both eras.
+//! Elicitation, sampling and roots in both eras.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use duplexer::client::ClientBuilder;
-use duplexer::elicit::Answer;
+use duplexer::elicit::Elicited;
 use duplexer::testing::TestClient;
 use duplexer::{Context, Server, Tool, ToolError};
 use duplexer_types::annotations::Role;
@@ -82,12 +82,12 @@ async fn in_both(server: &Server, test: impl AsyncFn(&TestClient, Era, Vec<Strin
     }
 }
 
-/// MRTR-01, MRTR-08, P-MRTR-21: earlier answers are kept; each question is asked once; the function runs from the top.
+/// MRTR-01, MRTR-08, P-MRTR-21: earlier answers are kept; each question is asked once; the function runs from the start.
 #[tokio::test]
 async fn questions_are_asked_one_after_the_other() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
-    let greet = Tool::new("greet").handler(move |cx: Context| {
+    let greet = Tool::new("greet", move |cx: Context| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
             let name: Name = cx.elicit("name", "name?").await?.accepted()?;
@@ -104,17 +104,17 @@ async fn questions_are_asked_one_after_the_other() {
         assert_eq!(runs.load(Ordering::SeqCst), expected, "{era:?}");
         assert_eq!(*log.lock().unwrap(), ["name?", "age?"]);
         let plain = client.transcript().to_string();
-        assert!(!plain.contains("outcomes"), "the state is sealed without anybody having asked for it");
+        assert!(!plain.contains("outcomes"), "the state is sealed by default");
         client.close().await;
     }
 }
 
-/// MRTR-06: what is awaited together is asked together.
+/// MRTR-06: questions that are awaited together are sent together.
 #[tokio::test]
 async fn questions_can_be_asked_together() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
-    let greet = Tool::new("greet").handler(move |cx: Context| {
+    let greet = Tool::new("greet", move |cx: Context| {
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
             let (name, age) =
@@ -131,38 +131,38 @@ async fn questions_can_be_asked_together() {
     .await;
 }
 
-/// P-ELI-5: an answer, a refusal, and nobody there are told apart.
+/// P-ELI-5: accepted, declined and cancelled responses are distinguished.
 #[tokio::test]
-async fn users_may_decline_or_go_away() {
+async fn users_can_decline_or_dismiss_a_question() {
     let ask = |message: &'static str| {
         move |cx: Context| async move {
-            let answer: Answer<Name> = cx.elicit("q", message).await?;
+            let answer: Elicited<Name> = cx.elicit("q", message).await?;
             Ok::<_, ToolError>(match answer {
-                Answer::Accepted(name) => name.name,
-                Answer::Declined => "declined".to_owned(),
-                Answer::Cancelled => "cancelled".to_owned(),
+                Elicited::Accepted(name) => name.name,
+                Elicited::Declined => "declined".to_owned(),
+                Elicited::Cancelled => "cancelled".to_owned(),
             })
         }
     };
     let server = Server::builder("test", "0")
-        .tool(Tool::new("decline").handler(ask("decline?")))
-        .tool(Tool::new("leave").handler(ask("other?")))
-        .tool(Tool::new("needs").handler(|cx: Context| async move {
+        .tool(Tool::new("decline", ask("decline?")))
+        .tool(Tool::new("leave", ask("other?")))
+        .tool(Tool::new("needs", |cx: Context| async move {
             cx.elicit::<Name>("q", "decline?").await?.accepted().map(|name| name.name)
         }))
-        .tool(Tool::new("pay").handler(|cx: Context| async move {
+        .tool(Tool::new("pay", |cx: Context| async move {
             let answer = cx.elicit_url("pay", "Pay first.", "https://example.com/pay").await?;
             Ok::<_, ToolError>(format!("{answer:?}"))
         }))
-        .tool(Tool::new("sample").handler(|cx: Context| async move {
+        .tool(Tool::new("sample", |cx: Context| async move {
             let question = SamplingMessage::user("What is the capital of Norway?");
             let said = cx.sample("capital", CreateMessageParams::new([question], 10_u64)).await?;
             Ok::<_, ToolError>(format!("{} {:?}", said.model, said.content))
         }))
-        .tool(
-            Tool::new("roots")
-                .handler(|cx: Context| async move { Ok::<_, ToolError>(cx.roots().await?.remove(0).uri) }),
-        )
+        .tool(Tool::new(
+            "roots",
+            |cx: Context| async move { Ok::<_, ToolError>(cx.roots().await?.remove(0).uri) },
+        ))
         .build()
         .unwrap();
     in_both(&server, async |client, _, _| {
@@ -178,11 +178,11 @@ async fn users_may_decline_or_go_away() {
     .await;
 }
 
-/// MRTR-11, ELI-02, P-ELI-6: answers are read into the type, and what does not fit is refused.
+/// MRTR-11, ELI-02, P-ELI-6: answers are decoded into the type, and an answer that does not fit is rejected.
 #[tokio::test]
 async fn an_answer_that_does_not_follow_its_form_is_refused() {
     let server = Server::builder("test", "0")
-        .tool(Tool::new("age").handler(|cx: Context| async move {
+        .tool(Tool::new("age", |cx: Context| async move {
             Ok::<_, ToolError>(cx.elicit::<Age>("age", "nonsense?").await?.accepted()?.age)
         }))
         .build()
@@ -195,11 +195,11 @@ async fn an_answer_that_does_not_follow_its_form_is_refused() {
     .await;
 }
 
-/// P-ELI-4: a form that no type has can be made by hand, and its answer is what the user wrote.
+/// P-ELI-4: a form can be hand-written, and its answer is returned unchanged.
 #[tokio::test]
-async fn a_form_can_be_made_by_hand() {
+async fn a_form_can_be_hand_written() {
     let server = Server::builder("test", "0")
-        .tool(Tool::new("age").handler(|cx: Context| async move {
+        .tool(Tool::new("age", |cx: Context| async move {
             let age = PrimitiveSchema::Number(NumberSchema::new(NumberKind::Integer));
             let form = FormSchema::new(JsonObject::new().with("age", age));
             let content = cx.elicit_form("age", "nonsense?", form).await?.accepted()?;
@@ -213,11 +213,11 @@ async fn a_form_can_be_made_by_hand() {
     .await;
 }
 
-/// MRTR-12, P-ELI-2: a client that cannot be asked is told what it lacks.
+/// MRTR-12, P-ELI-2: a client that cannot be asked receives the name of the missing capability.
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_is_told_so() {
+async fn a_client_that_cannot_be_asked_receives_an_error() {
     let server = Server::builder("test", "0")
-        .tool(Tool::new("ask").handler(|cx: Context| async move {
+        .tool(Tool::new("ask", |cx: Context| async move {
             Ok::<_, ToolError>(cx.elicit::<Name>("name", "name?").await?.accepted()?.name)
         }))
         .build()
@@ -238,7 +238,7 @@ async fn a_client_that_cannot_be_asked_is_told_so() {
 async fn a_changed_question_is_asked_again() {
     let round = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&round);
-    let fickle = Tool::new("fickle").handler(move |cx: Context| {
+    let fickle = Tool::new("fickle", move |cx: Context| {
         let first = counted.fetch_add(1, Ordering::SeqCst) == 0;
         async move {
             let message = if first { "other?" } else { "name?" };

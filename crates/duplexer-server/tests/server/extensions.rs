@@ -34,7 +34,7 @@ impl Extension<()> for Echo {
     fn install(self, builder: ServerBuilder<()>) -> ServerBuilder<()> {
         builder
             .on_custom("com.example/echo", |params: Value| async move { Ok::<_, McpError>(params) })
-            .tool(Tool::new("echo").handler(|| async { "echo" }))
+            .tool(Tool::new("echo", || async { "echo" }))
     }
 }
 
@@ -68,7 +68,7 @@ async fn an_extension_contributes_settings_tools_and_methods() {
     );
 }
 
-/// Writes down what passes through it, before and after; changes what it is told to.
+/// Records every call before and after it runs, and applies a change to it.
 struct Witness {
     id: &'static str,
     diary: Arc<Mutex<Vec<String>>>,
@@ -81,13 +81,13 @@ impl Extension<()> for Witness {
 
     fn install(self, builder: ServerBuilder<()>) -> ServerBuilder<()> {
         let Self { id, diary } = self;
-        builder.intercept(move |cx: Context, call: ToolCall| {
+        builder.tool_middleware(move |cx: Context, call: ToolCall| {
             let diary = Arc::clone(&diary);
             let note = move |what: String| diary.lock().unwrap().push(what);
             async move {
                 note(format!("{id} > {} {}", call.name(), call.arguments()));
                 let mut outcome = call.run(cx).await?;
-                // Below the shaping of results: what comes back is still what the tool has made.
+                // Results are shaped further out: the outcome still holds the value that the tool returned.
                 let result = outcome.downcast_mut::<CallToolResult>().unwrap();
                 note(format!("{id} < {}", text(result)));
                 result.content.push(Content::text(id));
@@ -97,13 +97,13 @@ impl Extension<()> for Witness {
     }
 }
 
-/// EXT-04, EXT-02: the first extension is outermost, around the tool alone; each server's interceptors stay around its own
+/// EXT-04, EXT-02: the first extension is outermost, around the tool alone; the middleware of each server wraps its own
 /// tools, by the names it knows.
 #[tokio::test]
-async fn interceptors_nest_around_the_tool() {
+async fn tool_middleware_nests_around_the_tool() {
     let diary = Arc::new(Mutex::new(Vec::new()));
     let witness = |id| Witness { id, diary: Arc::clone(&diary) };
-    let double = || Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() });
+    let double = || Tool::new("double", |Number { n }| async move { (2 * n).to_string() });
     let inner = Server::builder("inner", "0").tool(double()).extend(witness("x/inner"));
     let server = Server::builder("test", "0")
         .tool(double())
@@ -137,18 +137,18 @@ struct Number {
     n: i64,
 }
 
-/// EXT-04: the tool gets the arguments of the call, not those of the context it is run in; an interceptor may give others,
-/// which are checked, or answer by itself.
+/// EXT-04: the tool gets the arguments of the call, not those of the context it runs in; middleware can replace them,
+/// and the new ones are validated, or respond by itself.
 #[tokio::test]
-async fn an_interceptor_decides_about_arguments_and_not_the_context() {
+async fn tool_middleware_determines_the_arguments_and_not_the_context() {
     let earlier: Arc<Mutex<Option<Context>>> = Arc::default();
     let server = Server::builder("test", "0")
-        .tool(Tool::new("double").handler(|Number { n }| async move { (2 * n).to_string() }))
-        .intercept(move |cx: Context, call: ToolCall| {
+        .tool(Tool::new("double", |Number { n }| async move { (2 * n).to_string() }))
+        .tool_middleware(move |cx: Context, call: ToolCall| {
             let other = earlier.lock().unwrap().replace(cx.clone());
             async move {
                 match call.arguments().decode::<Value>().unwrap()["n"].as_i64() {
-                    // In the context of the call before.
+                    // In the context of the previous call.
                     Some(1) => call.run(other.unwrap()).await,
                     Some(2) => call.with_arguments(json!({"n": 20})).run(cx).await,
                     Some(3) => call.with_arguments(json!({"n": "three"})).run(cx).await,
@@ -176,9 +176,8 @@ async fn an_interceptor_decides_about_arguments_and_not_the_context() {
 /// APP-01, APP-03, P-UI-1, P-UI-2, P-UI-3, P-UI-4: a tool and its view; whether the client can show it.
 #[tokio::test]
 async fn a_tool_brings_its_view() {
-    let clock =
-        Tool::new("clock").handler(|cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
-    let helper = Tool::new("helper").handler(|| async {}).app_only();
+    let clock = Tool::new("clock", |cx: Context| async move { Apps::shown_by(&cx) }).view("ui://clock");
+    let helper = Tool::new("helper", || async {}).app_only();
     let page = View::new("ui://clock", "<p>")
         .title("Clock")
         .description("What time it is.")
@@ -195,7 +194,7 @@ async fn a_tool_brings_its_view() {
         .extend(Apps::new().view(page).view(plain))
         .tool(clock)
         .tool(helper)
-        .tool(Tool::new("shown").handler(|| async {}).view("ui://plain").model_only())
+        .tool(Tool::new("shown", || async {}).view("ui://plain").model_only())
         .build()
         .unwrap();
     both(&server, async |client, era| {
@@ -239,10 +238,10 @@ async fn a_tool_brings_its_view() {
     client.close().await;
 }
 
-/// APP-02: a view that is not there, or is no view, fails the build; so does whoever writes `ui` by hand.
+/// APP-02: a view that is missing, or is no view, fails the build; so does a manual `ui` member.
 #[test]
 fn views_are_checked() {
-    let tool = || Tool::new("x").handler(|| async {});
+    let tool = || Tool::new("x", || async {});
     let fails = |builder: ServerBuilder<()>, expected: &str| {
         let error = builder.build().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

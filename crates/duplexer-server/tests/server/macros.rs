@@ -1,4 +1,4 @@
-//! The same with macros.
+//! Tools, prompts and resources made with macros.
 
 use duplexer::{Context, Server};
 use duplexer_core::dispatch::Invocation;
@@ -100,12 +100,94 @@ async fn a_marked_function_is_a_tool() {
 }
 
 #[tokio::test]
-async fn a_marked_function_is_still_a_function() {
-    assert_eq!(add(1, 2).await, 3);
-    assert_eq!(shout("x".into()), "X");
-    let pointer: fn(String) -> String = *shout;
+async fn a_marked_function_can_still_be_called() {
+    assert_eq!(add::call(1, 2).await, 3);
+    assert_eq!(shout::call("x".into()), "X");
+    let pointer: fn(String) -> String = shout::call;
     assert_eq!(pointer("y".into()), "Y");
-    assert!(predict(String::new(), 1, "en".into(), None, None, None).await.is_err());
+    assert!(predict::call(String::new(), 1, "en".into(), None, None, None).await.is_err());
+}
+
+/// Items whose names are also parameters and variables of their neighbours.
+mod names {
+    use duplexer::server::ServerBuilder;
+    use duplexer::{Context, Server};
+    use duplexer_macros::{prompt, resource, tool};
+
+    /// Runs a query.
+    #[tool]
+    pub(super) async fn query(query: String) -> String {
+        query
+    }
+
+    #[tool]
+    pub(crate) async fn search(query: String, config: Option<String>) -> String {
+        let review = query;
+        format!("{review} {config:?}")
+    }
+
+    #[tool(blocking)]
+    #[allow(dead_code)]
+    fn r#type(r#type: String) -> usize {
+        r#type.len()
+    }
+
+    #[prompt]
+    async fn review(search: String) -> String {
+        search
+    }
+
+    #[resource("config://app")]
+    async fn config() -> &'static str {
+        "config"
+    }
+
+    #[resource("db://{review}")]
+    async fn row(#[cx] cx: Context<u8>, review: String) -> String {
+        format!("{review} {}", cx.state())
+    }
+
+    pub(super) fn server() -> ServerBuilder<u8> {
+        let query = query;
+        Server::builder("names", "0")
+            .tool(query)
+            .tool(search().rename("find"))
+            .tool(r#type)
+            .prompt(review)
+            .resource(config)
+            .state(7_u8)
+            .resource(row)
+    }
+}
+
+#[tokio::test]
+async fn the_name_of_a_tool_can_be_a_parameter_of_another() {
+    let server = names::server().dynamic().build().unwrap();
+    both(&server, async |client, _| {
+        let check = async |tool: &str, arguments: Value, expected: &str| {
+            assert_eq!(text(&call(client, tool, arguments).await), expected);
+        };
+        check("query", json!({"query": "x"}), "x").await;
+        check("find", json!({"query": "x"}), "x None").await;
+        check("type", json!({"type": "abc"}), "3").await;
+    })
+    .await;
+    assert_eq!(names::query::call("y".to_owned()).await, "y");
+    assert_eq!(names::search::call("y".to_owned(), None).await, "y None");
+}
+
+#[tokio::test]
+async fn a_marked_function_can_be_registered_while_the_server_runs() {
+    let server = names::server().dynamic().build().unwrap();
+    let running = server.start().await.unwrap();
+    let catalog = running.catalog::<u8>().unwrap();
+    let edited = catalog.edit(|edit| {
+        edit.add_tool(add)?;
+        edit.replace_tool(names::query)?;
+        edit.add_tool(nothing().rename("none"))
+    });
+    edited.await.unwrap();
+    assert!(format!("{catalog:?}").contains("tools: 5"), "{catalog:?}");
 }
 
 /// TOOL-06: documentation, defaults and options are in the definition.
@@ -134,7 +216,7 @@ async fn the_signature_is_the_schema() {
     .await;
 }
 
-/// HDR-04: a marked parameter is mirrored in a header, which transports with headers hold against the arguments; under a
+/// HDR-04: a marked parameter is mirrored in a header, which transports with headers compare with the arguments; under a
 /// prefix too.
 #[tokio::test]
 async fn a_header_must_agree_with_its_parameter() {

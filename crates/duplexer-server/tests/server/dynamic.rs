@@ -1,9 +1,9 @@
-//! What is offered changes while the server runs, and from caller to caller.
+//! Catalogs that change while the server runs, and that differ between callers.
 
 use std::sync::{Arc, Mutex};
 
 use duplexer::client::ServerNotification;
-use duplexer::server::Offered;
+use duplexer::server::CatalogItem;
 use duplexer::testing::TestClient;
 use duplexer::{Context, Prompt, Resource, Server, Tool, ToolError};
 use duplexer_types::error::ErrorCode;
@@ -15,15 +15,15 @@ use tokio::sync::Notify;
 use crate::common::{both, call, options, refusal, text, try_call};
 
 fn server() -> Server {
-    let extra = || Tool::new("extra").handler(|| async { "extra" });
+    let extra = || Tool::new("extra", || async { "extra" });
     Server::builder("test", "0")
         .dynamic()
-        .tool(Tool::new("first").handler(|| async { "first" }))
-        .tool(Tool::new("add").handler(move |cx: Context<()>| async move {
+        .tool(Tool::new("first", || async { "first" }))
+        .tool(Tool::new("add", move |cx: Context<()>| async move {
             let catalog = cx.catalog()?;
             catalog.edit(|edit| edit.add_tool(extra())).await.map_err(ToolError::from)
         }))
-        .tool(Tool::new("change").handler(|cx: Context<()>| async move {
+        .tool(Tool::new("change", |cx: Context<()>| async move {
             let catalog = cx.catalog()?;
             let changed = catalog.edit(|edit| {
                 edit.disable_tool("first")?;
@@ -31,12 +31,12 @@ fn server() -> Server {
             });
             changed.await.map_err(ToolError::from)
         }))
-        .tool(Tool::new("restore").handler(|cx: Context<()>| async move {
+        .tool(Tool::new("restore", |cx: Context<()>| async move {
             let catalog = cx.catalog()?;
             catalog
                 .edit(|edit| {
                     edit.enable_tool("first")?;
-                    edit.add_prompt(Prompt::new("new").handler(|| async { "new" }))?;
+                    edit.add_prompt(Prompt::new("new", || async { "new" }))?;
                     edit.add_resource(Resource::text("new://one", "new")).map_err(ToolError::from)
                 })
                 .await
@@ -49,7 +49,7 @@ async fn names(client: &TestClient) -> Vec<String> {
     client.all_tools().await.unwrap().into_iter().map(|tool| tool.name).collect()
 }
 
-/// Peers B2: add, remove, disable, enable; all or nothing; in order.
+/// Peers B2: add, remove, disable, enable; atomically and in order.
 #[tokio::test]
 async fn tools_come_and_go() {
     for era in [Era::Handshake, Era::Envelope] {
@@ -78,10 +78,10 @@ async fn tools_come_and_go() {
     }
 }
 
-/// A tool that says when it has begun, and goes on when it may.
+/// A tool that signals its start and waits for permission to finish.
 fn slow(begun: &Arc<Notify>, resume: &Arc<Notify>) -> Tool<()> {
     let (begun, resume) = (Arc::clone(begun), Arc::clone(resume));
-    Tool::new("slow").handler(move || {
+    Tool::new("slow", move || {
         let (begun, resume) = (Arc::clone(&begun), Arc::clone(&resume));
         async move {
             begun.notify_one();
@@ -91,35 +91,35 @@ fn slow(begun: &Arc<Notify>, resume: &Arc<Notify>) -> Tool<()> {
     })
 }
 
-/// Replaces one of everything, and takes `slow` away.
+/// Replaces one item of every kind, and removes `slow`.
 async fn swap(cx: Context<()>) -> Result<String, ToolError> {
     let catalog = cx.catalog()?;
     let changed = catalog.edit(|edit| {
         edit.remove_tool("slow")?;
-        edit.replace_tool(Tool::new("swapped").handler(|| async { "new" }))?;
-        edit.replace_prompt(Prompt::new("one").handler(|| async { "second" }))?;
+        edit.replace_tool(Tool::new("swapped", || async { "new" }))?;
+        edit.replace_prompt(Prompt::new("one", || async { "second" }))?;
         edit.replace_resource(Resource::text("a://one", "second"))?;
-        edit.replace_resource(Resource::template("a://{x}/y").handler(|_: Value| async { "second" }))?;
-        // APP-02: a view that is not there is found here too.
-        let lost = edit.add_tool(Tool::new("lost").handler(|| async {}).view("ui://lost"));
+        edit.replace_resource(Resource::template("a://{x}/y", |_: Value| async { "second" }))?;
+        // APP-02: a missing view is detected here too.
+        let lost = edit.add_tool(Tool::new("lost", || async {}).view("ui://lost"));
         Ok::<_, ToolError>(lost.unwrap_err().to_string())
     });
     changed.await
 }
 
-/// Calls under way finish on the snapshot they began with; what is replaced stays in its place.
+/// Calls in flight finish on the snapshot they began with; a replaced item keeps its position.
 #[tokio::test]
-async fn a_call_under_way_finishes_although_its_tool_is_gone() {
+async fn a_call_in_flight_finishes_although_its_tool_is_removed() {
     for era in [Era::Handshake, Era::Envelope] {
         let (begun, resume) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let server = Server::builder("test", "0")
             .dynamic()
             .tool(slow(&begun, &resume))
-            .tool(Tool::new("swap").handler(swap))
-            .prompt(Prompt::new("one").handler(|| async { "first" }))
-            .prompt(Prompt::new("two").handler(|| async { "first" }))
+            .tool(Tool::new("swap", swap))
+            .prompt(Prompt::new("one", || async { "first" }))
+            .prompt(Prompt::new("two", || async { "first" }))
             .resource(Resource::text("a://one", "first"))
-            .resource(Resource::template("a://{x}/y").handler(|_: Value| async { "first" }));
+            .resource(Resource::template("a://{x}/y", |_: Value| async { "first" }));
         let client = &TestClient::connect(&server.build().unwrap(), options(era)).await.unwrap();
         let change = async {
             begun.notified().await;
@@ -140,11 +140,11 @@ async fn a_call_under_way_finishes_although_its_tool_is_gone() {
     }
 }
 
-/// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: changes are told, once for all that were made together.
+/// MCPS-04 (deviation), P-TOOL-17, P-LEG-26: clients are notified once per edit.
 #[tokio::test]
-async fn a_client_is_told_of_changes() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&told);
+async fn a_client_is_notified_of_changes() {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&received);
     let options = options(Era::Handshake).on_notification(move |notification: ServerNotification| {
         log.lock().unwrap().push(format!("{notification:?}"));
     });
@@ -153,31 +153,34 @@ async fn a_client_is_told_of_changes() {
     call(&client, "add", json!({})).await;
     call(&client, "change", json!({})).await;
     for _ in 0..1000 {
-        if told.lock().unwrap().len() >= 2 {
+        if received.lock().unwrap().len() >= 2 {
             break;
         }
         client.ping().await.unwrap();
     }
-    let told = told.lock().unwrap().clone();
-    assert!(!told.is_empty() && told.len() <= 2 && told.iter().all(|one| one.contains("Tools")), "{told:?}");
+    let received = received.lock().unwrap().clone();
+    assert!(
+        !received.is_empty() && received.len() <= 2 && received.iter().all(|one| one.contains("Tools")),
+        "{received:?}"
+    );
     client.close().await;
 }
 
-/// P-CACHE-3, P-TOOL-7: what a caller may not see it cannot use, and lists are private.
+/// P-CACHE-3, P-TOOL-7: a caller cannot use what it cannot see, and lists are private.
 #[tokio::test]
 async fn what_is_not_seen_cannot_be_used() {
     let server = Server::builder("test", "0")
-        .tool(Tool::new("open").handler(|| async { "open" }))
-        .tool(Tool::new("admin").handler(|| async { "admin" }))
+        .tool(Tool::new("open", || async { "open" }))
+        .tool(Tool::new("admin", || async { "admin" }))
         .resource(Resource::text("secret://one", "secret"))
         .resource(Resource::text("open://one", "open"))
         .cache_hint("resources/read", Freshness { ttl_ms: Some(1000), scope: Some(CacheScope::Public) })
-        .prompt(Prompt::new("hidden").handler(|| async { "hidden" }))
+        .prompt(Prompt::new("hidden", || async { "hidden" }))
         .visible(|cx, offered| {
             let admin = cx.principal().is_some();
             match offered {
-                Offered::Tool(tool) => admin || tool.name != "admin",
-                Offered::Resource(uri) => admin || uri.starts_with("open"),
+                CatalogItem::Tool(tool) => admin || tool.name != "admin",
+                CatalogItem::Resource(uri) => admin || uri.starts_with("open"),
                 _ => admin,
             }
         })
