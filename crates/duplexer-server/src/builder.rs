@@ -98,7 +98,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             self.deferred.faults.push(BuildError::NoAudience);
             return self;
         };
-        if let Some(earlier) = self.deferred.sealing.and_then(|place| self.middleware.get_mut(place)) {
+        if let Some(earlier) = self.deferred.sealing.and_then(|index| self.middleware.get_mut(index)) {
             *earlier = Arc::new(sealing);
         } else {
             self.deferred.sealing = Some(self.middleware.len());

@@ -236,9 +236,9 @@ impl Connection {
     pub fn set_state<T: Any + Send + Sync>(&self, value: T) -> Arc<T> {
         let value = Arc::new(value);
         let mut state = lock(&self.state);
-        let place = state.iter().position(|kept| kept.is::<T>());
+        let index = state.iter().position(|kept| kept.is::<T>());
         // Dropped outside the lock, because its `Drop` is user code.
-        let _replaced = place.map(|place| state.swap_remove(place));
+        let _reindexd = index.map(|index| state.swap_remove(index));
         state.push(Arc::clone(&value) as _);
         drop(state);
         value

@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn an_envelope_server_reports_changes_when_it_serves_listeners() {
         let check = |builder, expected| check(builder, ProtocolVersion::LATEST_ENVELOPE, &expected);
-        let promised = lists().notification_options(NotificationOptions::all());
+        let all = lists().notification_options(NotificationOptions::all());
         let quiet = json!({ "listChanged": false });
         let resources = json!({ "listChanged": false, "subscribe": false });
-        check(promised, json!({ "tools": quiet, "prompts": quiet, "resources": resources }));
+        check(all, json!({ "tools": quiet, "prompts": quiet, "resources": resources }));
         let listens = lists().extension("a.b/c", Json::object()).on(
             methods::SubscriptionsListen,
             |_: subscription::SubscriptionsListenParams| async {

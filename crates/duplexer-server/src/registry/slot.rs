@@ -33,12 +33,12 @@ impl<S: Any + Send + Sync> StateSlot<S> {
     }
 
     /// Returns the id of the lifespan.
-    pub(crate) fn id(&self) -> SlotId {
+    pub(crate) fn id(self) -> SlotId {
         self.id
     }
 
     /// Returns the context with this state.
-    pub(crate) fn context(&self, cx: Context<StateMap>) -> Result<Context<S>, McpError> {
+    pub(crate) fn context(self, cx: Context<StateMap>) -> Result<Context<S>, McpError> {
         cx.typed(self.id).ok_or_else(|| McpError::internal("a handler's state is of another type"))
     }
 }

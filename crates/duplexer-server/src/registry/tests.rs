@@ -22,7 +22,7 @@ fn fault(builder: ServerBuilder<()>) -> String {
     builder.build().unwrap_err().to_string()
 }
 
-/// SRV-03: the opening belongs to the kernel, whichever way it is asked for.
+/// SRV-03: the opening belongs to the kernel, however it is registered.
 #[test]
 fn the_handshake_cannot_be_handled() {
     let text = "'initialize' is handled by the server runner and cannot be overridden; use middleware to observe or \
@@ -142,7 +142,7 @@ fn with_lifespans(diary: &Diary, last: Result<(), &'static str>) -> Server {
         .unwrap()
 }
 
-/// SRV-09: started in order, once; ended the other way round.
+/// SRV-09: started in order, once; stopped in reverse order.
 #[tokio::test]
 async fn lifespans_start_in_order_and_end_backwards() {
     let diary = Diary::default();

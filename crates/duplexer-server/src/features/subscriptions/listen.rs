@@ -151,8 +151,8 @@ struct StreamState {
 }
 
 impl ListenStream {
-    fn new(filter: EventFilter, permit: StreamPermit, room: usize) -> Self {
-        let state = StreamState { backlog: Backlog::new(room), permit: Some(permit) };
+    fn new(filter: EventFilter, permit: StreamPermit, backlog: usize) -> Self {
+        let state = StreamState { backlog: Backlog::new(backlog), permit: Some(permit) };
         Self { filter, state: Mutex::new(state), changed: Notify::new() }
     }
 

@@ -198,7 +198,7 @@ async fn the_binding_that_opened_a_state_seals_the_next_one() {
     assert_refused(third, "by now the principal is another");
 }
 
-/// RST-11: what is installed later takes the place of what was there.
+/// RST-11: what is installed later replaces what was installed before.
 #[tokio::test]
 async fn a_later_policy_replaces_an_earlier_one() {
     let server = handlers("test").request_state(RequestState::ephemeral());

@@ -80,8 +80,8 @@ async fn a_client_is_not_notified_before_it_is_ready() {
 #[tokio::test]
 async fn a_handler_notifies_all_clients_of_advertised_changes() {
     let bus = MemoryBus::new();
-    let promised = NotificationOptions { prompts_changed: true, ..NotificationOptions::default() };
-    let server = described().subscriptions(bus.clone()).notification_options(promised).build().unwrap();
+    let options = NotificationOptions { prompts_changed: true, ..NotificationOptions::default() };
+    let server = described().subscriptions(bus.clone()).notification_options(options).build().unwrap();
     let running = server.start().await.unwrap();
     let mut one = connected(Over::Memory, &running, &bus).await;
     let mut two = connected(Over::Memory, &running, &bus).await;
