@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, CallContext, Cancellation, Channel, Invocation, NoChannel, NotifyFuture, Outbound,
+    BoxFuture, CallContext, Cancellation, Channel, Message, NoChannel, NotifyFuture, Outbound,
     OutboundRequest,
 };
 use duplexer_core::error::{CallError, McpError};
@@ -30,7 +30,7 @@ const ARGUMENTS: &str = r#""name":"echo","arguments":{"text":"The quick brown fo
 pub struct Kernel {
     running: RunningServer,
     connection: Arc<Connection>,
-    message: Invocation,
+    message: Message,
     transport: Arc<TransportContext>,
     channel: Arc<NoPeer>,
 }
@@ -51,7 +51,7 @@ impl Kernel {
         Some(Self {
             running: now(server.start())?.ok()?,
             connection: Arc::new(Connection::ready(version, ClientProfile::UNKNOWN)),
-            message: Invocation::new(method.to_owned(), Some(params.into())),
+            message: Message::new(method.to_owned(), Some(params.into())),
             transport: Arc::new(TransportContext::stream("bench")),
             channel: Arc::default(),
         })
@@ -77,7 +77,7 @@ impl Kernel {
 }
 
 fn server(middlewares: usize) -> Option<Server> {
-    let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
+    let pass = |cx: Context, message: Message, next: Next| async move { next.run(cx, message).await };
     let builder = Server::builder("bench-server", "1.0.0").on(methods::ToolsCall, echo);
     let builder = (0..middlewares).fold(builder, |builder: ServerBuilder<()>, _| builder.middleware(pass));
     builder.build().ok()

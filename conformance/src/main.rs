@@ -28,7 +28,7 @@ async fn main() -> Result<(), BoxError> {
     }
     let service = service.build()?.bind(("127.0.0.1", port)).await?;
     let mut signals = ShutdownSignals::listen()?;
-    #[expect(clippy::print_stdout, reason = "whoever started it waits for this line")]
+    #[expect(clippy::print_stdout, reason = "the starter waits for this line")]
     {
         println!("http://{}/mcp", service.local_addr()?);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use duplexer::dispatch::Invocation;
+use duplexer::dispatch::Message;
 use duplexer::middleware::Next;
 use duplexer::prelude::*;
 use duplexer::server::Outcome;
@@ -25,7 +25,7 @@ async fn closed() -> &'static str {
 async fn main() -> Result<(), BoxError> {
     let seen = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&seen);
-    let guard = move |cx: Context, message: Invocation, next: Next| {
+    let guard = move |cx: Context, message: Message, next: Next| {
         counter.fetch_add(1, Ordering::SeqCst);
         async move {
             if message.params().is_some_and(|params| params.contains("\"closed\"")) {

@@ -182,7 +182,7 @@ async fn a_session_that_is_gone_is_a_clear_error() {
     let session = tool_text(&client, "who").await.unwrap();
     site.end(&session).await;
     match tool_text(&client, "who").await {
-        Err(ClientError::Call(CallError::Peer(error))) => {
+        Err(ClientError::Call(CallError::Rpc(error))) => {
             assert_eq!((error.code.0, &*error.message), (-32600, "Session terminated"));
         }
         other => panic!("{other:?}"),

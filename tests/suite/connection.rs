@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::{
-    BoxFuture, CallContext, Cancellation, Channel, DispatchOptions, Invocation, NoChannel, NotifyFuture,
+    BoxFuture, CallContext, Cancellation, Channel, DispatchOptions, Message, NoChannel, NotifyFuture,
     Outbound, OutboundRequest,
 };
 use duplexer_core::error::{CallError, McpError};
@@ -192,8 +192,8 @@ fn call_context(id: Option<i64>) -> (CallContext, Arc<Kept>) {
     (CallContext::new(id.map(RequestId::from), transport, Arc::clone(&kept) as _), kept)
 }
 
-fn message(method: &str, params: &Value) -> Invocation {
-    Invocation::new(method.to_owned(), Some(params.to_string().into()))
+fn message(method: &str, params: &Value) -> Message {
+    Message::new(method.to_owned(), Some(params.to_string().into()))
 }
 
 fn written(reply: &impl Body) -> Value {

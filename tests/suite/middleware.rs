@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 use duplexer_core::error::McpError;
 use duplexer_server::middleware::{ConcurrencyLimit, Logging, Middleware, Next, Timeout};
 use duplexer_server::{Context, Outcome, Server};
@@ -22,7 +22,7 @@ type Entries = Arc<Mutex<Vec<String>>>;
 
 fn noting(log: &Entries, name: &'static str) -> impl Middleware {
     let log = Arc::clone(log);
-    move |cx: Context, message: Invocation, next: Next| {
+    move |cx: Context, message: Message, next: Next| {
         let log = Arc::clone(&log);
         async move {
             log.lock().unwrap().push(format!("{name} {} {}", cx.method(), cx.protocol_version()));
@@ -61,7 +61,7 @@ async fn middleware_sees_everything_outermost_first() {
 /// RUN-02: middleware can pass a different message to the inner layers.
 #[tokio::test]
 async fn middleware_rewrites_messages() {
-    let rewrite = |cx: Context, message: Invocation, next: Next| async move {
+    let rewrite = |cx: Context, message: Message, next: Next| async move {
         if cx.method() != "x/old" {
             return next.run(cx, message).await;
         }
@@ -79,7 +79,7 @@ async fn middleware_rewrites_messages() {
 /// RUN-02: middleware can reject a message, and can return a result itself.
 #[tokio::test]
 async fn middleware_vetoes_and_answers() {
-    let guard = |cx: Context, message: Invocation, next: Next| async move {
+    let guard = |cx: Context, message: Message, next: Next| async move {
         match cx.method() {
             "x/no" => Err(McpError::new(ErrorCode(9), "vetoed")),
             "x/yes" => Outcome::custom(&json!({ "by": "middleware" })),
@@ -99,7 +99,7 @@ async fn middleware_vetoes_and_answers() {
 /// RUN-11: a rejected handshake has no effect, even if the inner layers had accepted it.
 #[tokio::test]
 async fn a_vetoed_handshake_leaves_nothing_behind() {
-    let guard = |cx: Context, message: Invocation, next: Next| async move {
+    let guard = |cx: Context, message: Message, next: Next| async move {
         let banned = cx.raw_params().is_some_and(|params| params.contains("banned"));
         let outcome = next.run(cx, message).await?;
         if banned { Err(McpError::new(ErrorCode(9), "vetoed")) } else { Ok(outcome) }
@@ -115,7 +115,7 @@ async fn a_vetoed_handshake_leaves_nothing_behind() {
 /// RUN-11: the connection uses the result that the client receives, and the params that the client sent.
 #[tokio::test]
 async fn a_handshake_agrees_on_what_its_client_receives() {
-    let answer = |cx: Context, message: Invocation, next: Next| async move {
+    let answer = |cx: Context, message: Message, next: Next| async move {
         if cx.method() == "initialize" {
             let capabilities = cx.server().server().capabilities(cx.protocol_version());
             let info = Implementation::new("guard", "1");

@@ -183,7 +183,7 @@ async fn raw_text_is_sent_verbatim() {
 /// RUN-13: a result that middleware creates or changes is shaped like any other, for the request that was handled.
 #[tokio::test]
 async fn a_result_is_shaped_for_the_request_that_was_handled() {
-    let rename = async |cx: Context, message: duplexer_core::dispatch::Invocation, next: Next| {
+    let rename = async |cx: Context, message: duplexer_core::dispatch::Message, next: Next| {
         if cx.method() != "x/list" {
             return next.run(cx, message).await;
         }

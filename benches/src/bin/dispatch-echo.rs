@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Dispatch, Inbound, Invocation, JsonRpcDispatcher};
+use duplexer_core::dispatch::{CallContext, Dispatch, Inbound, JsonRpcDispatcher, Message};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::{Transport, TransportContext, lines};
 use duplexer_types::error::ErrorObject;
@@ -59,7 +59,7 @@ fn invalid(error: serde_json::Error) -> McpError {
     McpError::InvalidParams(error.into())
 }
 
-fn text(call: &Invocation) -> Result<String, McpError> {
+fn text(call: &Message) -> Result<String, McpError> {
     let params: Params<'_> = serde_json::from_str(call.params().unwrap_or("{}")).map_err(invalid)?;
     #[cfg(feature = "count-alloc")]
     if params.name == "alloc_stats" {
@@ -75,7 +75,7 @@ fn text(call: &Invocation) -> Result<String, McpError> {
 impl Inbound for Echo {
     type Reply = TextResult;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<TextResult, McpError> {
+    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<TextResult, McpError> {
         if call.method() != "tools/call" {
             return Err(ErrorObject::method_not_found(call.method()).into());
         }
@@ -87,7 +87,7 @@ impl Inbound for Echo {
         })
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
+    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Message>) {}
 }
 
 /// The pipes of this process, which no other code reads or writes.

@@ -100,8 +100,8 @@ impl From<CallError> for Failure {
                 Self::new(Exit::Timeout, "the server did not answer in time; --timeout gives it more")
             }
             CallError::Closed => lost(),
-            CallError::Peer(error) if error.code == ErrorCode::CONNECTION_CLOSED => lost(),
-            CallError::Peer(error) => Self::new(Exit::Protocol, refused(&error)),
+            CallError::Rpc(error) if error.code == ErrorCode::CONNECTION_CLOSED => lost(),
+            CallError::Rpc(error) => Self::new(Exit::Protocol, refused(&error)),
             other => Self::new(Exit::Protocol, chain(&other)),
         }
     }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn every_failure_has_its_number() {
         let check = |failure: Failure, exit: Exit| assert_eq!(failure.exit, exit, "{failure}");
-        let peer = |code| CallError::Peer(ErrorObject::new(code, "no"));
+        let peer = |code| CallError::Rpc(ErrorObject::new(code, "no"));
         check(CallError::timeout("x").into(), Exit::Timeout);
         check(CallError::Closed.into(), Exit::Connect);
         check(peer(ErrorCode::CONNECTION_CLOSED).into(), Exit::Connect);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_error_shows_its_code_and_a_hint() {
-        let refusal = CallError::Peer(ErrorObject::new(ErrorCode::INVALID_PARAMS, "Unknown tool: x"));
+        let refusal = CallError::Rpc(ErrorObject::new(ErrorCode::INVALID_PARAMS, "Unknown tool: x"));
         let failure = Failure::from(refusal).hint("look");
         assert_eq!(failure.to_string(), "the server refused: Unknown tool: x (-32602); look");
         assert_eq!(Failure::silent(Exit::Tool).hint("look").line(), None);

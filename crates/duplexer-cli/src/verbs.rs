@@ -125,7 +125,7 @@ fn no_more(words: &[String]) -> Result<(), Failure> {
 
 /// Hint for names that the server does not know.
 fn unknown(error: ClientError, kind: Kind) -> Failure {
-    let is_unknown = matches!(&error, ClientError::Call(CallError::Peer(refusal))
+    let is_unknown = matches!(&error, ClientError::Call(CallError::Rpc(refusal))
         if matches!(refusal.code, ErrorCode::INVALID_PARAMS | ErrorCode::RESOURCE_NOT_FOUND));
     let failure = Failure::from(error);
     if is_unknown {

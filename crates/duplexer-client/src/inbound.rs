@@ -13,7 +13,7 @@ use duplexer_types::wire::{ForRevision, Shape, Wire};
 use super::handler::{Callbacks, ServerNotification, invalid_result};
 use super::negotiate::PROPOSED;
 use super::subscriptions::{Change, Routes};
-use duplexer_core::dispatch::{Batches, CallContext, Inbound, Invocation, NotificationRoute};
+use duplexer_core::dispatch::{Batches, CallContext, Inbound, Message, NotificationRoute};
 use duplexer_core::error::McpError;
 
 /// Inbound side of a client's dispatcher.
@@ -47,7 +47,7 @@ impl ClientInbound {
         self.negotiated.get().copied().unwrap_or(PROPOSED)
     }
 
-    async fn respond(&self, call: &Invocation) -> Result<Json, McpError> {
+    async fn respond(&self, call: &Message) -> Result<Json, McpError> {
         match self.known(call.method()) {
             Some(Method::SamplingCreateMessage) => {
                 let params = request_params::<SamplingCreateMessage>(call)?;
@@ -73,7 +73,7 @@ impl ClientInbound {
     }
 
     /// Delivers a notification to the listen stream it belongs to and to the callbacks.
-    fn notify(&self, call: &Invocation) {
+    fn notify(&self, call: &Message) {
         let notification = match self.known(call.method()) {
             // The dispatcher has handled them; without a matching call they are dropped.
             Some(Method::Cancelled | Method::Progress) => return,
@@ -83,8 +83,8 @@ impl ClientInbound {
                 }
                 return;
             }
-            Some(Method::Message) => {
-                notification_params::<methods::Message>(call).map(ServerNotification::Log)
+            Some(Method::LoggingMessage) => {
+                notification_params::<methods::LoggingMessage>(call).map(ServerNotification::Log)
             }
             Some(Method::ToolsListChanged) => Ok(ServerNotification::ToolsListChanged),
             Some(Method::PromptsListChanged) => Ok(ServerNotification::PromptsListChanged),
@@ -126,14 +126,14 @@ fn change(notification: &ServerNotification) -> Option<Change> {
 impl Inbound for ClientInbound {
     type Reply = Json;
 
-    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Invocation>) -> Result<Json, McpError> {
+    async fn request(self: Arc<Self>, _: CallContext, call: Arc<Message>) -> Result<Json, McpError> {
         self.respond(&call).await
     }
 
-    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Invocation>) {}
+    async fn notification(self: Arc<Self>, _: CallContext, _: Arc<Message>) {}
 
     /// Runs the callbacks in the read loop: in wire order, and before the responses that follow.
-    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+    fn on_notification_read(&self, call: &Message) -> NotificationRoute {
         self.notify(call);
         NotificationRoute::Consume
     }
@@ -146,10 +146,10 @@ impl Inbound for ClientInbound {
     }
 }
 
-fn request_params<M: Request>(call: &Invocation) -> Result<M::Params, McpError> {
+fn request_params<M: Request>(call: &Message) -> Result<M::Params, McpError> {
     serde_json::from_str(call.params().unwrap_or("{}")).map_err(|error| McpError::InvalidParams(error.into()))
 }
 
-fn notification_params<N: Notification>(call: &Invocation) -> Result<N::Params, serde_json::Error> {
+fn notification_params<N: Notification>(call: &Message) -> Result<N::Params, serde_json::Error> {
     serde_json::from_str(call.params().unwrap_or("{}"))
 }

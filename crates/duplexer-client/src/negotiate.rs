@@ -66,9 +66,9 @@ impl Negotiator<'_> {
         }
         match self.initialize().await {
             // The server does know the envelope era. The first probe may have come too early or timed out.
-            Err(ConnectError::Call(CallError::Peer(error))) if is_unsupported_version(&error) => {
+            Err(ConnectError::Call(CallError::Rpc(error))) if is_unsupported_version(&error) => {
                 let session = self.probe().await?;
-                session.ok_or(ConnectError::Call(CallError::Peer(error)))
+                session.ok_or(ConnectError::Call(CallError::Rpc(error)))
             }
             opened => opened,
         }
@@ -90,7 +90,7 @@ impl Negotiator<'_> {
     /// Sends `server/discover`. Returns `None` if the response leaves only a handshake.
     async fn probe(&self) -> Result<Option<Session>, ConnectError> {
         let mut response = self.discover(ProtocolVersion::LATEST_ENVELOPE).await;
-        if let Err(CallError::Peer(error)) = &response
+        if let Err(CallError::Rpc(error)) = &response
             && let Some(version) = offered_versions(error).and_then(|offer| newest_common(&offer))
         {
             response = self.discover(version).await;
@@ -100,7 +100,7 @@ impl Negotiator<'_> {
                 Some(version) => Ok(Some(self.envelope_session(discovered, version)?)),
                 None => Ok(None),
             },
-            Err(CallError::Peer(error)) => match offered_versions(&error) {
+            Err(CallError::Rpc(error)) => match offered_versions(&error) {
                 Some(offer) if !offer.iter().any(|text| is_handshake(text)) => {
                     Err(ConnectError::NoCommonVersion(offer))
                 }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::{Client, ClientError};
-use duplexer_core::dispatch::{Invocation, lock};
+use duplexer_core::dispatch::{Message, lock};
 use duplexer_core::error::CallError;
 
 /// Maximum number of changes queued for a slow reader. Beyond it the stream is lost.
@@ -157,7 +157,7 @@ impl Routes {
     }
 
     /// Finds the stream whose subscription id a notification carries.
-    fn find(&self, call: &Invocation) -> Option<Arc<Route>> {
+    fn find(&self, call: &Message) -> Option<Arc<Route>> {
         let meta: JsonObject = serde_json::from_str(call.meta()?).ok()?;
         let id: RequestId = meta.get(key::SUBSCRIPTION_ID)?.decode().ok()?;
         let open = lock(&self.open);
@@ -165,7 +165,7 @@ impl Routes {
     }
 
     /// Records the server's acknowledgement of a stream.
-    pub(super) fn acknowledge(&self, call: &Invocation, filter: SubscriptionFilter) {
+    pub(super) fn acknowledge(&self, call: &Message, filter: SubscriptionFilter) {
         if let Some(route) = self.find(call) {
             lock(&route.state).acknowledged.get_or_insert(filter);
             route.updated.notify_one();
@@ -173,7 +173,7 @@ impl Routes {
     }
 
     /// Queues a change for the stream it belongs to.
-    pub(super) fn deliver(&self, call: &Invocation, change: Change) {
+    pub(super) fn deliver(&self, call: &Message, change: Change) {
         if let Some(route) = self.find(call) {
             route.deliver(change);
         }

@@ -10,8 +10,8 @@ pub(crate) mod control_messages;
 pub(crate) mod direct;
 pub(crate) mod frame;
 pub(crate) mod in_flight;
-pub(crate) mod invocation;
 pub(crate) mod jsonrpc;
+pub(crate) mod message;
 pub(crate) mod outbound;
 pub(crate) mod outbox;
 pub(crate) mod outgoing_call;
@@ -32,10 +32,10 @@ pub use clock::{CallClock, ClockPause};
 pub use context::{CallContext, Cancellation, Channel, Latch};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
-pub use invocation::Invocation;
 pub use jsonrpc::{
     CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Observer, Peer, RunError, Unreadable,
 };
+pub use message::Message;
 pub use outbound::{
     BoxFuture, CallOptions, NoChannel, NotifyFuture, NotifyOnly, OnDrop, Outbound, OutboundHook,
     OutboundRequest, OutboundSpan, Progress, ProgressCallback, StreamClosing,
@@ -51,23 +51,23 @@ pub trait Inbound: Send + Sync + 'static {
     fn request(
         self: Arc<Self>,
         cx: CallContext,
-        call: Arc<Invocation>,
+        call: Arc<Message>,
     ) -> impl Future<Output = Result<Self::Reply, McpError>> + Send + 'static;
 
     /// Handles a notification. Later messages overtake one whose handler waits.
     fn notification(
         self: Arc<Self>,
         cx: CallContext,
-        call: Arc<Invocation>,
+        call: Arc<Message>,
     ) -> impl Future<Output = ()> + Send + 'static;
 
     /// Returns how a request is run. Called once per request, in wire order.
-    fn schedule(&self, _call: &Invocation) -> Schedule {
+    fn schedule(&self, _call: &Message) -> Schedule {
         Schedule::Concurrent
     }
 
     /// Called with every notification in wire order, before its handler starts.
-    fn on_notification_read(&self, _call: &Invocation) -> NotificationRoute {
+    fn on_notification_read(&self, _call: &Message) -> NotificationRoute {
         NotificationRoute::Forward
     }
 

@@ -18,7 +18,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 pub enum McpError {
     /// An error that the peer sees unchanged.
     #[error("{0}")]
-    Refused(ErrorObject),
+    Rpc(ErrorObject),
     /// The params do not fit the method. The source is logged.
     #[error("invalid request parameters")]
     InvalidParams(#[source] BoxError),
@@ -60,7 +60,7 @@ impl From<Challenge> for McpError {
 impl McpError {
     /// Creates an error that the peer sees unchanged.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self::Refused(ErrorObject::new(code, message))
+        Self::Rpc(ErrorObject::new(code, message))
     }
 
     /// Creates a failure whose cause is logged and never sent to the peer.
@@ -82,7 +82,7 @@ impl McpError {
 
     /// Returns whether the failure is meant for the peer.
     pub(crate) fn is_deliberate(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::InvalidParams(_) | Self::Forbidden(_))
+        matches!(self, Self::Rpc(_) | Self::InvalidParams(_) | Self::Forbidden(_))
     }
 
     /// Returns the error object that the peer sees, and logs what it must not see. This is the only conversion.
@@ -98,7 +98,7 @@ impl McpError {
 
     fn described(&self, method: &str) -> ErrorObject {
         match self {
-            Self::Refused(error) => error.clone(),
+            Self::Rpc(error) => error.clone(),
             Self::Forbidden(challenge) => challenge.error.clone(),
             Self::InvalidParams(cause) => {
                 tracing::debug!(method, cause = %Chain(&**cause), "invalid request parameters");
@@ -124,7 +124,7 @@ fn beginning(method: &str) -> &str {
 
 impl From<ErrorObject> for McpError {
     fn from(error: ErrorObject) -> Self {
-        Self::Refused(error)
+        Self::Rpc(error)
     }
 }
 
@@ -135,7 +135,7 @@ impl From<CallError> for McpError {
             CallError::Unexpected(cause) => Self::InvalidParams(cause.into()),
             CallError::Encode(cause) => Self::Internal(cause.into()),
             other => match other.as_error_object() {
-                Some(error) => Self::Refused(error),
+                Some(error) => Self::Rpc(error),
                 None => Self::Internal(other.into()),
             },
         }
@@ -148,10 +148,10 @@ impl From<CallError> for McpError {
 pub enum CallError {
     /// The peer responded with an error.
     #[error("{0}")]
-    Peer(ErrorObject),
+    Rpc(ErrorObject),
     /// The client, or the protocol revision, does not support the request. Nothing was sent.
     #[error("{0}")]
-    Refused(ErrorObject),
+    Unsupported(ErrorObject),
     /// There was no response in time. The request was cancelled at the peer.
     #[error("{0}")]
     Timeout(Cow<'static, str>),
@@ -184,7 +184,7 @@ impl CallError {
     /// Returns the error object for this error, if the protocol has one.
     pub fn as_error_object(&self) -> Option<ErrorObject> {
         match self {
-            Self::Peer(error) | Self::Refused(error) => Some(error.clone()),
+            Self::Rpc(error) | Self::Unsupported(error) => Some(error.clone()),
             Self::Timeout(message) => Some(ErrorObject::new(ErrorCode::REQUEST_TIMEOUT, message.clone())),
             Self::Closed => Some(ErrorObject::connection_closed()),
             Self::NoBackChannel(method) => {

@@ -220,7 +220,7 @@ async fn answers_of_every_kind_end_the_call() {
         ("nonsense\n\n", -32000, "Connection closed"),
     ] {
         let error = scripted(&mut tasks, answer).await.unwrap_err();
-        let ClientError::Call(CallError::Peer(ErrorObject { code: found, message, .. })) = &error else {
+        let ClientError::Call(CallError::Rpc(ErrorObject { code: found, message, .. })) = &error else {
             panic!("{answer}: {error:?}")
         };
         assert_eq!((found.0, &**message), (code, text), "{answer}");

@@ -52,7 +52,7 @@ impl OutboundSpan for SpanGuard {
         match (error, error.as_error_object()) {
             // The end of the connection is not an error of this request.
             (CallError::Closed, _) => {}
-            (CallError::Peer(error), _) => self.rpc_error(error, Responded::Yes),
+            (CallError::Rpc(error), _) => self.rpc_error(error, Responded::Yes),
             (_, Some(error)) => self.rpc_error(&error, Responded::No),
             (error, None) => self.internal_error(error, error.to_string()),
         }

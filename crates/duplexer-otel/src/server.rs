@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use duplexer_core::dispatch::{BoxFuture, Invocation};
+use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::McpError;
 use duplexer_server::middleware::{Middleware, Next};
 use duplexer_server::{Context, Outcome};
@@ -33,7 +33,7 @@ impl Middleware for OtelMiddleware {
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let parent = trace_context::extract(OtelContext::current(), message.meta());
@@ -62,7 +62,7 @@ impl Middleware for OtelMiddleware {
     }
 }
 
-fn attributes(span: &mut BoxedSpan, method: Option<Method>, cx: &Context, message: &Invocation) {
+fn attributes(span: &mut BoxedSpan, method: Option<Method>, cx: &Context, message: &Message) {
     let target = describe(span, "", message.method(), message.params());
     span.set_attribute(KeyValue::new("mcp.protocol.version", cx.protocol_version().as_str()));
     if let Some(id) = cx.request_id() {
@@ -85,7 +85,7 @@ fn record_outcome(guard: &SpanGuard, method: Option<Method>, outcome: &Result<Ou
             guard.failed("tool_error".to_owned(), String::new());
         }
         Ok(_) => {}
-        Err(McpError::Refused(error)) => guard.rpc_error(error, Responded::Yes),
+        Err(McpError::Rpc(error)) => guard.rpc_error(error, Responded::Yes),
         Err(McpError::Forbidden(challenge)) => guard.rpc_error(&challenge.error, Responded::Yes),
         Err(McpError::InvalidParams(_)) => guard.rpc_error(&ErrorObject::invalid_params(), Responded::Yes),
         Err(McpError::Internal(cause)) => guard.internal_error(&**cause, "internal error".to_owned()),

@@ -9,31 +9,31 @@ use crate::features::input_rounds::InputRoundFuture;
 use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::kernel::runner;
-use duplexer_core::dispatch::{BoxFuture, Invocation};
+use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::McpError;
 
 pub use builtin::{ConcurrencyLimit, Logging, Timeout};
 
-/// Code around every message. Implemented for every `async fn(Context, Invocation, Next) -> Result<Outcome, McpError>`.
+/// Code around every message. Implemented for every `async fn(Context, Message, Next) -> Result<Outcome, McpError>`.
 pub trait Middleware: Send + Sync + 'static {
     /// Handles the message, usually by calling `next`. The outcome of a notification is ignored.
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>>;
 }
 
 impl<F, Fut> Middleware for F
 where
-    F: Fn(Context, Invocation, Next) -> Fut + Send + Sync + 'static,
+    F: Fn(Context, Message, Next) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Outcome, McpError>> + Send + 'static,
 {
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         Box::pin(self(cx, message, next))
@@ -55,7 +55,7 @@ impl Next {
     pub fn run(
         self,
         cx: Context<StateMap>,
-        message: Invocation,
+        message: Message,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         self.enter(cx.with_message(Arc::new(message))).boxed()
     }

@@ -63,7 +63,7 @@ methods! {
         Initialized               "notifications/initialized"                [HANDSHAKE] []            EmptyParams                     Opening     [];
         Cancelled                 "notifications/cancelled"                  [ALWAYS]    [ALWAYS]      CancelledParams                 Always      [];
         Progress                  "notifications/progress"                   [HANDSHAKE] [ALWAYS]      ProgressParams                  Always      [];
-        Message                   "notifications/message"                    []          [ALWAYS]      LoggingMessageParams            Always      [];
+        LoggingMessage            "notifications/message"                    []          [ALWAYS]      LoggingMessageParams            Always      [];
         ToolsListChanged          "notifications/tools/list_changed"         []          [ALWAYS]      EmptyParams                     Initialized [];
         ResourcesListChanged      "notifications/resources/list_changed"     []          [ALWAYS]      EmptyParams                     Initialized [];
         ResourcesUpdated          "notifications/resources/updated"          []          [ALWAYS]      ResourceUpdatedParams           Initialized [];

@@ -94,7 +94,7 @@ fn assert_holds(state: &Tree, params: &Tree, received: Option<&str>) {
 
 fn assert_refused(outcome: Result<Outcome, McpError>, text: &str) {
     match outcome {
-        Err(McpError::Refused(error)) => {
+        Err(McpError::Rpc(error)) => {
             assert_eq!((error.code.0, &*error.message), (-32602, "Invalid or expired requestState"));
         }
         other => unreachable!("{text:?} became {other:?}"),

@@ -1,6 +1,6 @@
 //! Scopes of single tools and methods: a middleware that fails with a challenge.
 
-use duplexer_core::dispatch::{BoxFuture, Invocation};
+use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::{Challenge, McpError};
 use duplexer_core::transport::Trust;
 use duplexer_server::middleware::{Middleware, Next};
@@ -77,13 +77,13 @@ impl ScopeGuardBuilder {
 
 impl ScopeGuard {
     /// Returns the scopes of a message in addition to those of every request.
-    fn scopes(&self, method: Method, message: &Invocation) -> Vec<String> {
+    fn scopes(&self, method: Method, message: &Message) -> Vec<String> {
         let named = method.mirrored_field().and_then(|field| name_of(message, field));
         let applies = |rule: &&Rule| rule.method == method && (rule.name.is_none() || rule.name == named);
         self.rules.iter().filter(applies).flat_map(|rule| rule.scopes.iter().cloned()).collect()
     }
 
-    fn check(&self, cx: &Context, method: Method, message: &Invocation) -> Result<(), McpError> {
+    fn check(&self, cx: &Context, method: Method, message: &Message) -> Result<(), McpError> {
         let scopes = self.scopes(method, message);
         if scopes.is_empty() {
             return Ok(());
@@ -105,7 +105,7 @@ impl ScopeGuard {
     }
 }
 
-fn name_of(message: &Invocation, field: &str) -> Option<String> {
+fn name_of(message: &Message, field: &str) -> Option<String> {
     message
         .params()
         .and_then(|params| find_member(params, field))
@@ -116,7 +116,7 @@ impl Middleware for ScopeGuard {
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let Some(method) = message.known() else { return next.run(cx, message) };

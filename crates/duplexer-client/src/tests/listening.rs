@@ -90,7 +90,7 @@ async fn a_refused_stream_is_an_error_and_a_dropped_one_is_cancelled() {
         let request = server.expect("subscriptions/listen").await;
         server.respond_with_error(&request, -32603, None).await;
     });
-    assert!(matches!(refused, Err(ClientError::Call(CallError::Peer(_)))), "{refused:?}");
+    assert!(matches!(refused, Err(ClientError::Call(CallError::Rpc(_)))), "{refused:?}");
     let (stream, id) = listening(&client, &mut server).await;
     drop(stream);
     let cancelled = server.expect("notifications/cancelled").await;

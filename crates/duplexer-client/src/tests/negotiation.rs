@@ -167,7 +167,7 @@ async fn a_refused_handshake_leads_to_one_more_probe() {
         server.respond_with_error(&again, -32601, None).await;
     })
     .await;
-    let Err(ConnectError::Call(CallError::Peer(refusal))) = client else { panic!("{client:?}") };
+    let Err(ConnectError::Call(CallError::Rpc(refusal))) = client else { panic!("{client:?}") };
     assert_eq!(refusal.code.0, -32022);
     assert_eq!(server.next_message().await, None);
 }
@@ -268,7 +268,7 @@ async fn a_pinned_session_never_falls_back() {
         server.respond_with_error(&probe, -32601, None).await;
     })
     .await;
-    assert!(matches!(client, Err(ConnectError::Call(CallError::Peer(_)))));
+    assert!(matches!(client, Err(ConnectError::Call(CallError::Rpc(_)))));
     assert_eq!(server.next_message().await, None);
 
     let (client, ..) = connect_with(pinned(), async |server| {

@@ -122,7 +122,7 @@ async fn an_error_is_returned_verbatim() {
         let request = server.expect("resources/read").await;
         server.respond_with_error(&request, -32002, Some(json!({"uri": "a:b"}))).await;
     });
-    let Err(ClientError::Call(CallError::Peer(error))) = outcome else { panic!("{outcome:?}") };
+    let Err(ClientError::Call(CallError::Rpc(error))) = outcome else { panic!("{outcome:?}") };
     assert_eq!(error.code, ErrorCode::RESOURCE_NOT_FOUND);
     assert_eq!(error.data::<Value>(), Some(json!({"uri": "a:b"})));
 }

@@ -14,7 +14,7 @@ use super::in_flight::{Generation, InFlight, Outstanding, Taken};
 use super::outbound::{NotifyFuture, OutboundHook, OutboundRequest};
 use super::outbox::Delivery;
 use super::outgoing_call::{self, CallTransport, PendingCall};
-use super::{Cancellation, Invocation, control_messages, lock};
+use super::{Cancellation, Message, control_messages, lock};
 use crate::error::CallError;
 
 /// Calls in flight, in both directions. `C` is the entry of a request of the peer.
@@ -81,7 +81,7 @@ pub(crate) trait LockedCalls: Send + Sync {
     }
 
     /// Applies a notification that the table understands: a cancelled request, or progress of an outgoing call.
-    fn observe(&self, notification: &Invocation) {
+    fn observe(&self, notification: &Message) {
         match notification.method() {
             control_messages::CANCELLED => {
                 let Some(id) = control_messages::cancelled(notification.params()) else { return };
@@ -216,7 +216,7 @@ impl CallTable {
     }
 
     /// Applies a notification, in the order of arrival: it can cancel a request or report progress.
-    pub fn observe(&self, call: &Invocation) {
+    pub fn observe(&self, call: &Message) {
         LockedCalls::observe(self, call);
     }
 

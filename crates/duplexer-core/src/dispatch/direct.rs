@@ -17,7 +17,7 @@ use super::in_flight::Outstanding;
 use super::jsonrpc::{FailureMode, RunError};
 use super::outbound::{BoxFuture, NotifyFuture, Outbound, OutboundRequest};
 use super::panic::catch_unwind;
-use super::{CallContext, Dispatch, Inbound, Invocation, NotificationRoute, lock};
+use super::{CallContext, Dispatch, Inbound, Message, NotificationRoute, lock};
 use crate::error::{CallError, McpError};
 use crate::transport::TransportContext;
 
@@ -67,10 +67,10 @@ trait Receive: Send + Sync {
     fn request(
         &self,
         cx: CallContext,
-        call: Arc<Invocation>,
+        call: Arc<Message>,
     ) -> BoxFuture<'static, Result<ByteString, McpError>>;
-    fn notification(&self, cx: CallContext, call: Arc<Invocation>) -> BoxFuture<'static, ()>;
-    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute;
+    fn notification(&self, cx: CallContext, call: Arc<Message>) -> BoxFuture<'static, ()>;
+    fn on_notification_read(&self, call: &Message) -> NotificationRoute;
 }
 
 struct Receiver<I>(Arc<I>);
@@ -79,17 +79,17 @@ impl<I: Inbound> Receive for Receiver<I> {
     fn request(
         &self,
         cx: CallContext,
-        call: Arc<Invocation>,
+        call: Arc<Message>,
     ) -> BoxFuture<'static, Result<ByteString, McpError>> {
         let inbound = Arc::clone(&self.0);
         Box::pin(async move { text_of(&inbound.request(cx, call).await?) })
     }
 
-    fn notification(&self, cx: CallContext, call: Arc<Invocation>) -> BoxFuture<'static, ()> {
+    fn notification(&self, cx: CallContext, call: Arc<Message>) -> BoxFuture<'static, ()> {
         Box::pin(Arc::clone(&self.0).notification(cx, call))
     }
 
-    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+    fn on_notification_read(&self, call: &Message) -> NotificationRoute {
         catch_unwind(|| self.0.on_notification_read(call)).unwrap_or(NotificationRoute::Forward)
     }
 }

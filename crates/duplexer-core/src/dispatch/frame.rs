@@ -5,16 +5,16 @@
 use bytestring::ByteString;
 use duplexer_types::jsonrpc::{self, Malformed, RawFrame, RequestId};
 
-use super::Invocation;
+use super::Message;
 use crate::error::CallError;
 
 /// A JSON-RPC frame that owns its parts.
 #[derive(Debug)]
 pub enum Frame {
     /// A request: the peer expects a response under this id.
-    Request(RequestId, Invocation),
+    Request(RequestId, Message),
     /// A notification: it is never answered.
-    Notification(Invocation),
+    Notification(Message),
     /// The response to one of our requests: the JSON text of its result, or the error.
     Response(RequestId, Result<ByteString, CallError>),
     /// An error response without an id: the peer could not read something we sent.
@@ -70,11 +70,11 @@ impl Frame {
     /// Finds the parts of a frame. Calls and batches have no text yet.
     fn locate(text: &ByteString) -> Result<Self, Malformed> {
         Ok(match jsonrpc::read(text)? {
-            RawFrame::Request { id, call } => Self::Request(id, Invocation::locate(text, &call)),
-            RawFrame::Notification(call) => Self::Notification(Invocation::locate(text, &call)),
+            RawFrame::Request { id, call } => Self::Request(id, Message::locate(text, &call)),
+            RawFrame::Notification(call) => Self::Notification(Message::locate(text, &call)),
             RawFrame::Success { id, result } => Self::Response(id, Ok(text.slice_ref(result))),
             RawFrame::Failure { id: Some(id), error } => {
-                let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Peer);
+                let error = serde_json::from_str(error).map_or_else(CallError::Unexpected, CallError::Rpc);
                 Self::Response(id, Err(error))
             }
             RawFrame::Failure { id: None, .. } => Self::ErrorWithoutId,
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_frame_is_parsed() {
-        let call = |call: &Invocation| (call.method().to_owned(), call.params().map(ToOwned::to_owned));
+        let call = |call: &Message| (call.method().to_owned(), call.params().map(ToOwned::to_owned));
         match parse(r#"{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"x":1}}"#) {
             Ok(Frame::Request(id, request)) => {
                 assert_eq!(id, 1_i64.into());
@@ -113,7 +113,7 @@ mod tests {
         }
         assert!(matches!(
             parse(r#"{"jsonrpc":"2.0","id":2,"error":{"code":5,"message":"no"}}"#),
-            Ok(Frame::Response(_, Err(CallError::Peer(_))))
+            Ok(Frame::Response(_, Err(CallError::Rpc(_))))
         ));
         assert!(matches!(
             parse(r#"{"jsonrpc":"2.0","id":2,"error":"odd"}"#),

@@ -136,7 +136,7 @@ pub(crate) async fn calling<T>(
         Ok(result) => {
             Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
         }
-        Err(ClientError::Call(CallError::Peer(error))) => Err((error.code.0, error.message.into_owned())),
+        Err(ClientError::Call(CallError::Rpc(error))) => Err((error.code.0, error.message.into_owned())),
         Err(other) => panic!("not the server's: {other:?}"),
     };
     (result, played)

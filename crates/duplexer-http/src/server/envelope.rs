@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{BoxFuture, CallContext, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CallContext, Message};
 use duplexer_server::driver::serve_envelope;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::headers::{self, Values};
@@ -51,7 +51,7 @@ fn notification(headers: &RequestHeaders) -> Result<Reply, Rejection> {
 fn exchange(
     context: RequestContext,
     id: RequestId,
-    call: Invocation,
+    call: Message,
 ) -> Result<(Exchange, ResponseMode), Rejection> {
     let is_subscription = call.known() == Some(Method::SubscriptionsListen);
     if is_subscription && !context.request.accepts.events {

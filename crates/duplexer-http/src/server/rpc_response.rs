@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 use duplexer_core::error::McpError;
 use duplexer_server::driver::PendingResponse;
 use duplexer_types::error::ErrorObject;
@@ -61,7 +61,7 @@ impl RpcResponse {
 #[derive(Clone)]
 pub(super) struct ErrorResponder {
     pub(super) id: RequestId,
-    pub(super) message: Arc<Invocation>,
+    pub(super) message: Arc<Message>,
     pub(super) status_of: StatusOf,
 }
 

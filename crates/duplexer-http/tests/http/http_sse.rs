@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 use duplexer_http::{ResponseBody, StreamTimedOut, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::middleware::Next;
 use duplexer_server::{Context, Principal, Server};
@@ -496,7 +496,7 @@ async fn a_message_waits_for_those_before_it_and_is_not_lost_at_the_end() {
     let gate = Arc::new(Notify::new());
     let opened = Arc::clone(&gate);
     let server = Server::builder("test", "0")
-        .middleware(move |cx: Context, message: Invocation, next: Next| {
+        .middleware(move |cx: Context, message: Message, next: Next| {
             let opened = Arc::clone(&opened);
             async move {
                 if cx.method() == "initialize" {

@@ -1,6 +1,6 @@
 //! Spans of requests and notifications to a server.
 
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 use duplexer_core::error::McpError;
 use duplexer_server::middleware::Next;
 use duplexer_server::{Context, Outcome};
@@ -138,7 +138,7 @@ async fn a_notification_has_a_span() {
 /// OTEL-01: inner middleware runs inside the span, also after an await.
 #[tokio::test]
 async fn the_span_is_current_in_everything_further_in() {
-    async fn look(cx: Context, message: Invocation, next: Next) -> Result<Outcome, McpError> {
+    async fn look(cx: Context, message: Message, next: Next) -> Result<Outcome, McpError> {
         let current = || opentelemetry::Context::current().span().span_context().trace_id();
         let before = current();
         tokio::task::yield_now().await;

@@ -48,7 +48,7 @@ fn check_result(result: &InputRequiredResult, client: &ClientProfile) -> Result<
         None => Ok(()),
         Some(first) => {
             let text = format!("Client did not declare the {} capability", name(first));
-            Err(McpError::Refused(MissingCapabilityData::new(together(&missing)).error(text)))
+            Err(McpError::Rpc(MissingCapabilityData::new(together(&missing)).error(text)))
         }
     }
 }
@@ -62,7 +62,7 @@ pub(crate) fn require(request: &InputRequest, key: &str, client: &ClientProfile)
         return Ok(());
     }
     let text = format!("Client did not declare the {} capability required by '{key}'", name(&needed));
-    Err(McpError::Refused(MissingCapabilityData::new(needed.as_capabilities()).error(text)))
+    Err(McpError::Rpc(MissingCapabilityData::new(needed.as_capabilities()).error(text)))
 }
 
 /// Returns the capability that a request for input requires.

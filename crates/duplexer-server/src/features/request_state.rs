@@ -23,7 +23,7 @@ use self::params::Found;
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 use crate::middleware::{Middleware, Next};
-use duplexer_core::dispatch::{BoxFuture, Invocation};
+use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::{BoxError, Chain, McpError};
 
 pub use codec::{KeyRing, RequestStateCodec};
@@ -221,7 +221,7 @@ impl Middleware for Sealing {
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         let Some(method) = message.known().filter(|method| method.asks_for_input()) else {
@@ -280,8 +280,8 @@ impl Policy {
         &self,
         cx: &Context,
         method: Method,
-        message: Invocation,
-    ) -> Result<(Invocation, Option<Binding>), McpError> {
+        message: Message,
+    ) -> Result<(Message, Option<Binding>), McpError> {
         let Some(params) = message.params().filter(|params| params::may_have(params, STATE)) else {
             return Ok((message, None));
         };

@@ -15,7 +15,7 @@ use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use crate::kernel::principal::Principal;
-use duplexer_core::dispatch::{Invocation, NoChannel, Outbound, lock};
+use duplexer_core::dispatch::{Message, NoChannel, Outbound, lock};
 use duplexer_core::error::McpError;
 
 pub use client::{ClientCapability, ClientProfile};
@@ -44,7 +44,7 @@ enum Opening {
     /// From the envelope of the single request that this connection serves; decoded on demand.
     Envelope {
         version: ProtocolVersion,
-        message: Arc<Invocation>,
+        message: Arc<Message>,
         client: OnceLock<ClientProfile>,
         /// Why the envelope's facts about the client are malformed, if they are.
         malformed: Option<serde_json::Error>,
@@ -92,7 +92,7 @@ impl Connection {
     /// Creates the connection of one request of the envelope era.
     pub(crate) fn envelope(
         version: ProtocolVersion,
-        message: Arc<Invocation>,
+        message: Arc<Message>,
         malformed: Option<serde_json::Error>,
         outbound: Arc<dyn Outbound>,
         caller: Caller,

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::kernel::connection::{ClientCapability, Connection};
 use crate::kernel::principal::Principal;
 use crate::registry::{RunningServer, SlotId, StateSlot};
-use duplexer_core::dispatch::{CallContext, Cancellation, Invocation, NotifyFuture, StreamClosing};
+use duplexer_core::dispatch::{CallContext, Cancellation, Message, NotifyFuture, StreamClosing};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::TransportContext;
 
@@ -34,7 +34,7 @@ pub use progress::ProgressReport;
 /// `S` is the state of the server's lifespan. Middleware sees [`StateMap`] instead.
 pub struct Context<S = StateMap> {
     scope: Arc<Scope>,
-    message: Arc<Invocation>,
+    message: Arc<Message>,
     state: Arc<S>,
 }
 
@@ -61,7 +61,7 @@ impl Scope {
         connection: Arc<Connection>,
         running: RunningServer,
         principal: Option<Arc<Principal>>,
-        message: &Invocation,
+        message: &Message,
     ) -> Self {
         let version = connection.version();
         Self {
@@ -92,7 +92,7 @@ impl StateMap {
 }
 
 impl Context<StateMap> {
-    pub(crate) fn new(scope: Arc<Scope>, message: Arc<Invocation>) -> Self {
+    pub(crate) fn new(scope: Arc<Scope>, message: Arc<Message>) -> Self {
         let state = Arc::clone(scope.running.states());
         Self { scope, message, state }
     }
@@ -186,7 +186,7 @@ impl<S> Context<S> {
     }
 
     /// Returns the message itself.
-    pub fn message(&self) -> &Invocation {
+    pub fn message(&self) -> &Message {
         &self.message
     }
 
@@ -217,7 +217,7 @@ impl<S> Context<S> {
             return Ok(());
         }
         let message = format!("Client did not declare required extension '{id}'");
-        Err(McpError::Refused(requirement.missing(message)))
+        Err(McpError::Rpc(requirement.missing(message)))
     }
 
     /// Sends a notification that belongs to this message.
@@ -237,14 +237,14 @@ impl<S> Context<S> {
     }
 
     /// Returns the same context for a rewritten message.
-    pub(crate) fn with_message(mut self, message: Arc<Invocation>) -> Self {
+    pub(crate) fn with_message(mut self, message: Arc<Message>) -> Self {
         self.message = message;
         self
     }
 }
 
 /// Decodes the `_meta` of a message. A malformed `_meta` counts as absent.
-fn meta_of(message: &Invocation) -> RequestMeta<'_> {
+fn meta_of(message: &Message) -> RequestMeta<'_> {
     message.meta().and_then(|meta| RequestMeta::read(meta).ok()).unwrap_or_default()
 }
 

@@ -16,8 +16,7 @@ use crate::kernel::envelope;
 use crate::kernel::principal::Principal;
 use crate::registry::RunningServer;
 use duplexer_core::dispatch::{
-    CallContext, Dispatch, DispatchOptions, Invocation, JsonRpcDispatcher, NoChannel, Outbound, Peer,
-    RunError,
+    CallContext, Dispatch, DispatchOptions, JsonRpcDispatcher, Message, NoChannel, Outbound, Peer, RunError,
 };
 use duplexer_core::error::McpError;
 use duplexer_core::transport::Transport;
@@ -137,7 +136,7 @@ pub async fn serve_connection(
 pub async fn serve_envelope(
     running: &RunningServer,
     cx: CallContext,
-    message: impl Into<Arc<Invocation>>,
+    message: impl Into<Arc<Message>>,
     headers: Option<HeaderLookup<'_>>,
     caller: Caller,
 ) -> Result<PendingResponse, McpError> {
@@ -157,7 +156,7 @@ pub async fn serve_one(
     running: &RunningServer,
     connection: Arc<Connection>,
     cx: CallContext,
-    message: impl Into<Arc<Invocation>>,
+    message: impl Into<Arc<Message>>,
 ) -> Result<PendingResponse, McpError> {
     let closing = CloseOnDrop(running, Arc::clone(&connection));
     let answer = ServerRunner::new(running.clone(), Arc::clone(&connection)).request(cx, message).await;
@@ -176,7 +175,7 @@ pub async fn serve_on(
     connection: &Arc<Connection>,
     principal: Option<Arc<Principal>>,
     cx: CallContext,
-    message: impl Into<Arc<Invocation>>,
+    message: impl Into<Arc<Message>>,
 ) -> Option<Result<PendingResponse, McpError>> {
     let runner = ServerRunner::new(running.clone(), Arc::clone(connection)).on_behalf_of(principal);
     if cx.id.is_some() {

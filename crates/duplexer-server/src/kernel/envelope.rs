@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::kernel::connection::{Caller, Connection};
 use crate::registry::RunningServer;
-use duplexer_core::dispatch::{Invocation, Outbound};
+use duplexer_core::dispatch::{Message, Outbound};
 
 /// Finds a header by its name, case-insensitively.
 pub type HeaderLookup<'h> = &'h (dyn Fn(&str) -> Values<'h> + Sync);
@@ -32,7 +32,7 @@ fn cached_version(meta: &str) -> Option<ProtocolVersion> {
 }
 
 /// Returns whether a message carries an envelope: its `_meta` names a revision, valid or not.
-pub fn is_enveloped(message: &Invocation) -> bool {
+pub fn is_enveloped(message: &Message) -> bool {
     message.meta().is_some_and(|meta| cached_version(meta).is_some() || meta::is_envelope(meta))
 }
 
@@ -42,7 +42,7 @@ pub fn is_enveloped(message: &Invocation) -> bool {
 ///
 /// Returns the error response of the first failed check.
 pub fn classify(
-    message: &Invocation,
+    message: &Message,
     headers: Option<HeaderLookup<'_>>,
 ) -> Result<ProtocolVersion, ErrorObject> {
     validate(message, headers).map(|valid| valid.version)
@@ -61,7 +61,7 @@ struct ValidEnvelope<'a> {
 ///
 /// Headers come with the server, because its tools can mirror arguments in headers.
 pub(crate) fn open(
-    message: &Arc<Invocation>,
+    message: &Arc<Message>,
     headers: Option<(HeaderLookup<'_>, &RunningServer)>,
     outbound: Arc<dyn Outbound>,
     caller: Caller,
@@ -74,7 +74,7 @@ pub(crate) fn open(
 }
 
 fn validate<'a>(
-    message: &'a Invocation,
+    message: &'a Message,
     headers: Option<HeaderLookup<'_>>,
 ) -> Result<ValidEnvelope<'a>, ErrorObject> {
     if let Some(version) = message.meta().and_then(cached_version) {
@@ -110,7 +110,7 @@ fn validate<'a>(
 /// Returns the error response if a header and its argument differ.
 pub fn check_param_headers(
     running: &RunningServer,
-    message: &Invocation,
+    message: &Message,
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
     let field = message.known().and_then(Method::mirrored_field);
@@ -123,7 +123,7 @@ pub fn check_param_headers(
 /// Checks the mirrored headers of a request with a known target.
 fn check_mirrored(
     running: &RunningServer,
-    message: &Invocation,
+    message: &Message,
     name: &str,
     lookup: HeaderLookup<'_>,
 ) -> Result<(), ErrorObject> {
@@ -140,7 +140,7 @@ fn check_mirrored(
 }
 
 /// Returns the arguments of a call. Few tools mirror arguments, and only for those the params are decoded here.
-fn arguments(message: &Invocation) -> Result<Option<&str>, serde_json::Error> {
+fn arguments(message: &Message) -> Result<Option<&str>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Call<'a> {
         #[serde(borrow)]
@@ -150,7 +150,7 @@ fn arguments(message: &Invocation) -> Result<Option<&str>, serde_json::Error> {
     Ok(call.arguments.map(JsonText::as_str))
 }
 
-fn read_meta(message: &Invocation) -> Result<RequestMeta<'_>, ErrorObject> {
+fn read_meta(message: &Message) -> Result<RequestMeta<'_>, ErrorObject> {
     let invalid = |text: String| Err(ErrorObject::new(ErrorCode::INVALID_PARAMS, text));
     match message.meta().map(RequestMeta::read) {
         Some(Ok(meta)) => Ok(meta),
@@ -176,7 +176,7 @@ fn missing_keys(meta: &RequestMeta<'_>) -> ErrorObject {
 /// Checks that the headers repeat the body, so that a proxy and the server cannot read two different requests. Returns
 /// the target of the request, if the headers repeat it.
 fn check_headers<'a>(
-    message: &'a Invocation,
+    message: &'a Message,
     version: Option<&str>,
     headers: Option<HeaderLookup<'_>>,
 ) -> Result<Option<Cow<'a, str>>, ErrorObject> {
@@ -217,7 +217,7 @@ fn says(values: Values<'_>, text: &str) -> bool {
 }
 
 /// Returns a member of the params, if it is a string.
-fn text_member<'a>(message: &'a Invocation, name: &str) -> Option<Cow<'a, str>> {
+fn text_member<'a>(message: &'a Message, name: &str) -> Option<Cow<'a, str>> {
     duplexer_types::jsonrpc::first_text(message.params()?, message.meta(), name)
 }
 

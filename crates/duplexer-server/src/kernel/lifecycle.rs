@@ -14,7 +14,7 @@ use crate::kernel::context::{Context, StateMap};
 use crate::kernel::handler::{Entry, RawEntry};
 use crate::kernel::outcome::Outcome;
 use crate::registry::Handlers;
-use duplexer_core::dispatch::{BoxFuture, Invocation};
+use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::McpError;
 
 /// Returns whether the kernel handles a method itself.
@@ -30,7 +30,7 @@ pub(crate) fn register(handlers: &mut Handlers) {
 }
 
 /// Marks the connection as initialized, if the message confirms the handshake.
-pub(crate) fn confirm(message: &Invocation, connection: &Connection) {
+pub(crate) fn confirm(message: &Message, connection: &Connection) {
     if message.known() == Some(Method::Initialized) && connection.era() == Era::Handshake {
         connection.set_initialized();
     }
@@ -69,11 +69,7 @@ fn initialize(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
 
 /// Returns the outcome of a finished handshake: the revision that the result names, even if middleware made it, and the
 /// facts that the client declared in its params.
-pub(crate) fn agreement(
-    method: Option<Method>,
-    message: &Invocation,
-    outcome: &Outcome,
-) -> Option<Negotiated> {
+pub(crate) fn agreement(method: Option<Method>, message: &Message, outcome: &Outcome) -> Option<Negotiated> {
     if method != Some(Method::Initialize) {
         return None;
     }

@@ -20,7 +20,7 @@ use crate::kernel::outcome::{Outcome, invalid_result};
 use crate::kernel::principal::Principal;
 use crate::middleware::Next;
 use crate::registry::RunningServer;
-use duplexer_core::dispatch::{BoxFuture, CallContext, Invocation, lock};
+use duplexer_core::dispatch::{BoxFuture, CallContext, Message, lock};
 use duplexer_core::error::McpError;
 
 /// Serves the messages of one connection.
@@ -86,7 +86,7 @@ impl ServerRunner {
     pub fn request(
         &self,
         call: CallContext,
-        message: impl Into<Arc<Invocation>>,
+        message: impl Into<Arc<Message>>,
     ) -> impl Future<Output = Result<PendingResponse, McpError>> + Send + 'static {
         let message = message.into();
         let scope = self.scope(call, &message);
@@ -107,7 +107,7 @@ impl ServerRunner {
         }
     }
 
-    fn scope(&self, call: CallContext, message: &Invocation) -> Arc<Scope> {
+    fn scope(&self, call: CallContext, message: &Message) -> Arc<Scope> {
         let (connection, running) = (Arc::clone(&self.connection), self.running.clone());
         Arc::new(Scope::new(call, connection, running, self.principal.clone(), message))
     }
@@ -116,12 +116,12 @@ impl ServerRunner {
     ///
     /// Handlers of notifications run in no particular order. A driver that knows the order of arrival calls this first,
     /// so that the next request finds the connection initialized.
-    pub(crate) fn confirm(&self, message: &Invocation) {
+    pub(crate) fn confirm(&self, message: &Message) {
         lifecycle::confirm(message, &self.connection);
     }
 
     /// Handles a notification. Errors are only logged.
-    pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Invocation>>) {
+    pub async fn notification(&self, call: CallContext, message: impl Into<Arc<Message>>) {
         let message = message.into();
         self.confirm(&message);
         let cx = Context::new(self.scope(call, &message), Arc::clone(&message));
@@ -134,7 +134,7 @@ impl ServerRunner {
 /// Converts an error into the form of the revision.
 fn in_revision(error: McpError, version: ProtocolVersion) -> McpError {
     match error {
-        McpError::Refused(error) => McpError::Refused(error_in(error, version)),
+        McpError::Rpc(error) => McpError::Rpc(error_in(error, version)),
         other => other,
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Middleware, Next};
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
-use duplexer_core::dispatch::{BoxFuture, Invocation};
+use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::McpError;
 
 /// Ends requests that take too long: drops the handler and answers with an error. Long-lived requests are exempt.
@@ -29,7 +29,7 @@ impl Middleware for Timeout {
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if is_long_lived(&message) {
@@ -47,7 +47,7 @@ impl Middleware for Timeout {
 }
 
 /// Returns whether the client decides how long a request takes.
-fn is_long_lived(message: &Invocation) -> bool {
+fn is_long_lived(message: &Message) -> bool {
     message.known().is_some_and(Method::is_long_lived)
 }
 
@@ -67,7 +67,7 @@ impl Middleware for ConcurrencyLimit {
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         if cx.request_id().is_none() || is_long_lived(&message) {
@@ -90,7 +90,7 @@ impl Middleware for Logging {
     fn handle(
         &self,
         cx: Context,
-        message: Invocation,
+        message: Message,
         next: Next,
     ) -> BoxFuture<'static, Result<Outcome, McpError>> {
         Box::pin(async move {
@@ -101,7 +101,7 @@ impl Middleware for Logging {
             let elapsed = start.elapsed();
             match &outcome {
                 Ok(done) => tracing::info!(?method, ?id, ?elapsed, tool_error = done.is_error(), "handled"),
-                Err(McpError::Refused(error)) => {
+                Err(McpError::Rpc(error)) => {
                     tracing::info!(?method, ?id, ?elapsed, code = error.code.0, "refused");
                 }
                 Err(error) => tracing::warn!(?method, ?id, ?elapsed, %error, "failed"),

@@ -19,7 +19,7 @@ use crate::kernel::connection::Connection;
 use crate::kernel::context::StateMap;
 use crate::kernel::outcome::Outcome;
 use crate::kernel::runner::{PendingResponse, ServerRunner};
-use duplexer_core::dispatch::{CallContext, Invocation};
+use duplexer_core::dispatch::{CallContext, Message};
 use duplexer_core::error::{BoxError, McpError};
 
 /// Maximum duration of the shutdown of all lifespans.
@@ -114,7 +114,7 @@ impl RunningServer {
         method: &str,
         params: Option<&str>,
     ) -> Result<Outcome, McpError> {
-        let message = Invocation::new(method.to_owned(), params.map(ByteString::from));
+        let message = Message::new(method.to_owned(), params.map(ByteString::from));
         ServerRunner::new(self.clone(), Arc::clone(connection))
             .request(cx, message)
             .await

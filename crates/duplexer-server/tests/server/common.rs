@@ -45,7 +45,7 @@ pub(crate) fn try_call<'a>(
 /// The error object of a refused request.
 pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, ClientError>) -> ErrorObject {
     match result.expect_err("a refusal") {
-        ClientError::Call(CallError::Peer(error)) => error,
+        ClientError::Call(CallError::Rpc(error)) => error,
         other => panic!("{other:?}"),
     }
 }

@@ -8,7 +8,7 @@ use duplexer::completion::CompletionRequest;
 use duplexer::server::CatalogItem;
 use duplexer::testing::TestClient;
 use duplexer::{Context, McpError, Prompt, Resource, Server, ServerBuilder, Tool, ToolError};
-use duplexer_core::dispatch::{Invocation, OutboundRequest};
+use duplexer_core::dispatch::{Message, OutboundRequest};
 use duplexer_server::middleware::Next;
 use duplexer_server::request_state::RequestState;
 use duplexer_server::subscriptions::MemoryBus;
@@ -158,7 +158,7 @@ fn whatever_there_can_be_only_one_of_fails_the_build() {
 /// An item that would silently become unreachable fails the build.
 #[test]
 fn what_a_composition_would_lose_fails_the_build() {
-    let pass = |cx: Context, message: Invocation, next: Next| async move { next.run(cx, message).await };
+    let pass = |cx: Context, message: Message, next: Next| async move { next.run(cx, message).await };
     let new = || Server::builder("inner", "0");
     fails(database("a").merge(new().middleware(pass)), "'inner' has middleware");
     let sealed = new().request_state(RequestState::ephemeral());

@@ -8,7 +8,7 @@ use duplexer::testing::TestClient;
 use duplexer::types::resource::ResourceContents;
 use duplexer::types::tool::CallToolResult;
 use duplexer::{Context, McpError, Prompt, Resource, ResourceError, Server, Tool, ToolError};
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 use duplexer_server::Reply;
 use duplexer_server::middleware::{ConcurrencyLimit, Next};
 use duplexer_types::elicitation::{ElicitParams, ElicitResult};
@@ -137,7 +137,7 @@ async fn a_nested_read_is_no_message() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let server = Server::builder("test", "0")
-        .middleware(move |cx: Context, message: Invocation, next: Next| {
+        .middleware(move |cx: Context, message: Message, next: Next| {
             log.lock().unwrap().push(message.method().to_owned());
             next.run(cx, message)
         })

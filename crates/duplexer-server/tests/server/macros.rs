@@ -1,7 +1,7 @@
 //! Tools, prompts and resources made with macros.
 
 use duplexer::{Context, Server};
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 use duplexer_macros::tool;
 use duplexer_server::driver::check_param_headers;
 use duplexer_types::headers::Values;
@@ -228,7 +228,7 @@ async fn a_header_must_agree_with_its_parameter() {
         let running = server.start().await.unwrap();
         let check = |region: &str, header: &'static str| {
             let arguments = json!({"name": tool, "arguments": {"city": "Oslo", "region": region}});
-            let call = Invocation::new("tools/call", Some(arguments.to_string().into()));
+            let call = Message::new("tools/call", Some(arguments.to_string().into()));
             check_param_headers(&running, &call, &|name| match name {
                 "Mcp-Param-Region" => Values::One(header.as_bytes()),
                 _ => Values::Absent,

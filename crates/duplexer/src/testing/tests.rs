@@ -95,7 +95,7 @@ async fn a_handler_sends_requests_where_the_era_has_a_back_channel() {
     assert_eq!(client.call_tool("ask", ()).await.unwrap().content[0].as_text(), Some("decline"));
     let client = TestClient::connect(&server(), builder(Negotiation::Auto)).await.unwrap();
     let error = client.call_tool("ask", ()).await.unwrap_err();
-    let ClientError::Call(crate::error::CallError::Peer(error)) = error else { panic!("{error}") };
+    let ClientError::Call(crate::error::CallError::Rpc(error)) = error else { panic!("{error}") };
     assert_eq!(
         error.message,
         "Cannot send 'elicitation/create': this transport context has no back-channel for server-initiated requests."

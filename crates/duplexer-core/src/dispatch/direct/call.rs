@@ -16,7 +16,7 @@ use crate::dispatch::outbound::{
 };
 use crate::dispatch::outgoing_call;
 use crate::dispatch::panic::CatchUnwind;
-use crate::dispatch::{CallContext, Invocation, NotificationRoute, control_messages, lock};
+use crate::dispatch::{CallContext, Message, NotificationRoute, control_messages, lock};
 use crate::error::{CallError, Chain, McpError};
 use crate::transport::BackChannel;
 
@@ -37,7 +37,7 @@ pub(super) async fn request(
     let id = ReservedId::new(&there, options.id.clone())?;
     outgoing_call::add_progress_token(&mut meta, &options, &id.id)?;
     let params = params_with_meta(params, meta)?;
-    let invocation = Invocation::new(method.to_string(), params.map(|params| params.as_str().into()));
+    let message = Message::new(method.to_string(), params.map(|params| params.as_str().into()));
     let call = Arc::new(DirectCall {
         caller: here,
         callee: Arc::clone(&there),
@@ -50,8 +50,8 @@ pub(super) async fn request(
     let answered = async {
         let receiver = there.receiver().await.ok_or(CallError::Closed)?;
         let cx = CallContext::new(Some(id.id.clone()), Arc::clone(&there.context), Arc::clone(&call) as _);
-        let answer = handle(&*receiver, cx, Arc::new(invocation)).await;
-        answer.map_err(|failure| CallError::Peer(show(&there, &failure, &method)))
+        let answer = handle(&*receiver, cx, Arc::new(message)).await;
+        answer.map_err(|failure| CallError::Rpc(show(&there, &failure, &method)))
     };
     let answered = async {
         tokio::select! {
@@ -74,11 +74,7 @@ pub(super) async fn request(
 }
 
 /// Runs a handler and catches its panics.
-async fn handle(
-    receiver: &dyn Receive,
-    cx: CallContext,
-    call: Arc<Invocation>,
-) -> Result<ByteString, McpError> {
+async fn handle(receiver: &dyn Receive, cx: CallContext, call: Arc<Message>) -> Result<ByteString, McpError> {
     CatchUnwind::new(|| receiver.request(cx, call))?.await?
 }
 
@@ -107,7 +103,7 @@ pub(super) fn notify(
             return NotifyFuture::done();
         }
     };
-    let call = Invocation::new(method.to_owned(), params);
+    let call = Message::new(method.to_owned(), params);
     NotifyFuture::waiting(async move {
         let Some(receiver) = there.receiver().await else { return };
         if receiver.on_notification_read(&call) == NotificationRoute::Consume {

@@ -14,7 +14,7 @@ use super::shared::{Call, NotificationChannel, Shared, Table};
 use super::{Connection, Limits};
 use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::panic::catch_unwind;
-use crate::dispatch::{CallContext, Cancellation, Inbound, Invocation, NotificationRoute, Schedule, lock};
+use crate::dispatch::{CallContext, Cancellation, Inbound, Message, NotificationRoute, Schedule, lock};
 use crate::transport::{OnUnanswered, TransportContext};
 
 /// How much of the limits is in use, and the requests that wait for a running one to end.
@@ -31,14 +31,14 @@ pub(super) struct Capacity {
 /// A message of the peer for a worker.
 pub(super) enum Job {
     Request(Accepted),
-    Notification(CallContext, Arc<Invocation>),
+    Notification(CallContext, Arc<Message>),
 }
 
 /// A request of the peer that has been accepted.
 pub(super) struct Accepted {
     pub(super) call: Arc<Call>,
     pub(super) cx: CallContext,
-    pub(super) invocation: Arc<Invocation>,
+    pub(super) message: Arc<Message>,
     pub(super) unanswered: Option<OnUnanswered>,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Finished {
 
 impl<I: Inbound> Connection<I> {
     /// Asks the layer above how a request is run.
-    pub(super) fn schedule(&self, call: &Invocation) -> Schedule {
+    pub(super) fn schedule(&self, call: &Message) -> Schedule {
         catch_unwind(|| self.inbound.schedule(call)).unwrap_or(Schedule::Concurrent)
     }
 
@@ -58,7 +58,7 @@ impl<I: Inbound> Connection<I> {
     pub(super) fn admit_request(
         self: &Arc<Self>,
         id: RequestId,
-        invocation: Invocation,
+        message: Message,
         context: Option<Arc<TransportContext>>,
         unanswered: Option<OnUnanswered>,
     ) -> AfterFrame {
@@ -66,7 +66,7 @@ impl<I: Inbound> Connection<I> {
             let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "transport context unavailable");
             return error_response(Some(&id), &error);
         };
-        let schedule = self.schedule(&invocation);
+        let schedule = self.schedule(&message);
         let limits = &self.shared.options.limits;
         let mut table = lock(&self.shared.table);
         if !table.can_admit(schedule, limits) {
@@ -82,7 +82,7 @@ impl<I: Inbound> Connection<I> {
             return error_response(Some(&id), &ErrorObject::id_in_flight(&id));
         };
         let cx = CallContext::new(Some(id), transport, Arc::clone(&call) as _);
-        let accepted = Accepted { call, cx, invocation: Arc::new(invocation), unanswered };
+        let accepted = Accepted { call, cx, message: Arc::new(message), unanswered };
         match table.capacity.admit(accepted, limits) {
             Some(accepted) if schedule == Schedule::Inline => {
                 drop(table);
@@ -96,7 +96,7 @@ impl<I: Inbound> Connection<I> {
     /// Applies a notification to the call table, and hands it to its handler within the limit.
     pub(super) fn admit_notification(
         &self,
-        call: Invocation,
+        call: Message,
         context: Option<Arc<TransportContext>>,
     ) -> AfterFrame {
         self.shared.observe(&call);
@@ -184,7 +184,7 @@ impl Capacity {
         match accepted.call.schedule {
             Schedule::LongLived => self.long_lived += 1,
             Schedule::Concurrent if self.running >= limits.running => {
-                self.queued_bytes += accepted.invocation.text().len();
+                self.queued_bytes += accepted.message.text().len();
                 self.queued.push_back(accepted);
                 return None;
             }
@@ -200,7 +200,7 @@ impl Capacity {
             return None;
         }
         let next = self.queued.pop_front()?;
-        self.queued_bytes -= next.invocation.text().len();
+        self.queued_bytes -= next.message.text().len();
         self.running += 1;
         Some(next)
     }

@@ -13,7 +13,7 @@ use super::admission::{Accepted, Finished, Job};
 use super::shared::{Call, Shared};
 use crate::dispatch::outbox::Enqueued;
 use crate::dispatch::panic::catch_unwind;
-use crate::dispatch::{CallContext, Inbound, Invocation, lock};
+use crate::dispatch::{CallContext, Inbound, Message, lock};
 use crate::error::McpError;
 use crate::transport::OnUnanswered;
 
@@ -42,18 +42,18 @@ impl<I: Inbound> Connection<I> {
     }
 
     async fn run_request(self: &Arc<Self>, accepted: Accepted) {
-        let Accepted { call, cx, invocation, unanswered } = accepted;
+        let Accepted { call, cx, message, unanswered } = accepted;
         let outcome = if call.cancellation.is_cancelled() {
             None
         } else {
-            let handler = async { Arc::clone(&self.inbound).request(cx, Arc::clone(&invocation)).await };
+            let handler = async { Arc::clone(&self.inbound).request(cx, Arc::clone(&message)).await };
             match self.supervise(Some(&call), handler).await {
                 Run::Returned(outcome) => Some(outcome),
                 Run::Panicked(error) => Some(Err(error)),
                 Run::Interrupted => None,
             }
         };
-        if let Some(frame) = self.shared.finish_request(&call, outcome, invocation.method(), unanswered) {
+        if let Some(frame) = self.shared.finish_request(&call, outcome, message.method(), unanswered) {
             // The peer reads slowly: the request counts as running until its response is queued.
             self.suspend();
             Box::pin(self.shared.outbox.send(&frame, None)).await;
@@ -61,7 +61,7 @@ impl<I: Inbound> Connection<I> {
         }
     }
 
-    async fn run_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+    async fn run_notification(self: &Arc<Self>, cx: CallContext, call: Arc<Message>) {
         let handler = async { Arc::clone(&self.inbound).notification(cx, Arc::clone(&call)).await };
         if let Run::Panicked(error) = self.supervise(None, handler).await {
             error.to_wire(call.method());

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::dispatch::{
-    CallOptions, CallTable, Disposition, FrameSink, Invocation, NotifyFuture, OutboundRequest, RejectReason,
+    CallOptions, CallTable, Disposition, FrameSink, Message, NotifyFuture, OutboundRequest, RejectReason,
     control_messages, lock,
 };
 use crate::error::CallError;
@@ -23,8 +23,8 @@ impl FrameSink for Sent {
     }
 }
 
-fn notification(method: &str, params: &str) -> Invocation {
-    Invocation::new(method.to_owned(), Some(params.into()))
+fn notification(method: &str, params: &str) -> Message {
+    Message::new(method.to_owned(), Some(params.into()))
 }
 
 /// DISP-22: the first of two requests with one id runs on; the id is free again after its end.

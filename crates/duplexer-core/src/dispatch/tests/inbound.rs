@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_types::jsonrpc::Body;
 
-use crate::dispatch::{
-    Batches, BoxFuture, CallContext, Inbound, Invocation, NotificationRoute, Schedule, lock,
-};
+use crate::dispatch::{Batches, BoxFuture, CallContext, Inbound, Message, NotificationRoute, Schedule, lock};
 use crate::error::McpError;
 
 /// The result of a test handler.
@@ -56,9 +54,9 @@ impl Body for Reply {
 }
 
 type RequestFn =
-    Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, Result<Reply, McpError>> + Send + Sync>;
-type NotificationFn = Box<dyn Fn(CallContext, Invocation) -> BoxFuture<'static, ()> + Send + Sync>;
-type OnReadFn = Box<dyn Fn(&Invocation) -> NotificationRoute + Send + Sync>;
+    Box<dyn Fn(CallContext, Message) -> BoxFuture<'static, Result<Reply, McpError>> + Send + Sync>;
+type NotificationFn = Box<dyn Fn(CallContext, Message) -> BoxFuture<'static, ()> + Send + Sync>;
+type OnReadFn = Box<dyn Fn(&Message) -> NotificationRoute + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct TestInbound {
@@ -79,7 +77,7 @@ impl TestInbound {
     pub(crate) fn on<F>(
         mut self,
         method: &'static str,
-        handler: impl Fn(CallContext, Invocation) -> F + Send + Sync + 'static,
+        handler: impl Fn(CallContext, Message) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<Reply, McpError>> + Send + 'static,
@@ -95,7 +93,7 @@ impl TestInbound {
 
     pub(crate) fn on_notification<F>(
         mut self,
-        handler: impl Fn(CallContext, Invocation) -> F + Send + Sync + 'static,
+        handler: impl Fn(CallContext, Message) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -106,7 +104,7 @@ impl TestInbound {
 
     pub(crate) fn on_read(
         mut self,
-        on_notification_read: impl Fn(&Invocation) -> NotificationRoute + Send + Sync + 'static,
+        on_notification_read: impl Fn(&Message) -> NotificationRoute + Send + Sync + 'static,
     ) -> Self {
         self.on_notification_read = Some(Box::new(on_notification_read));
         self
@@ -121,25 +119,25 @@ impl TestInbound {
 impl Inbound for TestInbound {
     type Reply = Reply;
 
-    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) -> Result<Reply, McpError> {
+    async fn request(self: Arc<Self>, cx: CallContext, call: Arc<Message>) -> Result<Reply, McpError> {
         match self.requests.get(call.method()) {
             Some(handler) => handler(cx, Arc::unwrap_or_clone(call)).await,
             None => Err(duplexer_types::error::ErrorObject::method_not_found(call.method()).into()),
         }
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Message>) {
         if let Some(handler) = &self.notification {
             handler(cx, Arc::unwrap_or_clone(call)).await;
         }
     }
 
-    fn schedule(&self, call: &Invocation) -> Schedule {
+    fn schedule(&self, call: &Message) -> Schedule {
         assert_ne!(call.method(), "panicking-schedule", "secret: schedule");
         self.schedules.get(call.method()).copied().unwrap_or(Schedule::Concurrent)
     }
 
-    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+    fn on_notification_read(&self, call: &Message) -> NotificationRoute {
         self.on_notification_read
             .as_ref()
             .map_or(NotificationRoute::Forward, |on_notification_read| on_notification_read(call))

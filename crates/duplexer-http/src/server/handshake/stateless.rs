@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{BoxFuture, CallContext, CatchUnwind, Invocation};
+use duplexer_core::dispatch::{BoxFuture, CallContext, CatchUnwind, Message};
 use duplexer_server::driver::{serve_on, serve_one};
 use duplexer_server::{ClientProfile, Connection};
 use duplexer_types::headers::{self, Values};
@@ -60,7 +60,7 @@ fn connection(context: &RequestContext) -> Arc<Connection> {
     Arc::new(ready.with_caller(context.request.caller.clone()))
 }
 
-fn exchange(context: RequestContext, id: RequestId, call: Invocation, mode: ResponseMode) -> Exchange {
+fn exchange(context: RequestContext, id: RequestId, call: Message, mode: ResponseMode) -> Exchange {
     let (connection, transport) = (connection(&context), Arc::new(context.transport()));
     let RequestContext { running, request: AdmittedRequest { permit, .. } } = context;
     let channel = ExchangeChannel::new(Arc::clone(permit.service()), mode.queue_state());
@@ -74,16 +74,12 @@ fn exchange(context: RequestContext, id: RequestId, call: Invocation, mode: Resp
 }
 
 /// Serves a request that is part of a batch.
-pub(super) async fn request_in_batch(
-    context: RequestContext,
-    id: RequestId,
-    call: Invocation,
-) -> RpcResponse {
+pub(super) async fn request_in_batch(context: RequestContext, id: RequestId, call: Message) -> RpcResponse {
     complete(exchange(context, id.clone(), call, ResponseMode::Json), &id).await
 }
 
 /// Handles a notification before it is acknowledged, because nothing else could own its handler.
-pub(super) async fn notification(context: RequestContext, call: Invocation) {
+pub(super) async fn notification(context: RequestContext, call: Message) {
     let (connection, transport) = (connection(&context), Arc::new(context.transport()));
     let channel = ExchangeChannel::new(Arc::clone(context.service()), QueueState::Closed);
     let cx = CallContext::new(None, transport, channel);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duplexer_core::dispatch::{
-    Accepted, BoxFuture, CallContext, Cancellation, CatchUnwind, Disposition, Invocation, RejectReason,
+    Accepted, BoxFuture, CallContext, Cancellation, CatchUnwind, Disposition, Message, RejectReason,
 };
 use duplexer_core::transport::{BackChannel, TransportContext};
 use duplexer_server::driver::{ServerRunner, serve_on};
@@ -35,7 +35,7 @@ pub(in crate::server) async fn request(
     session: Arc<Session>,
     context: RequestContext,
     id: RequestId,
-    message: Invocation,
+    message: Message,
 ) -> Result<Reply, Rejection> {
     let service = Arc::clone(context.service());
     let in_flight = InFlight::take(&session, &id).map_err(|reason| not_accepted(&id, reason).into_reply())?;
@@ -60,7 +60,7 @@ pub(in crate::server) async fn request_in_batch(
     session: Arc<Session>,
     context: RequestContext,
     id: RequestId,
-    message: Invocation,
+    message: Message,
 ) -> RpcResponse {
     match InFlight::take(&session, &id) {
         Ok(in_flight) => {
@@ -118,7 +118,7 @@ impl SessionCall {
         stream: Arc<Stream>,
         stream_use: StreamUse,
         context: RequestContext,
-        message: Invocation,
+        message: Message,
     ) -> Self {
         let mut transport = context.transport();
         if stream_use == StreamUse::Events {
@@ -208,7 +208,7 @@ enum Run {
 }
 
 impl Serving {
-    async fn run(self, runner: ServerRunner, transport: TransportContext, message: Invocation) {
+    async fn run(self, runner: ServerRunner, transport: TransportContext, message: Message) {
         let InFlight { session, accepted } = &self.in_flight;
         let channel = RequestChannel {
             service: Arc::clone(&self.service),
@@ -271,7 +271,7 @@ pub(super) fn priming_event(service: &ServiceState, session: &Session, stream: &
 pub(in crate::server) async fn notification(
     session: &Arc<Session>,
     context: RequestContext,
-    message: Invocation,
+    message: Message,
 ) {
     session.correlation.observe(&message);
     let mut transport = context.transport();

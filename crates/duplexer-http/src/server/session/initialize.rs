@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use duplexer_core::dispatch::{CallContext, Cancellation, CatchUnwind, Invocation};
+use duplexer_core::dispatch::{CallContext, Cancellation, CatchUnwind, Message};
 use duplexer_server::Connection;
 use duplexer_server::driver::ServerRunner;
 use duplexer_types::error::ErrorObject;
@@ -23,7 +23,7 @@ use crate::session::PrincipalKey;
 pub(in crate::server) async fn initialize(
     context: RequestContext,
     id: RequestId,
-    message: Invocation,
+    message: Message,
 ) -> Result<Reply, Rejection> {
     let service = Arc::clone(context.service());
     let permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;

@@ -28,7 +28,7 @@ fn start(catalog: &Inner, cx: &Context) -> Result<HandlerFuture, McpError> {
     Ok(Box::pin(async move {
         match suggestions.await {
             Ok(completion) => Ok(Outcome::of(CompleteResult::new(completion))),
-            Err(refused @ McpError::Refused(_)) => Err(refused),
+            Err(refused @ McpError::Rpc(_)) => Err(refused),
             Err(error) => {
                 tracing::error!(%error, ?name, "an argument could not be completed");
                 let text = format!("Error completing argument {name}");

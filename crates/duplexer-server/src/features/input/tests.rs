@@ -18,7 +18,7 @@ use crate::kernel::context::Context;
 use crate::kernel::handler::Reply;
 use crate::middleware::Next;
 use crate::registry::{RunningServer, Server};
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 
 fn form() -> InputRequest {
     ElicitParams::form(
@@ -233,7 +233,7 @@ async fn an_interim_result_says_nothing_of_freshness() {
 /// The check comes after all middleware: what it turns a result into is what counts.
 #[tokio::test]
 async fn middleware_cannot_ask_for_more_than_handlers() {
-    async fn asks(_: Context, message: Invocation, _: Next) -> Result<Outcome, McpError> {
+    async fn asks(_: Context, message: Message, _: Next) -> Result<Outcome, McpError> {
         assert_eq!(message.method(), "tools/call");
         Ok(asked(vec![sample().into()]))
     }

@@ -204,13 +204,13 @@ fn check_declared(
     }
     if !method.exists(Direction::ServerToClient, version) {
         let text = format!("Cannot send '{method}': revision {version} does not have it");
-        return Err(CallError::Refused(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, text)));
+        return Err(CallError::Unsupported(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, text)));
     }
     match needed.filter(|needed| !connection.client().supports(needed)) {
         None => Ok(()),
         Some(missing) => {
             let text = format!("Client did not declare the capability required by '{method}'");
-            Err(CallError::Refused(missing.missing(text)))
+            Err(CallError::Unsupported(missing.missing(text)))
         }
     }
 }

@@ -11,7 +11,7 @@ use duplexer_types::version::Era;
 
 use super::{Context, Scope, ask, meta_of};
 use crate::kernel::connection::Connection;
-use duplexer_core::dispatch::{Invocation, NotifyFuture};
+use duplexer_core::dispatch::{Message, NotifyFuture};
 
 impl<S> Context<S> {
     /// Logs to the client, without the name of a logger. Deprecated by the protocol as of 2026-07-28.
@@ -60,7 +60,7 @@ pub struct Logger<'a> {
 
 #[derive(Clone, Copy)]
 enum Sink<'a> {
-    Request(&'a Arc<Scope>, &'a Invocation),
+    Request(&'a Arc<Scope>, &'a Message),
     Connection(&'a Connection),
 }
 
@@ -110,18 +110,18 @@ impl Sink<'_> {
         params.logger = logger.map(Into::into);
         match self {
             Self::Request(scope, _) => {
-                ask::notify::<methods::Message>(&*scope.call.channel, scope.version, &params)
+                ask::notify::<methods::LoggingMessage>(&*scope.call.channel, scope.version, &params)
             }
-            Self::Connection(connection) => connection.notify::<methods::Message>(&params),
+            Self::Connection(connection) => connection.notify::<methods::LoggingMessage>(&params),
         }
     }
 
     fn is_enabled(self, level: LoggingLevel) -> bool {
         match self {
-            Self::Request(scope, invocation) => match scope.version.era() {
+            Self::Request(scope, message) => match scope.version.era() {
                 Era::Handshake => level as u8 >= scope.connection.log_level(),
                 Era::Envelope => {
-                    scope.call.id.is_some() && requested_level(invocation).is_some_and(|from| level >= from)
+                    scope.call.id.is_some() && requested_level(message).is_some_and(|from| level >= from)
                 }
             },
             Self::Connection(connection) => {
@@ -132,8 +132,8 @@ impl Sink<'_> {
 }
 
 /// Returns the level that the request names in `_meta`. An unknown level requests no messages.
-fn requested_level(invocation: &Invocation) -> Option<LoggingLevel> {
-    meta_of(invocation).log_level.and_then(|level| serde_json::from_str(level).ok())
+fn requested_level(message: &Message) -> Option<LoggingLevel> {
+    meta_of(message).log_level.and_then(|level| serde_json::from_str(level).ok())
 }
 
 impl fmt::Debug for Logger<'_> {

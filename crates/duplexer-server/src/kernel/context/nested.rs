@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Context, Scope};
 use crate::kernel::runner;
-use duplexer_core::dispatch::Invocation;
+use duplexer_core::dispatch::Message;
 use duplexer_core::error::{BoxError, McpError};
 
 /// Maximum depth of resources that read resources.
@@ -26,7 +26,7 @@ pub struct ReadError(McpError);
 impl ReadError {
     /// Returns the error message that a client would get for the same read, if it would get one.
     pub fn client_message(&self) -> Option<&str> {
-        if let McpError::Refused(error) = &self.0 { Some(&error.message) } else { None }
+        if let McpError::Rpc(error) = &self.0 { Some(&error.message) } else { None }
     }
 }
 
@@ -70,7 +70,7 @@ impl<S> Context<S> {
     /// Returns the context of a nested `resources/read` request.
     fn nested(&self, uri: &str, depth: u8) -> Result<Context, McpError> {
         let params = serde_json::to_string(&Params { uri }).map_err(McpError::internal)?;
-        let message = Invocation::new(methods::ResourcesRead::METHOD.name(), Some(params.into()));
+        let message = Message::new(methods::ResourcesRead::METHOD.name(), Some(params.into()));
         let Scope { call, connection, running, principal, .. } = &*self.scope;
         let (connection, principal) = (Arc::clone(connection), principal.clone());
         let mut scope = Scope::new(call.clone(), connection, running.clone(), principal, &message);

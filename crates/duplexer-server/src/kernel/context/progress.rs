@@ -12,7 +12,7 @@ use duplexer_types::version::ProtocolVersion;
 
 use super::ask::TypedParams;
 use super::{Context, Scope, meta_of};
-use duplexer_core::dispatch::{Invocation, NotifyFuture};
+use duplexer_core::dispatch::{Message, NotifyFuture};
 
 impl<S> Context<S> {
     /// Reports progress with `notifications/progress` when the returned report is awaited. Does nothing if the request
@@ -28,7 +28,7 @@ impl<S> Context<S> {
     pub fn progress(&self, progress: impl Into<f64>) -> ProgressReport<'_> {
         ProgressReport {
             scope: &self.scope,
-            invocation: &self.message,
+            request: &self.message,
             progress: progress.into(),
             total: None,
             message: None,
@@ -40,7 +40,7 @@ impl<S> Context<S> {
 #[must_use = "a progress report is sent when it is awaited"]
 pub struct ProgressReport<'a> {
     scope: &'a Arc<Scope>,
-    invocation: &'a Invocation,
+    request: &'a Message,
     progress: f64,
     total: Option<f64>,
     message: Option<Cow<'a, str>>,
@@ -60,12 +60,12 @@ impl<'a> ProgressReport<'a> {
     }
 
     fn send(self) -> NotifyFuture {
-        let Self { scope, invocation, progress, total, message } = self;
+        let Self { scope, request, progress, total, message } = self;
         if cfg!(debug_assertions) && scope.last_progress.falls_back(progress) {
-            let method = invocation.method();
+            let method = request.method();
             tracing::warn!(?method, progress, "progress must grow with every report, and did not");
         }
-        let token = scope.progress_token.get_or_init(|| meta_of(invocation).progress_token);
+        let token = scope.progress_token.get_or_init(|| meta_of(request).progress_token);
         let Some(token) = token else { return NotifyFuture::done() };
         let body = ProgressBody { token, progress, total, message, version: scope.version };
         scope.call.channel.notify(methods::Progress::METHOD.name(), Some(&body))

@@ -9,7 +9,7 @@ use duplexer_core::error::CallError;
 /// Checks that the client supports tools if the params hold any, and that tool results answer tool uses.
 pub(super) fn check_sampling(connection: &Connection, params: &CreateMessageParams) -> Result<(), CallError> {
     let refuse =
-        |text: &'static str| Err(CallError::Refused(ErrorObject::new(ErrorCode::INVALID_PARAMS, text)));
+        |text: &'static str| Err(CallError::Unsupported(ErrorObject::new(ErrorCode::INVALID_PARAMS, text)));
     let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
     if wants_tools && !connection.client().supports(&ClientCapability::SamplingTools) {
         return refuse("Client does not support sampling tools capability");

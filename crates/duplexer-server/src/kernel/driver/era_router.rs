@@ -24,8 +24,8 @@ use crate::kernel::principal::Principal;
 use crate::kernel::runner::{PendingResponse, ServerRunner};
 use crate::registry::RunningServer;
 use duplexer_core::dispatch::{
-    Batches, BoxFuture, CallContext, Inbound, Invocation, NotificationRoute, NotifyFuture, NotifyOnly,
-    Outbound, OutboundRequest, Schedule, lock,
+    Batches, BoxFuture, CallContext, Inbound, Message, NotificationRoute, NotifyFuture, NotifyOnly, Outbound,
+    OutboundRequest, Schedule, lock,
 };
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::{BackChannel, TransportContext};
@@ -38,7 +38,7 @@ pub(super) struct EraRouter {
     running: RunningServer,
     era: OnceLock<ChosenEra>,
     /// Notifications from before the choice. They are handled before the first request.
-    early: Mutex<VecDeque<Invocation>>,
+    early: Mutex<VecDeque<Message>>,
     /// Set when those have been handled; all later messages wait for it.
     replayed: OnceCell<()>,
     peer: Arc<dyn Outbound>,
@@ -75,7 +75,7 @@ impl EraRouter {
     }
 
     /// Chooses the era by the first request. `initialize` is a handshake even with an envelope.
-    fn decide(&self, request: &Invocation) -> &ChosenEra {
+    fn decide(&self, request: &Message) -> &ChosenEra {
         self.era.get_or_init(|| {
             if request.known() != Some(Method::Initialize) && envelope::is_enveloped(request) {
                 ChosenEra::Envelope(Arc::new(EnvelopeStream::new(Arc::clone(&self.peer))))
@@ -130,11 +130,11 @@ impl EraRouter {
         Box::pin(replaying).await;
     }
 
-    fn next_early(&self) -> Option<Invocation> {
+    fn next_early(&self) -> Option<Message> {
         lock(&self.early).pop_front()
     }
 
-    async fn notify_early(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+    async fn notify_early(self: Arc<Self>, cx: CallContext, call: Arc<Message>) {
         let channel = Arc::clone(&cx.channel);
         tokio::select! {
             biased;
@@ -148,7 +148,7 @@ impl EraRouter {
         &self,
         outbound: &Arc<dyn Outbound>,
         cx: &mut CallContext,
-        call: &Arc<Invocation>,
+        call: &Arc<Message>,
     ) -> Result<Arc<Connection>, McpError> {
         refuse_handshake(call)?;
         let connection = envelope::open(call, None, Arc::clone(outbound), self.caller(&cx.transport))?;
@@ -171,7 +171,7 @@ impl EraRouter {
         closed
     }
 
-    async fn notify(&self, mut cx: CallContext, call: Arc<Invocation>) {
+    async fn notify(&self, mut cx: CallContext, call: Arc<Message>) {
         match self.era.get() {
             None => {}
             Some(ChosenEra::Handshake(runner)) => {
@@ -206,7 +206,7 @@ fn sender(transport: &TransportContext) -> Option<Arc<Principal>> {
 }
 
 /// Refuses requests of the envelope era on a handshake connection.
-fn refuse_envelope(call: &Invocation) -> Result<(), McpError> {
+fn refuse_envelope(call: &Message) -> Result<(), McpError> {
     if call.known() == Some(Method::Initialize) || !envelope::is_enveloped(call) {
         return Ok(());
     }
@@ -218,7 +218,7 @@ fn refuse_envelope(call: &Invocation) -> Result<(), McpError> {
 }
 
 /// Refuses handshakes on an envelope connection.
-fn refuse_handshake(call: &Invocation) -> Result<(), McpError> {
+fn refuse_handshake(call: &Message) -> Result<(), McpError> {
     #[derive(serde::Deserialize)]
     struct Proposal {
         #[serde(rename = "protocolVersion")]
@@ -239,7 +239,7 @@ fn refuse_handshake(call: &Invocation) -> Result<(), McpError> {
             .with_data(serde_json::json!({ "supported": served })),
     };
     error.message = text.into();
-    Err(McpError::Refused(error))
+    Err(McpError::Rpc(error))
 }
 
 impl std::fmt::Debug for EraRouter {
@@ -254,7 +254,7 @@ impl Inbound for EraRouter {
     async fn request(
         self: Arc<Self>,
         mut cx: CallContext,
-        call: Arc<Invocation>,
+        call: Arc<Message>,
     ) -> Result<PendingResponse, McpError> {
         let chosen = self.decide(&call);
         self.replay(&cx).await;
@@ -271,12 +271,12 @@ impl Inbound for EraRouter {
         }
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Message>) {
         self.replay(&cx).await;
         self.notify(cx, call).await;
     }
 
-    fn schedule(&self, call: &Invocation) -> Schedule {
+    fn schedule(&self, call: &Message) -> Schedule {
         match self.decide(call) {
             ChosenEra::Handshake(_) => handshake_schedule(call),
             ChosenEra::Envelope(_) => envelope_schedule(call),
@@ -292,7 +292,7 @@ impl Inbound for EraRouter {
 
     /// Called in the order of arrival. A notification before the first request waits for it, and does not choose the
     /// era.
-    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+    fn on_notification_read(&self, call: &Message) -> NotificationRoute {
         match self.era.get() {
             Some(ChosenEra::Handshake(runner)) => {
                 runner.confirm(call);

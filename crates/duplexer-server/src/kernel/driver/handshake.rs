@@ -6,7 +6,7 @@ use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, feature};
 
 use crate::kernel::runner::{PendingResponse, ServerRunner};
-use duplexer_core::dispatch::{Batches, CallContext, Inbound, Invocation, NotificationRoute, Schedule};
+use duplexer_core::dispatch::{Batches, CallContext, Inbound, Message, NotificationRoute, Schedule};
 use duplexer_core::error::McpError;
 
 /// Serves a prepared connection of the handshake era.
@@ -24,16 +24,16 @@ impl Inbound for HandshakeInbound {
     async fn request(
         self: Arc<Self>,
         cx: CallContext,
-        call: Arc<Invocation>,
+        call: Arc<Message>,
     ) -> Result<PendingResponse, McpError> {
         self.0.request(cx, call).await
     }
 
-    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Invocation>) {
+    async fn notification(self: Arc<Self>, cx: CallContext, call: Arc<Message>) {
         self.0.notification(cx, call).await;
     }
 
-    fn schedule(&self, call: &Invocation) -> Schedule {
+    fn schedule(&self, call: &Message) -> Schedule {
         match self.0.connection().era() {
             Era::Handshake => handshake_schedule(call),
             Era::Envelope => envelope_schedule(call),
@@ -44,7 +44,7 @@ impl Inbound for HandshakeInbound {
         handshake_batches(&self.0)
     }
 
-    fn on_notification_read(&self, call: &Invocation) -> NotificationRoute {
+    fn on_notification_read(&self, call: &Message) -> NotificationRoute {
         self.0.confirm(call);
         NotificationRoute::Forward
     }
@@ -52,11 +52,11 @@ impl Inbound for HandshakeInbound {
 
 /// `initialize` is handled inline, so that a client can send its next request right behind it and finds the connection
 /// open.
-pub(super) fn handshake_schedule(call: &Invocation) -> Schedule {
+pub(super) fn handshake_schedule(call: &Message) -> Schedule {
     if call.known() == Some(Method::Initialize) { Schedule::Inline } else { Schedule::Concurrent }
 }
 
-pub(super) fn envelope_schedule(call: &Invocation) -> Schedule {
+pub(super) fn envelope_schedule(call: &Message) -> Schedule {
     if call.known().is_some_and(Method::is_long_lived) { Schedule::LongLived } else { Schedule::Concurrent }
 }
 

@@ -14,14 +14,11 @@ const ENVELOPE: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"20
 const HEADERS: [(&str, &str); 3] =
     [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
 
-fn call(params: &str) -> Invocation {
-    Invocation::new("tools/call", Some(params.into()))
+fn call(params: &str) -> Message {
+    Message::new("tools/call", Some(params.into()))
 }
 
-fn classified(
-    message: &Invocation,
-    headers: Option<&[(&str, &str)]>,
-) -> Result<ProtocolVersion, (i64, String)> {
+fn classified(message: &Message, headers: Option<&[(&str, &str)]>) -> Result<ProtocolVersion, (i64, String)> {
     let refused = |error: ErrorObject| (error.code.0, error.message.into_owned());
     match headers {
         None => classify(message, None).map_err(refused),
@@ -68,7 +65,7 @@ fn meta_must_be_an_object() {
         check(params, None, -32602, text);
         check(params, Some(&HEADERS), -32602, text);
     }
-    let absent = classified(&Invocation::new("tools/call", None), None);
+    let absent = classified(&Message::new("tools/call", None), None);
     assert_eq!(absent, Err((-32602, text.to_owned())));
 }
 
@@ -172,7 +169,7 @@ async fn mirrored_arguments_are_compared_with_their_headers() {
     let lookup = move |name: &str| (name == "echo").then(|| Arc::clone(&headers));
     let builder = Server::builder("s", "0").tool_headers(lookup);
     let running = builder.build().unwrap().start().await.unwrap();
-    let check = |message: &Invocation, header: &[(&str, &str)], expected: Option<&str>| {
+    let check = |message: &Message, header: &[(&str, &str)], expected: Option<&str>| {
         let checked = with_lookup(header, |lookup| check_param_headers(&running, message, lookup));
         assert_eq!(checked.err().map(|error| error.message.into_owned()).as_deref(), expected);
     };

@@ -248,7 +248,7 @@ messages! {
     notifications {
         initialized                Initialized               "InitializedNotification";
         progress                   Progress                  "ProgressNotification";
-        message                    Message                   "LoggingMessageNotification";
+        message                    LoggingMessage            "LoggingMessageNotification";
         tools_list_changed         ToolsListChanged          "ToolListChangedNotification";
         resources_list_changed     ResourcesListChanged      "ResourceListChangedNotification";
         resources_updated          ResourcesUpdated          "ResourceUpdatedNotification";

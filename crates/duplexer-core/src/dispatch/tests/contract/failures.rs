@@ -22,7 +22,7 @@ fn failing() -> TestInbound {
     TestInbound::new()
         .on("refused", |_, _| async {
             let error = ErrorObject::new(ErrorCode(-7), "refused text").with_data(json!({"why": 1}));
-            Err(McpError::Refused(error))
+            Err(McpError::Rpc(error))
         })
         .on("invalid", |_, _| async { Err(McpError::InvalidParams("secret".into())) })
         .on("internal", |_, _| async { Err(McpError::internal("secret")) })
@@ -83,7 +83,7 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
         ("drop-bomb", internal),
     ];
     for (method, expected) in cases {
-        let Err(CallError::Peer(error)) = link.left.call(method, json!({})).await else {
+        let Err(CallError::Rpc(error)) = link.left.call(method, json!({})).await else {
             panic!("{method} is to fail");
         };
         assert_eq!(serde_json::to_value(&error).unwrap(), expected, "{method}");
@@ -98,7 +98,7 @@ async fn every_failure_is_one_answer_and_the_connection_goes_on(kind: Kind) {
 async fn an_error_that_cannot_be_formatted_is_an_answer(kind: Kind) {
     let _listening = tracing::subscriber::set_default(Listener);
     let link = kind.link(TestInbound::new(), failing()).await;
-    let Err(CallError::Peer(error)) = link.left.call("unspeakable", json!({})).await else {
+    let Err(CallError::Rpc(error)) = link.left.call("unspeakable", json!({})).await else {
         panic!("it is to fail");
     };
     assert_eq!(error, ErrorObject::internal());

@@ -294,7 +294,7 @@ async fn without_a_back_channel_a_handler_cannot_send_requests(kind: Kind) {
     let mut context = kind.context();
     context.back_channel = BackChannel::Closed;
     let link = kind.link_with(TestInbound::new(), asking, context).await;
-    let Err(CallError::Peer(error)) = link.left.call("ask", json!({})).await else { panic!("refused") };
+    let Err(CallError::Rpc(error)) = link.left.call("ask", json!({})).await else { panic!("refused") };
     assert_eq!(error.code.0, -32600);
     assert_eq!(
         error.message,

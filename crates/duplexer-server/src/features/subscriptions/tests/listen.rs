@@ -12,7 +12,7 @@ use super::*;
 use crate::kernel::connection::Caller;
 use crate::kernel::driver::serve_envelope;
 use duplexer_core::dispatch::{
-    CallContext, Cancellation, Channel, Invocation, NotifyFuture, Outbound, OutboundRequest, lock,
+    CallContext, Cancellation, Channel, Message, NotifyFuture, Outbound, OutboundRequest, lock,
 };
 use duplexer_core::error::CallError;
 use duplexer_core::transport::{RequestStream, TransportContext};
@@ -91,7 +91,7 @@ async fn an_acknowledged_listener_misses_nothing() {
     let channel = Arc::new(Way { bus: bus.inner, ..Way::default() });
     let envelope = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let params = format!(r#"{{"notifications":{},"_meta":{envelope}}}"#, everything());
-    let message = Invocation::new("subscriptions/listen", Some(params.into()));
+    let message = Message::new("subscriptions/listen", Some(params.into()));
     let transport = Arc::new(TransportContext::stream("test"));
     let cx = CallContext::new(Some(1_i64.into()), transport, Arc::clone(&channel) as _);
     let served = serve_envelope(&running, cx, message, None, Caller::default());

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 /// A request or notification: the text once, and the ranges of its parts.
 #[derive(Clone, Debug)]
-pub struct Invocation {
+pub struct Message {
     method: MethodName,
     known: Option<Method>,
     text: ByteString,
@@ -26,8 +26,8 @@ enum MethodName {
     Own(ByteString),
 }
 
-impl Invocation {
-    /// Creates an invocation that did not arrive as a frame. `params` is the JSON text of an object.
+impl Message {
+    /// Creates a message that did not arrive as a frame. `params` is the JSON text of an object.
     pub fn new(method: impl Into<ByteString>, params: Option<ByteString>) -> Self {
         let method = method.into();
         let known = Method::parse(&method);
@@ -41,14 +41,7 @@ impl Invocation {
         Self { method, known, text, params, meta, skip_hint: None }
     }
 
-    /// Returns the invocation that `frame`, read from `text`, contains. For transports that read frames themselves.
-    pub fn of_frame(text: &ByteString, frame: &jsonrpc::RawCall<'_>) -> Self {
-        let mut invocation = Self::locate(text, frame);
-        invocation.attach(text.clone());
-        invocation
-    }
-
-    /// Finds the parts of `frame` in the `text` it was read from. The invocation is complete once it is given the text.
+    /// Finds the parts of `frame` in the `text` it was read from. The message is complete once it is given the text.
     pub(super) fn locate(text: &str, frame: &jsonrpc::RawCall<'_>) -> Self {
         let method = match &frame.method {
             Cow::Borrowed(method) => MethodName::InText(range_of(text, method)),
@@ -64,7 +57,7 @@ impl Invocation {
         }
     }
 
-    /// Gives a located invocation its text.
+    /// Gives a located message its text.
     pub(super) fn attach(&mut self, text: ByteString) {
         self.text = text;
     }
@@ -132,20 +125,18 @@ fn part<'a>(text: &'a str, range: &Range<usize>) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use duplexer_types::jsonrpc::RawFrame;
-
+    use super::super::Frame;
     use super::*;
 
     #[test]
     fn the_parts_of_a_frame_are_found_again_in_its_text() {
         let line = r#"{"jsonrpc":"2.0","id":1,"method":"a/b","params":{"x":1,"_meta":{"y":2}}}"#;
         let text = ByteString::from(line);
-        let Ok(RawFrame::Request { call, .. }) = jsonrpc::read(&text) else { panic!("a request") };
-        let invocation = Invocation::of_frame(&text, &call);
-        assert_eq!(invocation.method(), "a/b");
-        assert_eq!(invocation.params(), Some(r#"{"x":1,"_meta":{"y":2}}"#));
-        assert_eq!(invocation.meta(), Some(r#"{"y":2}"#));
-        let other = invocation.with_method("c").with_params(Some(r#"{"_meta":3}"#.into()));
+        let Ok(Frame::Request(_, message)) = Frame::parse(&text) else { panic!("a request") };
+        assert_eq!(message.method(), "a/b");
+        assert_eq!(message.params(), Some(r#"{"x":1,"_meta":{"y":2}}"#));
+        assert_eq!(message.meta(), Some(r#"{"y":2}"#));
+        let other = message.with_method("c").with_params(Some(r#"{"_meta":3}"#.into()));
         assert_eq!((other.method(), other.meta()), ("c", Some("3")));
         assert_eq!(other.with_params(None).params(), None);
     }
@@ -153,7 +144,7 @@ mod tests {
     #[test]
     fn the_row_of_a_method_follows_the_method() {
         let progress = "notifications/progress";
-        let custom = Invocation::new("a/b", None);
+        let custom = Message::new("a/b", None);
         assert_eq!(custom.known(), None);
         let known = custom.with_method(progress).with_params(Some("{}".into()));
         assert_eq!(known.known(), Method::parse(progress));
