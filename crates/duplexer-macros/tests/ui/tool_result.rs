@@ -8,5 +8,5 @@ async fn make() -> Opaque {
 }
 
 fn main() {
-    let _ = Server::builder("x", "0").tool(make);
+    let _ = Server::builder("x").tool(make);
 }

@@ -6,5 +6,5 @@ async fn count(cx: Context<Vec<u8>>) -> usize {
 }
 
 fn main() {
-    let _ = Server::builder("x", "0").tool(count);
+    let _ = Server::builder("x").tool(count);
 }
