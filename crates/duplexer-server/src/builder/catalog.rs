@@ -25,14 +25,14 @@ struct Below {
 /// Handlers get the state that was given last: `.state(..)` and `.lifespan(..)` go before what uses them.
 impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Offers a tool. A name that is taken or cannot be used fails the build.
-    pub fn tool(mut self, tool: impl IntoTool<S>) -> Self {
+    pub fn tool<Via>(mut self, tool: impl IntoTool<S, Via>) -> Self {
         let entry = tool.into_tool().into_entry(self.state_slot());
         self.catalog().tool(entry);
         self
     }
 
     /// Offers a resource, or a template for many.
-    pub fn resource(mut self, resource: impl IntoResource<S>) -> Self {
+    pub fn resource<Via>(mut self, resource: impl IntoResource<S, Via>) -> Self {
         let entry = resource.into_resource().into_entry(self.state_slot());
         self.catalog().resource(entry);
         self
@@ -57,7 +57,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     }
 
     /// Offers a prompt.
-    pub fn prompt(mut self, prompt: impl IntoPrompt<S>) -> Self {
+    pub fn prompt<Via>(mut self, prompt: impl IntoPrompt<S, Via>) -> Self {
         let entry = prompt.into_prompt().into_entry(self.state_slot());
         self.catalog().prompt(entry);
         self
