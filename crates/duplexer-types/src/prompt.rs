@@ -9,6 +9,8 @@ use crate::model::model;
 
 model! {
     /// Definition of a [prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#prompt), an item of [`ListPromptsResult`].
+    ///
+    /// A server registers a `prompt::Prompt` of `duplexer-server`, which adds the function to the definition.
     pub struct Prompt {
         /// Unique identifier of the prompt.
         name: String = "name",

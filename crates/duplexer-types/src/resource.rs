@@ -11,6 +11,8 @@ use crate::wire::{Shape, Wire};
 
 model! {
     /// Definition of a [resource](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource), an item of [`ListResourcesResult`].
+    ///
+    /// A server registers a `resource::Resource` of `duplexer-server`, which adds the function to the definition.
     pub struct Resource {
         /// URI of the resource.
         uri: String = "uri",

@@ -9,6 +9,8 @@ use crate::wire::handshake::{describes_objects, is_structured};
 
 model! {
     /// Definition of a [tool](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool), an item of [`ListToolsResult`].
+    ///
+    /// A server registers a `tool::Tool` of `duplexer-server`, which adds the function to the definition.
     pub struct Tool {
         /// Unique identifier of the tool.
         name: String = "name",

@@ -53,14 +53,14 @@ impl CatalogDraft {
         let prefix = scope::prefix(merged);
         let scope_offset = self.scopes.merge_from(other.scopes, &prefix, merged);
         let (ours, theirs) = (&mut self.snapshot, other.snapshot);
-        let merges = [
+        let results = [
             other.fault.map_or(Ok(()), Err),
             ours.tools.merge_from(theirs.tools, scope_offset, &prefix),
             ours.prompts.merge_from(theirs.prompts, scope_offset, &prefix),
             ours.resources.merge_from(theirs.resources, scope_offset, &prefix),
             ours.templates.merge_from(theirs.templates, scope_offset, &prefix),
         ];
-        for result in merges {
+        for result in results {
             self.note(result);
         }
         self.page_size = self.page_size.or(other.page_size);

@@ -109,7 +109,7 @@ impl<S> CatalogEdit<S> {
 }
 
 impl<S: Any + Send + Sync> CatalogEdit<S> {
-    fn tool(&self, tool: impl IntoTool<S>) -> Result<ToolEntry, CatalogError> {
+    fn tool<Via>(&self, tool: impl IntoTool<S, Via>) -> Result<ToolEntry, CatalogError> {
         let mut entry = tool.into_tool().into_entry(self.slot)?;
         entry.merge(self.scope, &self.prefix)?;
         match self.snapshot.missing_view(&entry) {
@@ -118,13 +118,13 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
         }
     }
 
-    fn prompt(&self, prompt: impl IntoPrompt<S>) -> Result<PromptEntry, CatalogError> {
+    fn prompt<Via>(&self, prompt: impl IntoPrompt<S, Via>) -> Result<PromptEntry, CatalogError> {
         let mut entry = prompt.into_prompt().into_entry(self.slot)?;
         entry.merge(self.scope, &self.prefix)?;
         Ok(entry)
     }
 
-    fn resource(&self, resource: impl IntoResource<S>) -> Result<AnyEntry, CatalogError> {
+    fn resource<Via>(&self, resource: impl IntoResource<S, Via>) -> Result<AnyEntry, CatalogError> {
         let mut entry = resource.into_resource().into_entry(self.slot)?;
         match &mut entry {
             AnyEntry::Single(entry) => entry.merge(self.scope, &self.prefix)?,
@@ -138,7 +138,7 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
     /// # Errors
     ///
     /// Fails if the tool is invalid or its name exists.
-    pub fn add_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
+    pub fn add_tool<Via>(&mut self, tool: impl IntoTool<S, Via>) -> Result<(), CatalogError> {
         self.snapshot.tools.add(self.tool(tool)?)?;
         self.changed.tools = true;
         Ok(())
@@ -149,7 +149,7 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
     /// # Errors
     ///
     /// Fails if the tool is invalid.
-    pub fn replace_tool(&mut self, tool: impl IntoTool<S>) -> Result<(), CatalogError> {
+    pub fn replace_tool<Via>(&mut self, tool: impl IntoTool<S, Via>) -> Result<(), CatalogError> {
         self.snapshot.tools.replace(self.tool(tool)?)?;
         self.changed.tools = true;
         Ok(())
@@ -160,7 +160,7 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
     /// # Errors
     ///
     /// Fails if the prompt is invalid or its name exists.
-    pub fn add_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
+    pub fn add_prompt<Via>(&mut self, prompt: impl IntoPrompt<S, Via>) -> Result<(), CatalogError> {
         self.snapshot.prompts.add(self.prompt(prompt)?)?;
         self.changed.prompts = true;
         Ok(())
@@ -171,7 +171,7 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
     /// # Errors
     ///
     /// Fails if the prompt is invalid.
-    pub fn replace_prompt(&mut self, prompt: impl IntoPrompt<S>) -> Result<(), CatalogError> {
+    pub fn replace_prompt<Via>(&mut self, prompt: impl IntoPrompt<S, Via>) -> Result<(), CatalogError> {
         self.snapshot.prompts.replace(self.prompt(prompt)?)?;
         self.changed.prompts = true;
         Ok(())
@@ -182,7 +182,7 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
     /// # Errors
     ///
     /// Fails if it is invalid or its URI exists.
-    pub fn add_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
+    pub fn add_resource<Via>(&mut self, resource: impl IntoResource<S, Via>) -> Result<(), CatalogError> {
         match self.resource(resource)? {
             AnyEntry::Single(entry) => self.snapshot.resources.add(entry)?,
             AnyEntry::Template(entry) => self.snapshot.templates.add(entry)?,
@@ -196,7 +196,7 @@ impl<S: Any + Send + Sync> CatalogEdit<S> {
     /// # Errors
     ///
     /// Fails if it is invalid.
-    pub fn replace_resource(&mut self, resource: impl IntoResource<S>) -> Result<(), CatalogError> {
+    pub fn replace_resource<Via>(&mut self, resource: impl IntoResource<S, Via>) -> Result<(), CatalogError> {
         match self.resource(resource)? {
             AnyEntry::Single(entry) => self.snapshot.resources.replace(entry)?,
             AnyEntry::Template(entry) => self.snapshot.templates.replace(entry)?,

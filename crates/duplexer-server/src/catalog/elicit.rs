@@ -80,9 +80,7 @@ impl<S: Send + Sync> Context<S> {
         message: impl Into<String>,
     ) -> Result<Elicited<T>, McpError> {
         let (form, schema) = form::<T>()?;
-        // Converted before the first `await`, so that the future does not hold the caller's type.
-        let asking = self.elicit_form(key, message, form);
-        match asking.await? {
+        match self.elicit_form(key, message, form).await? {
             Elicited::Accepted(content) => {
                 let decoded = schema.decode(Json::from(content).as_str());
                 decoded.map(Elicited::Accepted).map_err(|violations| {

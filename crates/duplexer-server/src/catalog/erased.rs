@@ -30,10 +30,13 @@ pub(crate) trait ErasedHandler<S, Op: Operation>: Send + Sync {
 /// A handler whose state type is erased as well.
 pub(crate) type BoundHandler<Op> = Arc<dyn ErasedHandler<StateMap, Op>>;
 
+/// The types that an erased handler does not show.
+type Erased<A, Shape, Via> = fn() -> (A, Shape, Via);
+
 /// A function together with the types that its erased form loses: arguments, shape, and kind of output.
 pub(crate) struct Typed<H, A, Shape, Via = ()> {
     pub(crate) handler: H,
-    types: PhantomData<fn() -> (A, Shape, Via)>,
+    types: PhantomData<Erased<A, Shape, Via>>,
 }
 
 impl<H, A, Shape, Via> Typed<H, A, Shape, Via> {

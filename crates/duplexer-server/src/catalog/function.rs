@@ -14,6 +14,25 @@ use crate::kernel::context::{Context, StateMap};
 #[derive(Clone, Copy, Debug)]
 pub struct Seal(pub(crate) ());
 
+/// Marks conversions of a value that is the item itself.
+#[derive(Debug)]
+pub enum Direct {}
+/// Marks conversions of a function that returns the item.
+#[derive(Debug)]
+pub enum Constructor {}
+/// Marks a conversion that no type has.
+///
+/// With a second candidate besides [`Constructor`], the compiler reports the conversion trait itself and its notes,
+/// instead of the number of arguments that a function lacks.
+#[derive(Debug)]
+pub enum Unmatched {}
+
+/// A trait that no type implements.
+pub trait Impossible {
+    /// Returns any type, since there is no value to call it with.
+    fn never<T>(self) -> T;
+}
+
 /// An async function that can be a handler: of nothing, of its arguments, of a context, or of a context and its
 /// arguments.
 ///

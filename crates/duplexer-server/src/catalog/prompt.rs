@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::completion::{CompletionOutput, CompletionRequest, Completions};
 use super::erased::{ErasedHandler, HandlerFuture, Operation, Typed, failed};
-use super::function::{Function, Seal};
+use super::function::{Constructor, Direct, Function, Impossible, Seal, Unmatched};
 use super::settings::shared_settings;
 use super::text_args;
 use super::uri_template::Values;
@@ -179,13 +179,14 @@ impl<S> fmt::Debug for Prompt<S> {
 
 /// Values that can be registered as a prompt: a [`Prompt`], or a function marked with `#[prompt]`.
 ///
-/// A marked function becomes a function that returns a [`Prompt`]; any such function can be registered.
+/// A marked function becomes a function that returns a [`Prompt`]; any such function can be registered. `Via` distinguishes
+/// the two and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a prompt for a server whose state is `{S}`",
     label = "not a prompt",
     note = "a prompt is a function with `#[prompt]`, or made with `Prompt::new(\"name\", function)`"
 )]
-pub trait IntoPrompt<S> {
+pub trait IntoPrompt<S, Via = Direct> {
     /// Converts into the prompt.
     fn into_prompt(self) -> Prompt<S>;
 }
@@ -197,12 +198,15 @@ impl<S> IntoPrompt<S> for Prompt<S> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<S, F, P> IntoPrompt<S> for F
-where
-    F: FnOnce() -> P,
-    P: IntoPrompt<S>,
-{
+impl<S, F: FnOnce() -> Prompt<S>> IntoPrompt<S, Constructor> for F {
     fn into_prompt(self) -> Prompt<S> {
-        self().into_prompt()
+        self()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S, T: Impossible> IntoPrompt<S, Unmatched> for T {
+    fn into_prompt(self) -> Prompt<S> {
+        self.never()
     }
 }

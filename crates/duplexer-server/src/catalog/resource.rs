@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::completion::{CompletionOutput, CompletionRequest, Completions};
 use super::erased::{ErasedHandler, Typed};
-use super::function::{Function, NoArguments};
+use super::function::{Constructor, Direct, Function, Impossible, NoArguments, Unmatched};
 use crate::schema::declared_order;
 
 pub use contents::{AsJson, ResourceOutput};
@@ -144,13 +144,14 @@ impl<S> fmt::Debug for Resource<S> {
 
 /// Values that can be registered as a resource: a [`Resource`], or a function marked with `#[resource(..)]`.
 ///
-/// A marked function becomes a function that returns a [`Resource`]; any such function can be registered.
+/// A marked function becomes a function that returns a [`Resource`]; any such function can be registered. `Via` distinguishes
+/// the two and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource for a server whose state is `{S}`",
     label = "not a resource",
     note = "a resource is a function with `#[resource(\"uri\")]`, or made with `Resource::new(\"uri\", function)` or `Resource::template(\"uri/{{variable}}\", function)`"
 )]
-pub trait IntoResource<S> {
+pub trait IntoResource<S, Via = Direct> {
     /// Converts into the resource.
     fn into_resource(self) -> Resource<S>;
 }
@@ -162,12 +163,15 @@ impl<S> IntoResource<S> for Resource<S> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<S, F, R> IntoResource<S> for F
-where
-    F: FnOnce() -> R,
-    R: IntoResource<S>,
-{
+impl<S, F: FnOnce() -> Resource<S>> IntoResource<S, Constructor> for F {
     fn into_resource(self) -> Resource<S> {
-        self().into_resource()
+        self()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S, T: Impossible> IntoResource<S, Unmatched> for T {
+    fn into_resource(self) -> Resource<S> {
+        self.never()
     }
 }

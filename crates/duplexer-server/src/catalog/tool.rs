@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::erased::{ErasedHandler, Typed};
-use super::function::OnThread;
+use super::function::{Constructor, Direct, Impossible, OnThread, Unmatched};
 
 pub use super::content::FileContent;
 pub use super::function::{AnyState, BlockingFunction, Function, NoArguments};
@@ -146,14 +146,15 @@ impl<S> fmt::Debug for Tool<S> {
 
 /// Values that can be registered as a tool: a [`Tool`], or a function marked with `#[tool]`.
 ///
-/// A marked function becomes a function that returns a [`Tool`]; any such function can be registered.
+/// A marked function becomes a function that returns a [`Tool`]; any such function can be registered. `Via` distinguishes
+/// the two and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool for a server whose state is `{S}`",
     label = "not a tool",
     note = "a tool is a function with `#[tool]`, such as\n    #[tool]\n    async fn add(a: i64, b: i64) -> i64 {{ a + b }}\nor `Tool::new(\"add\", |args: Add| async move {{ .. }})`",
     note = "if it takes a `Context<T>`, then `T` must be the state given with `.state(..)` or `.lifespan(..)` before `.tool(..)`"
 )]
-pub trait IntoTool<S> {
+pub trait IntoTool<S, Via = Direct> {
     /// Converts into the tool.
     fn into_tool(self) -> Tool<S>;
 }
@@ -165,12 +166,15 @@ impl<S> IntoTool<S> for Tool<S> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<S, F, T> IntoTool<S> for F
-where
-    F: FnOnce() -> T,
-    T: IntoTool<S>,
-{
+impl<S, F: FnOnce() -> Tool<S>> IntoTool<S, Constructor> for F {
     fn into_tool(self) -> Tool<S> {
-        self().into_tool()
+        self()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S, T: Impossible> IntoTool<S, Unmatched> for T {
+    fn into_tool(self) -> Tool<S> {
+        self.never()
     }
 }

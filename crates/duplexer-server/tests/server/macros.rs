@@ -127,7 +127,7 @@ mod names {
     }
 
     #[tool(blocking)]
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "attributes are kept")]
     fn r#type(r#type: String) -> usize {
         r#type.len()
     }

@@ -49,13 +49,11 @@ fn find(
         CompletionReference::Prompt(prompt) => {
             let visible =
                 snapshot.prompts.get(&prompt.name).filter(|prompt| catalog.is_visible(cx, &***prompt));
-            match visible {
-                Some(prompt) => Ok(prompt.completions.get(name)),
-                None => {
-                    let text = format!("Unknown prompt: {}", prompt.name);
-                    Err(McpError::new(ErrorCode::INVALID_PARAMS, text))
-                }
-            }
+            let Some(entry) = visible else {
+                let text = format!("Unknown prompt: {}", prompt.name);
+                return Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
+            };
+            Ok(entry.completions.get(name))
         }
         // A URI can be named in place of its template; it has no open variables and therefore no suggestions.
         CompletionReference::Resource(template) => {
