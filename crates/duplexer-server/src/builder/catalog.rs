@@ -26,14 +26,14 @@ struct Below {
 /// use it.
 impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Registers a tool. A name that is taken or invalid fails the build.
-    pub fn tool(mut self, tool: impl IntoTool<S>) -> Self {
+    pub fn tool<Via>(mut self, tool: impl IntoTool<S, Via>) -> Self {
         let entry = tool.into_tool().into_entry(self.state_slot());
         self.catalog().tool(entry);
         self
     }
 
     /// Registers a resource, or a template for many.
-    pub fn resource(mut self, resource: impl IntoResource<S>) -> Self {
+    pub fn resource<Via>(mut self, resource: impl IntoResource<S, Via>) -> Self {
         let entry = resource.into_resource().into_entry(self.state_slot());
         self.catalog().resource(entry);
         self
@@ -58,7 +58,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     }
 
     /// Registers a prompt.
-    pub fn prompt(mut self, prompt: impl IntoPrompt<S>) -> Self {
+    pub fn prompt<Via>(mut self, prompt: impl IntoPrompt<S, Via>) -> Self {
         let entry = prompt.into_prompt().into_entry(self.state_slot());
         self.catalog().prompt(entry);
         self
