@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use duplexer::Context;
 use duplexer::prelude::*;
 use duplexer::server::subscriptions::MemoryBus;
 use schemars::JsonSchema;

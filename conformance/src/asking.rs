@@ -1,6 +1,8 @@
 //! Tools that ask the user or the client's model, with the same code in both eras.
 
+use duplexer::Context;
 use duplexer::ServerBuilder;
+use duplexer::elicit::Elicited;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use duplexer::types::elicitation::{Choice, EnumSchema, FormSchema, MultiSelectSchema, PrimitiveSchema};

@@ -1,5 +1,6 @@
 //! Tools that change the catalog. The change itself notifies subscribers.
 
+use duplexer::Context;
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 

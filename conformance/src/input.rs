@@ -5,7 +5,9 @@
 
 mod manual;
 
+use duplexer::Context;
 use duplexer::ServerBuilder;
+use duplexer::elicit::Elicited;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use duplexer::server::ClientCapability;

@@ -1,6 +1,7 @@
 //! Prompts: without arguments, with arguments, and with content other than text.
 
 use duplexer::ServerBuilder;
+use duplexer::completion::CompletionRequest;
 use duplexer::prelude::*;
 use duplexer::types::resource::ResourceContents;
 

@@ -1,5 +1,6 @@
 //! Resources: a text, bytes, one with subscriptions, and a template.
 
+use duplexer::Json;
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::types::resource::ResourceContents;

@@ -1,5 +1,6 @@
 //! Tools with special input schemas.
 
+use duplexer::Json;
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use duplexer::Context;
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::types::logging::LoggingLevel;

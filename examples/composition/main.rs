@@ -1,5 +1,6 @@
 //! A server composed of servers: each has its own state and is independent of the others.
 
+use duplexer::Context;
 use duplexer::ServerBuilder;
 use duplexer::prelude::*;
 use duplexer::server::Outcome;

@@ -1,5 +1,6 @@
 //! A custom method, in addition to the methods of the protocol.
 
+use duplexer::Json;
 use duplexer::dispatch::OutboundRequest;
 use duplexer::prelude::*;
 use duplexer_examples::{clients, same};

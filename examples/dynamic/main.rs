@@ -1,5 +1,6 @@
 //! A dynamic catalog: one tool adds another at run time.
 
+use duplexer::Context;
 use duplexer::prelude::*;
 use duplexer_examples::{call, clients, same, text};
 use serde_json::json;

@@ -5,6 +5,7 @@ use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
 use duplexer::types::json::JsonObject;
+use duplexer::{Context, Json};
 use duplexer_examples::{call, same, text};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use duplexer::Context;
 use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer_examples::{call, same, text};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use duplexer::Context;
 use duplexer::dispatch::Message;
 use duplexer::middleware::Next;
 use duplexer::prelude::*;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use duplexer::Context;
 use duplexer::prelude::*;
 use duplexer_examples::{clients, same};
 use serde_json::json;

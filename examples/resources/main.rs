@@ -1,5 +1,6 @@
 //! Resources: one with a fixed URI, a template with typed variables, a directory, and completion of a variable.
 
+use duplexer::completion::CompletionRequest;
 use duplexer::prelude::*;
 use duplexer::types::completion::ResourceTemplateReference;
 use duplexer::types::resource::ResourceContents;

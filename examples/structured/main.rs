@@ -1,5 +1,6 @@
 //! Structured output: programs get the return value with a schema, models get it as text.
 
+use duplexer::Json;
 use duplexer::prelude::*;
 use duplexer_examples::{call, clients, same, text};
 use schemars::JsonSchema;

@@ -1,5 +1,7 @@
 //! A server written with the public API: a few items of every kind.
 
+use duplexer::Context;
+use duplexer::completion::CompletionRequest;
 use duplexer::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use duplexer::Context;
 use duplexer::prelude::*;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};

@@ -2,6 +2,7 @@
 //!
 //! The suite requires this: it answers in the first round. Tools that await their questions ask again instead.
 
+use duplexer::Context;
 use duplexer::prelude::*;
 use duplexer::server::Reply;
 use duplexer::types::elicitation::{ElicitAction, ElicitParams, FormSchema, PrimitiveSchema, StringSchema};

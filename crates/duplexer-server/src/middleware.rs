@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use crate::features::input_rounds::InputRoundFuture;
 use crate::kernel::context::{Context, StateMap};
-use crate::kernel::outcome::Outcome;
 use crate::kernel::runner;
-use duplexer_core::dispatch::{BoxFuture, Message};
+use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
+pub use crate::kernel::outcome::Outcome;
 pub use builtin::{ConcurrencyLimit, Logging, Timeout};
+pub use duplexer_core::dispatch::Message;
 
 /// Code around every message. Implemented for every `async fn(Context, Message, Next) -> Result<Outcome, McpError>`.
 pub trait Middleware: Send + Sync + 'static {

@@ -20,10 +20,13 @@
 //!
 //! # Where to begin
 //!
-//! - [`Server::builder`] begins a server; [`ServerExt`] is what can be offered: tools, resources, prompts.
-//! - [`Context`] is what a handler gets beside its arguments; [`AskExt`] asks the user.
-//! - [`run_stdio`] serves it; [`testing`] tests it without a process; [`client`] is the other side.
-//! - [`server`] has what lies below: handlers of single methods, middleware, subscriptions, sealed states.
+//! - [`Server::builder`] starts a server; [`ServerBuilder`] registers tools, resources and prompts.
+//! - [`Context`] is the optional first argument of a handler: state, progress, logging, [questions to the user](elicit).
+//! - [`run_stdio`] serves over standard input and output, `http` over HTTP.
+//! - [`client`] connects to servers; [`testing`] connects to one in the same process.
+//! - [`tool`], [`resource`], [`prompt`], [`completion`], [`middleware`] and [`elicit`] hold the types of one subject each.
+//! - [`server`] is the low-level server: handlers of single methods, subscriptions, request state, and the
+//!   [drivers](server::driver) that transports call.
 //! - [`types`] are the messages of the protocol.
 //! - [`guide`] shows one task after the other, and [explains errors](guide::troubleshooting) by their texts.
 //!
@@ -39,13 +42,13 @@
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //!
-//! # What is always so
+//! # Guarantees
 //!
-//! A panic in a handler is one failed call, unless the profile says `panic = "abort"`. Whatever a peer sends is limited:
-//! lines, bodies, nesting, requests, sessions. A cancelled request is dropped at its next `await`. Shutdown takes five
-//! seconds at most. Logs go through `tracing` and hold no payloads above `TRACE`.
+//! A panic in a handler is one failed call, unless the profile sets `panic = "abort"`. All input of a peer is limited:
+//! lines, bodies, nesting, requests, sessions. A cancelled request is dropped at its next `await`. Shutdown takes at most
+//! five seconds. Logs go through `tracing` and contain no payloads above `TRACE`.
 //!
-//! This crate contains nothing of its own: it is one name for the `duplexer-*` crates.
+//! This crate re-exports the `duplexer-*` crates. Only [`testing`], which needs server and client, is its own.
 
 #[cfg(any(doc, doctest))]
 pub mod guide;
@@ -85,21 +88,19 @@ pub mod server {
     };
 }
 
-/// What most servers need: `use duplexer::prelude::*;`.
+/// Names that most servers need: `use duplexer::prelude::*;`.
+///
+/// It has no name of axum or anyhow. Import [`Context`] and [`Json`] by name: `use duplexer::{Context, Json};`.
 pub mod prelude {
-    pub use duplexer_server::completion::CompletionRequest;
-    pub use duplexer_server::elicit::Elicited;
-    pub use duplexer_server::tool::FileContent;
+    #[cfg(feature = "macros")]
+    pub use duplexer_macros::{prompt, resource, tool};
     pub use duplexer_types::content::Content;
-    pub use duplexer_types::json::Json;
     pub use duplexer_types::prompt::PromptMessage;
     pub use duplexer_types::tool::CallToolResult;
 
     pub use crate::{
-        BoxError, Context, McpError, Prompt, Resource, ResourceError, Server, Tool, ToolError, run_stdio,
+        BoxError, McpError, Prompt, Resource, ResourceError, Server, Tool, ToolError, run_stdio,
     };
-    #[cfg(feature = "macros")]
-    pub use duplexer_macros::{prompt, resource, tool};
 }
 
 #[doc(hidden)]

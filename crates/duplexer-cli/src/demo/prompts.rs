@@ -1,5 +1,6 @@
 //! Prompts: arguments with types, and suggestions while they are typed.
 
+use duplexer::completion::CompletionRequest;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use serde::Deserialize;

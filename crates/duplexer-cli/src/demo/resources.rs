@@ -1,5 +1,7 @@
 //! Resources: one that changes by itself, bytes, and templates with typed variables.
 
+use duplexer::Context;
+use duplexer::completion::CompletionRequest;
 use duplexer::prelude::*;
 use duplexer::types::resource::ResourceContents;
 

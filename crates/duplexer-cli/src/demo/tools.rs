@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use duplexer::Context;
 use duplexer::Resource;
+use duplexer::elicit::Elicited;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};

@@ -5,5 +5,5 @@ async fn add(a: i64, b: i64) -> i64 {
 }
 
 fn main() {
-    let _ = Server::builder("x").tool(add);
+    let _ = Server::builder("x", "1").tool(add);
 }

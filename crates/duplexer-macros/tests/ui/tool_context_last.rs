@@ -1,3 +1,4 @@
+use duplexer::Context;
 use duplexer::prelude::*;
 
 #[tool]

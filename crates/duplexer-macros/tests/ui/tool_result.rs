@@ -8,5 +8,5 @@ async fn make() -> Opaque {
 }
 
 fn main() {
-    let _ = Server::builder("x").tool(make);
+    let _ = Server::builder("x", "1").tool(make);
 }

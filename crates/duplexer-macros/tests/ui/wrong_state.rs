@@ -1,3 +1,4 @@
+use duplexer::Context;
 use duplexer::prelude::*;
 
 #[tool]
@@ -6,5 +7,5 @@ async fn count(cx: Context<Vec<u8>>) -> usize {
 }
 
 fn main() {
-    let _ = Server::builder("x").tool(count);
+    let _ = Server::builder("x", "1").tool(count);
 }
