@@ -1,0 +1,3 @@
+//! Tests of the public interface, in one binary.
+
+mod suite;
