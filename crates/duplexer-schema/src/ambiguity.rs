@@ -56,7 +56,11 @@ pub(crate) fn find(nodes: &[Node]) -> Option<Ambiguity> {
             if leads_back(one) || leads_back(two) {
                 let mut members: Vec<String> = second.declared.keys().cloned().collect();
                 members.sort();
-                return Some(Ambiguity { location: node.location.to_string(), forms: (one + 1, two + 1), members });
+                return Some(Ambiguity {
+                    location: node.location.to_string(),
+                    forms: (one + 1, two + 1),
+                    members,
+                });
             }
         }
     }

@@ -135,7 +135,8 @@ impl Tag {
             Self::Key { branches } => {
                 // The shorter side is searched, so that neither a long value nor a long enum costs much.
                 let mut found = if members.len() < branches.len() {
-                    let all: Vec<usize> = members.keys().filter_map(|name| branches.get(name).copied()).collect();
+                    let all: Vec<usize> =
+                        members.keys().filter_map(|name| branches.get(name).copied()).collect();
                     all
                 } else {
                     let present = branches.iter().filter(|(name, _)| members.contains_key(*name));

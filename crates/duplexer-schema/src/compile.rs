@@ -201,19 +201,21 @@ fn skip_references(nodes: &mut [Node], root: &mut NodeId) {
 /// judge the same value as another node.
 fn mark_shared(nodes: &mut [Node], root: NodeId, targets: &[NodeId]) {
     let mut ways = vec![0_usize; nodes.len()];
-    let mut in_place = vec![false; nodes.len()];
+    let mut is_repeated = vec![false; nodes.len()];
     ways[root.index()] += 1;
     for id in targets {
-        in_place[id.index()] = true;
+        is_repeated[id.index()] = true;
     }
     for keyword in nodes.iter().flat_map(|node| &node.keywords) {
+        // `unevaluatedItems` asks a second time which items `contains` matches.
+        let is_contained = matches!(keyword, Keyword::Contains(_));
         keyword.visit(&mut |node, edge| {
             ways[node.index()] += 1;
-            in_place[node.index()] |= edge == Edge::InPlace;
+            is_repeated[node.index()] |= edge == Edge::InPlace || is_contained;
         });
     }
     for (index, node) in nodes.iter_mut().enumerate() {
-        node.is_shared = (ways[index] > 1 || in_place[index]) && !node.keywords.is_empty();
+        node.is_shared = (ways[index] > 1 || is_repeated[index]) && !node.keywords.is_empty();
     }
 }
 

@@ -154,7 +154,8 @@ impl<'d> Documents<'d> {
             return self.follow(resource, &fragment).ok_or_else(|| fail("leads nowhere"));
         }
         let found = &self.resources[resource];
-        let schema = *found.anchors.get(&*fragment).ok_or_else(|| fail("names an anchor that does not exist"))?;
+        let schema =
+            *found.anchors.get(&*fragment).ok_or_else(|| fail("names an anchor that does not exist"))?;
         let is_dynamic = found.dynamic_anchors.contains_key(&*fragment);
         Ok(Target { schema, dynamic_anchor: is_dynamic.then_some(fragment) })
     }

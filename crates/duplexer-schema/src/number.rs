@@ -27,7 +27,10 @@ impl Num {
         // Without `arbitrary_precision` every other number is a finite double.
         let double = number.as_f64().unwrap_or_default();
         if double.fract() == 0.0 && double.abs() < INTEGER_LIMIT {
-            #[expect(clippy::cast_possible_truncation, reason = "it has no fraction and is below the limit")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "it has no fraction and is below the limit"
+            )]
             return Self::Integer(double as i128);
         }
         Self::Double(double)
@@ -104,9 +107,8 @@ impl Decimal {
         let shift = self.exponent - divisor.exponent;
         let Ok(up) = u32::try_from(shift) else {
             // Digits are at most 20 long: a divisor that overflows is larger than they are.
-            let scaled = 10_u128
-                .checked_pow(shift.unsigned_abs())
-                .and_then(|power| power.checked_mul(divisor.digits));
+            let scaled =
+                10_u128.checked_pow(shift.unsigned_abs()).and_then(|power| power.checked_mul(divisor.digits));
             return scaled.is_some_and(|scaled| self.digits % scaled == 0);
         };
         // Digits are below 2^64, so the products fit.

@@ -9,7 +9,8 @@ use std::str::Chars;
 use regex::Regex;
 
 /// White space and line ends as ECMA-262 defines `\s`.
-const SPACE: &str = r"\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
+const SPACE: &str =
+    r"\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
 const WORD: &str = "0-9A-Za-z_";
 const DIGIT: &str = "0-9";
 
@@ -110,7 +111,9 @@ impl Translation<'_> {
             'b' => self.out.push_str(r"(?-u:\b)"),
             'B' => self.out.push_str(r"\B"),
             'k' | '1'..='9' => {
-                return Err("it refers back to a group, which takes unbounded time; write it without".to_owned());
+                return Err(
+                    "it refers back to a group, which takes unbounded time; write it without".to_owned()
+                );
             }
             other => return self.character(other),
         }
@@ -199,7 +202,9 @@ impl Translation<'_> {
         }
         self.out.push_str(if negated { "[^" } else { "[" });
         loop {
-            let Some(letter) = self.rest.next() else { return Err("a character class has no end".to_owned()) };
+            let Some(letter) = self.rest.next() else {
+                return Err("a character class has no end".to_owned());
+            };
             if letter == ']' {
                 self.out.push(']');
                 return Ok(());

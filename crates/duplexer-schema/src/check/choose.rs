@@ -42,7 +42,12 @@ impl Checker<'_> {
     }
 
     /// Explains why no branch holds, through the one that was meant if that can be found out.
-    pub(super) fn explain_choice(&mut self, choice: &Choice, value: &Value, scope: Scope) -> Result<(), Stop> {
+    pub(super) fn explain_choice(
+        &mut self,
+        choice: &Choice,
+        value: &Value,
+        scope: Scope,
+    ) -> Result<(), Stop> {
         match choice.tag.as_ref().and_then(|tag| Some((tag, tag.chosen(value)?))) {
             Some((_, Chosen::Branch(branch))) => return self.explain(choice.branches[branch], value, scope),
             Some((tag, Chosen::None)) => return self.explain_tag(tag, choice, value),
@@ -102,9 +107,9 @@ impl Checker<'_> {
             }
             let depth = self.memo.fault_level.saturating_sub(self.budget.level());
             let declared = &choice.guards[branch].declared;
-            let members = value.as_object().map_or(0, |members| {
-                members.keys().filter(|name| declared.contains_key(*name)).count()
-            });
+            let members = value
+                .as_object()
+                .map_or(0, |members| members.keys().filter(|name| declared.contains_key(*name)).count());
             self.budget.spend(members)?;
             let score = (depth, members);
             if score > best {

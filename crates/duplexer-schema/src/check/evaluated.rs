@@ -28,28 +28,27 @@ impl<'s> Checker<'s> {
         value: &Value,
         scope: Scope,
     ) -> Verdict {
-        for place in self.unevaluated(node, value, scope)? {
-            let part = match value {
-                Value::Object(members) => members.values().nth(place),
-                Value::Array(items) => items.get(place),
-                _ => None,
-            };
-            if let Some(part) = part {
-                if !self.below(rest, part, scope)? {
-                    return Ok(false);
-                }
+        let evaluated = self.evaluated(node, value, scope)?;
+        let parts: Vec<&Value> = match value {
+            Value::Object(members) => members.values().collect(),
+            Value::Array(items) => items.iter().collect(),
+            _ => Vec::new(),
+        };
+        for (part, _) in parts.into_iter().zip(evaluated).filter(|(_, is_evaluated)| !is_evaluated) {
+            if !self.below(rest, part, scope)? {
+                return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Returns the positions of what no keyword of `node` has evaluated, `unevaluated..` aside.
-    pub(super) fn unevaluated(
+    /// Returns for each member or item whether a keyword of `node` has evaluated it, `unevaluated..` aside.
+    pub(super) fn evaluated(
         &mut self,
         node: &'s Node,
         value: &Value,
         scope: Scope,
-    ) -> Result<Vec<usize>, Stop> {
+    ) -> Result<Vec<bool>, Stop> {
         let length = match value {
             Value::Object(members) => members.len(),
             Value::Array(items) => items.len(),
@@ -57,13 +56,13 @@ impl<'s> Checker<'s> {
         };
         self.budget.spend(length)?;
         let mut evaluated = Evaluated { places: vec![false; length], seen: HashSet::new() };
-        let is_own =
-            |keyword: &Keyword| matches!(keyword, Keyword::UnevaluatedProperties(_) | Keyword::UnevaluatedItems(_));
+        let is_own = |keyword: &Keyword| {
+            matches!(keyword, Keyword::UnevaluatedProperties(_) | Keyword::UnevaluatedItems(_))
+        };
         for keyword in node.keywords.iter().filter(|keyword| !is_own(keyword)) {
             self.evaluate(keyword, value, scope, &mut evaluated)?;
         }
-        let places = evaluated.places.iter().enumerate();
-        Ok(places.filter(|(_, is_evaluated)| !**is_evaluated).map(|(place, _)| place).collect())
+        Ok(evaluated.places)
     }
 
     /// Marks what a node evaluates. The node holds for the value, or the schema around it fails anyway.
@@ -133,7 +132,11 @@ impl<'s> Checker<'s> {
         scope: Scope,
         evaluated: &mut Evaluated,
     ) -> Result<(), Stop> {
-        if self.valid(node, value, scope)? { self.evaluate_node(node, value, scope, evaluated) } else { Ok(()) }
+        if self.valid(node, value, scope)? {
+            self.evaluate_node(node, value, scope, evaluated)
+        } else {
+            Ok(())
+        }
     }
 
     /// Marks what a keyword evaluates by itself.

@@ -80,23 +80,30 @@ impl<'s> Checker<'s> {
             (Keyword::Properties(properties), Value::Object(members)) => {
                 self.explain_properties(properties, members, scope)
             }
-            (Keyword::PropertyNames(name), Value::Object(members)) => self.explain_names(*name, members, scope),
-            (Keyword::Items(schemas), Value::Array(items)) => self.explain_items(schemas, items, value, scope),
+            (Keyword::PropertyNames(name), Value::Object(members)) => {
+                self.explain_names(*name, members, scope)
+            }
+            (Keyword::Items(schemas), Value::Array(items)) => {
+                self.explain_items(schemas, items, value, scope)
+            }
             (Keyword::Contains(contains), Value::Array(items)) => {
                 self.explain_contains(contains, items, value, scope)
             }
             (Keyword::UnevaluatedProperties(rest), Value::Object(members)) => {
-                let places = self.unevaluated(node, value, scope)?;
-                let mut unevaluated = places.into_iter().filter_map(|place| members.iter().nth(place));
-                unevaluated.try_for_each(|(name, member)| self.explain_below(*rest, name, member, scope))
+                let evaluated = self.evaluated(node, value, scope)?;
+                let parts = members.iter().zip(evaluated).filter(|(_, is_evaluated)| !is_evaluated);
+                for ((name, member), _) in parts {
+                    self.explain_below(*rest, name, member, scope)?;
+                }
+                Ok(())
             }
             (Keyword::UnevaluatedItems(rest), Value::Array(items)) => {
-                let places = self.unevaluated(node, value, scope)?;
-                let mut unevaluated =
-                    places.into_iter().filter_map(|place| items.get(place).map(|item| (place, item)));
-                unevaluated.try_for_each(|(place, item)| {
-                    self.explain_below(*rest, &place.to_string(), item, scope)
-                })
+                let evaluated = self.evaluated(node, value, scope)?;
+                let parts = items.iter().enumerate().zip(evaluated).filter(|(_, is_evaluated)| !is_evaluated);
+                for ((index, item), _) in parts {
+                    self.explain_below(*rest, &index.to_string(), item, scope)?;
+                }
+                Ok(())
             }
             (leaf, _) => match self.leaf(leaf, value)? {
                 true => Ok(()),
@@ -133,7 +140,8 @@ impl<'s> Checker<'s> {
             return Ok(());
         }
         let phrase = Guard::of(&self.schema.nodes, other).phrase();
-        let expected = phrase.map_or_else(|| "something else".to_owned(), |phrase| format!("anything but {phrase}"));
+        let expected =
+            phrase.map_or_else(|| "something else".to_owned(), |phrase| format!("anything but {phrase}"));
         self.findings.mismatch(expected, value)
     }
 
@@ -168,10 +176,11 @@ impl<'s> Checker<'s> {
             if self.below(node, &name, scope)? {
                 continue;
             }
-            let broken = self.node(node).keywords.iter().find_map(|keyword| match self.leaf(keyword, &name) {
-                Ok(false) => Some(expectation(keyword)),
-                _ => None,
-            });
+            let broken =
+                self.node(node).keywords.iter().find_map(|keyword| match self.leaf(keyword, &name) {
+                    Ok(false) => Some(expectation(keyword)),
+                    _ => None,
+                });
             let expected = broken.map_or_else(
                 || "another name of the member".to_owned(),
                 |expected| format!("a name of the member that is {expected}"),
@@ -195,7 +204,13 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
-    fn explain_contains(&mut self, contains: &Contains, items: &[Value], whole: &Value, scope: Scope) -> Done {
+    fn explain_contains(
+        &mut self,
+        contains: &Contains,
+        items: &[Value],
+        whole: &Value,
+        scope: Scope,
+    ) -> Done {
         let found = self.contained(contains, items, scope)?;
         let (side, limit) = match contains.max {
             _ if found < contains.min => ("at least", contains.min),
@@ -203,7 +218,8 @@ impl<'s> Checker<'s> {
             _ => return Ok(()),
         };
         let phrase = Guard::of(&self.schema.nodes, contains.item).phrase();
-        let form = phrase.map_or_else(|| "of the right form".to_owned(), |phrase| format!("that is {phrase}"));
+        let form =
+            phrase.map_or_else(|| "of the right form".to_owned(), |phrase| format!("that is {phrase}"));
         self.findings.mismatch(format!("{side} {} {form}", counted(limit, "item")), whole)
     }
 }

@@ -22,7 +22,11 @@ pub(super) struct Scopes<'s> {
 impl<'s> Scopes<'s> {
     pub(super) fn new(schema: &'s Compiled) -> Self {
         let empty = vec![None; schema.anchors];
-        Self { dynamic: &schema.dynamic, all: vec![empty.clone()], indices: HashMap::from([(empty, Scope::EMPTY)]) }
+        Self {
+            dynamic: &schema.dynamic,
+            all: vec![empty.clone()],
+            indices: HashMap::from([(empty, Scope::EMPTY)]),
+        }
     }
 
     pub(super) fn find(&self, scope: Scope, anchor: usize) -> Option<NodeId> {

