@@ -1,4 +1,4 @@
-//! Finds choices whose forms cannot be told apart.
+//! Finds choices whose forms cannot be distinguished.
 
 use std::fmt;
 
@@ -33,8 +33,8 @@ impl fmt::Display for Ambiguity {
         let members: Vec<String> = self.members.iter().map(|name| format!("`{name}`")).collect();
         write!(
             f,
-            "{location}: forms {one} and {two} have the same members ({}), and the choice contains itself: nothing tells \
-             the forms apart; give the enum a tag, such as #[serde(tag = \"type\")]",
+            "{location}: forms {one} and {two} have the same members ({}), and the choice contains itself: nothing distinguishes \
+             the forms; give the enum a tag, such as #[serde(tag = \"type\")]",
             members.join(", ")
         )
     }
@@ -82,7 +82,7 @@ fn are_alike(one: &Guard, two: &Guard) -> bool {
     are_objects && same_members && !one.required.iter().any(differs)
 }
 
-/// Whether a way leads from `start` to the node `goal`.
+/// Whether references lead from `start` to the node `goal`.
 fn reaches(nodes: &[Node], start: NodeId, goal: usize) -> bool {
     let mut seen = vec![false; nodes.len()];
     let mut pending = vec![start];

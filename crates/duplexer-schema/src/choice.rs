@@ -171,7 +171,7 @@ impl Guard {
     /// Collects what a node demands, through `$ref` and `allOf`.
     pub(crate) fn of(nodes: &[Node], id: NodeId) -> Self {
         let mut guard = Self {
-            types: types(nodes, id, &mut FUEL.clone()),
+            types: types(nodes, id, &mut { FUEL }),
             fixed: None,
             required: Vec::new(),
             constants: Vec::new(),
@@ -191,13 +191,12 @@ impl Guard {
         guard.required.sort();
         guard.required.dedup();
         for (name, node) in properties {
-            let types = types(nodes, node, &mut FUEL.clone());
+            let types = types(nodes, node, &mut { FUEL });
             let declared = guard.declared.entry(name.clone()).or_insert(Types::ALL);
             *declared = declared.intersection(types);
-            if guard.required.contains(name) {
-                if let Some([value]) = fixed(nodes, node).as_deref() {
-                    guard.constants.push((name.clone(), value.clone()));
-                }
+            let values = fixed(nodes, node).filter(|_| guard.required.contains(name));
+            if let Some([value]) = values.as_deref() {
+                guard.constants.push((name.clone(), value.clone()));
             }
         }
         guard.constants.sort_by(|(one, _), (two, _)| one.cmp(two));

@@ -146,20 +146,14 @@ impl<'d> Compiler<'d> {
     }
 }
 
+/// Vocabularies that a dialect can require. `format-assertion` is not among them: formats are annotations.
+const KNOWN: [&str; 7] =
+    ["core", "applicator", "unevaluated", "validation", "meta-data", "format-annotation", "content"];
+
 fn vocabularies(metaschema: &Value) -> Result<Dialect, String> {
     let Some(vocabularies) = metaschema.get("$vocabulary").and_then(Value::as_object) else {
         return Ok(Dialect::FULL);
     };
-    const KNOWN: [&str; 8] = [
-        "core",
-        "applicator",
-        "unevaluated",
-        "validation",
-        "meta-data",
-        "format-annotation",
-        "format-assertion",
-        "content",
-    ];
     let name = |uri: &'_ str| uri.strip_prefix(metaschema::VOCABULARY).map(str::to_owned);
     for (uri, is_required) in vocabularies {
         let is_known = name(uri).is_some_and(|name| KNOWN.contains(&&*name));
@@ -190,32 +184,32 @@ fn skip_references(nodes: &mut [Node], root: &mut NodeId) {
         // References that only lead to each other.
         id
     };
-    let ends: Vec<NodeId> = (0..nodes.len()).map(|index| follow(NodeId(index as u32))).collect();
+    let ends: Vec<NodeId> = (0_u32..).take(nodes.len()).map(|index| follow(NodeId(index))).collect();
     *root = ends[root.index()];
     for keyword in nodes.iter_mut().flat_map(|node| &mut node.keywords) {
         keyword.visit_mut(&mut |node, _| *node = ends[node.index()]);
     }
 }
 
-/// Marks the nodes that can be asked about one value more than once: those with several ways to them, and those that
-/// judge the same value as another node.
+/// Marks the nodes that can judge one value more than once: those that several keywords lead to, and those that judge the
+/// same value as another node.
 fn mark_shared(nodes: &mut [Node], root: NodeId, targets: &[NodeId]) {
-    let mut ways = vec![0_usize; nodes.len()];
+    let mut edges = vec![0_usize; nodes.len()];
     let mut is_repeated = vec![false; nodes.len()];
-    ways[root.index()] += 1;
+    edges[root.index()] += 1;
     for id in targets {
         is_repeated[id.index()] = true;
     }
     for keyword in nodes.iter().flat_map(|node| &node.keywords) {
-        // `unevaluatedItems` asks a second time which items `contains` matches.
+        // `unevaluatedItems` tests a second time which items `contains` matches.
         let is_contained = matches!(keyword, Keyword::Contains(_));
         keyword.visit(&mut |node, edge| {
-            ways[node.index()] += 1;
+            edges[node.index()] += 1;
             is_repeated[node.index()] |= edge == Edge::InPlace || is_contained;
         });
     }
     for (index, node) in nodes.iter_mut().enumerate() {
-        node.is_shared = (ways[index] > 1 || is_repeated[index]) && !node.keywords.is_empty();
+        node.is_shared = (edges[index] > 1 || is_repeated[index]) && !node.keywords.is_empty();
     }
 }
 

@@ -192,7 +192,9 @@ fn subschemas<'d>(members: &'d Map<String, Value>, home: &Home, pending: &mut Ve
     let mut push = |schema, keyword: &str, token: Option<&str>| {
         let mut home = home.clone();
         push_token(&mut home.location, keyword);
-        token.iter().for_each(|token| push_token(&mut home.location, token));
+        if let Some(token) = token {
+            push_token(&mut home.location, token);
+        }
         pending.push((schema, home));
     };
     for (keyword, value) in members {

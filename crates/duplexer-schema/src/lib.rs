@@ -1,6 +1,6 @@
 //! JSON Schema 2020-12, checked within a budget of steps.
 //!
-//! A schema is compiled once; after that it checks values that strangers send:
+//! A schema is compiled once and then checks values from untrusted callers:
 //!
 //! ```
 //! use duplexer_schema::Schema;
@@ -21,7 +21,7 @@
 //! # What a check costs
 //!
 //! A check never takes more steps than its [`Limits`] allow for the length of the value; a value that needs more has the
-//! violation `too complex to check`. Ordinary schemas never come near:
+//! violation `too complex to check`. Ordinary schemas stay far below:
 //!
 //! - Branches of `oneOf` and `anyOf` are chosen by their tag: a required member with a constant in each branch (serde's
 //!   internal and adjacent tags), or the only required member (external tags). Only the chosen branch is read.
@@ -31,7 +31,8 @@
 //!
 //! # What is not supported
 //!
-//! - Other dialects than 2020-12, unless a registered metaschema lists its vocabularies.
+//! - Other dialects than 2020-12 and draft-07 (which is rewritten as 2020-12), unless a registered metaschema lists their
+//!   vocabularies.
 //! - References to documents that were not registered: nothing is ever fetched.
 //! - Patterns that look ahead or behind or refer back. They make the schema fail to compile, because ignoring them would
 //!   accept what the author meant to refuse. Other patterns mean what ECMA-262 says.
@@ -51,6 +52,7 @@ mod pattern;
 mod report;
 mod schema;
 mod text;
+mod upgrade;
 mod uri;
 mod value;
 

@@ -28,7 +28,7 @@ pub(crate) struct Node {
     pub(crate) resource: u32,
     /// The keywords that can fail, cheap ones first. `true` has none.
     pub(crate) keywords: Vec<Keyword>,
-    /// Whether verdicts are kept: the node can be asked about the same value more than once.
+    /// Whether verdicts are kept, because the node can judge the same value more than once.
     pub(crate) is_shared: bool,
 }
 

@@ -109,7 +109,7 @@ impl Decimal {
             // Digits are at most 20 long: a divisor that overflows is larger than they are.
             let scaled =
                 10_u128.checked_pow(shift.unsigned_abs()).and_then(|power| power.checked_mul(divisor.digits));
-            return scaled.is_some_and(|scaled| self.digits % scaled == 0);
+            return scaled.is_some_and(|scaled| self.digits.is_multiple_of(scaled));
         };
         // Digits are below 2^64, so the products fit.
         let modulus = divisor.digits;

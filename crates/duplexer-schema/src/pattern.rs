@@ -3,14 +3,17 @@
 //! `regex` has neither look-around nor back-references, and in return takes linear time. A pattern that it cannot
 //! express makes the schema unusable: ignoring it would accept values that the author meant to refuse.
 
+use std::fmt::Write as _;
 use std::iter::Peekable;
 use std::str::Chars;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 /// White space and line ends as ECMA-262 defines `\s`.
 const SPACE: &str =
     r"\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
+/// Maximum memory that matching one pattern takes for its cache.
+const DFA_BYTES: usize = 1 << 19;
 const WORD: &str = "0-9A-Za-z_";
 const DIGIT: &str = "0-9";
 
@@ -18,7 +21,8 @@ const DIGIT: &str = "0-9";
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let unusable = |reason: String| format!("the pattern {pattern:?} cannot be used: {reason}");
     let translated = translate(pattern).map_err(unusable)?;
-    Regex::new(&translated).map_err(|error| {
+    let built = RegexBuilder::new(&translated).dfa_size_limit(DFA_BYTES).build();
+    built.map_err(|error| {
         let text = error.to_string();
         let reason = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
         unusable(reason.trim().trim_start_matches("error: ").to_owned())
@@ -256,7 +260,8 @@ impl Translation<'_> {
     }
 
     fn push_code(&mut self, code: u32) {
-        self.out.push_str(&format!(r"\x{{{code:X}}}"));
+        // Writing into a string does not fail.
+        let _ = write!(self.out, r"\x{{{code:X}}}");
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Violation {
 enum Kind {
     Mismatch { expected: String, found: String },
     Missing,
-    Unknown { found: String },
+    Unknown { noun: &'static str, found: String },
     TooComplex,
 }
 
@@ -26,8 +26,8 @@ impl Violation {
         Self { pointer, kind: Kind::Missing }
     }
 
-    pub(crate) fn unknown(pointer: String, found: String) -> Self {
-        Self { pointer, kind: Kind::Unknown { found } }
+    pub(crate) fn unknown(pointer: String, noun: &'static str, found: String) -> Self {
+        Self { pointer, kind: Kind::Unknown { noun, found } }
     }
 
     pub(crate) fn too_complex() -> Self {
@@ -52,7 +52,7 @@ impl Violation {
     /// Returns what is there: the value as JSON, cut where it gets long.
     pub fn found(&self) -> &str {
         match &self.kind {
-            Kind::Mismatch { found, .. } | Kind::Unknown { found } => found,
+            Kind::Mismatch { found, .. } | Kind::Unknown { found, .. } => found,
             Kind::Missing => "nothing",
             Kind::TooComplex => "too many steps",
         }
@@ -68,7 +68,7 @@ impl Violation {
         match &self.kind {
             Kind::Mismatch { expected, found } => format!("expected {expected}, got {found}"),
             Kind::Missing => "required, but missing".to_owned(),
-            Kind::Unknown { .. } => "there is no such member; leave it out".to_owned(),
+            Kind::Unknown { noun, .. } => format!("there is no such {noun}; leave it out"),
             Kind::TooComplex => "too complex to check".to_owned(),
         }
     }

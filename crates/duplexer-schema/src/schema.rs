@@ -1,5 +1,6 @@
 //! A compiled schema, and how to make one.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use crate::compile::{self, Compiled};
 use crate::error::CompileError;
 use crate::limits::Limits;
 use crate::report::Report;
-use crate::{check, metaschema};
+use crate::{check, metaschema, upgrade};
 
 /// A compiled JSON Schema.
 pub struct Schema {
@@ -18,7 +19,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles a schema of the dialect 2020-12 that refers only to itself and to the metaschema.
+    /// Compiles a schema that refers only to itself and to the metaschema. Its dialect is 2020-12, unless it names draft-07.
     ///
     /// Fails if the schema does not follow the metaschema, names another dialect, refers to something that is not there,
     /// or has a pattern that cannot be matched in linear time (one that looks ahead, or refers back).
@@ -48,7 +49,7 @@ impl Schema {
 
     /// Returns a choice that contains itself and whose forms have the same members, if there is one.
     ///
-    /// Nothing tells such forms apart: neither a reader of the value nor a list of faults can name the one that was meant.
+    /// Nothing distinguishes such forms: neither serde nor a list of violations can name the one that was meant.
     pub fn ambiguity(&self) -> Option<Ambiguity> {
         ambiguity::find(&self.compiled.nodes)
     }
@@ -97,11 +98,20 @@ impl SchemaBuilder {
 
     /// Compiles the schema; see [`Schema::compile`].
     pub fn compile(self, schema: &Value) -> Result<Schema, CompileError> {
-        let dialect = schema.get("$schema").and_then(Value::as_str);
-        if dialect.is_none_or(|uri| uri.strip_suffix('#').unwrap_or(uri) == metaschema::DIALECT) {
-            metaschema::check(schema)?;
+        let root = upgrade::upgraded(schema).map_or(Cow::Borrowed(schema), Cow::Owned);
+        let upgrade = |(uri, document): (String, Value)| match upgrade::upgraded(&document) {
+            Some(upgraded) => (uri, upgraded),
+            None => (uri, document),
+        };
+        let documents: Vec<_> = self.documents.into_iter().map(upgrade).collect();
+        for document in documents.iter().map(|(_, document)| document).chain([&*root]) {
+            let dialect = document.get("$schema").and_then(Value::as_str);
+            // Another dialect has rules of its own.
+            if dialect.is_none_or(|uri| uri.strip_suffix('#').unwrap_or(uri) == metaschema::DIALECT) {
+                metaschema::check(document)?;
+            }
         }
-        let compiled = compile::compile(schema, &self.documents)?;
+        let compiled = compile::compile(&root, &documents)?;
         Ok(Schema { compiled, limits: self.limits })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The result is only a key: nothing is ever fetched from it.
 
-/// A reference split into what stands before its fragment, and the fragment.
+/// Splits a reference into the part before its fragment and the fragment.
 pub(crate) fn split_fragment(uri: &str) -> (&str, &str) {
     uri.split_once('#').unwrap_or((uri, ""))
 }

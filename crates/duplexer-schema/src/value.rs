@@ -129,7 +129,9 @@ pub(crate) fn hash(value: &Value, state: &impl BuildHasher) -> u64 {
         Value::String(text) => (3_u8, text).hash(&mut hasher),
         Value::Array(items) => {
             (4_u8, items.len()).hash(&mut hasher);
-            items.iter().for_each(|item| hash(item, state).hash(&mut hasher));
+            for item in items {
+                hash(item, state).hash(&mut hasher);
+            }
         }
         Value::Object(members) => {
             // A sum does not depend on the order of members.

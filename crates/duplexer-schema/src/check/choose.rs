@@ -1,4 +1,4 @@
-//! `anyOf` and `oneOf`: which branches hold, and which one the author of the value meant.
+//! `anyOf` and `oneOf`: which branches hold, and which one a value is nearest to.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// The branches that can hold. With a tag that is one search, otherwise a look at each guard.
+    /// The branches that can hold. With a tag that is one lookup, otherwise one test per guard.
     pub(super) fn candidates(&mut self, choice: &Choice, value: &Value) -> Result<Vec<usize>, Stop> {
         self.budget.step()?;
         if choice.tag.is_none() || !value.is_object() {
@@ -41,7 +41,7 @@ impl Checker<'_> {
         Ok(choice.candidates(value))
     }
 
-    /// Explains why no branch holds, through the one that was meant if that can be found out.
+    /// Explains why no branch holds, through the branch that the tag chooses or the nearest one.
     pub(super) fn explain_choice(
         &mut self,
         choice: &Choice,
@@ -111,10 +111,10 @@ impl Checker<'_> {
                 .as_object()
                 .map_or(0, |members| members.keys().filter(|name| declared.contains_key(*name)).count());
             self.budget.spend(members)?;
-            let score = (depth, members);
-            if score > best {
-                (best, nearest) = (score, Some(branch));
-            } else if score == best {
+            let rank = (depth, members);
+            if rank > best {
+                (best, nearest) = (rank, Some(branch));
+            } else if rank == best {
                 nearest = None;
             }
         }

@@ -14,6 +14,13 @@ use crate::text::counted;
 
 type Done = Result<(), Stop>;
 
+/// A part of a value.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Member(&'a str),
+    Item(usize),
+}
+
 impl<'s> Checker<'s> {
     /// Lists why a node does not hold; nothing if it does.
     pub(super) fn explain(&mut self, id: NodeId, value: &Value, scope: Scope) -> Done {
@@ -93,7 +100,7 @@ impl<'s> Checker<'s> {
                 let evaluated = self.evaluated(node, value, scope)?;
                 let parts = members.iter().zip(evaluated).filter(|(_, is_evaluated)| !is_evaluated);
                 for ((name, member), _) in parts {
-                    self.explain_below(*rest, name, member, scope)?;
+                    self.explain_below(*rest, Part::Member(name), member, scope)?;
                 }
                 Ok(())
             }
@@ -101,24 +108,38 @@ impl<'s> Checker<'s> {
                 let evaluated = self.evaluated(node, value, scope)?;
                 let parts = items.iter().enumerate().zip(evaluated).filter(|(_, is_evaluated)| !is_evaluated);
                 for ((index, item), _) in parts {
-                    self.explain_below(*rest, &index.to_string(), item, scope)?;
+                    self.explain_below(*rest, Part::Item(index), item, scope)?;
                 }
                 Ok(())
             }
-            (leaf, _) => match self.leaf(leaf, value)? {
-                true => Ok(()),
-                false => self.findings.mismatch(expectation(leaf), value),
-            },
+            (leaf, _) => {
+                if self.leaf(leaf, value)? {
+                    return Ok(());
+                }
+                self.findings.mismatch(expectation(leaf), value)
+            }
         }
     }
 
     /// Explains a member or an item.
-    fn explain_below(&mut self, id: NodeId, token: &str, value: &Value, scope: Scope) -> Done {
-        self.budget.spend(1 + token.len() / 64)?;
-        let length = self.findings.descend(token);
+    fn explain_below(&mut self, id: NodeId, part: Part<'_>, value: &Value, scope: Scope) -> Done {
+        let length = match part {
+            Part::Member(name) => {
+                self.budget.spend(1 + name.len() / 64)?;
+                self.findings.descend(name)
+            }
+            Part::Item(index) => {
+                self.budget.step()?;
+                self.findings.descend(&index.to_string())
+            }
+        };
         self.budget.descend();
         if self.node(id).is_never() {
-            self.findings.unknown(value)?;
+            let noun = match part {
+                Part::Member(_) => "member",
+                Part::Item(_) => "item",
+            };
+            self.findings.unknown(noun, value)?;
         } else {
             self.explain(id, value, scope)?;
         }
@@ -163,7 +184,7 @@ impl<'s> Checker<'s> {
     ) -> Done {
         for (name, value) in members {
             for node in self.member_schemas(properties, name)? {
-                self.explain_below(node, name, value, scope)?;
+                self.explain_below(node, Part::Member(name), value, scope)?;
             }
         }
         Ok(())
@@ -199,7 +220,7 @@ impl<'s> Checker<'s> {
                 let most = u64::try_from(schemas.prefix.len()).unwrap_or(u64::MAX);
                 return self.findings.mismatch(format!("no more than {}", counted(most, "item")), whole);
             }
-            self.explain_below(node, &index.to_string(), item, scope)?;
+            self.explain_below(node, Part::Item(index), item, scope)?;
         }
         Ok(())
     }

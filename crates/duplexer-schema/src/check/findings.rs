@@ -68,8 +68,8 @@ impl Findings {
     }
 
     /// The value at the current place should not be there at all.
-    pub(super) fn unknown(&mut self, found: &Value) -> Result<(), Stop> {
-        self.push(Violation::unknown(self.pointer.clone(), shown(found)))
+    pub(super) fn unknown(&mut self, noun: &'static str, found: &Value) -> Result<(), Stop> {
+        self.push(Violation::unknown(self.pointer.clone(), noun, shown(found)))
     }
 
     fn member(&self, name: &str) -> String {

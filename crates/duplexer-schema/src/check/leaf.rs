@@ -57,7 +57,7 @@ impl Checker<'_> {
     }
 
     fn has_size(&mut self, measure: Measure, side: Side, limit: u64, value: &Value) -> Verdict {
-        let size = match (measure, value) {
+        let length = match (measure, value) {
             (Measure::Characters, Value::String(text)) => {
                 self.budget.spend(text.len() / TEXT_BYTES)?;
                 text.chars().count()
@@ -66,10 +66,10 @@ impl Checker<'_> {
             (Measure::Members, Value::Object(members)) => members.len(),
             _ => return Ok(true),
         };
-        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
         Ok(match side {
-            Side::AtLeast => size >= limit,
-            Side::AtMost => size <= limit,
+            Side::AtLeast => length >= limit,
+            Side::AtMost => length <= limit,
         })
     }
 

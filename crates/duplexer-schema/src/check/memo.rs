@@ -24,7 +24,7 @@ impl Question {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// The question is being answered. To ask it again is to go round in a circle, which adds nothing.
+    /// The question is being answered. A reference that comes back to it without descending adds nothing.
     Open,
     Valid,
     /// `progress` is how many levels below the value the fault lies.

@@ -1,4 +1,4 @@
-//! The dynamic scope: which schema each dynamic anchor stands for, decided by the outermost resource that has it.
+//! The dynamic scope: which schema each dynamic anchor names, decided by the outermost resource that has it.
 
 use std::collections::HashMap;
 

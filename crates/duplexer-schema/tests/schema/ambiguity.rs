@@ -1,4 +1,4 @@
-//! Recursive choices whose forms nothing tells apart.
+//! Recursive choices whose forms cannot be distinguished.
 
 use duplexer_schema::Schema;
 use serde_json::{Value, json};
@@ -21,12 +21,12 @@ fn recursive_forms_with_the_same_members_are_ambiguous() {
     assert_eq!(
         text,
         "/$defs/Filter: forms 1 and 3 have the same members (`left`, `right`), and the choice contains itself: \
-         nothing tells the forms apart; give the enum a tag, such as #[serde(tag = \"type\")]"
+         nothing distinguishes the forms; give the enum a tag, such as #[serde(tag = \"type\")]"
     );
 }
 
 #[test]
-fn forms_that_can_be_told_apart_are_not_ambiguous() {
+fn forms_that_differ_are_not_ambiguous() {
     let this = json!({ "$ref": "#/$defs/Filter" });
     let check = |forms: Value| assert_eq!(ambiguity(forms.clone()), None, "{forms}");
     let tagged = |tag: &str| object(&json!({ "type": { "const": tag }, "left": this, "right": this }));

@@ -197,7 +197,7 @@ fn wide_enums_stay_within_the_bounds() {
     assert_eq!(report.violations().len(), 32);
 }
 
-/// Forms that nothing tells apart are tried once each per value: no exponent, and a text in place of guesses.
+/// Forms that cannot be distinguished are tried once each per value: no exponent, and a text in place of guesses.
 #[test]
 fn untagged_enums_stay_within_the_bounds() {
     let text = nested(r#"{"right":{"left":{"value":"x"}},"left":"#, "}", r#"{"value":5}"#);

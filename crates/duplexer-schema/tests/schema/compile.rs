@@ -54,3 +54,10 @@ fn the_metaschema_is_known() {
     assert!(schema.is_valid(&json!({ "properties": { "a": { "type": "string" } } })));
     assert!(!schema.is_valid(&json!({ "properties": { "a": { "type": "text" } } })));
 }
+
+/// Compiled schemas are shared between the threads of a server.
+#[test]
+fn schemas_can_be_shared() {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    shared(&Schema::compile(&json!(true)).unwrap());
+}

@@ -90,7 +90,7 @@ fn every_keyword_has_words() {
     check(
         json!({"prefixItems": [true], "unevaluatedItems": false}),
         json!([1, 2]),
-        &["/1: there is no such member; leave it out"],
+        &["/1: there is no such item; leave it out"],
     );
     check(
         json!({"if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}),
