@@ -4,7 +4,7 @@
 ///
 /// A step is one visit of a schema node, one keyword, one member or item, or a few bytes of text that a pattern reads.
 /// A check takes at most `steps + steps_per_byte * n` steps, where `n` is the length of the value's JSON text, and keeps
-/// at most eight verdicts per byte (and 4096 besides).
+/// at most four verdicts per byte, and 4096 besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     steps: u64,
@@ -42,9 +42,10 @@ impl Limits {
         self.violations
     }
 
-    /// How many verdicts are kept: at 50 bytes each, far below 1 MiB per kB of input.
+    /// How many verdicts are kept. A verdict takes up to 96 bytes while the table grows, which is less than 1 MiB per kB of
+    /// input.
     pub(crate) fn verdicts_for(bytes: usize) -> usize {
-        bytes.saturating_mul(8).saturating_add(4096)
+        bytes.saturating_mul(4).saturating_add(4096)
     }
 }
 

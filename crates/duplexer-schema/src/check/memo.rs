@@ -29,7 +29,7 @@ pub(super) enum Known {
     Valid,
     /// `progress` is how many levels below the value the fault lies.
     Failed {
-        progress: usize,
+        progress: u16,
     },
     /// A failure whose violations are listed.
     Explained,

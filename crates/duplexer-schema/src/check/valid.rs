@@ -21,7 +21,7 @@ impl<'s> Checker<'s> {
         match self.memo.get(&question) {
             Some(Known::Open | Known::Valid) => return Ok(true),
             Some(Known::Failed { progress }) => {
-                self.memo.fault_level = level + progress;
+                self.memo.fault_level = level + usize::from(progress);
                 return Ok(false);
             }
             Some(Known::Explained) => {
@@ -32,7 +32,7 @@ impl<'s> Checker<'s> {
         }
         self.memo.set(question, Known::Open);
         let is_valid = self.judge(node, value, scope)?;
-        let progress = self.memo.fault_level.saturating_sub(level);
+        let progress = u16::try_from(self.memo.fault_level.saturating_sub(level)).unwrap_or(u16::MAX);
         self.memo.set(question, if is_valid { Known::Valid } else { Known::Failed { progress } });
         Ok(is_valid)
     }

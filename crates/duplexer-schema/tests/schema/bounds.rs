@@ -10,7 +10,7 @@ const DEEPEST: usize = 127;
 const STACK: usize = 1 << 20;
 
 /// Writes `open`, as often as fits into the deepest value, around `bottom`.
-fn nested(open: &str, close: &str, bottom: &str) -> String {
+pub(crate) fn nested(open: &str, close: &str, bottom: &str) -> String {
     let levels = open.matches(['{', '[']).count();
     let times = (DEEPEST - bottom.matches(['{', '[']).count()) / levels;
     format!("{}{bottom}{}", open.repeat(times), close.repeat(times))
@@ -32,7 +32,7 @@ fn checked(schema: &Value, text: &str) -> (Schema, Report) {
 fn within_bounds(schema: &Value, text: &str) -> Report {
     let (schema, report) = checked(schema, text);
     assert!(report.steps() <= schema.limits().steps_for(text.len()), "{} steps", report.steps());
-    let verdict = 64;
+    let verdict = 96;
     let texts = |violation: &duplexer_schema::Violation| {
         violation.pointer().len() + violation.expected().len() + violation.found().len() + 128
     };
@@ -42,7 +42,7 @@ fn within_bounds(schema: &Value, text: &str) -> Report {
 }
 
 /// An ordinary type is not only within the limits, it is cheap, and its fault is found.
-fn cheap(name: &str, schema: &Value, text: &str, message: &str) {
+pub(crate) fn cheap(name: &str, schema: &Value, text: &str, message: &str) {
     let report = within_bounds(schema, text);
     let steps = usize::try_from(report.steps()).unwrap();
     assert!(steps <= 16 * text.len(), "{name}: {steps} steps for {} bytes", text.len());

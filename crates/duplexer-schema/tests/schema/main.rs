@@ -11,6 +11,7 @@
 mod ambiguity;
 mod bounds;
 mod compile;
+mod derived;
 mod faults;
 mod properties;
 mod suite;

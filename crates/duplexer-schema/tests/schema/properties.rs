@@ -103,7 +103,7 @@ proptest! {
             prop_assert_eq!(report.is_empty(), compiled.is_valid(&value));
             let bytes = value.to_string().len();
             prop_assert!(report.steps() <= limits.steps_for(bytes));
-            prop_assert!(report.verdicts() <= 8 * bytes + 4096);
+            prop_assert!(report.verdicts() <= 4 * bytes + 4096);
             prop_assert!(report.violations().len() <= 33);
             let _ = (compiled.ambiguity(), report.to_string());
             for violation in report.violations() {
