@@ -52,26 +52,15 @@ struct Translation<'a> {
 impl Translation<'_> {
     fn letter(&mut self, letter: char) -> Result<(), String> {
         match letter {
-            '\\' => self.escape(),
-            '[' => self.class(),
-            '(' => self.group(),
-            '.' => {
-                self.out.push_str(r"[^\n\r\u{2028}\u{2029}]");
-                Ok(())
-            }
-            '{' if !self.is_quantifier() => {
-                self.out.push_str(r"\{");
-                Ok(())
-            }
-            ']' => {
-                self.out.push_str(r"\]");
-                Ok(())
-            }
-            other => {
-                self.out.push(other);
-                Ok(())
-            }
+            '\\' => return self.escape(),
+            '[' => return self.class(),
+            '(' => return self.group(),
+            '.' => self.out.push_str(r"[^\n\r\u{2028}\u{2029}]"),
+            '{' if !self.is_quantifier() => self.out.push_str(r"\{"),
+            ']' => self.out.push_str(r"\]"),
+            other => self.out.push(other),
         }
+        Ok(())
     }
 
     /// Whether what follows `{` is a count: `3}`, `3,}` or `3,5}`. Anything else is a plain brace.

@@ -79,6 +79,7 @@ impl<'s> Checker<'s> {
                 None => Ok(true),
             },
             (Keyword::DependentSchemas(all), Value::Object(members)) => {
+                self.budget.spend(all.len())?;
                 for (_, node) in all.iter().filter(|(name, _)| members.contains_key(name)) {
                     if !self.valid(*node, value, scope)? {
                         return Ok(false);
