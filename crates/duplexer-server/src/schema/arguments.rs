@@ -36,6 +36,11 @@ impl ArgumentSchema {
         self.validator.compile().map(drop).map_err(str::to_owned)
     }
 
+    /// Returns the reason why violations cannot be listed, if the schema is ambiguous.
+    pub(crate) fn ambiguity(&self) -> Option<String> {
+        self.validator.ambiguity()
+    }
+
     /// Decodes JSON text, or lists every violation of the schema.
     pub(crate) fn decode<T: DeserializeOwned>(&self, text: &str) -> Result<T, Vec<Violation>> {
         let decoded = match serde_json::from_str(text) {

@@ -130,8 +130,8 @@ fn only_recursion_is_referenced() {
     assert_eq!(node["properties"]["note"]["type"], json!(["string", "null"]), "written as null");
     let listed = wrapped(&of_output::<Vec<Node>>());
     assert!(listed["$defs"]["Node"].is_object() || !listed.to_string().contains("$defs/Node"), "{listed}");
-    assert!(jsonschema::validator_for(&listed).is_ok());
-    let validator = jsonschema::validator_for(&wrapped(&node)).unwrap();
+    assert!(duplexer_schema::Schema::compile(&listed).is_ok());
+    let validator = duplexer_schema::Schema::compile(&wrapped(&node)).unwrap();
     assert!(
         validator.is_valid(&json!({"result": {"children": [{"children": [], "note": null}], "note": "x"}}))
     );

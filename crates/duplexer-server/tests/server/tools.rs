@@ -410,6 +410,65 @@ async fn capabilities_follow_from_what_is_registered() {
     .await;
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema and its decoder are of interest")]
+enum Filter {
+    And { left: Box<Filter>, right: Box<Filter> },
+    Or { left: Box<Filter>, right: Box<Filter> },
+    Not { left: Box<Filter> },
+    Is { field: String, value: i64 },
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Query {
+    filter: Filter,
+}
+
+/// P-SCH-6, TOOL-01: a value nested as deep as a frame can be, wrong at the bottom, gets the one violation at its place.
+/// The cost does not grow with the alternatives at every level.
+#[tokio::test]
+async fn deeply_nested_alternatives_are_checked_within_a_budget() {
+    let server = Server::builder("test", "0")
+        .tool(Tool::new("query", |Query { filter: _ }: Query| async { "found" }))
+        .build()
+        .unwrap();
+    let mut filter = json!({"kind": "is", "field": "a", "value": "wrong"});
+    for _ in 0..100 {
+        filter = json!({"kind": "not", "left": filter});
+    }
+    both(&server, async |client, _| {
+        let result = call(client, "query", json!({"filter": filter})).await;
+        assert_eq!(result.is_error, Some(true));
+        let place = format!("/filter{}/value", "/left".repeat(100));
+        assert!(text(&result).contains(&place), "{}", text(&result));
+        assert!(text(&result).contains("expected an integer, got \"wrong\""), "{}", text(&result));
+    })
+    .await;
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is of interest")]
+enum Untagged {
+    And { left: Box<Untagged>, right: Box<Untagged> },
+    Or { left: Box<Untagged>, right: Box<Untagged> },
+    Leaf { value: i64 },
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Ambiguous {
+    tree: Untagged,
+}
+
+/// P-SCH-6: an enum that contains itself and whose forms have the same members needs a tag, and the build says so.
+#[test]
+fn a_recursive_enum_without_a_tag_fails_the_build() {
+    let tool = Tool::new("walk", |Ambiguous { tree: _ }: Ambiguous| async {});
+    let error = Server::builder("test", "0").tool(tool).build().unwrap_err().to_string();
+    assert!(error.contains("walk") && error.contains("give the enum a tag"), "{error}");
+}
+
 /// Not known to be false before it runs.
 fn false_now() -> bool {
     std::hint::black_box(false)

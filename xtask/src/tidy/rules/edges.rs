@@ -122,6 +122,7 @@ fn is_below(path: &str, places: &[&str]) -> bool {
 /// What a crate must not depend on, tests aside.
 const MANIFESTS: &[(&str, &[&str])] = &[
     ("duplexer-types", &["tokio", "tokio-util", "futures-util", "tracing", "http", "hyper", "duplexer-core"]),
+    ("duplexer-schema", &["tokio", "tracing", "http", "schemars", "duplexer-types", "duplexer-core"]),
     (
         "duplexer-core",
         &[
@@ -131,7 +132,7 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "hyper-util",
             "reqwest",
             "schemars",
-            "jsonschema",
+            "duplexer-schema",
             "aes-gcm",
             "opentelemetry",
             "jsonwebtoken",
@@ -156,14 +157,14 @@ const MANIFESTS: &[(&str, &[&str])] = &[
     ),
     (
         "duplexer-client",
-        &["http", "hyper", "reqwest", "schemars", "jsonschema", "duplexer-server", "duplexer-http"],
+        &["http", "hyper", "reqwest", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"],
     ),
     ("duplexer-auth", &["hyper", "hyper-util", "duplexer-client", "duplexer-http"]),
     (
         "duplexer-http",
-        &["reqwest", "schemars", "jsonschema", "jsonwebtoken", "duplexer-client", "duplexer-auth"],
+        &["reqwest", "schemars", "duplexer-schema", "jsonwebtoken", "duplexer-client", "duplexer-auth"],
     ),
-    ("duplexer-http-client", &["hyper", "schemars", "jsonschema", "duplexer-server", "duplexer-http"]),
+    ("duplexer-http-client", &["hyper", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"]),
 ];
 
 pub(super) fn manifests(tree: &Tree) -> Vec<Finding> {

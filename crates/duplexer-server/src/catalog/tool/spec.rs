@@ -67,7 +67,15 @@ impl ToolSpec {
         match schema::of_arguments::<A>() {
             Ok(generated) => {
                 let listed = schema::render(&generated.value, schema::declared_order::<A>());
-                Self::new(name, listed, ArgumentSchema::derived(generated)).with_headers()
+                // Only schemas that refer to themselves are compiled here: the others cannot be ambiguous.
+                let can_be_ambiguous = listed.as_str().contains("\"$ref\"");
+                let arguments = ArgumentSchema::derived(generated);
+                let ambiguity = if can_be_ambiguous { arguments.ambiguity() } else { None };
+                let mut spec = Self::new(name, listed, arguments).with_headers();
+                if let Some(reason) = ambiguity {
+                    spec.fail(reason);
+                }
+                spec
             }
             Err(reason) => {
                 let mut spec = Self::new(name, Json::object(), ArgumentSchema::any());

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use jsonschema::Validator;
+use duplexer_schema::Schema;
 use serde_json::{Value, json};
 
 use super::matrix::{self, Gone};
@@ -93,16 +93,16 @@ impl matrix::Row {
     }
 }
 
-type Compiled = HashMap<(V, &'static str), Option<Arc<Validator>>>;
+type Compiled = HashMap<(V, &'static str), Option<Arc<Schema>>>;
 
 /// Returns the validator of a definition, if the revision has it.
-pub(crate) fn validator(version: V, name: &'static str) -> Option<Arc<Validator>> {
+pub(crate) fn validator(version: V, name: &'static str) -> Option<Arc<Schema>> {
     static COMPILED: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
     let compile = || {
         let defs = &SCHEMAS[&version];
         defs.get(name)?;
         let schema = json!({"$ref": format!("#/$defs/{name}"), "$defs": defs});
-        Some(Arc::new(jsonschema::draft202012::new(&schema).expect("a schema")))
+        Some(Arc::new(Schema::compile(&schema).expect("a schema")))
     };
     COMPILED.lock().expect("no panic").entry((version, name)).or_insert_with(compile).clone()
 }
@@ -110,7 +110,7 @@ pub(crate) fn validator(version: V, name: &'static str) -> Option<Arc<Validator>
 /// Returns the faults of `value` against the definition `name` of the revision.
 pub(crate) fn faults(version: V, name: &'static str, value: &Value) -> Vec<String> {
     validator(version, name).map_or_else(Vec::new, |validator| {
-        validator.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+        validator.check(value).violations().iter().map(ToString::to_string).collect()
     })
 }
 
