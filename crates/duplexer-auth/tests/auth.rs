@@ -23,6 +23,8 @@ mod revoke;
 mod routes;
 #[path = "auth/scopes.rs"]
 mod scopes;
+#[path = "auth/slow_bodies.rs"]
+mod slow_bodies;
 #[path = "auth/support.rs"]
 mod support;
 #[path = "auth/tokens.rs"]
