@@ -170,10 +170,10 @@ impl AuthorizationServer {
         };
         let grant = self.0.records.get::<Grant>(RecordKind::Grant, &*access.grant).await?;
         let is_current = access.expires_at > self.0.clock.seconds();
-        Ok(grant.filter(|_| is_current).map(|grant| self.described(&access, grant)))
+        Ok(grant.filter(|_| is_current).and_then(|grant| self.described(&access, grant)))
     }
 
-    fn described(&self, access: &Access, grant: Grant) -> AccessToken {
+    fn described(&self, access: &Access, grant: Grant) -> Option<AccessToken> {
         let User { subject, mut claims } = grant.user;
         claims.insert("iss".into(), self.issuer().into());
         claims.insert("sub".into(), subject.into());

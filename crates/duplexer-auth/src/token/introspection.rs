@@ -71,7 +71,7 @@ impl Introspection {
         let answer = fetch::read(request, MAX_ANSWER).await?;
         let claims: Map<String, Value> = serde_json::from_slice(&answer).map_err(FetchError::Malformed)?;
         let active = claims.get("active").and_then(Value::as_bool) == Some(true);
-        Ok(active.then(|| AccessToken::from_claims(&claims)))
+        Ok(if active { AccessToken::from_claims(&claims) } else { None })
     }
 
     /// Builds `Basic` credentials. Id and secret are form-encoded before they are joined (RFC 6749).

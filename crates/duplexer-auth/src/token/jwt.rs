@@ -140,8 +140,7 @@ impl TokenVerifier for Jwt {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
         Box::pin(async move {
             let claims = self.claims(token).await?;
-            Ok(claims.map(|claims| {
-                let mut token = AccessToken::from_claims(&claims);
+            Ok(claims.and_then(|claims| AccessToken::from_claims(&claims)).map(|mut token| {
                 // Later expiry checks do not know the skew, so it is added here.
                 token.principal.expires_at =
                     token.principal.expires_at.and_then(|end| end.checked_add(self.skew));

@@ -20,11 +20,25 @@ async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
         async move {
             // `rs` and `p:w d`, each form-encoded before they were joined.
             assert_eq!(headers["authorization"], "Basic cnM6cCUzQXcrZA==");
+            let iss = format!("http://{}", headers["host"].to_str().unwrap());
             let token = body.split('&').find_map(|pair| pair.strip_prefix("token=")).unwrap().to_owned();
             let (name, here) = token.split_once("%7E").unwrap_or((&token, ""));
             let aud = format!("http://127.0.0.1:{here}");
             match name {
                 "good" => json!({"active": true, "aud": aud, "sub": "ada", "scope": "read"}).to_string(),
+                "username" => json!({"active": true, "aud": aud, "username": "ada"}).to_string(),
+                "nameless" => json!({"active": true, "aud": aud, "sub": "", "client_id": ""}).to_string(),
+                "client" => json!({"active": true, "aud": aud, "client_id": "app"}).to_string(),
+                "foreign" => {
+                    json!({"active": true, "aud": aud, "sub": "ada", "iss": "https://x.example"}).to_string()
+                }
+                "unread" => json!({"active": true, "aud": aud, "sub": "ada", "iss": 1}).to_string(),
+                "own" => json!({"active": true, "aud": aud, "sub": "ada", "iss": iss}).to_string(),
+                name if name.starts_with("nbf") => {
+                    let begins: serde_json::Value = serde_json::from_str(&name[3..]).unwrap();
+                    json!({"active": true, "aud": aud, "sub": "ada", "nbf": begins, "exp": 1_800_000_100_u64})
+                        .to_string()
+                }
                 "homeless" => json!({"active": true, "sub": "ada"}).to_string(),
                 "broken" => "<html>".to_owned(),
                 _ => json!({"active": false, "aud": aud}).to_string(),
@@ -62,6 +76,18 @@ async fn the_issuer_says_what_a_token_is_worth() {
     assert_eq!(broken.status(), 503);
     assert!(site.whoami(&good).await.is_some());
     assert_eq!(asked.load(Ordering::SeqCst), 6, "no response is cached by default");
+}
+
+/// I-nobody: a token of which only a user name is known would make all users one principal.
+#[tokio::test]
+async fn a_token_without_subject_and_client_is_refused() {
+    let asked = Arc::default();
+    let issuer = issuer(&asked).await;
+    let site = site(&issuer, Duration::ZERO).await;
+    for name in ["username", "nameless"] {
+        assert_eq!(site.whoami(&format!("{name}~{}", port(&site))).await, None, "{name}");
+    }
+    assert_eq!(site.whoami(&format!("client~{}", port(&site))).await.unwrap()["client"], "app");
 }
 
 /// A positive response can be cached; a negative one never is.

@@ -118,6 +118,30 @@ async fn every_claim_is_checked() {
     assert_eq!(stage.site.whoami(&token).await, None, "it has ended meanwhile");
 }
 
+/// J-nobody: without a subject and a client, the tokens of all users would have the same principal.
+#[tokio::test]
+async fn a_signed_token_without_subject_and_client_is_refused() {
+    let stage = stage().await;
+    let token = |names: &[(&str, &str)]| {
+        stage.token(|claims| {
+            let claims = claims.as_object_mut().unwrap();
+            claims.retain(|name, _| name != "sub" && name != "client_id");
+            claims.extend(names.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
+        })
+    };
+    for nameless in [&[][..], &[("sub", "")], &[("client_id", "")], &[("azp", ""), ("sub", "")]] {
+        assert_eq!(stage.site.whoami(&token(nameless)).await, None, "{nameless:?}");
+    }
+    for (named, client, subject) in [
+        (&[("sub", "ada")][..], "ada", Some("ada")),
+        (&[("client_id", "app"), ("sub", "")], "app", None),
+        (&[("azp", "app"), ("client_id", "")], "app", None),
+    ] {
+        let who = stage.site.whoami(&token(named)).await.unwrap();
+        assert_eq!((&who["client"], &who["subject"]), (&json!(client), &json!(subject)), "{named:?}");
+    }
+}
+
 fn encoded(value: &Value) -> String {
     URL_SAFE_NO_PAD.encode(value.to_string())
 }
