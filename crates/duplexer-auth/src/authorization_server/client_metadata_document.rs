@@ -23,6 +23,8 @@ const MAX_AGE: Duration = Duration::from_secs(300);
 /// Maximum concurrent fetches. Further ones are rejected.
 const MAX_FETCHES: usize = 8;
 
+const BUSY: &str = "the server fetches too many documents of clients; try again later";
+
 pub(super) struct ClientDocuments {
     fetcher: Fetcher,
     /// Decides which IP addresses a URL may contain.
@@ -56,7 +58,7 @@ impl ClientDocuments {
             return Ok(Some(known));
         }
         self.check(id)?;
-        let _permit = self.fetches.try_acquire().map_err(|_| OAuthError::unavailable())?;
+        let _permit = self.fetches.try_acquire().map_err(|_| OAuthError::unavailable(BUSY))?;
         let fetched = self.fetch(id).await;
         let document = fetched.map_err(|error| {
             tracing::debug!(%error, "a client's document could not be used");

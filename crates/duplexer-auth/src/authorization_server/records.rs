@@ -2,11 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use duplexer_core::error::{Chain, StoreError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::backend::{AuthBackend, Grant, User};
-use super::store::{Record, RecordKey, RecordKind, StoreError};
+use super::store::{Record, RecordKey, RecordKind, Swapped, When};
 use super::{AuthorizationServer, Client};
 use crate::clock;
 use crate::error::OAuthError;
@@ -66,9 +67,8 @@ impl Records {
         record: &T,
         until: SystemTime,
     ) -> Result<Option<T>, OAuthError> {
-        let text = serde_json::to_string(record).map_err(|error| failed(StoreError::Failed(error.into())))?;
-        let entry = Some(Record::new(text, until));
-        let before = self.0.store().swap(&RecordKey::new(kind, id), entry).await.map_err(failed)?;
+        let record = Some(Record::new(written(record)?, until));
+        let before = previous(self.swap(kind, id, When::Always, record).await?);
         before.map(|text| read(&text)).transpose()
     }
 
@@ -77,27 +77,52 @@ impl Records {
         kind: RecordKind,
         id: impl Into<String>,
     ) -> Result<Option<T>, OAuthError> {
-        let found = self.0.store().swap(&RecordKey::new(kind, id), None).await.map_err(failed)?;
+        let found = previous(self.swap(kind, id, When::Always, None).await?);
         found.map(|text| read(&text)).transpose()
+    }
+
+    async fn swap(
+        &self,
+        kind: RecordKind,
+        id: impl Into<String>,
+        when: When,
+        record: Option<Record>,
+    ) -> Result<Swapped, OAuthError> {
+        self.0.store().swap(&RecordKey::new(kind, id), when, record).await.map_err(failed)
     }
 
     /// Removes a grant, which invalidates all its tokens.
     pub(super) async fn revoke(&self, grant: &str) -> Result<(), OAuthError> {
-        self.take::<Grant>(RecordKind::Grant, grant).await.map(drop)
+        self.swap(RecordKind::Grant, grant, When::Always, None).await.map(drop)
     }
 }
 
+/// Returns the previous value of an unconditional swap.
+fn previous(swapped: Swapped) -> Option<String> {
+    match swapped {
+        Swapped::Done(before) | Swapped::Not(before) => before,
+    }
+}
+
+fn written(record: &impl Serialize) -> Result<String, OAuthError> {
+    serde_json::to_string(record).map_err(|error| failed(StoreError::Failed(error.into())))
+}
+
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, OAuthError> {
-    serde_json::from_str(text).map_err(|error| failed(StoreError::Failed(error.into())))
+    serde_json::from_str(text).map_err(|error| failed(StoreError::Unreadable(error.into())))
 }
 
 fn failed(error: StoreError) -> OAuthError {
     match error {
         StoreError::Full => {
             tracing::warn!("the store of the authorization server is full");
-            OAuthError::unavailable()
+            OAuthError::unavailable("the server is full; try again later")
         }
-        StoreError::Failed(error) => OAuthError::hidden("its store")(error),
+        error if error.is_temporary() => {
+            tracing::error!(error = %Chain(&error), "the store of the authorization server cannot be used");
+            OAuthError::unavailable("the server cannot use its store; try again later")
+        }
+        error => OAuthError::hidden("its store")(error.into()),
     }
 }
 
