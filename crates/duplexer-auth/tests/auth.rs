@@ -15,6 +15,8 @@ mod issuer;
 mod jwt;
 #[path = "auth/logs.rs"]
 mod logs;
+#[path = "auth/races.rs"]
+mod races;
 #[path = "auth/register.rs"]
 mod register;
 #[path = "auth/revoke.rs"]

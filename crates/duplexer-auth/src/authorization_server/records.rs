@@ -91,6 +91,15 @@ impl Records {
         self.0.store().swap(&RecordKey::new(kind, id), when, record).await.map_err(failed)
     }
 
+    /// Extends the lifetime of a grant, unless it was revoked or has expired meanwhile. Returns whether it exists.
+    async fn prolong(&self, grant: &str, until: SystemTime) -> Result<bool, OAuthError> {
+        let key = RecordKey::new(RecordKind::Grant, grant);
+        let Some(text) = self.0.store().get(&key).await.map_err(failed)? else { return Ok(false) };
+        let record = Some(Record::new(text, until));
+        let swapped = self.swap(key.kind, key.id, When::Present, record).await?;
+        Ok(matches!(swapped, Swapped::Done(_)))
+    }
+
     /// Removes a grant, which invalidates all its tokens.
     pub(super) async fn revoke(&self, grant: &str) -> Result<(), OAuthError> {
         self.swap(RecordKind::Grant, grant, When::Always, None).await.map(drop)
@@ -151,17 +160,30 @@ impl AuthorizationServer {
         now.checked_add(time).unwrap_or(now)
     }
 
-    /// Issues tokens for a grant, with the given subset of its scopes.
+    /// Stores a new grant until its last token expires.
+    pub(super) async fn create(&self, id: &str, grant: &Grant, renewal: Renewal) -> Result<(), OAuthError> {
+        self.0.records.put(RecordKind::Grant, id, grant, self.grant_end(renewal)).await.map(drop)
+    }
+
+    /// Extends a grant until its next token expires. Returns whether it exists: a revoked grant is not restored.
+    pub(super) async fn prolong(&self, id: &str, renewal: Renewal) -> Result<bool, OAuthError> {
+        self.0.records.prolong(id, self.grant_end(renewal)).await
+    }
+
+    fn grant_end(&self, renewal: Renewal) -> SystemTime {
+        let lifetimes = self.0.settings.lifetimes;
+        let longest = if renewal == Renewal::Allowed { lifetimes.refresh } else { lifetimes.access };
+        self.after(longest.max(lifetimes.access))
+    }
+
+    /// Issues tokens for an existing grant, with the given subset of its scopes.
     pub(super) async fn issue(
         &self,
         id: &str,
-        grant: &Grant,
         scopes: Vec<String>,
         renewal: Renewal,
     ) -> Result<Tokens, OAuthError> {
         let (records, lifetimes) = (&self.0.records, self.0.settings.lifetimes);
-        let longest = if renewal == Renewal::Allowed { lifetimes.refresh } else { lifetimes.access };
-        records.put(RecordKind::Grant, id, grant, self.after(longest.max(lifetimes.access))).await?;
         let access = Secret::random()?;
         let until = self.after(lifetimes.access);
         let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at: clock::seconds(until) };
@@ -220,11 +242,12 @@ impl AuthorizationServer {
         })
     }
 
-    /// Extends the lifetime of a registered client that is in use.
+    /// Extends the lifetime of a registered client that is in use. A registration that was removed is not restored.
     pub(super) async fn keep(&self, client: &Client) -> Result<(), OAuthError> {
         if client.is_registered() {
             let until = self.after(self.0.settings.lifetimes.refresh.saturating_mul(2));
-            self.0.records.put(RecordKind::Client, client.id(), client, until).await?;
+            let record = Some(Record::new(written(client)?, until));
+            self.0.records.swap(RecordKind::Client, client.id(), When::Present, record).await?;
         }
         Ok(())
     }

@@ -101,7 +101,8 @@ impl AuthorizationServer {
         Ok(grant.filter(|grant| grant.client_id == client.id()))
     }
 
-    pub(super) async fn granted(
+    /// Issues tokens after the approval of the backend, unless the grant was revoked meanwhile.
+    async fn granted(
         &self,
         client: &Client,
         id: &str,
@@ -110,7 +111,10 @@ impl AuthorizationServer {
     ) -> Result<Tokens, OAuthError> {
         self.0.records.0.approve(client, grant).await?;
         let renewal = if client.allows(REFRESH_TOKEN) { Renewal::Allowed } else { Renewal::Refused };
-        self.issue(id, grant, scopes, renewal).await
+        if !self.prolong(id, renewal).await? {
+            return Err(OAuthError::invalid_grant("the grant has been revoked"));
+        }
+        self.issue(id, scopes, renewal).await
     }
 
     /// Revokes the grant of a reused code or refresh token: one of its two users holds a stolen one.
