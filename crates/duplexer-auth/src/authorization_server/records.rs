@@ -49,6 +49,13 @@ struct Access {
     expires_at: u64,
 }
 
+/// A record with its stored text, to which a conditional replacement compares.
+pub(super) struct Stored<T> {
+    key: RecordKey,
+    text: String,
+    pub(super) value: T,
+}
+
 impl Records {
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
@@ -57,6 +64,31 @@ impl Records {
     ) -> Result<Option<T>, OAuthError> {
         let found = self.0.store().get(&RecordKey::new(kind, id)).await.map_err(failed)?;
         found.map(|text| read(&text)).transpose()
+    }
+
+    /// Reads a record that is to be replaced.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        kind: RecordKind,
+        id: impl Into<String>,
+    ) -> Result<Option<Stored<T>>, OAuthError> {
+        let key = RecordKey::new(kind, id);
+        let Some(text) = self.0.store().get(&key).await.map_err(failed)? else { return Ok(None) };
+        let value = read(&text)?;
+        Ok(Some(Stored { key, text, value }))
+    }
+
+    /// Replaces a record, unless it has changed since it was read. Returns whether it was replaced.
+    pub(super) async fn replace<T: Serialize>(
+        &self,
+        stored: Stored<T>,
+        record: &T,
+        until: SystemTime,
+    ) -> Result<bool, OAuthError> {
+        let Stored { key, text, .. } = stored;
+        let record = Some(Record::new(written(record)?, until));
+        let swapped = self.swap(key.kind, key.id, When::Is(text), record).await?;
+        Ok(matches!(swapped, Swapped::Done(_)))
     }
 
     /// Writes a record and returns the previous one.
@@ -188,17 +220,34 @@ impl AuthorizationServer {
         let until = self.after(lifetimes.access);
         let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at: clock::seconds(until) };
         records.put(RecordKind::AccessToken, access.digest(), &record, until).await?;
-        let refresh_token = match renewal {
-            Renewal::Allowed => Some(self.refresh_token(id).await?),
-            Renewal::Refused => None,
-        };
-        Ok(Tokens {
+        let mut tokens = Tokens {
             access_token: access.reveal().to_owned(),
             token_type: "Bearer",
             expires_in: lifetimes.access.as_secs(),
             scope: scopes.join(" "),
-            refresh_token,
-        })
+            refresh_token: None,
+        };
+        if renewal == Renewal::Allowed {
+            match self.refresh_token(id).await {
+                Ok(token) => tokens.refresh_token = Some(token),
+                Err(error) => {
+                    self.discard(&tokens).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Removes tokens that are not sent to the client. A failure is logged: they expire anyway.
+    pub(super) async fn discard(&self, tokens: &Tokens) {
+        let access = (RecordKind::AccessToken, Some(&tokens.access_token));
+        let refresh = (RecordKind::RefreshToken, tokens.refresh_token.as_ref());
+        for (kind, token) in [access, refresh] {
+            if let Some(token) = token {
+                let _ = self.0.records.swap(kind, secret::digest(token), When::Always, None).await;
+            }
+        }
     }
 
     async fn refresh_token(&self, grant: &str) -> Result<String, OAuthError> {

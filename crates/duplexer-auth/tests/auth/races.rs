@@ -1,7 +1,8 @@
-//! Exchanges that overlap with a revocation.
+//! Exchanges that overlap with a revocation, and exchanges whose tokens cannot be stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_auth::{
@@ -13,7 +14,7 @@ use http::request::Parts;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::support::{REDIRECT, Site, VERIFIER, json_of, refusal};
+use crate::support::{REDIRECT, Site, Time, VERIFIER, json_of, refusal};
 
 /// Holds the first one that passes while it is armed.
 #[derive(Default)]
@@ -37,6 +38,8 @@ struct Gates {
     approval: Gate,
     /// Before a grant is extended.
     extension: Gate,
+    /// Whether refresh tokens and codes cannot be spent.
+    is_read_only: AtomicBool,
 }
 
 /// A backend and a store that wait at gates.
@@ -59,6 +62,9 @@ impl Store for Slow {
         Box::pin(async move {
             if key.kind == RecordKind::Grant && when == When::Present {
                 self.gates.extension.pass().await;
+            }
+            if matches!(when, When::Is(_)) && self.gates.is_read_only.load(Ordering::SeqCst) {
+                return Err(StoreError::Unavailable("a connection was refused".into()));
             }
             self.store.swap(key, when, record).await
         })
@@ -152,4 +158,50 @@ async fn a_code_used_twice_during_its_approval_leaves_no_token() {
             assert_eq!(site.refresh(text(&tokens, "refresh_token"), &[]).await.status(), 400);
         }
     }
+}
+
+/// O-refresh-full: a renewal that gets 503 can be repeated with the same refresh token.
+#[tokio::test]
+async fn a_renewal_that_cannot_be_stored_does_not_spend_its_token() {
+    let time = Time::new();
+    let site = Site::with_authorization_server(&time, |builder| {
+        builder.access_lifetime(Duration::from_secs(600)).refresh_lifetime(Duration::from_secs(6000))
+    });
+    let site = site.await;
+    for _ in 0..49 {
+        site.tokens().await;
+    }
+    time.pass(1000);
+    let tokens = site.tokens().await;
+    time.pass(4990);
+    let (status, error, _) = refusal(site.refresh(text(&tokens, "refresh_token"), &[]).await).await;
+    assert_eq!((status, &*error), (503, "temporarily_unavailable"), "the store is full");
+    time.pass(20);
+    let response = site.refresh(text(&tokens, "refresh_token"), &[]).await;
+    assert_eq!(response.status(), 200, "the other refresh tokens have expired");
+    let renewed = json_of(response).await;
+    assert!(site.whoami(text(&renewed, "access_token")).await.is_some());
+    assert_eq!(site.refresh(text(&tokens, "refresh_token"), &[]).await.status(), 400, "it is spent now");
+}
+
+/// O-refresh-full: a code or refresh token that could not be spent is still valid, and the tokens that were issued for it
+/// are not.
+#[tokio::test]
+async fn an_exchange_that_fails_can_be_repeated() {
+    let (site, gates) = site().await;
+    let failed = async |response: reqwest::Response| {
+        assert_eq!(response.headers()["retry-after"], "1");
+        let text = "the server cannot use its store; try again later";
+        assert_eq!(refusal(response).await, (503, "temporarily_unavailable".into(), text.into()));
+    };
+    let code = site.code(&[]).await;
+    gates.is_read_only.store(true, Ordering::SeqCst);
+    failed(site.redeem(&code, &[]).await).await;
+    gates.is_read_only.store(false, Ordering::SeqCst);
+    let tokens = json_of(site.redeem(&code, &[]).await).await;
+    gates.is_read_only.store(true, Ordering::SeqCst);
+    failed(site.refresh(text(&tokens, "refresh_token"), &[]).await).await;
+    gates.is_read_only.store(false, Ordering::SeqCst);
+    let renewed = json_of(site.refresh(text(&tokens, "refresh_token"), &[]).await).await;
+    assert!(site.whoami(text(&renewed, "access_token")).await.is_some());
 }
