@@ -74,7 +74,8 @@ impl ClientDocuments {
         metadata.others.clear();
         authorization_server.check(&metadata)?;
         let client = Client::documented(id, metadata);
-        records.put(RecordKind::Document, id, &client, authorization_server.after(MAX_AGE)).await?;
+        let until = authorization_server.after(MAX_AGE);
+        records.put_evictable(RecordKind::Document, id, &client, until).await?;
         Ok(Some(client))
     }
 

@@ -57,7 +57,8 @@ impl AuthorizationServer {
         let page = self.page(client, user, &wanted, &handle);
         let policy = policy(&wanted.redirect);
         let open = PendingConsent { wanted, subject: user.subject.clone(), browser: browser.digest() };
-        self.0.records.put(RecordKind::Request, handle.digest(), &open, self.after(CONSENT_TIMEOUT)).await?;
+        let until = self.after(CONSENT_TIMEOUT);
+        self.0.records.put_evictable(RecordKind::Request, handle.digest(), &open, until).await?;
         let mut reply = reply::with_body(StatusCode::OK, HTML, page);
         reply::with_header(&mut reply, CONTENT_SECURITY_POLICY, &policy);
         reply::with_header(&mut reply, X_FRAME_OPTIONS, "DENY");

@@ -1,6 +1,6 @@
 //! In-memory store and backend, bounded, for development and tests. The data is lost when the process ends.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use http::request::Parts;
 
 use super::backend::{Assertion, AuthBackend, User};
 use super::client::Client;
-use super::store::{Record, RecordKey, RecordKind, Store, Swapped, When};
+use super::store::{Record, RecordKey, RecordKind, Retention, Store, Swapped, When};
 use crate::clock::{self, Clock};
 use crate::error::OAuthError;
 
@@ -33,6 +33,8 @@ pub struct MemoryStore {
 struct Table {
     records: HashMap<RecordKey, Record>,
     counts: HashMap<RecordKind, usize>,
+    /// Ids of evictable records by their expiry.
+    evictable: HashMap<RecordKind, BTreeSet<(SystemTime, String)>>,
     swept: Option<SystemTime>,
 }
 
@@ -76,7 +78,7 @@ impl MemoryStore {
         let is_new = !table.records.contains_key(key);
         if record.is_some() && is_new && table.count(key.kind) >= self.max {
             table.sweep(now);
-            if table.count(key.kind) >= self.max {
+            if table.count(key.kind) >= self.max && !table.evict(key.kind) {
                 return Err(StoreError::Full);
             }
         }
@@ -103,16 +105,35 @@ impl Table {
     }
 
     fn insert(&mut self, key: RecordKey, record: Record) {
-        let kind = key.kind;
-        if self.records.insert(key, record).is_none() {
-            *self.counts.entry(kind).or_default() += 1;
+        self.remove(&key);
+        self.count_in(&key, &record);
+        self.records.insert(key, record);
+    }
+
+    fn count_in(&mut self, key: &RecordKey, record: &Record) {
+        *self.counts.entry(key.kind).or_default() += 1;
+        if record.retention == Retention::Evictable {
+            self.evictable.entry(key.kind).or_default().insert((record.expires_at, key.id.clone()));
         }
     }
 
     fn remove(&mut self, key: &RecordKey) {
-        if let (Some(_), Some(count)) = (self.records.remove(key), self.counts.get_mut(&key.kind)) {
+        let Some(record) = self.records.remove(key) else { return };
+        if let Some(count) = self.counts.get_mut(&key.kind) {
             *count -= 1;
         }
+        if let Some(evictable) = self.evictable.get_mut(&key.kind) {
+            evictable.remove(&(record.expires_at, key.id.clone()));
+        }
+    }
+
+    /// Removes the evictable record of this kind that expires first. Returns whether there was one.
+    fn evict(&mut self, kind: RecordKind) -> bool {
+        let first = self.evictable.get_mut(&kind).and_then(BTreeSet::pop_first);
+        if let Some((_, id)) = &first {
+            self.remove(&RecordKey::new(kind, id));
+        }
+        first.is_some()
     }
 
     fn sweep(&mut self, now: SystemTime) {
@@ -120,11 +141,14 @@ impl Table {
             return;
         }
         self.swept = Some(now);
-        self.records.retain(|_, record| record.expires_at > now);
+        let mut records = std::mem::take(&mut self.records);
+        records.retain(|_, record| record.expires_at > now);
         self.counts.clear();
-        for key in self.records.keys() {
-            *self.counts.entry(key.kind).or_default() += 1;
+        self.evictable.clear();
+        for (key, record) in &records {
+            self.count_in(key, record);
         }
+        self.records = records;
     }
 }
 
@@ -229,5 +253,27 @@ mod tests {
         assert!(matches!(swap("1", When::Present).await, Ok(Swapped::Done(Some(_)))));
         assert!(matches!(swap("2", When::Present).await, Ok(Swapped::Not(None))));
         assert!(matches!(swap("2", When::Absent).await, Err(StoreError::Full)));
+    }
+
+    /// Of the evictable records the one that expires first makes room; the others are kept.
+    #[tokio::test]
+    async fn a_full_store_removes_evictable_records() {
+        let store = MemoryStore::new().max(3);
+        let key = |id: &str| RecordKey::new(RecordKind::Client, id);
+        let put = async |id: &str, seconds, is_evictable: bool| {
+            let record = Record::new(id.into(), SystemTime::now() + Duration::from_secs(seconds));
+            let record = if is_evictable { record.evictable() } else { record };
+            store.swap(&key(id), When::Always, Some(record)).await
+        };
+        let has = async |id: &str| store.get(&key(id)).await.unwrap().is_some();
+        put("used", 10, false).await.unwrap();
+        put("late", 30, true).await.unwrap();
+        put("soon", 20, true).await.unwrap();
+        put("new", 40, true).await.unwrap();
+        assert!(has("used").await && has("late").await && has("new").await && !has("soon").await);
+        put("late", 30, false).await.unwrap();
+        put("newer", 40, false).await.unwrap();
+        assert!(has("late").await && !has("new").await, "a record in use is not evictable any more");
+        assert!(matches!(put("last", 40, true).await, Err(StoreError::Full)));
     }
 }

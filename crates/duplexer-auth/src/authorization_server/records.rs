@@ -104,6 +104,18 @@ impl Records {
         before.map(|text| read(&text)).transpose()
     }
 
+    /// Writes a record that a full store can remove. A stranger can create such records.
+    pub(super) async fn put_evictable(
+        &self,
+        kind: RecordKind,
+        id: impl Into<String>,
+        record: &impl Serialize,
+        until: SystemTime,
+    ) -> Result<(), OAuthError> {
+        let record = Some(Record::new(written(record)?, until).evictable());
+        self.swap(kind, id, When::Always, record).await.map(drop)
+    }
+
     pub(super) async fn take<T: DeserializeOwned>(
         &self,
         kind: RecordKind,

@@ -80,7 +80,7 @@ impl AuthorizationServer {
     async fn api(&self, endpoint: &str, parts: &Parts, body: &[u8]) -> Result<Reply, OAuthError> {
         match endpoint {
             "token" => self.token(&parts.headers, body).await,
-            "register" => self.register(body).await,
+            "register" => self.register(&parts.headers, body).await,
             _ => self.revoke(&parts.headers, body).await,
         }
     }

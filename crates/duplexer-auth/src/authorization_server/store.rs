@@ -52,13 +52,34 @@ pub struct Record {
     pub value: String,
     /// Time after which the store can remove it.
     pub expires_at: SystemTime,
+    /// Whether a full store can remove it earlier.
+    pub retention: Retention,
 }
 
 impl Record {
-    /// Creates a record.
+    /// Creates a record that is kept until it expires.
     pub fn new(value: String, expires_at: SystemTime) -> Self {
-        Self { value, expires_at }
+        Self { value, expires_at, retention: Retention::Required }
     }
+
+    /// Lets a full store remove the record before it expires.
+    #[must_use]
+    pub fn evictable(mut self) -> Self {
+        self.retention = Retention::Evictable;
+        self
+    }
+}
+
+/// Whether a full store can remove a record before it expires.
+///
+/// A stranger can create evictable records without a sign-in. If they filled the store, it could not be used by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retention {
+    /// The record is kept until it expires.
+    Required,
+    /// A store without capacity for another record of the kind removes the evictable one that expires first.
+    Evictable,
 }
 
 /// Condition of a [`Store::swap`], on the current record of the key.
