@@ -8,6 +8,7 @@ pub(crate) mod jwt;
 pub(crate) mod static_tokens;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
@@ -16,6 +17,9 @@ use duplexer_types::json::{Json, JsonObject};
 use serde_json::{Map, Value};
 
 use crate::clock;
+
+/// Default tolerated difference between the clocks of issuer and server.
+const DEFAULT_SKEW: Duration = Duration::from_secs(60);
 
 /// Content of a verified token.
 #[derive(Clone, Debug)]
@@ -89,6 +93,12 @@ fn members(claims: &Map<String, Value>) -> JsonObject {
         }
     }
     members
+}
+
+/// Returns whether the time in `nbf`, if there is one, has come. A time that cannot be read has not.
+fn has_begun(claims: &Map<String, Value>, now: u64, skew: Duration) -> bool {
+    let begins = claims.get("nbf").map_or(Some(0), seconds);
+    begins.is_some_and(|begins| begins <= now.saturating_add(skew.as_secs()))
 }
 
 /// Reads a time in seconds since 1970, with or without a fraction.

@@ -10,7 +10,7 @@ use axum::routing::post;
 use duplexer_auth::{Auth, Introspection};
 use serde_json::json;
 
-use crate::support::Site;
+use crate::support::{Site, Time};
 
 /// Knows the token `good`, for a server at `here`; fails for `broken`.
 async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
@@ -35,7 +35,8 @@ async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
                 "unread" => json!({"active": true, "aud": aud, "sub": "ada", "iss": 1}).to_string(),
                 "own" => json!({"active": true, "aud": aud, "sub": "ada", "iss": iss}).to_string(),
                 name if name.starts_with("nbf") => {
-                    let begins: serde_json::Value = serde_json::from_str(&name[3..]).unwrap();
+                    let begins: serde_json::Value =
+                        serde_json::from_str(&name[3..].replace("%22", "\"")).unwrap();
                     json!({"active": true, "aud": aud, "sub": "ada", "nbf": begins, "exp": 1_800_000_100_u64})
                         .to_string()
                 }
@@ -49,9 +50,12 @@ async fn issuer(asked: &Arc<AtomicUsize>) -> Site {
 }
 
 async fn site(issuer: &Site, keep: Duration) -> Site {
+    let time = Time::new();
     let introspection = Introspection::new(&issuer.url("/introspect"), "rs", "p:w d".into()).unwrap();
+    let introspection = introspection.keep(keep).clock(time.clock()).skew(Duration::from_secs(30));
     Site::new(|base| {
-        Auth::introspection(&issuer.base, introspection.keep(keep)).audience(base).build().unwrap()
+        let auth = Auth::introspection(&issuer.base, introspection).audience(base);
+        auth.clock(time.clock()).build().unwrap()
     })
     .await
 }
@@ -88,6 +92,23 @@ async fn a_token_without_subject_and_client_is_refused() {
         assert_eq!(site.whoami(&format!("{name}~{}", port(&site))).await, None, "{name}");
     }
     assert_eq!(site.whoami(&format!("client~{}", port(&site))).await.unwrap()["client"], "app");
+}
+
+/// I-issuer, I-nbf: a response that names another issuer, or a later beginning, is not a valid token. The expiry is part of
+/// the principal, so that long-lived requests end with it.
+#[tokio::test]
+async fn issuer_and_beginning_are_compared_where_they_are_given() {
+    let asked = Arc::default();
+    let issuer = issuer(&asked).await;
+    let site = site(&issuer, Duration::ZERO).await;
+    let whoami = async |name: &str| site.whoami(&format!("{name}~{}", port(&site))).await;
+    for refused in ["foreign", "unread", "nbf1800000031", "nbf%22now%22", "nbfnull"] {
+        assert_eq!(whoami(refused).await, None, "{refused}");
+    }
+    assert_eq!(whoami("own").await.unwrap()["issuer"], issuer.base);
+    for accepted in ["nbf1800000030", "nbf1799999999.5"] {
+        assert_eq!(whoami(accepted).await.unwrap()["expires"], true, "{accepted}");
+    }
 }
 
 /// A positive response can be cached; a negative one never is.
