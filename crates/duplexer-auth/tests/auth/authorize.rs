@@ -231,6 +231,24 @@ async fn open_pages_make_room_for_new_ones() {
     assert_eq!(submit(&second).await.status(), 302);
 }
 
+/// O-invisible: a name that would not be visible is replaced by the id of the client.
+#[tokio::test]
+async fn a_blank_name_is_not_shown() {
+    let names = ["", " \u{a0}\u{2003}", "\u{3164}", "\u{e0041}\u{34f}\u{ad}", "\u{2800}\u{fe0f}"];
+    let time = Time::new();
+    let site = Site::with_authorization_server(&time, |builder| {
+        names.iter().enumerate().fold(builder, |builder, (number, name)| {
+            builder.client(duplexer_auth::Client::public(format!("blank-{number}"), [REDIRECT]).name(*name))
+        })
+    });
+    let site = site.await;
+    for (number, name) in names.iter().enumerate() {
+        let id = format!("blank-{number}");
+        let page = site.authorize(&question(&[("client_id", &id)])).await.text().await.unwrap();
+        assert!(page.contains(&format!("<b>{id}</b>")), "{name:?}: {page}");
+    }
+}
+
 /// AS-03, O14: a declined request is redirected to the client as an error.
 #[tokio::test]
 async fn a_user_may_decline() {
