@@ -15,13 +15,13 @@ use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::AuthorizationServer;
 use super::authorize::{AuthorizationRequest, refusal_pairs};
 use super::backend::{Grant, User};
 use super::client::Client;
 use super::form::Form;
 use super::records::{Code, Use};
 use super::store::RecordKind;
+use super::{AuthorizationServer, redirect};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::secret::{self, Secret};
@@ -194,11 +194,18 @@ fn target(redirect: &str) -> String {
 }
 
 /// Content security policy: no scripts, images or frames. The form is sent here, and redirected to the client.
+///
+/// A stored redirect that could add a directive or a wildcard to the policy is left out.
 fn policy(redirect: &str) -> String {
-    format!(
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' {}",
-        target(redirect)
-    )
+    let mut policy =
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; \
+                      form-action 'self'"
+            .to_owned();
+    if Url::parse(redirect).is_ok_and(|url| redirect::has_plain_host(&url)) {
+        policy.push(' ');
+        policy.push_str(&target(redirect));
+    }
+    policy
 }
 
 /// Escapes a text for element content and for quoted attributes.
@@ -288,5 +295,16 @@ mod tests {
             "\u{2764} caf\u{e9}",
             "variants look like their base"
         );
+    }
+
+    /// O-csp
+    #[test]
+    fn a_redirect_adds_no_directive_to_the_policy() {
+        let action = |redirect: &str| policy(redirect).split_once("form-action ").unwrap().1.to_owned();
+        assert_eq!(action("https://client.example:8443/cb"), "'self' https://client.example:8443");
+        assert_eq!(action("http://[::1]:1/cb"), "'self' http://[::1]:1");
+        for redirect in ["https://a;sandbox/cb", "https://a,sandbox/cb", "https://*/cb", "https://a'b/cb"] {
+            assert_eq!(action(redirect), "'self'", "{redirect}");
+        }
     }
 }
