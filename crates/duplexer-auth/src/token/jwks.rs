@@ -10,7 +10,8 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, P
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 
@@ -35,6 +36,8 @@ const MAX_KEYS: usize = 64;
 pub(crate) struct Keys {
     source: Source,
     cache: Arc<Cache>,
+    /// The fetch, if one runs.
+    tasks: Mutex<JoinSet<()>>,
 }
 
 /// Location of the keys.
@@ -109,7 +112,7 @@ impl Keys {
     pub(crate) fn new(issuer: &str, fetcher: Fetcher) -> Result<Self, ConfigError> {
         let metadata_urls = metadata_urls(&urls::issuer(issuer)?);
         let source = Source { issuer: issuer.to_owned(), metadata_urls, jwks_uri: None, fetcher };
-        Ok(Self { source, cache: Arc::default() })
+        Ok(Self { source, cache: Arc::default(), tasks: Mutex::default() })
     }
 
     /// Sets the URL of the keys, which disables discovery.
@@ -163,7 +166,6 @@ impl Keys {
         }
     }
 
-    /// Fetches the keys in a task of its own: a client that disconnects does not end the fetch that others need.
     async fn renew(&self, fetching: OwnedMutexGuard<()>) -> Result<(), KeysError> {
         let now = Instant::now();
         {
@@ -173,17 +175,23 @@ impl Keys {
             }
             state.tried = Some(now);
         }
+        self.start(fetching, now).await.unwrap_or(Err(KeysError::Stopped))
+    }
+
+    /// Fetches the keys in a task of its own: a client that disconnects does not end the fetch that others need.
+    fn start(&self, fetching: OwnedMutexGuard<()>, now: Instant) -> oneshot::Receiver<Result<(), KeysError>> {
         let (source, cache) = (self.source.clone(), Arc::clone(&self.cache));
-        let task = tokio::spawn(async move {
-            // Held until the keys are stored.
-            let _fetching = fetching;
-            let keys = source.fetch().await?;
-            let mut state = cache.lock();
-            state.keys = keys;
-            state.fetched = Some(now);
-            Ok(())
+        let (done, outcome) = oneshot::channel();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // The earlier ones have ended: they held the lock.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let fetched = source.fetch().await.map(|keys| cache.store(keys, now));
+            drop(fetching);
+            // The request can have ended meanwhile.
+            let _ = done.send(fetched);
         });
-        task.await.unwrap_or(Err(KeysError::Stopped))
+        outcome
     }
 }
 
@@ -197,6 +205,12 @@ impl Cache {
             Some(age) if age < MAX_STALE => Cached::Stale(found),
             _ => Cached::Missing,
         }
+    }
+
+    fn store(&self, keys: Vec<Key>, now: Instant) {
+        let mut state = self.lock();
+        state.keys = keys;
+        state.fetched = Some(now);
     }
 
     /// Returns whether there are keys that are not too old.

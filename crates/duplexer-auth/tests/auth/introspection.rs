@@ -82,7 +82,7 @@ async fn the_issuer_says_what_a_token_is_worth() {
     assert_eq!(asked.load(Ordering::SeqCst), 6, "no response is cached by default");
 }
 
-/// I-nobody: a token of which only a user name is known would make all users one principal.
+/// A token of which only a user name is known would make all users one principal.
 #[tokio::test]
 async fn a_token_without_subject_and_client_is_refused() {
     let asked = Arc::default();

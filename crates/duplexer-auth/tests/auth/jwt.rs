@@ -118,7 +118,7 @@ async fn every_claim_is_checked() {
     assert_eq!(stage.site.whoami(&token).await, None, "it has ended meanwhile");
 }
 
-/// J-nobody: without a subject and a client, the tokens of all users would have the same principal.
+/// Without a subject and a client, the tokens of all users would have the same principal.
 #[tokio::test]
 async fn a_signed_token_without_subject_and_client_is_refused() {
     let stage = stage().await;

@@ -13,6 +13,7 @@ use duplexer_core::dispatch::BoxFuture;
 use http::request::Parts;
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use crate::support::{REDIRECT, Site, Time, VERIFIER, json_of, refusal};
 
@@ -121,11 +122,12 @@ async fn a_grant_revoked_during_its_renewal_stays_revoked() {
             ("client_id", "app"),
             ("refresh_token", text(&tokens, "refresh_token")),
         ];
-        let renewal = tokio::spawn(site.post("/token", &pairs).send());
+        let mut renewal = JoinSet::new();
+        renewal.spawn(site.post("/token", &pairs).send());
         gate.entered.notified().await;
         assert_eq!(site.form("/revoke", &[("client_id", "app"), ("token", access)]).await.status(), 200);
         gate.released.notify_one();
-        let refused = refusal(renewal.await.unwrap().unwrap()).await;
+        let refused = refusal(renewal.join_next().await.unwrap().unwrap().unwrap()).await;
         assert_eq!(refused, (400, "invalid_grant".into(), "the grant has been revoked".into()));
         assert_eq!(site.whoami(access).await, None);
     }
@@ -145,11 +147,12 @@ async fn a_code_used_twice_during_its_approval_leaves_no_token() {
         ("code_verifier", VERIFIER),
     ];
     gate.is_armed.store(true, Ordering::SeqCst);
-    let first = tokio::spawn(site.post("/token", &pairs).send());
+    let mut first = JoinSet::new();
+    first.spawn(site.post("/token", &pairs).send());
     gate.entered.notified().await;
     let second = site.form("/token", &pairs).await;
     gate.released.notify_one();
-    let first = first.await.unwrap().unwrap();
+    let first = first.join_next().await.unwrap().unwrap().unwrap();
     assert!(first.status() != 200 || second.status() != 200, "one of them is refused");
     for response in [first, second] {
         if response.status() == 200 {
