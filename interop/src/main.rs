@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use duplexer_auth::{Auth, AuthorizationServer, ConfigError, DevBackend};
+use duplexer_auth::{Auth, AuthConfigError, AuthorizationServer, DevBackend};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::{HttpServer, MemoryEventStore, StreamableHttp};
@@ -75,7 +75,7 @@ enum Kind {
 }
 
 /// Every call requires the scope `mcp`; a call that changes something requires `write` too.
-fn auth(base: &str) -> Result<Auth, ConfigError> {
+fn auth(base: &str) -> Result<Auth, AuthConfigError> {
     let resource = format!("{base}/mcp");
     let issuer = AuthorizationServer::builder(base, DevBackend::new("ada"));
     let issuer = issuer.resource(&resource).scopes(["mcp", "write"]).build()?;

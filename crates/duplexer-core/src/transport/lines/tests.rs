@@ -220,8 +220,7 @@ async fn a_failing_read_is_an_error_and_then_the_end() {
         Err(io::ErrorKind::ConnectionAborted.into()),
     ];
     let context = TransportContext::stream("test");
-    let (mut reader, _) =
-        over(Chunks(chunks, Arc::default()), tokio::io::sink(), context, 100).split();
+    let (mut reader, _) = over(Chunks(chunks, Arc::default()), tokio::io::sink(), context, 100).split();
     assert_eq!(text(next(&mut reader).await), "{\"a\":1}");
     assert_eq!(text(next(&mut reader).await), "{\"b\":2}");
     assert!(matches!(next(&mut reader).await, Some(Err(TransportError::Io(_)))));
@@ -232,8 +231,7 @@ async fn a_failing_read_is_an_error_and_then_the_end() {
 async fn serving_goes_on_after_a_line_beyond_the_limit() {
     let chunks = vec![Ok(&b"0123456789"[..]), Ok(&b"0123456789\n{\"a\":1}\n"[..])];
     let context = TransportContext::stream("test");
-    let (mut reader, _) =
-        over(Chunks(chunks, Arc::default()), tokio::io::sink(), context, 8).split();
+    let (mut reader, _) = over(Chunks(chunks, Arc::default()), tokio::io::sink(), context, 8).split();
     assert!(matches!(next(&mut reader).await, Some(Ok(Incoming::Unreadable(_)))));
     assert_eq!(text(next(&mut reader).await), "{\"a\":1}");
 }

@@ -44,7 +44,7 @@ fn read_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::
 }
 
 /// Callback for every event. It must not block, because the bus waits for it.
-pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+pub type EventListener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Carries events to listeners, in this process or across many.
 ///
@@ -59,7 +59,7 @@ pub trait SubscriptionBus: Send + Sync + 'static {
     fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>>;
 
     /// Calls `listener` for every event that is published from now on, until the returned subscription is dropped.
-    fn subscribe(&self, listener: Listener) -> Subscription;
+    fn subscribe(&self, listener: EventListener) -> Subscription;
 }
 
 impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
@@ -67,7 +67,7 @@ impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
         (**self).publish(event)
     }
 
-    fn subscribe(&self, listener: Listener) -> Subscription {
+    fn subscribe(&self, listener: EventListener) -> Subscription {
         (**self).subscribe(listener)
     }
 }
@@ -106,7 +106,7 @@ pub struct MemoryBus(Arc<Mutex<Listeners>>);
 struct Listeners {
     next: u64,
     /// In the order of subscription. Shared with the publications in flight, so that neither waits for the other.
-    all: Arc<Vec<(u64, Listener)>>,
+    all: Arc<Vec<(u64, EventListener)>>,
 }
 
 impl MemoryBus {
@@ -138,7 +138,7 @@ impl SubscriptionBus for MemoryBus {
         })
     }
 
-    fn subscribe(&self, listener: Listener) -> Subscription {
+    fn subscribe(&self, listener: EventListener) -> Subscription {
         let mut listeners = lock(&self.0);
         let id = listeners.next;
         listeners.next += 1;
@@ -168,7 +168,7 @@ impl fmt::Debug for MemoryBus {
 mod tests {
     use super::*;
 
-    fn recorder(seen: &Arc<Mutex<Vec<u8>>>, name: u8) -> Listener {
+    fn recorder(seen: &Arc<Mutex<Vec<u8>>>, name: u8) -> EventListener {
         let seen = Arc::clone(seen);
         Arc::new(move |_| lock(&seen).push(name))
     }
