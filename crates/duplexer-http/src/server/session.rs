@@ -4,6 +4,7 @@
 //! `stream`. `sse_body` is the response body that reads the stream, and `resume` finds the stream again.
 
 mod call;
+mod call_count;
 mod channel;
 mod initialize;
 mod ownership;
@@ -26,8 +27,10 @@ use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use self::call_count::CallCount;
 use self::channel::ConnectionChannel;
 use self::stream::Stream;
+use super::config::CallLimits;
 use super::reply::Reply;
 use super::service_state::{RequestPermit, ServiceState, lock};
 use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
@@ -48,6 +51,11 @@ pub(super) struct Session {
     header: HeaderValue,
     connection: Arc<Connection>,
     correlation: CallTable,
+    limits: CallLimits,
+    /// Number of calls in flight.
+    calls: CallCount,
+    /// Number of notification handlers that run.
+    notifications: CallCount,
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
     usage: Mutex<SessionUsage>,
@@ -85,6 +93,9 @@ impl Session {
             header,
             connection: connection(Arc::clone(&channel))?,
             correlation: CallTable::new(service.config.sessions.hook.clone()),
+            limits: service.config.sessions.calls,
+            calls: CallCount::default(),
+            notifications: CallCount::default(),
             principal,
             streams: Mutex::default(),
             usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now(), record: None }),

@@ -163,6 +163,27 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets the maximum number of calls in flight in one session. Further ones get 503. Default: 256. The handlers of
+    /// notifications have a limit of the same size, and a stream of the HTTP+SSE transport queues as many calls again.
+    pub fn max_calls_per_session(mut self, calls: usize) -> Self {
+        self.config.sessions.calls.in_flight = calls;
+        self
+    }
+
+    /// Sets the time after which a request of the server to the client of a session fails, if the call has no timeout of
+    /// its own; `None` for no limit. Default: 10 minutes.
+    pub fn client_request_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.config.sessions.calls.client_request = timeout.into();
+        self
+    }
+
+    /// Sets the time after which a call of a session is cancelled if no client reads its stream; `None` for no limit.
+    /// Default: 5 minutes.
+    pub fn abandoned_call_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.config.sessions.calls.abandoned = timeout.into();
+        self
+    }
+
     /// Sets the store for events of streams, so that clients can resume them.
     pub fn event_store(mut self, store: impl EventStore) -> Self {
         self.config.sessions.events = Some(Arc::new(store));
@@ -223,6 +244,7 @@ impl StreamableHttpBuilder {
             ("the number of requests", limits.requests),
             ("the number of subscriptions", limits.subscriptions),
             ("the number of sessions", sessions.max),
+            ("the number of calls per session", sessions.calls.in_flight),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
             return Err(ConfigError::Zero(name));
@@ -233,6 +255,8 @@ impl StreamableHttpBuilder {
             ("the keep-alive", timing.keep_alive),
             ("`shutdown_grace`", timing.shutdown_grace),
             ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
+            ("`client_request_timeout`", sessions.calls.client_request.unwrap_or(Duration::MAX)),
+            ("`abandoned_call_timeout`", sessions.calls.abandoned.unwrap_or(Duration::MAX)),
         ];
         if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
             return Err(ConfigError::Instant(name));

@@ -89,7 +89,8 @@ impl Host {
             Ok(Frame::Notification(call)) => {
                 match self {
                     Self::Session(session) => {
-                        session::notification(session, context.for_batch_item(), call).await;
+                        // A notification has no response, so one beyond the limit is dropped.
+                        let _ = session::notification(session, context.for_batch_item(), call).await;
                     }
                     Self::Stateless => stateless::notification(context.for_batch_item(), call).await,
                 }

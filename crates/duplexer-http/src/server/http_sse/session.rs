@@ -94,6 +94,8 @@ impl ServedSession {
     async fn serve(self, running: RunningServer, transport: SseTransport, caller: Caller) {
         let mut options = DispatchOptions::default();
         options.hook.clone_from(&self.service.config.sessions.hook);
+        let calls = self.service.config.sessions.calls.in_flight;
+        (options.limits.running, options.limits.queued) = (calls, calls);
         options.limits.drain = self.service.config.timing.shutdown_grace;
         let (stream, peer) = StreamServer::new(&running, transport, options);
         let mut serving = pin!(stream.with_caller(caller).run());

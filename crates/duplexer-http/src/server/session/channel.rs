@@ -136,11 +136,12 @@ fn no_back_channel(request: OutboundRequest) -> BoxFuture<'static, Result<ByteSt
 fn call_client(
     session: Arc<Session>,
     stream: Arc<Stream>,
-    request: OutboundRequest,
+    mut request: OutboundRequest,
 ) -> BoxFuture<'static, Result<ByteString, CallError>> {
     if !stream.has_receiver() {
         return no_back_channel(request);
     }
+    request.options.timeout = request.options.timeout.or(session.limits.client_request);
     Box::pin(async move { session.correlation.call(request, &StreamSink(&stream)).await })
 }
 

@@ -8,14 +8,16 @@ mod persistence;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::dispatch::StreamClosing;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
 
 use self::persistence::{Delivery, Persistence, StoreStage};
 use super::store::StoreFailed;
-use crate::server::event_queue::{EventQueue, EventSink, Wakers, WhenFull};
+use crate::server::event_queue::{EventQueue, EventSink, QueueState, Wakers, WhenFull};
 use crate::server::response::ResponseStart;
 use crate::server::rpc_response::RpcResponse;
 use crate::server::service_state::lock;
@@ -45,6 +47,18 @@ struct ReaderSlot {
     current: Reader,
     /// Number of the newest reader.
     newest: u64,
+    vacancy: Vacancy,
+}
+
+/// How long a stream has been without a reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Vacancy {
+    /// It has a reader, or has not had one yet.
+    #[default]
+    None,
+    Since(Instant),
+    /// For so long that its call has been cancelled.
+    Abandoned,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +74,16 @@ impl ReaderSlot {
     fn attach(&mut self) -> u64 {
         self.newest += 1;
         self.current = Reader::Attached(self.newest);
+        self.vacancy = Vacancy::None;
         self.newest
+    }
+
+    /// Removes the reader. Once the response is known, no call waits for another reader.
+    fn vacate(&mut self, response: QueueState) {
+        self.current = Reader::None;
+        if response == QueueState::Open {
+            self.vacancy = Vacancy::Since(Instant::now());
+        }
     }
 
     fn is_held_by(&self, number: u64) -> bool {
@@ -136,7 +159,8 @@ impl Stream {
             if !state.reader.is_held_by(number) {
                 return;
             }
-            state.reader.current = Reader::None;
+            let response = state.queue.state();
+            state.reader.vacate(response);
             state.queue.reset()
         };
         wakers.wake();
@@ -148,6 +172,31 @@ impl Stream {
 
     pub(super) fn is_over(&self) -> bool {
         lock(&self.state).is_over()
+    }
+
+    /// Resolves when the stream has been without a reader for `limit`.
+    pub(super) async fn abandoned(&self, limit: Duration) {
+        loop {
+            let due = {
+                let mut state = lock(&self.state);
+                let now = Instant::now();
+                match state.reader.vacancy {
+                    Vacancy::Abandoned => return,
+                    Vacancy::Since(since) if now.duration_since(since) >= limit => {
+                        state.reader.vacancy = Vacancy::Abandoned;
+                        return;
+                    }
+                    Vacancy::Since(since) => since + limit,
+                    Vacancy::None => now + limit,
+                }
+            };
+            sleep_until(due).await;
+        }
+    }
+
+    /// Returns whether [`Self::abandoned`] has resolved, and no reader has come since.
+    pub(super) fn is_abandoned(&self) -> bool {
+        lock(&self.state).reader.vacancy == Vacancy::Abandoned
     }
 
     /// Returns whether an event can reach the client, now or later.
@@ -234,7 +283,8 @@ impl Stream {
         let read = if !events.is_empty() {
             Poll::Ready(Some(events))
         } else if !state.reader.is_attached() || state.is_over() {
-            state.reader.current = Reader::None;
+            let response = state.queue.state();
+            state.reader.vacate(response);
             Poll::Ready(None)
         } else {
             state.queue.register_reader(cx.waker());

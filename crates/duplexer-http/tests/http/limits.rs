@@ -1,0 +1,90 @@
+//! Limits and deadlines of what one client can hold.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::Instant;
+
+use crate::support::{ask, call_in, frame, mounted, open, text_of};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Hardening 2: one session has a limit of calls in flight; other sessions are not affected.
+#[tokio::test(start_paused = true)]
+async fn a_session_has_a_limit_of_calls_in_flight() {
+    let (service, stage) = mounted(|builder| builder.sse_after(Duration::from_millis(1)));
+    let (one, two) = (open(&service, None).await, open(&service, None).await);
+    let mut streams = Vec::new();
+    for id in 0..256 {
+        streams.push(ask(&service, &call_in(&one, id, "go"), None).await);
+    }
+    let refused = ask(&service, &call_in(&one, 256, "echo"), None).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    let text = text_of(refused.into_body()).await;
+    assert!(text.contains("Too many calls in flight in this session") && text.contains("-32603"), "{text}");
+    assert_eq!(ask(&service, &call_in(&two, 1, "echo"), None).await.status(), StatusCode::OK);
+    stage.go.notify_waiters();
+    for stream in streams {
+        assert!(text_of(stream.into_body()).await.contains("done"));
+    }
+    assert_eq!(ask(&service, &call_in(&one, 257, "echo"), None).await.status(), StatusCode::OK);
+}
+
+/// Hardening 2: a call without a reader is cancelled, and does not keep its permit; one with a reader is not.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_no_client_reads_is_cancelled() {
+    let (service, stage) = mounted(|builder| builder);
+    let session = open(&service, None).await;
+    let mut read = ask(&service, &call_in(&session, 1, "go"), None).await.into_body();
+    drop(ask(&service, &call_in(&session, 2, "go"), None).await);
+    let left = Instant::now();
+    let ended = async {
+        while stage.ended.load(Ordering::SeqCst) == 0 {
+            stage.changed.notified().await;
+        }
+        left.elapsed()
+    };
+    let reading = async { while frame(&mut read).await.is_some() {} };
+    let elapsed = tokio::select! {
+        elapsed = ended => elapsed,
+        () = reading => panic!("the call has a reader"),
+    };
+    assert_eq!(elapsed.as_secs(), 5 * 60);
+    assert_eq!(ask(&service, &call_in(&session, 2, "echo"), None).await.status(), StatusCode::OK);
+    stage.go.notify_one();
+    assert!(text_of(read).await.contains("done"));
+}
+
+/// Hardening 2: the client that resumes an abandoned stream gets the reason.
+#[tokio::test(start_paused = true)]
+async fn an_abandoned_call_is_answered_for_a_late_reader() {
+    let (service, stage) = mounted(|builder| builder.event_store(duplexer_http::MemoryEventStore::new()));
+    let session = open(&service, None).await;
+    let mut body = ask(&service, &call_in(&session, 1, "go"), None).await.into_body();
+    let priming = String::from_utf8(frame(&mut body).await.unwrap().to_vec()).unwrap();
+    let id = priming.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().to_owned();
+    drop(body);
+    stage.until_paused(&stage.ended, 1).await;
+    let mut get = call_in(&session, 1, "go").method("GET").header("last-event-id", &id);
+    get.body.clear();
+    let text = text_of(ask(&service, &get, None).await.into_body()).await;
+    assert!(text.contains("Request cancelled: no client has read its stream"), "{text}");
+}
+
+/// Hardening 2: a request of the server to the client fails after ten minutes.
+#[tokio::test(start_paused = true)]
+async fn a_question_without_an_answer_ends() {
+    let (service, _) = mounted(|builder| builder);
+    let session = open(&service, None).await;
+    let asked = Instant::now();
+    let text = text_of(ask(&service, &call_in(&session, 1, "question"), None).await.into_body()).await;
+    assert_eq!(asked.elapsed(), 10 * MINUTE);
+    assert!(text.contains("roots/list"), "{text}");
+    let (service, _) = mounted(|builder| builder.client_request_timeout(MINUTE));
+    let session = open(&service, None).await;
+    let asked = Instant::now();
+    text_of(ask(&service, &call_in(&session, 1, "question"), None).await.into_body()).await;
+    assert_eq!(asked.elapsed(), MINUTE);
+}
