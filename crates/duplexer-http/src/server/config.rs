@@ -138,11 +138,21 @@ pub(super) struct Limits {
     pub(super) body: usize,
     pub(super) requests: usize,
     pub(super) subscriptions: usize,
+    /// Maximum number of requests of one batch that run at the same time.
+    pub(super) batch_requests: usize,
+    /// Maximum bytes of the responses of one batch.
+    pub(super) batch_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 4 * 1024 * 1024, requests: 8192, subscriptions: 1024 }
+        Self {
+            body: 4 * 1024 * 1024,
+            requests: 8192,
+            subscriptions: 1024,
+            batch_requests: 8,
+            batch_bytes: 16 * 1024 * 1024,
+        }
     }
 }
 

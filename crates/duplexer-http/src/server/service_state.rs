@@ -138,6 +138,13 @@ pub(super) struct RequestPermit {
     subscription: Subscription,
 }
 
+/// Whether a permit can exceed the limit of requests in flight. It counts either way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BeyondLimit {
+    Allowed,
+    Refused,
+}
+
 /// Whether a request also counts as a subscription.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subscription {
@@ -150,10 +157,11 @@ impl RequestPermit {
         &self.service
     }
 
-    /// Returns one more permit, beyond the limit, for another message of the same batch.
-    pub(super) fn additional(&self) -> Self {
-        self.service.load.requests.fetch_add(1, Ordering::Relaxed);
-        Self { service: Arc::clone(&self.service), subscription: Subscription::No }
+    /// Returns one more permit, for another message of the same batch.
+    pub(super) fn additional(&self, beyond: BeyondLimit) -> Option<Self> {
+        let before = self.service.load.requests.fetch_add(1, Ordering::Relaxed);
+        let permit = Self { service: Arc::clone(&self.service), subscription: Subscription::No };
+        (beyond == BeyondLimit::Allowed || before < self.service.config.limits.requests).then_some(permit)
     }
 
     /// Converts the permit into one of a subscription, unless their limit is reached.

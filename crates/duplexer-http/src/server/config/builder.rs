@@ -120,6 +120,20 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets the maximum number of requests of one batch that run at the same time. Default: 8. Each counts as a request
+    /// in flight.
+    pub fn max_batch_concurrency(mut self, requests: usize) -> Self {
+        self.config.limits.batch_requests = requests;
+        self
+    }
+
+    /// Sets the maximum size of the responses of one batch, in bytes. Requests beyond it fail, each with an error.
+    /// Default: 16 MiB.
+    pub fn max_batch_response(mut self, bytes: usize) -> Self {
+        self.config.limits.batch_bytes = bytes;
+        self
+    }
+
     /// Sets the time within which the body of a request must arrive. Default: 30 s.
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.config.timing.body = timeout;
@@ -243,6 +257,8 @@ impl StreamableHttpBuilder {
             ("the largest body", limits.body),
             ("the number of requests", limits.requests),
             ("the number of subscriptions", limits.subscriptions),
+            ("the concurrency of a batch", limits.batch_requests),
+            ("the largest response to a batch", limits.batch_bytes),
             ("the number of sessions", sessions.max),
             ("the number of calls per session", sessions.calls.in_flight),
         ];
