@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -300,7 +300,14 @@ impl ConnectionService {
         async move {
             let (mut response, is_last) = match target {
                 Target::Status(status, is_last) => (reply::empty(status), is_last),
-                Target::Layered(response, is_last) => (response.await?, is_last),
+                Target::Layered(response, is_last, watched) => {
+                    let mut response = response.await?;
+                    // A layer can have answered instead of the service.
+                    if let Some(service) = watched {
+                        response.body_mut().watch_text(&service);
+                    }
+                    (response, is_last)
+                }
                 // The service itself closes the connection where that is required.
                 Target::Service(state, request) => (route::handle(state, request).await, false),
             };
@@ -322,7 +329,10 @@ impl ConnectionService {
         let is_last = is_last_on_connection(request.headers(), request.version());
         match (health, &self.layered) {
             (Some(status), _) => Target::Status(status, is_last),
-            (None, Some(layered)) => Target::Layered(layered(request), is_last),
+            (None, Some(layered)) => {
+                let watched = (request.version() == Version::HTTP_2).then(|| self.service.state());
+                Target::Layered(layered(request), is_last, watched)
+            }
             (None, None) => Target::Status(StatusCode::NOT_FOUND, is_last),
         }
     }
@@ -346,6 +356,7 @@ impl ConnectionService {
 )]
 enum Target {
     Status(StatusCode, bool),
-    Layered(ResponseFuture, bool),
+    /// With the service that watches whether the response is read, for HTTP/2.
+    Layered(ResponseFuture, bool, Option<Arc<ServiceState>>),
     Service(Arc<ServiceState>, Request<Incoming>),
 }

@@ -101,6 +101,12 @@ impl ServiceState {
         is_admitted.then_some(permit)
     }
 
+    /// Returns a permit beyond the limit, for a response that has not been sent.
+    pub(super) fn count_request(self: &Arc<Self>) -> RequestPermit {
+        self.load.requests.fetch_add(1, Ordering::Relaxed);
+        RequestPermit { service: Arc::clone(self), subscription: Subscription::No }
+    }
+
     /// Resolves when no request is in flight.
     async fn idle(&self) {
         loop {
@@ -123,7 +129,7 @@ impl ServiceState {
             self.abort.cancel();
             let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
         }
-        self.streams.time_out_all();
+        self.streams.shut_down();
         let first = std::mem::replace(&mut *lock(&self.ended), Ended::Yes) == Ended::No;
         if first {
             Sessions::end_all(self, SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;

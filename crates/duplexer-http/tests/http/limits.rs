@@ -1,12 +1,19 @@
 //! Limits and deadlines of what one client can hold.
 
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::StatusCode;
+use duplexer_http::{ResponseBody, StreamableHttp};
+use http::{Request, Response, StatusCode, Version};
+use http_body::Body;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tower_service::Service;
 
-use crate::support::{ask, call_in, frame, mounted, open, text_of};
+use crate::support::{Post, Text, ask, call_in, frame, mounted, open, text_of};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -87,4 +94,79 @@ async fn a_question_without_an_answer_ends() {
     let asked = Instant::now();
     text_of(ask(&service, &call_in(&session, 1, "question"), None).await.into_body()).await;
     assert_eq!(asked.elapsed(), MINUTE);
+}
+
+fn http_2(post: &Post) -> Request<Text> {
+    let mut request = Request::builder().method(post.method).uri("http://localhost/mcp");
+    request = request.version(Version::HTTP_2);
+    for (name, value) in &post.headers {
+        request = request.header(name, value);
+    }
+    request.body(Text::new(&post.body)).unwrap()
+}
+
+fn requests_in_flight(service: &StreamableHttp) -> String {
+    let text = format!("{service:?}");
+    text.split_once("requests: ").unwrap().1.split_once(',').unwrap().0.to_owned()
+}
+
+/// Hardening 4: an HTTP/2 response that the client does not read counts as in flight, and is dropped in the end.
+#[tokio::test(start_paused = true)]
+async fn an_unread_response_over_http_2_counts_and_expires() {
+    let (service, _) = mounted(|builder| builder);
+    let session = open(&service, None).await;
+    let post = call_in(&session, 1, "large");
+    let send = async || -> Response<ResponseBody> { service.clone().call(http_2(&post)).await.unwrap() };
+    let unread = send().await;
+    assert_eq!(requests_in_flight(&service), "1");
+    let mut read = send().await.into_body();
+    assert_eq!(read.size_hint().exact(), Some(text_of(send().await.into_body()).await.len() as u64));
+    for _ in 0..6 {
+        assert!(frame(&mut read).await.is_some(), "a slow reader gets everything");
+        tokio::time::sleep(Duration::from_secs(20)).await;
+    }
+    assert_eq!(requests_in_flight(&service), "1", "only the response that is read is held");
+    let mut unread = unread.into_body();
+    assert_eq!(frame(&mut unread).await, None);
+    assert_eq!(
+        text_of(read).await.len() % (16 * 1024),
+        text_of(send().await.into_body()).await.len() % (16 * 1024)
+    );
+    drop(unread);
+    assert_eq!(requests_in_flight(&service), "0");
+}
+
+/// Hardening 4: the same over a connection whose window for the response is closed.
+#[tokio::test]
+async fn a_closed_window_does_not_hold_a_response() {
+    let (keep_alive, unread) = (Duration::from_millis(100), Duration::from_millis(300));
+    let (service, _) = mounted(|builder| builder.sse_keep_alive(keep_alive).unread_timeout(unread));
+    let session = open(&service, None).await;
+    let bound = service.clone().bind("127.0.0.1:0").await.unwrap();
+    let stream = TcpStream::connect(bound.local_addr().unwrap()).await.unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(bound.serve_until(std::future::pending()));
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let (mut sender, connection) =
+        builder.initial_stream_window_size(1000).handshake(TokioIo::new(stream)).await.unwrap();
+    tasks.spawn(async move { connection.await.unwrap() });
+    let mut responses = Vec::new();
+    for id in 0..20 {
+        responses.push(sender.send_request(http_2(&call_in(&session, id, "large"))).await.unwrap());
+    }
+    while requests_in_flight(&service) != "0" {
+        tokio::task::yield_now().await;
+    }
+    for response in responses {
+        assert_eq!(response.status(), StatusCode::OK);
+        let mut body = response.into_body();
+        let mut next = async || std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+        let outcome = loop {
+            match next().await {
+                Some(Ok(_)) => {}
+                other => break other,
+            }
+        };
+        assert!(matches!(outcome, Some(Err(_))), "the response was dropped");
+    }
 }

@@ -143,6 +143,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 stage.count(&stage.sent);
             }
         }
+        "large" => return Ok(CallToolResult::text("x".repeat(100_000))),
         "panic" => panic!("a tool that fails badly"),
         "panic later" => {
             tokio::task::yield_now().await;

@@ -152,7 +152,8 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the time after which an unread stream ends and its handler is dropped. Default: 60 s.
+    /// Sets the time after which an unread stream ends and its handler is dropped, and after which an unread response is
+    /// dropped. Default: 60 s.
     pub fn unread_timeout(mut self, timeout: Duration) -> Self {
         self.config.timing.unread = timeout;
         self
