@@ -70,6 +70,8 @@ pub(super) struct Config {
 pub(super) struct SessionSettings {
     pub(super) max: usize,
     pub(super) idle: Option<Duration>,
+    /// Idle time of a session whose client has not sent `notifications/initialized`.
+    pub(super) half_open: Duration,
     pub(super) calls: CallLimits,
     /// Reconnection time that is sent to clients.
     pub(super) retry: Duration,
@@ -111,6 +113,7 @@ impl Default for SessionSettings {
         Self {
             max: 10_000,
             idle: Some(Duration::from_secs(30 * 60)),
+            half_open: Duration::from_secs(60),
             calls: CallLimits::default(),
             retry: Duration::from_secs(1),
             events: None,
@@ -125,6 +128,7 @@ impl fmt::Debug for SessionSettings {
         f.debug_struct("SessionSettings")
             .field("max", &self.max)
             .field("idle", &self.idle)
+            .field("half_open", &self.half_open)
             .field("calls", &self.calls)
             .field("retry", &self.retry)
             .field("events", &self.events.is_some())

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::support::{Post, Text, ask, call_in, frame, mounted, open, text_of};
+use crate::support::{Client, Post, Text, ask, call_in, frame, mounted, open, text_of};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -169,4 +169,54 @@ async fn a_closed_window_does_not_hold_a_response() {
         };
         assert!(matches!(outcome, Some(Err(_))), "the response was dropped");
     }
+}
+
+async fn half_open(service: &StreamableHttp) -> String {
+    let reply = ask(service, &Client::handshake("2025-11-25"), None).await;
+    assert_eq!(reply.status(), StatusCode::OK);
+    reply.headers()["mcp-session-id"].to_str().unwrap().to_owned()
+}
+
+/// Hardening 9: a client gets in although 10 000 others have left their handshakes unconfirmed, and the sessions of
+/// confirmed clients stay.
+#[tokio::test(start_paused = true)]
+async fn half_open_sessions_are_evicted_first() {
+    let (service, _) = mounted(|builder| builder);
+    let confirmed = open(&service, None).await;
+    let oldest = half_open(&service).await;
+    let mut busy = ask(&service, &call_in(&oldest, 1, "tell then wait"), None).await.into_body();
+    let second = half_open(&service).await;
+    for _ in 3..10_000 {
+        half_open(&service).await;
+    }
+    let new = open(&service, None).await;
+    for (session, status) in [(&second, 404), (&confirmed, 200), (&new, 200)] {
+        assert_eq!(ask(&service, &call_in(session, 1, "echo"), None).await.status(), status);
+    }
+    assert!(frame(&mut busy).await.is_some(), "a session with a call in flight stays");
+}
+
+/// Hardening 9: without a half-open session the limit holds.
+#[tokio::test(start_paused = true)]
+async fn confirmed_sessions_are_not_evicted() {
+    let (service, _) = mounted(|builder| builder.max_sessions(2));
+    let (one, two) = (open(&service, None).await, open(&service, None).await);
+    let refused = ask(&service, &Client::handshake("2025-11-25"), None).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    for session in [&one, &two] {
+        assert_eq!(ask(&service, &call_in(session, 1, "echo"), None).await.status(), StatusCode::OK);
+    }
+}
+
+/// Hardening 9: a session whose handshake is never confirmed ends after a minute, without a request.
+#[tokio::test(start_paused = true)]
+async fn a_half_open_session_ends() {
+    let (service, stage) = mounted(|builder| builder.session_idle_timeout(None));
+    let (one, two) = (half_open(&service).await, open(&service, None).await);
+    ask(&service, &call_in(&one, 1, "hook"), None).await;
+    let start = Instant::now();
+    stage.until_paused(&stage.closed, 1).await;
+    assert!((60..=68).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    assert_eq!(ask(&service, &call_in(&one, 1, "echo"), None).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(ask(&service, &call_in(&two, 1, "echo"), None).await.status(), StatusCode::OK);
 }

@@ -165,7 +165,8 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the maximum number of open sessions. Further handshakes get 503. Default: 10 000.
+    /// Sets the maximum number of open sessions. Default: 10 000. At the limit a handshake ends the oldest session whose
+    /// client has not sent `notifications/initialized`; if there is none, it gets 503.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.config.sessions.max = sessions;
         self
@@ -175,6 +176,12 @@ impl StreamableHttpBuilder {
     /// stream or a request in flight is not idle.
     pub fn session_idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
         self.config.sessions.idle = idle.into();
+        self
+    }
+
+    /// Sets the time after which an idle session ends whose client has not sent `notifications/initialized`. Default: 60 s.
+    pub fn session_initialized_timeout(mut self, timeout: Duration) -> Self {
+        self.config.sessions.half_open = timeout;
         self
     }
 
@@ -272,6 +279,7 @@ impl StreamableHttpBuilder {
             ("the keep-alive", timing.keep_alive),
             ("`shutdown_grace`", timing.shutdown_grace),
             ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
+            ("`session_initialized_timeout`", sessions.half_open),
             ("`client_request_timeout`", sessions.calls.client_request.unwrap_or(Duration::MAX)),
             ("`abandoned_call_timeout`", sessions.calls.abandoned.unwrap_or(Duration::MAX)),
         ];
