@@ -1,6 +1,7 @@
 //! Body of a response: empty, one text, or an SSE stream.
 
 mod exchange_body;
+mod expiry;
 mod heartbeat;
 mod text_body;
 
@@ -20,6 +21,7 @@ use super::serve::InFlightGuard;
 use super::service_state::ServiceState;
 use super::session::SseBody;
 
+pub(super) use expiry::Expiry;
 pub(super) use heartbeat::Heartbeat;
 
 /// Body of a response: empty, one text, or an SSE stream.

@@ -1,13 +1,16 @@
 //! Limits and deadlines of what one client can hold.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use duplexer_http::{ResponseBody, StreamableHttp};
+use duplexer_server::Principal;
 use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -219,4 +222,23 @@ async fn a_half_open_session_ends() {
     assert!((60..=68).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     assert_eq!(ask(&service, &call_in(&one, 1, "echo"), None).await.status(), StatusCode::NOT_FOUND);
     assert_eq!(ask(&service, &call_in(&two, 1, "echo"), None).await.status(), StatusCode::OK);
+}
+
+/// Hardening 11: standing streams of every kind end with the token that opened them.
+#[tokio::test(start_paused = true)]
+async fn standing_streams_end_with_their_token() {
+    let (service, stage) = mounted(|builder| builder.http_sse("/sse", "/messages"));
+    let mut principal = Principal::new("a");
+    principal.expires_at = Some(SystemTime::now() + Duration::from_secs(100));
+    let principal = Arc::new(principal);
+    let listen = Post::envelope("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let mut sse = Post::body("").method("GET").path("/sse").without("content-type");
+    sse.body.clear();
+    for (post, first) in [(listen, "acknowledged"), (sse, "event: endpoint")] {
+        let start = Instant::now();
+        let text = text_of(ask(&service, &post, Some(&principal)).await.into_body()).await;
+        assert!(text.contains(first) && !text.contains("result"), "{text}");
+        assert!((90..=101).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+    }
+    assert_eq!(stage.ended.load(Ordering::SeqCst), 1, "the handler of the subscription has been dropped");
 }

@@ -672,7 +672,7 @@ pub(crate) async fn ask(
     post: &Post,
     principal: Option<&Arc<Principal>>,
 ) -> http::Response<duplexer_http::ResponseBody> {
-    let mut request = Request::builder().method(post.method).uri("/mcp").header("host", "localhost");
+    let mut request = Request::builder().method(post.method).uri(&post.path).header("host", "localhost");
     for (name, value) in &post.headers {
         request = request.header(name, value);
     }
