@@ -66,8 +66,11 @@ enum Reader {
     #[default]
     None,
     Attached(u64),
-    /// Leaves once it has received the queued events.
-    Leaving(u64),
+    /// Leaves once it has received the events up to `last`.
+    Leaving {
+        number: u64,
+        last: u64,
+    },
 }
 
 impl ReaderSlot {
@@ -87,11 +90,21 @@ impl ReaderSlot {
     }
 
     fn is_held_by(&self, number: u64) -> bool {
-        matches!(self.current, Reader::Attached(own) | Reader::Leaving(own) if own == number)
+        matches!(self.current, Reader::Attached(own) | Reader::Leaving { number: own, .. } if own == number)
     }
 
-    fn is_attached(&self) -> bool {
-        matches!(self.current, Reader::Attached(_))
+    /// Returns whether the reader receives the event with this sequence number.
+    fn receives(&self, sequence: u64) -> bool {
+        match self.current {
+            Reader::None => false,
+            Reader::Attached(_) => true,
+            Reader::Leaving { last, .. } => sequence <= last,
+        }
+    }
+
+    /// Returns whether the reader receives no event after this one.
+    fn has_received_all(&self, delivered: u64) -> bool {
+        !self.receives(delivered + 1)
     }
 
     fn is_vacant(&self) -> bool {
@@ -237,14 +250,15 @@ impl Stream {
         wakers.wake();
     }
 
-    /// Detaches the reader once it has received the queued events. The client resumes the stream later.
+    /// Detaches the reader once it has received the events so far, including those on their way to the store. The client
+    /// resumes the stream later.
     pub(super) fn release(&self) -> StreamClosing {
         let mut state = lock(&self.state);
         if self.persistence.is_none() || state.stage.has_failed() {
             return StreamClosing::NotSupported;
         }
         if let Reader::Attached(number) = state.reader.current {
-            state.reader.current = Reader::Leaving(number);
+            state.reader.current = Reader::Leaving { number, last: state.stage.last_assigned() };
         }
         let wakers = state.queue.wake_reader();
         drop(state);
@@ -282,7 +296,7 @@ impl Stream {
         }
         let read = if !events.is_empty() {
             Poll::Ready(Some(events))
-        } else if !state.reader.is_attached() || state.is_over() {
+        } else if state.reader.has_received_all(state.stage.last_delivered()) || state.is_over() {
             let response = state.queue.state();
             state.reader.vacate(response);
             Poll::Ready(None)
