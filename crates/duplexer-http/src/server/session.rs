@@ -28,7 +28,7 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use self::call_count::CallCount;
-use self::channel::ConnectionChannel;
+use self::channel::{ConnectionChannel, ListChange};
 use self::stream::Stream;
 use super::config::CallLimits;
 use super::reply::Reply;
@@ -67,6 +67,8 @@ struct Streams {
     standalone: Option<Arc<Stream>>,
     /// Resumable streams of requests, until they are over.
     resumable: HashMap<StreamId, Arc<Stream>>,
+    /// List changes that wait for the standalone stream, one per list.
+    list_changes: Vec<(ListChange, Vec<u8>)>,
 }
 
 /// Activity of a session, and its stored record.
@@ -159,6 +161,18 @@ impl Session {
 
     fn standalone(&self) -> Option<Arc<Stream>> {
         lock(&self.streams).standalone.clone()
+    }
+
+    /// Returns the standalone stream if it can deliver a message. Otherwise keeps the message, in place of an earlier one
+    /// about the same list.
+    fn standalone_or_keep(&self, change: ListChange, json: &[u8]) -> Option<Arc<Stream>> {
+        let mut streams = lock(&self.streams);
+        if let Some(stream) = streams.standalone.as_ref().filter(|stream| stream.has_receiver()) {
+            return Some(Arc::clone(stream));
+        }
+        streams.list_changes.retain(|(known, _)| *known != change);
+        streams.list_changes.push((change, json.to_owned()));
+        None
     }
 
     /// Ends the stream for messages outside a request.

@@ -595,3 +595,33 @@ async fn ended_sessions_leave_no_state_behind() {
     stage.until(&stage.forgotten, SESSIONS).await;
     assert_eq!(stage.kept.load(Ordering::SeqCst), SESSIONS);
 }
+
+/// Hardening, other defects 5: a list change waits for the standalone stream, once, also after a reader has left.
+#[tokio::test]
+async fn a_list_change_waits_for_the_standalone_stream() {
+    let site = Site::new().await;
+    let client = Client::open(&site).await;
+    for id in 1..4 {
+        client.call(id, "announce").await;
+    }
+    let mut listening = client.listen().await;
+    assert_eq!(listening.event().await.unwrap().json()["method"], "notifications/tools/list_changed");
+    // The next event is a question: the changes were one event.
+    let answering = async {
+        let question = listening.event().await.unwrap().json();
+        assert_eq!(question["method"], "roots/list");
+        site.post(&client.body(&response(question["id"].as_i64().unwrap(), &json!({"roots": []})))).await;
+    };
+    tokio::join!(client.call(4, "question aside"), answering);
+    drop(listening);
+    let mut again = loop {
+        let mut wire = site.connect().await;
+        wire.send(&client.get().bytes(site.address)).await;
+        // Until the server has noticed that the first reader has left.
+        if wire.head().await.unwrap().status == 200 {
+            break wire;
+        }
+    };
+    client.call(5, "announce").await;
+    assert_eq!(again.event().await.unwrap().json()["method"], "notifications/tools/list_changed");
+}
