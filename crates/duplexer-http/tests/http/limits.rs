@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::support::{Client, Post, Text, ask, call_in, frame, mounted, open, text_of};
+use crate::support::{Client, Post, Site, Text, ask, call_in, frame, mounted, open, text_of};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -241,4 +241,55 @@ async fn standing_streams_end_with_their_token() {
         assert!((90..=101).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
     }
     assert_eq!(stage.ended.load(Ordering::SeqCst), 1, "the handler of the subscription has been dropped");
+}
+
+/// At the limit of connections the one that has waited longest for its own peer is closed, and one with a call is not.
+#[tokio::test]
+async fn a_new_connection_replaces_the_one_that_waits_longest_for_its_peer() {
+    let mut site = Site::bound(|builder| builder, |bound| bound.max_connections(4)).await;
+    let mut busy = site.connect().await;
+    busy.send(&Post::tool("go").bytes(site.address)).await;
+    site.stage.until(&site.stage.started, 1).await;
+    let mut idle = site.connect().await;
+    idle.send(&Post::tool("echo").bytes(site.address)).await;
+    assert_eq!(idle.reply().await.status, 200);
+    let mut slow_head = site.connect().await;
+    slow_head.send(b"POST /mcp HTTP/1.1\r\nhost: local").await;
+    let mut slow_body = site.connect().await;
+    let body = Post { body: "{".into(), ..Post::tool("echo") }.header("content-length", "100");
+    slow_body.send(&body.bytes(site.address)).await;
+    let mut kept = Vec::new();
+    for waiting in [&mut idle, &mut slow_head, &mut slow_body] {
+        let mut new = site.connect().await;
+        new.send(&Post::tool("echo").bytes(site.address)).await;
+        assert_eq!(new.reply().await.status, 200);
+        assert!(waiting.is_closed().await);
+        kept.push(new);
+    }
+    for _ in 0..4 {
+        assert_eq!(site.post(&Post::tool("echo")).await.status, 200);
+    }
+    site.stage.go.notify_one();
+    assert_eq!(busy.reply().await.json()["result"]["content"][0]["text"], "done");
+    site.finish().await;
+}
+
+/// While every connection has a call in flight, a new one waits.
+#[tokio::test]
+async fn a_connection_with_a_call_is_not_replaced() {
+    let site = Site::bound(|builder| builder, |bound| bound.max_connections(1)).await;
+    let mut busy = site.connect().await;
+    busy.send(&Post::tool("go").bytes(site.address)).await;
+    site.stage.until(&site.stage.started, 1).await;
+    let answered = async {
+        let reply = site.post(&Post::tool("echo")).await;
+        assert_eq!(reply.status, 200);
+        site.stage.ended.load(Ordering::SeqCst)
+    };
+    let released = async {
+        site.stage.go.notify_one();
+        assert_eq!(busy.reply().await.status, 200);
+    };
+    let (ended, ()) = tokio::join!(answered, released);
+    assert_eq!(ended, 2, "after the call");
 }
