@@ -48,6 +48,8 @@ pub struct DispatchOptions {
     pub failures: FailureMode,
     /// The bounds of the connection.
     pub limits: DispatchLimits,
+    /// Timeout of own requests that have none. Default: none.
+    pub request_timeout: Option<Duration>,
     /// Called with input that is not a frame.
     pub observer: Option<Arc<Observer>>,
     /// Observes every own request.
