@@ -63,6 +63,9 @@ impl ServerRunner {
     /// Creates a runner for one connection.
     pub fn new(running: RunningServer, connection: Arc<Connection>) -> Self {
         let principal = connection.principal().cloned();
+        if running.declares_logging() {
+            connection.set_logging_declared();
+        }
         Self { running, connection, principal }
     }
 
