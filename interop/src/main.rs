@@ -23,11 +23,11 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::prompt::{
-    GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
+    GetPromptParams, GetPromptResult, ListPromptsResult, PromptArgument, PromptDefinition, PromptMessage,
 };
 use duplexer_types::resource::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult,
+    ResourceContents, ResourceDefinition, ResourceTemplate,
 };
 use tokio::net::TcpListener;
 
@@ -132,7 +132,7 @@ fn build(server: ServerBuilder<()>) -> Result<Server, duplexer_server::BuildErro
 }
 
 async fn list_resources(_: PaginatedParams) -> Result<ListResourcesResult, McpError> {
-    let text = Resource::new("demo://text", "text").mime_type("text/plain").title("A text");
+    let text = ResourceDefinition::new("demo://text", "text").mime_type("text/plain").title("A text");
     Ok(ListResourcesResult::new(vec![text]))
 }
 
@@ -155,7 +155,7 @@ async fn read_resource(params: ReadResourceParams) -> Result<ReadResourceResult,
 
 async fn list_prompts(_: PaginatedParams) -> Result<ListPromptsResult, McpError> {
     let argument = PromptArgument::new("name").required(true);
-    Ok(ListPromptsResult::new(vec![Prompt::new("greeting").arguments(vec![argument])]))
+    Ok(ListPromptsResult::new(vec![PromptDefinition::new("greeting").arguments(vec![argument])]))
 }
 
 async fn get_prompt(params: GetPromptParams) -> Result<GetPromptResult, McpError> {

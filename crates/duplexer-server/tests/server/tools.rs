@@ -421,6 +421,7 @@ enum Filter {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema and its decoder are of interest")]
 struct Query {
     filter: Filter,
 }
@@ -429,10 +430,8 @@ struct Query {
 /// The cost does not grow with the alternatives at every level.
 #[tokio::test]
 async fn deeply_nested_alternatives_are_checked_within_a_budget() {
-    let server = Server::builder("test", "0")
-        .tool(Tool::new("query", |Query { filter: _ }: Query| async { "found" }))
-        .build()
-        .unwrap();
+    let server =
+        Server::builder("test", "0").tool(Tool::new("query", |_: Query| async { "found" })).build().unwrap();
     let mut filter = json!({"kind": "is", "field": "a", "value": "wrong"});
     for _ in 0..100 {
         filter = json!({"kind": "not", "left": filter});
@@ -457,6 +456,7 @@ enum Untagged {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is of interest")]
 struct Ambiguous {
     tree: Untagged,
 }
@@ -464,7 +464,7 @@ struct Ambiguous {
 /// P-SCH-6: an enum that contains itself and whose forms have the same members needs a tag, and the build says so.
 #[test]
 fn a_recursive_enum_without_a_tag_fails_the_build() {
-    let tool = Tool::new("walk", |Ambiguous { tree: _ }: Ambiguous| async {});
+    let tool = Tool::new("walk", |_: Ambiguous| async {});
     let error = Server::builder("test", "0").tool(tool).build().unwrap_err().to_string();
     assert!(error.contains("walk") && error.contains("give the enum a tag"), "{error}");
 }
@@ -472,4 +472,40 @@ fn a_recursive_enum_without_a_tag_fails_the_build() {
 /// Not known to be false before it runs.
 fn false_now() -> bool {
     std::hint::black_box(false)
+}
+
+/// Members of results and of nested objects, in an order that is not alphabetical.
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Trip {
+    to: String,
+    from: Option<String>,
+    stops: Vec<Stop>,
+    at: Stop,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Stop {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<u8>,
+    arrival: u64,
+}
+
+/// Required members have their declared order everywhere; in nested objects the optional ones follow.
+#[tokio::test]
+async fn members_keep_their_declared_order() {
+    let plan = |trip: Trip| async move { trip };
+    let server = Server::builder("test", "0").tool(Tool::new("plan", plan)).build().unwrap();
+    both(&server, async |client, _| {
+        let tool = client.all_tools().await.unwrap().remove(0);
+        let check = |schema: &Json| {
+            let at = |name: &str| schema.as_str().find(&format!("\"{name}\":{{")).unwrap();
+            let names = ["to", "from", "stops", "name", "arrival", "delay", "at"];
+            let positions: Vec<_> = names.into_iter().map(at).collect();
+            assert!(positions.is_sorted(), "{schema}");
+        };
+        check(&tool.input_schema);
+        check(tool.output_schema.as_ref().unwrap());
+    })
+    .await;
 }
