@@ -33,6 +33,7 @@ struct Table {
     /// Number of permits for sessions outside the table: their handshake is running, or they use HTTP+SSE.
     reserved: usize,
     sweeping: Sweeping,
+    sweeping_half_open: Sweeping,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -81,14 +82,16 @@ impl Sessions {
     pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&service.sessions.table);
         let session = Arc::clone(table.open.entry(Arc::clone(&session.id)).or_insert(session));
-        if !session.connection.is_initialized() {
+        let SessionSettings { idle, half_open, .. } = service.config.sessions;
+        if session.is_half_open() {
             table.half_open.push_back(Arc::downgrade(&session));
+            if std::mem::replace(&mut table.sweeping_half_open, Sweeping::On) == Sweeping::Off {
+                service.sessions.sweeper.spawn(sweep_half_open(Arc::downgrade(service), half_open));
+            }
         }
-        if table.sweeping == Sweeping::Off {
+        if let (Some(idle), Sweeping::Off) = (idle, &table.sweeping) {
             table.sweeping = Sweeping::On;
-            let SessionSettings { idle, half_open, .. } = service.config.sessions;
-            let shortest = idle.map_or(half_open, |idle| idle.min(half_open));
-            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), shortest / SWEEPS_PER_TIMEOUT));
+            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), idle));
         }
         session
     }
@@ -206,19 +209,40 @@ async fn conclude(
 }
 
 /// Ends abandoned sessions, while there are sessions. The task does not keep the service alive.
-async fn sweep(service: Weak<ServiceState>, interval: Duration) {
+async fn sweep(service: Weak<ServiceState>, idle: Duration) {
     loop {
-        sleep(interval).await;
+        sleep(idle / SWEEPS_PER_TIMEOUT).await;
         let Some(service) = service.upgrade() else { return };
         let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
-        for session in all.iter().filter(|session| session.is_abandoned(&service.config.sessions)) {
-            Sessions::end(&service, session, Ending::Terminated);
-        }
+        end_abandoned(&service, &all);
         let mut table = lock(&service.sessions.table);
-        table.half_open.retain(|entry| entry.upgrade().is_some_and(|session| session.is_half_open()));
         if table.open.is_empty() {
             table.sweeping = Sweeping::Off;
             return;
         }
+    }
+}
+
+/// Ends abandoned half-open sessions, while there are such sessions: their timeout is much shorter.
+async fn sweep_half_open(service: Weak<ServiceState>, timeout: Duration) {
+    loop {
+        sleep(timeout / SWEEPS_PER_TIMEOUT).await;
+        let Some(service) = service.upgrade() else { return };
+        let all: Vec<_> = lock(&service.sessions.table).half_open.iter().filter_map(Weak::upgrade).collect();
+        end_abandoned(&service, &all);
+        drop(all);
+        let mut table = lock(&service.sessions.table);
+        table.half_open.retain(|entry| entry.upgrade().is_some_and(|session| session.is_half_open()));
+        if table.half_open.is_empty() {
+            table.half_open.shrink_to_fit();
+            table.sweeping_half_open = Sweeping::Off;
+            return;
+        }
+    }
+}
+
+fn end_abandoned(service: &Arc<ServiceState>, sessions: &[Arc<Session>]) {
+    for session in sessions.iter().filter(|session| session.is_abandoned(&service.config.sessions)) {
+        Sessions::end(service, session, Ending::Terminated);
     }
 }
