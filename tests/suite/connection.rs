@@ -44,13 +44,27 @@ async fn a_context_knows_its_request() {
     .await;
 }
 
-/// RUN-01, P-META-13: in the handshake era a malformed `_meta` counts as absent.
+/// RUN-01, P-META-13: in the handshake era a malformed value in `_meta` counts as absent.
 #[tokio::test]
-async fn a_malformed_meta_is_ignored() {
+async fn a_malformed_value_in_meta_is_ignored() {
     over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
-        for meta in [json!(7), json!([]), json!({ "traceparent": 5, "progressToken": [] })] {
-            assert_eq!(facts(&mut wire, meta).await["trace"], Value::Null);
+        let meta = json!({ "traceparent": 5, "progressToken": [] });
+        assert_eq!(facts(&mut wire, meta).await["trace"], Value::Null);
+    })
+    .await;
+}
+
+/// RUN-05: a `_meta` that is not an object is refused in both eras, also where no handler decodes the params.
+#[tokio::test]
+async fn a_meta_that_is_not_an_object_is_refused() {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
+        for meta in [json!("x"), json!(7), json!([]), json!(true), Value::Null] {
+            for method in ["tools/call", "tools/list", "ping", "test/echo"] {
+                let (code, ..) = wire.error(method, json!({ "name": "echo", "_meta": meta })).await;
+                assert_eq!(code, -32602, "{method} {meta}");
+            }
         }
+        assert_eq!(wire.tool_text("echo", json!({})).await, "nothing");
     })
     .await;
 }

@@ -63,6 +63,19 @@ async fn before_the_handshake_too_the_first_reason_is_reported() {
     assert_eq!(wire.error("prompts/list", json!({})).await, invalid());
 }
 
+/// P-RPC-12: a number beyond the range of a double is valid JSON. A request is refused under its id if a handler decodes
+/// the number, and served otherwise.
+#[tokio::test]
+async fn a_number_of_any_size_is_answered_under_its_id() {
+    over_every_link(HANDSHAKE, Needs::Answers, async |mut wire| {
+        wire.line(r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"other":1e400}}"#).await;
+        assert_eq!(wire.answer_to("a").await["result"]["tools"][0]["name"], "echo");
+        wire.line(r#"{"jsonrpc":"2.0","id":"b","method":"test/echo","params":{"other":-1e400}}"#).await;
+        assert_eq!(wire.answer_to("b").await["error"]["code"], -32602);
+    })
+    .await;
+}
+
 /// RUN-04: the name of a notification is not a request method, and vice versa.
 #[tokio::test]
 async fn a_notification_with_an_id_is_an_unknown_method() {

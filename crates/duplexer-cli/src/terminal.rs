@@ -113,14 +113,19 @@ fn described(report: &Progress) -> String {
     text
 }
 
-/// Escapes control characters, except line ends and tabs.
+/// Replaces control characters, except line ends and tabs, and bidirectional controls.
 fn clean(text: &str) -> Cow<'_, str> {
-    let is_command = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let is_command = |c: char| c.is_control() && c != '\n' && c != '\t' || is_bidi_control(c);
     if text.contains(is_command) {
         Cow::Owned(text.replace(is_command, "\u{fffd}"))
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// Returns whether a character changes the direction of the text after it, which can make a text read as another.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Prints a result. A closed pipe is not an error.
@@ -147,6 +152,10 @@ mod tests {
     #[test]
     fn a_terminal_gets_no_commands_from_a_server() {
         assert_eq!(clean("a\tb\nc"), "a\tb\nc");
+        for control in ["\u{61c}", "\u{200e}", "\u{200f}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}"] {
+            assert_eq!(clean(&format!("safe{control}exe.txt")), "safe\u{fffd}exe.txt");
+        }
+        assert_eq!(clean("שלום é\u{200d}"), "שלום é\u{200d}");
         assert_eq!(clean("\u{1b}[2Jgone\u{7}"), "\u{fffd}[2Jgone\u{fffd}");
     }
 }

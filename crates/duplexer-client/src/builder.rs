@@ -52,7 +52,11 @@ pub struct ClientBuilder {
     pub(super) callbacks: Callbacks,
     dispatch: DispatchOptions,
     validator: Option<Arc<dyn ResultValidator>>,
+    max_pages: usize,
 }
+
+/// Maximum number of pages of a list, unless the builder sets another.
+const MAX_PAGES: usize = 1000;
 
 /// How client and server choose the protocol revision.
 #[derive(Clone, Debug, Default)]
@@ -114,6 +118,7 @@ impl ClientBuilder {
             callbacks: Callbacks::default(),
             dispatch: DispatchOptions::default(),
             validator: None,
+            max_pages: MAX_PAGES,
         }
     }
 
@@ -188,8 +193,9 @@ impl ClientBuilder {
                 return Err(error);
             }
         };
-        let Self { timeout, validator, callbacks, .. } = self;
-        Ok(Client(Arc::new(Inner { peer, session, timeout, validator, callbacks, routes, task })))
+        let Self { timeout, validator, callbacks, max_pages, .. } = self;
+        let inner = Inner { peer, session, timeout, max_pages, validator, callbacks, routes, task };
+        Ok(Client(Arc::new(inner)))
     }
 }
 
@@ -242,6 +248,12 @@ impl ClientBuilder {
     /// Sets limits and hooks of the dispatcher. They apply to sessions over a transport.
     pub fn dispatch(mut self, options: DispatchOptions) -> Self {
         self.dispatch = options;
+        self
+    }
+
+    /// Sets the maximum number of pages that [`Client::all_tools`] and its siblings read: 1000 by default.
+    pub fn max_pages(mut self, pages: usize) -> Self {
+        self.max_pages = pages;
         self
     }
 

@@ -78,6 +78,14 @@ pub enum ClientError {
     /// A list does not end: a page has the cursor of an earlier page.
     #[error("the pages of `{0}` go in a circle")]
     RepeatedCursor(Method),
+    /// A list has more pages than the client reads. See [`ClientBuilder::max_pages`](super::ClientBuilder::max_pages).
+    #[error("`{method}` has more than {pages} pages")]
+    TooManyPages {
+        /// The method.
+        method: Method,
+        /// Number of pages that were read.
+        pages: usize,
+    },
     /// The [`ResultValidator`](super::ResultValidator) of the session rejected the result.
     #[error("the answer of the server did not pass the check")]
     Validation(#[source] BoxError),

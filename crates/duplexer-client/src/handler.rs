@@ -120,7 +120,9 @@ impl Callbacks {
     }
 
     pub(super) async fn list_roots(&self) -> Result<ListRootsResult, McpError> {
-        let Some(callback) = &self.roots else { return Err(unsupported("List roots not supported")) };
+        let Some(callback) = &self.roots else {
+            return Err(McpError::new(ErrorCode::METHOD_NOT_FOUND, "List roots not supported"));
+        };
         let result = callback(()).await?;
         if result.roots.iter().all(|root| root.uri.starts_with("file://")) {
             Ok(result)

@@ -68,6 +68,7 @@ struct Inner {
     peer: Arc<dyn Outbound>,
     session: Session,
     timeout: Option<Duration>,
+    max_pages: usize,
     validator: Option<Arc<dyn ResultValidator>>,
     callbacks: Callbacks,
     routes: Arc<Routes>,

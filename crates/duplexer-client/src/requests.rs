@@ -153,7 +153,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails if a page fails, and with [`ClientError::RepeatedCursor`] if the pages do not end.
+    /// Fails if a page fails, with [`ClientError::RepeatedCursor`] if a cursor repeats, and with
+    /// [`ClientError::TooManyPages`] if there are more pages than
+    /// [`ClientBuilder::max_pages`](super::ClientBuilder::max_pages) allows.
     pub async fn all_tools(&self) -> Result<Vec<Tool>, ClientError> {
         self.all::<ToolsList, _>(|page| (page.tools, page.next_cursor)).await
     }
@@ -190,6 +192,10 @@ impl Client {
             let Some(cursor) = next else { return Ok(all) };
             if !seen.insert(cursor.clone()) {
                 return Err(ClientError::RepeatedCursor(M::METHOD));
+            }
+            // Every page but the last has added a cursor.
+            if seen.len() >= self.0.max_pages {
+                return Err(ClientError::TooManyPages { method: M::METHOD, pages: seen.len() });
             }
             params = PaginatedParams::new().cursor(cursor);
         }

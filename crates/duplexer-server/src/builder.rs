@@ -19,6 +19,7 @@ use duplexer_types::methods::{METHODS, Method};
 use duplexer_types::wire::Freshness;
 
 use crate::catalog::CatalogDraft;
+use crate::catalog::resource::MAX_FILE_SIZE;
 use crate::features::request_state::RequestState;
 use crate::features::subscriptions;
 use crate::kernel::handler::Entry;
@@ -57,6 +58,7 @@ struct Deferred {
     forbid_replace: bool,
     /// Whether clients can set the level of log messages.
     logging: bool,
+    max_file_size: Option<u64>,
     /// Number of lifespans, counted from the first, that came from merged servers.
     merged: usize,
 }
@@ -157,6 +159,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             advertised: self.deferred.advertised,
             tool_headers: self.deferred.tool_headers,
             own_sealing,
+            max_file_size: self.deferred.max_file_size.unwrap_or(MAX_FILE_SIZE),
             catalog: catalog.map(|catalog| catalog as _),
         })))
     }

@@ -20,6 +20,7 @@ pub mod resource;
 mod scope;
 mod settings;
 mod text_args;
+mod threads;
 pub mod tool;
 mod uri_template;
 

@@ -42,6 +42,8 @@ pub(crate) struct Registry {
     pub(crate) tool_headers: Option<ToolHeaders>,
     /// Seals the state of input rounds where no middleware does.
     pub(crate) own_sealing: Option<crate::features::request_state::Sealing>,
+    /// Maximum size of a file that a resource reads.
+    pub(crate) max_file_size: u64,
     /// The catalog of tools, resources and prompts. The catalog layer downcasts it, because this layer does not know
     /// its type.
     pub(crate) catalog: Option<Arc<dyn std::any::Any + Send + Sync>>,

@@ -104,6 +104,9 @@ pub(crate) fn wrapped(schema: &Value) -> Value {
 }
 
 /// Renders a schema as text: `type`, `title` and `description` first, properties in the order of `fields`.
+///
+/// Elsewhere, in results and nested objects, required properties have their declared order and the others follow by name:
+/// `required` is the only part of a derived schema that keeps the order.
 pub(crate) fn render(schema: &Value, fields: &[&str]) -> Json {
     Json::encode(&Ordered { schema, fields }).unwrap_or_else(|_| Json::object())
 }
@@ -124,28 +127,56 @@ impl serde::Serialize for Ordered<'_> {
         }
         match root.get("properties") {
             Some(Value::Object(properties)) => {
-                map.serialize_entry("properties", &Properties { properties, fields: self.fields })?;
+                let required = root.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                map.serialize_entry("properties", &Properties { properties, fields: self.fields, required })?;
             }
             Some(other) => map.serialize_entry("properties", other)?,
             None => {}
         }
         for (keyword, value) in root {
             if keyword != "properties" && !FIRST.contains(&keyword.as_str()) {
-                map.serialize_entry(keyword, value)?;
+                map.serialize_entry(keyword, &Keyword { keyword, value })?;
             }
         }
         map.end()
     }
 }
 
+/// The value of a keyword. Schemas in it are ordered too; plain values stay verbatim.
+struct Keyword<'a> {
+    keyword: &'a str,
+    value: &'a Value,
+}
+
+impl serde::Serialize for Keyword<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ordered = |schema| Ordered { schema, fields: &[] };
+        match (self.keyword, self.value) {
+            ("items" | "additionalProperties" | "not", schema) => ordered(schema).serialize(serializer),
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
+                serializer.collect_seq(schemas.iter().map(ordered))
+            }
+            ("$defs" | "patternProperties", Value::Object(schemas)) => {
+                serializer.collect_map(schemas.iter().map(|(name, schema)| (name, ordered(schema))))
+            }
+            (_, value) => value.serialize(serializer),
+        }
+    }
+}
+
 struct Properties<'a> {
     properties: &'a Map<String, Value>,
     fields: &'a [&'a str],
+    required: &'a [Value],
 }
 
 impl serde::Serialize for Properties<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let position = |name: &str| self.fields.iter().position(|field| *field == name).unwrap_or(usize::MAX);
+        let position = |name: &str| {
+            let declared = self.fields.iter().position(|field| *field == name);
+            let required = self.required.iter().position(|field| field == name);
+            (declared.unwrap_or(usize::MAX), required.unwrap_or(usize::MAX))
+        };
         let mut ordered: Vec<_> = self.properties.iter().collect();
         ordered.sort_by_key(|(name, _)| position(name));
         serializer

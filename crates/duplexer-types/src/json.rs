@@ -30,9 +30,14 @@ impl Json {
     /// Parses JSON text. Line breaks between tokens are removed, everything else stays verbatim.
     ///
     /// # Errors
-    /// Fails if `text` is not JSON.
+    /// Fails if `text` is not JSON, or if a string in it escapes half of a surrogate pair. Frames refuse the same.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+        let json: Self = serde_json::from_str(text)?;
+        // `serde_json` checks surrogates only in the strings that it decodes.
+        if text.contains("\\u") && Scanner::new(text).value(0).is_err() {
+            return Err(serde_json::Error::custom("lone surrogate in a string"));
+        }
+        Ok(json)
     }
 
     /// Encodes a value as JSON.
@@ -348,6 +353,13 @@ mod tests {
     fn text_that_is_not_json_is_refused() {
         for text in ["", "{", "nul", "1 2", "{\"a\":}"] {
             assert!(Json::parse(text).is_err(), "{text}");
+        }
+        // Lone surrogates are refused as in frames: a text that is accepted here can be sent.
+        for text in [r#""\ud800""#, r#"{"a":["\udc00"]}"#, r#"{"\ud800x":1}"#, r#""\ud800\u0041""#] {
+            assert!(Json::parse(text).is_err(), "{text}");
+        }
+        for text in [r#""\ud83e\udd80""#, r#"{"a":"\u00e9"}"#, r#""\\ud800""#, "1e400"] {
+            assert_eq!(Json::parse(text).unwrap().as_str(), text);
         }
     }
 

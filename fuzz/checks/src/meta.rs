@@ -15,7 +15,7 @@ pub fn meta(data: &[u8]) {
         Reading::Tree(tree) if tree.is_object() => tree,
         Reading::Tree(_) => return assert_eq!(ours, Err(InvalidMeta::NotAnObject), "{text:?}"),
         Reading::NotJson => return assert!(ours.is_err(), "{text:?}"),
-        Reading::TooDeep => return,
+        Reading::Limited => return,
     };
     let known = [
         key::PROTOCOL_VERSION,

@@ -16,8 +16,8 @@ pub(crate) enum Tree {
 pub(crate) enum Reading {
     Tree(Tree),
     NotJson,
-    /// The reference implementation has a lower limit of nesting.
-    TooDeep,
+    /// Beyond a limit that only the reference implementation has: of nesting, or of the size of numbers.
+    Limited,
 }
 
 /// How often a member occurs in an object.
@@ -45,8 +45,15 @@ impl Tree {
     pub(crate) fn read(text: &str) -> Reading {
         match serde_json::from_str(text) {
             Ok(tree) => Reading::Tree(tree),
-            Err(error) if error.to_string().starts_with("recursion limit exceeded") => Reading::TooDeep,
-            Err(_) => Reading::NotJson,
+            Err(error) => {
+                let (error, limits) =
+                    (error.to_string(), ["recursion limit exceeded", "number out of range"]);
+                if limits.iter().any(|limit| error.starts_with(limit)) {
+                    Reading::Limited
+                } else {
+                    Reading::NotJson
+                }
+            }
         }
     }
 
@@ -54,7 +61,7 @@ impl Tree {
     pub(crate) fn of(text: &str) -> Option<Self> {
         match Self::read(text) {
             Reading::Tree(tree) => Some(tree),
-            Reading::TooDeep => None,
+            Reading::Limited => None,
             Reading::NotJson => {
                 assert!(text.is_empty(), "accepted, but not JSON: {text:?}");
                 None

@@ -216,14 +216,12 @@ async fn junk_gets_an_error() {
         let at = line.windows(4).position(|part| part == b"HERE").unwrap();
         wire.bytes(&[&line[..at], b"\xc3\x28", &line[at + 4..], b"\n"].concat()).await;
         assert_eq!(wire.answer_to(9).await["result"]["content"][0]["text"], "\u{fffd}(");
-        // Large numbers are kept as text; numbers beyond the range of a double are invalid JSON.
+        // Numbers are kept as text, even beyond the range of a double.
         let line =
             request(&revision, 8, "tools/call", json!({ "name": "echo", "arguments": "HERE" })).to_string();
-        let numbers = r#"{"text":"x","more":[123456789012345678901234567890,-0,1e300]}"#;
+        let numbers = r#"{"text":"x","more":[123456789012345678901234567890,-0,1e300,1e400]}"#;
         wire.line(&line.replace("\"HERE\"", numbers)).await;
         assert_eq!(wire.answer_to(8).await["result"]["content"][0]["text"], "x");
-        wire.line(&line.replace("\"HERE\"", r#"{"text":"x","more":1e400}"#)).await;
-        assert_eq!(error_of(&wire.next().await).0, -32700);
         wire
     })
     .await;

@@ -14,6 +14,9 @@ use crate::session::Session;
 use crate::show;
 use crate::terminal::print;
 
+/// Maximum number of pages of a list.
+const MAX_PAGES: usize = 1000;
+
 /// Kind of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -144,6 +147,10 @@ where
         let Some(cursor) = next else { return Ok(pages) };
         if !seen.insert(cursor.clone()) {
             return Err(Failure::new(Exit::Protocol, ClientError::RepeatedCursor(M::METHOD).to_string()));
+        }
+        if pages.len() >= MAX_PAGES {
+            let error = ClientError::TooManyPages { method: M::METHOD, pages: MAX_PAGES };
+            return Err(Failure::new(Exit::Protocol, error.to_string()));
         }
         call = first().cursor(cursor);
     }

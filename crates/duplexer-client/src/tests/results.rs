@@ -158,6 +158,24 @@ async fn pages_end_without_a_next_cursor() {
     assert_eq!(paged(&client, &mut server, &pages).await.unwrap(), ["a", "b", "c"]);
 }
 
+/// A server cannot keep a client busy with fresh cursors.
+#[tokio::test(start_paused = true)]
+async fn lists_with_too_many_pages_are_an_error() {
+    let names: Vec<_> = (0..1001).map(|n| n.to_string()).collect();
+    let mut pages: Vec<(&[&str], _)> =
+        names.iter().map(|name| (&[] as &[&str], Some(name.as_str()))).collect();
+    let (client, mut server) = handshake_session(builder(), "2025-11-25").await;
+    let error = paged(&client, &mut server, &pages[..1000]).await.unwrap_err();
+    assert_eq!(error.to_string(), "`tools/list` has more than 1000 pages");
+    pages.truncate(2);
+    let (client, mut server) = handshake_session(builder().max_pages(2), "2025-11-25").await;
+    let error = paged(&client, &mut server, &pages).await.unwrap_err();
+    assert!(matches!(error, ClientError::TooManyPages { pages: 2, .. }), "{error}");
+    pages[1].1 = None;
+    let (client, mut server) = handshake_session(builder().max_pages(2), "2025-11-25").await;
+    paged(&client, &mut server, &pages).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn pages_that_go_in_a_circle_are_an_error() {
     let (client, mut server) = handshake_session(builder(), "2025-11-25").await;

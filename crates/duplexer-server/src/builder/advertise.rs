@@ -69,7 +69,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Lets clients set the level of log messages. A server that logs to clients must declare this.
+    /// Declares that the server logs to clients, and lets them set the level. Without it log messages are dropped,
+    /// because the protocol forbids them (a warning is logged once).
     pub fn logging(mut self) -> Self {
         self.deferred.logging = true;
         self

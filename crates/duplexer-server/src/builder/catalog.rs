@@ -41,20 +41,35 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Registers the files of a directory: its listing under `uri`, and each file under `uri/path`. Files outside of
     /// the directory cannot be read, not even through links, and neither can hidden files (`.name`).
+    ///
+    /// Only regular files are read, up to the [maximum size](Self::max_file_size).
     pub fn directory(self, uri: &str, path: impl Into<PathBuf>) -> Self {
         let base: Arc<PathBuf> = Arc::new(path.into());
         let listed = Arc::clone(&base);
         let listing = Resource::new(uri, move || {
             let path = Arc::clone(&listed);
-            async move { resource::list_directory(&path).await.map(AsJson) }
+            async move { resource::list_directory(path).await.map(AsJson) }
         })
         .mime_type("application/json");
         let files = format!("{}/{{+path}}", uri.trim_end_matches('/'));
-        let files = Resource::template(files, move |Below { path }| {
-            let base = Arc::clone(&base);
-            async move { resource::read_below(&base, &path).await }
-        });
+        let files = Resource::template::<_, _, fn(Context<S>, Below)>(
+            files,
+            move |cx: Context<S>, Below { path }| {
+                let base = Arc::clone(&base);
+                let limit = cx.server().registry().max_file_size;
+                async move { resource::read_below(base, path, limit).await }
+            },
+        );
         self.resource(listing).resource(files)
+    }
+
+    /// Sets the maximum size of a file that a resource reads, in bytes: 16 MiB by default. The client of a larger file
+    /// gets an error that states the limit.
+    ///
+    /// One setting applies to all merged servers: that of the outer server, if it has one.
+    pub fn max_file_size(mut self, bytes: u64) -> Self {
+        self.deferred.max_file_size = Some(bytes);
+        self
     }
 
     /// Registers a prompt.

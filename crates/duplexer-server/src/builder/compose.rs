@@ -63,6 +63,7 @@ impl Deferred {
     fn absorb(&mut self, other: Self, merged: &Merged<'_>) {
         self.faults.extend(other.faults);
         self.logging |= other.logging;
+        self.max_file_size = self.max_file_size.or(other.max_file_size);
         // A later hint takes precedence over an earlier one.
         self.hints.splice(0..0, other.hints);
         match (&self.tool_headers, other.tool_headers) {

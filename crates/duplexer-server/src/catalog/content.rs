@@ -5,7 +5,7 @@ use std::path::Path;
 
 use duplexer_types::content::Content;
 
-use crate::catalog::resource::{mime_type, read_file};
+use crate::catalog::resource::{MAX_FILE_SIZE, mime_type, read_bytes, read_file};
 
 /// Constructor of content from a file, for [`Content`].
 pub trait FileContent: Sized {
@@ -13,7 +13,7 @@ pub trait FileContent: Sized {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, or is of another kind. Such a file is better offered as a resource.
+    /// Fails if the file cannot be read, has more than 16 MiB, or is of another kind. Such a file is better offered as a resource.
     ///
     /// ```
     /// # use duplexer_server::tool::FileContent;
@@ -32,12 +32,12 @@ impl FileContent for Content {
         let kind = mime_type(path);
         match kind.and_then(|kind| kind.split_once('/')) {
             Some(("image", _)) => {
-                Ok(Self::image_bytes(tokio::fs::read(path).await?, kind.unwrap_or_default()))
+                Ok(Self::image_bytes(read_bytes(path, MAX_FILE_SIZE).await?, kind.unwrap_or_default()))
             }
             Some(("audio", _)) => {
-                Ok(Self::audio_bytes(tokio::fs::read(path).await?, kind.unwrap_or_default()))
+                Ok(Self::audio_bytes(read_bytes(path, MAX_FILE_SIZE).await?, kind.unwrap_or_default()))
             }
-            _ => match read_file(path).await?.into_text() {
+            _ => match read_file(path, MAX_FILE_SIZE).await?.into_text() {
                 Some(text) => Ok(Self::text(text)),
                 None => Err(io::Error::new(
                     io::ErrorKind::InvalidData,

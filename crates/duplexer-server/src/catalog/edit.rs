@@ -265,7 +265,7 @@ impl Changed {
 }
 
 impl<S: Any + Send + Sync> Context<S> {
-    /// Returns the catalog of the server, to edit it.
+    /// Returns the catalog of the server, to edit it. Added items get the state of this handler.
     ///
     /// # Errors
     ///

@@ -183,7 +183,9 @@ fn form<T: DeserializeOwned + JsonSchema>() -> Result<(FormSchema, ArgumentSchem
         |reason: String| McpError::internal(format!("{} is not a form: {reason}", T::schema_name()));
     let generated = schema::of_arguments::<T>().map_err(unusable)?;
     let text = schema::render(&generated.value, schema::declared_order::<T>());
-    let form: FormSchema = text.decode().map_err(|error| unusable(error.to_string()))?;
+    let mut form: FormSchema = text.decode().map_err(|error| unusable(error.to_string()))?;
+    // The protocol defines no other members of a form.
+    form.others = JsonObject::new();
     let other = form.properties.iter().find(|(_, field)| matches!(field, PrimitiveSchema::Other(_)));
     match other {
         Some((name, _)) => {

@@ -1,13 +1,13 @@
 //! The shapes of functions that can be handlers.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use duplexer_core::error::McpError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
 
+use super::threads;
 use crate::kernel::context::{Context, StateMap};
 
 /// Token that seals a trait: a method that takes it can be neither called nor implemented outside this crate.
@@ -148,13 +148,7 @@ shapes! {
     [A] A,           AnyState<fn(Context, A)>,          (Context<StateMap>, A)  => |cx, arguments| (cx.untyped(), arguments);
 }
 
-/// Permits for blocking functions: the maximum that run at once in a process. Further calls wait.
-pub(super) static BLOCKING: LazyLock<Semaphore> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Semaphore::new((cores * 8).max(32))
-});
-
-/// A blocking function as an async one: each call runs on a thread of the blocking pool. Also the shape of such
+/// A blocking function as an async one: each call runs on a thread of its own. Also the shape of such
 /// functions.
 pub(crate) struct OnThread<H>(Arc<H>);
 
@@ -179,18 +173,6 @@ where
         seal: Seal,
     ) -> impl Future<Output = Self::Output> + Send + 'static {
         let function = Arc::clone(&self.0);
-        async move {
-            // The work holds the permit: a cancelled call counts until its thread is free.
-            let permit = BLOCKING.acquire().await.map_err(McpError::internal)?;
-            let work = tokio::task::spawn_blocking(move || {
-                let _permit = permit;
-                function.call(cx, arguments, seal)
-            });
-            match work.await {
-                Ok(output) => Ok(output),
-                Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-                Err(ended) => Err(McpError::internal(ended)),
-            }
-        }
+        threads::run(move || function.call(cx, arguments, seal))
     }
 }

@@ -37,15 +37,25 @@ pub(crate) fn escape(value: &str) -> Option<Escape> {
     None
 }
 
-/// Resolves `relative` below `base` and follows links. A path that is outside or does not exist is not found.
-pub(crate) async fn join(base: &Path, relative: &str) -> io::Result<PathBuf> {
+/// Returns whether a name is hidden. Hidden files are neither listed nor read. `.` and `..` are not names of files.
+pub(crate) fn is_hidden(name: &str) -> bool {
+    name.starts_with('.') && name != "." && name != ".."
+}
+
+/// Resolves `relative` below `base` and follows links. A path that is outside, hidden or does not exist is not found,
+/// whether it is named so or a link leads to it.
+pub(crate) fn resolve(base: &Path, relative: &str) -> io::Result<PathBuf> {
     let not_found = || io::Error::from(io::ErrorKind::NotFound);
-    if escape(relative).is_some() {
+    if escape(relative).is_some() || relative.split(['/', '\\']).any(is_hidden) {
         return Err(not_found());
     }
-    let base = tokio::fs::canonicalize(base).await?;
-    let path = tokio::fs::canonicalize(base.join(relative)).await?;
-    if path.starts_with(&base) { Ok(path) } else { Err(not_found()) }
+    let base = base.canonicalize()?;
+    let path = base.join(relative).canonicalize()?;
+    let below = path.strip_prefix(&base).map_err(|_| not_found())?;
+    if below.iter().any(|part| is_hidden(&part.to_string_lossy())) {
+        return Err(not_found());
+    }
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -74,8 +84,8 @@ mod tests {
 
     /// PATH-03.
     #[cfg(unix)]
-    #[tokio::test]
-    async fn links_are_followed_but_not_out_of_the_base() {
+    #[test]
+    fn links_are_followed_but_not_out_of_the_base() {
         let outside = std::env::temp_dir().join(format!("duplexer-path-{}", std::process::id()));
         let base = outside.join("base");
         std::fs::create_dir_all(&base).unwrap();
@@ -83,10 +93,23 @@ mod tests {
         std::fs::write(outside.join("secret"), "2").unwrap();
         let _ = std::os::unix::fs::symlink(outside.join("secret"), base.join("link"));
         let _ = std::os::unix::fs::symlink("inside", base.join("near"));
-        assert!(join(&base, "inside").await.is_ok());
-        assert!(join(&base, "near").await.is_ok());
-        for outside in ["link", "../secret", "/etc/passwd", "missing", "in\0side"] {
-            assert!(join(&base, outside).await.is_err(), "{outside}");
+        std::fs::write(base.join(".env"), "3").unwrap();
+        let _ = std::os::unix::fs::symlink(".env", base.join("visible"));
+        let _ = std::os::unix::fs::symlink("inside", base.join(".near"));
+        assert!(resolve(&base, "inside").is_ok());
+        assert!(resolve(&base, "near").is_ok());
+        for outside in [
+            "link",
+            "../secret",
+            "/etc/passwd",
+            "missing",
+            "in\0side",
+            ".env",
+            "visible",
+            ".near",
+            "a/../.env",
+        ] {
+            assert!(resolve(&base, outside).is_err(), "{outside}");
         }
         std::fs::remove_dir_all(&outside).unwrap();
     }

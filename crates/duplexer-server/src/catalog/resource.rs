@@ -16,12 +16,13 @@ use serde::de::DeserializeOwned;
 use super::completion::{CompletionOutput, CompletionRequest, Completions};
 use super::erased::{ErasedHandler, Typed};
 use super::function::{Constructor, Direct, Function, Impossible, NoArguments, Unmatched};
+use crate::kernel::context::Context;
 use crate::schema::declared_order;
 
 pub use contents::{AsJson, ResourceOutput};
 pub use error::ResourceError;
 pub(crate) use error::unknown;
-pub(crate) use files::{list_directory, mime_type, read_below, read_file};
+pub(crate) use files::{MAX_FILE_SIZE, list_directory, mime_type, read_below, read_bytes, read_file};
 pub(crate) use read::ReadResource;
 pub(crate) use spec::ResourceSpec;
 
@@ -98,12 +99,14 @@ impl<S: Send + Sync + 'static> Resource<S> {
     }
 
     /// Creates a resource from a file, which every request reads anew. The media type follows from the file's name.
+    ///
+    /// Only regular files are read, up to the [maximum size](crate::ServerBuilder::max_file_size).
     pub fn file(uri: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         let path: Arc<PathBuf> = Arc::new(path.into());
         let mime_type = mime_type(&path).map(Into::into);
-        let mut resource = Self::new(uri, move || {
+        let mut resource = Self::new::<_, fn(Context<S>)>(uri, move |cx: Context<S>| {
             let path = Arc::clone(&path);
-            async move { read_file(&path).await }
+            async move { read_file(&path, cx.server().registry().max_file_size).await }
         });
         resource.spec.mime_type = mime_type;
         resource

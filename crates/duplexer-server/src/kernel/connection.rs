@@ -27,6 +27,8 @@ pub use snapshot::ConnectionSnapshot;
 pub struct Connection {
     opening: Opening,
     initialized: AtomicBool,
+    /// Whether the server declares that it logs to clients. Set when a server serves the connection.
+    logging: AtomicBool,
     log_level: AtomicU8,
     outbound: Arc<dyn Outbound>,
     caller: Caller,
@@ -120,6 +122,7 @@ impl Connection {
         Self {
             opening,
             initialized: AtomicBool::new(false),
+            logging: AtomicBool::new(false),
             log_level: AtomicU8::new(LoggingLevel::Debug as u8),
             outbound,
             caller: Caller::default(),
@@ -210,6 +213,15 @@ impl Connection {
     /// A connection that serves several requests can have a principal per message: `Context::principal`.
     pub fn principal(&self) -> Option<&Arc<Principal>> {
         self.caller.principal.as_ref()
+    }
+
+    /// Returns whether the server declares that it logs to clients.
+    pub(crate) fn is_logging_declared(&self) -> bool {
+        self.logging.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_logging_declared(&self) {
+        self.logging.store(true, Ordering::Relaxed);
     }
 
     /// Returns the minimum level of log messages that the client of a handshake has set.

@@ -36,6 +36,8 @@ pub struct Context<S = StateMap> {
     scope: Arc<Scope>,
     message: Arc<Message>,
     state: Arc<S>,
+    /// The lifespan that the handler was registered under. Middleware has none.
+    slot: SlotId,
 }
 
 /// The part that all contexts of one message share.
@@ -94,24 +96,29 @@ impl StateMap {
 impl Context<StateMap> {
     pub(crate) fn new(scope: Arc<Scope>, message: Arc<Message>) -> Self {
         let state = Arc::clone(scope.running.states());
-        Self { scope, message, state }
+        Self { scope, message, state, slot: SlotId::NONE }
     }
 
-    /// Returns the context of a handler that was registered under a lifespan slot.
+    /// Returns the context of a handler that was registered under a lifespan slot. With [`StateMap`] as `S` the handler
+    /// gets all states, whatever the type of the slot's own.
     pub(crate) fn typed<S: Any + Send + Sync>(self, slot: SlotId) -> Option<Context<S>> {
-        let (_, state) = self.state.0.iter().find(|(held, _)| *held == slot)?;
-        let state = Arc::clone(state).downcast().ok()?;
-        Some(Context { scope: self.scope, message: self.message, state })
+        let (_, own) = self.state.0.iter().find(|(held, _)| *held == slot)?;
+        let own = Arc::clone(own).downcast();
+        let all: Arc<dyn Any + Send + Sync> = self.state;
+        let state = own.or_else(|_| all.downcast()).ok()?;
+        Some(Context { scope: self.scope, message: self.message, state, slot })
     }
 }
 
 impl<S: Any + Send + Sync> Context<S> {
-    /// Returns the slot of its state, for further registrations with the same state. `None` for [`StateMap`].
+    /// Returns the slot of its handler, for further registrations with the same state. Middleware uses the last slot of
+    /// the server.
     pub(crate) fn state_slot(&self) -> Option<StateSlot<S>> {
-        let own = Arc::as_ptr(&self.state).cast::<()>();
-        let states = &self.server().states().0;
-        let held = states.iter().find(|(_, state)| std::ptr::addr_eq(Arc::as_ptr(state), own))?;
-        Some(StateSlot::new(held.0))
+        let slot = match self.slot {
+            SlotId::NONE => self.server().states().0.last()?.0,
+            slot => slot,
+        };
+        Some(StateSlot::new(slot))
     }
 }
 
@@ -123,7 +130,8 @@ impl<S> Context<S> {
 
     /// Returns the same context with the states of all lifespans.
     pub fn untyped(&self) -> Context<StateMap> {
-        Context::new(Arc::clone(&self.scope), Arc::clone(&self.message))
+        let cx = Context::new(Arc::clone(&self.scope), Arc::clone(&self.message));
+        Context { slot: self.slot, ..cx }
     }
 
     /// Returns the connection that this message arrived on.
@@ -254,6 +262,7 @@ impl<S> Clone for Context<S> {
             scope: Arc::clone(&self.scope),
             message: Arc::clone(&self.message),
             state: Arc::clone(&self.state),
+            slot: self.slot,
         }
     }
 }

@@ -30,6 +30,11 @@ pub use stdio::{StdioError, run_stdio, run_stdio_with, serve_stdio, serve_stdio_
 ///
 /// Returns when the stream has ended and every accepted request is answered. The caller owns the lifespans.
 ///
+/// On a runtime with a single thread, a handler that blocks or computes without awaiting delays everything else on the
+/// stream: a response that is ready waits while the request that was read with it computes, and neither cancellations
+/// nor the end of the stream are noticed meanwhile. The same happens on any runtime when such handlers occupy all of its
+/// threads. [Blocking tools](crate::tool::Tool::blocking) run on threads of their own.
+///
 /// # Errors
 ///
 /// Fails if the transport fails.

@@ -112,7 +112,41 @@ fn immediate(answer: fn(&Context<StateMap>) -> Result<Outcome, McpError>) -> Arc
 
 #[cfg(test)]
 mod tests {
+    use duplexer_core::dispatch::NoChannel;
+
     use super::*;
+    use crate::kernel::runner::ServerRunner;
+    use crate::kernel::testing;
+
+    /// RUN-07: `notifications/initialized` confirms a handshake, and nothing else does.
+    #[test]
+    fn only_the_client_s_confirmation_completes_a_handshake() {
+        let initialized = |method: &str, version| {
+            let connection = Connection::handshake(version, Arc::new(NoChannel));
+            confirm(&Message::new(method.to_owned(), None), &connection);
+            connection.is_initialized()
+        };
+        let handshake = ProtocolVersion::LATEST_HANDSHAKE;
+        assert!(initialized("notifications/initialized", handshake));
+        assert!(!initialized("notifications/cancelled", handshake));
+        assert!(!initialized("notifications/other", handshake));
+        assert!(!initialized("notifications/initialized", ProtocolVersion::LATEST_ENVELOPE));
+        assert!(!initialized("notifications/cancelled", ProtocolVersion::LATEST_ENVELOPE));
+    }
+
+    /// RUN-07: the runner applies the confirmation itself, so a transport without order of arrival needs no driver.
+    #[tokio::test]
+    async fn a_notification_opens_its_connection() {
+        let running = crate::registry::Server::builder("s", "0").build().unwrap().start().await.unwrap();
+        let connection =
+            Arc::new(Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel)));
+        let call = || testing::call(&running, &connection, Method::Ping, "{}");
+        call().await.unwrap();
+        assert!(!connection.is_open());
+        let runner = ServerRunner::new(running.clone(), Arc::clone(&connection));
+        runner.notification(testing::context(None), Message::new("notifications/initialized", None)).await;
+        assert!(connection.is_initialized() && connection.is_open());
+    }
 
     /// RUN-09, P-LEG-1, P-LEG-3: a handshake never settles on a revision without one.
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
+use duplexer_types::meta::InvalidMeta;
 use duplexer_types::methods::{Direction, Kind, Method, Phase};
 use duplexer_types::version::{Era, ProtocolVersion};
 use duplexer_types::wire::{error_in, result_type};
@@ -62,6 +63,9 @@ impl ServerRunner {
     /// Creates a runner for one connection.
     pub fn new(running: RunningServer, connection: Arc<Connection>) -> Self {
         let principal = connection.principal().cloned();
+        if running.declares_logging() {
+            connection.set_logging_declared();
+        }
         Self { running, connection, principal }
     }
 
@@ -190,6 +194,7 @@ fn admit_request(cx: &Context<StateMap>, method: Option<Method>) -> Result<Admit
                 return Err(not_found());
             }
             cx.connection().check_envelope()?;
+            check_meta(cx)?;
             let Some(entry) = handlers.spec(method) else {
                 if method.is_core() {
                     method.check(cx.raw_params()).map_err(|error| McpError::InvalidParams(error.into()))?;
@@ -199,7 +204,10 @@ fn admit_request(cx: &Context<StateMap>, method: Option<Method>) -> Result<Admit
             (entry, method.phase())
         }
         None => match handlers.custom(cx.method()) {
-            Some(custom) if version.has(custom.window) => (&custom.entry, Phase::Initialized),
+            Some(custom) if version.has(custom.window) => {
+                check_meta(cx)?;
+                (&custom.entry, Phase::Initialized)
+            }
             _ => return Err(not_found()),
         },
     };
@@ -207,6 +215,17 @@ fn admit_request(cx: &Context<StateMap>, method: Option<Method>) -> Result<Admit
         return Err(McpError::InvalidParams("the connection has not been initialized".into()));
     }
     Ok(Arc::clone(entry))
+}
+
+/// Refuses a `_meta` that is not an object. The values of its keys are not checked, and a repeated key counts as absent:
+/// only the envelope era has required keys.
+fn check_meta(cx: &Context<StateMap>) -> Result<(), McpError> {
+    match cx.raw_meta() {
+        Some(meta) if !meta.starts_with('{') => {
+            Err(McpError::InvalidParams(format!("params.{}", InvalidMeta::NotAnObject).into()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Runs the handler of a notification. Unknown and early notifications are skipped.

@@ -8,7 +8,7 @@ use duplexer_core::dispatch::{
 };
 use duplexer_core::error::{CallError, McpError};
 use duplexer_core::transport::TransportContext;
-use duplexer_types::jsonrpc::Body;
+use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::methods::Method;
 use duplexer_types::version::ProtocolVersion;
 
@@ -50,7 +50,11 @@ pub(crate) async fn call(
     method: Method,
     params: &str,
 ) -> Result<Outcome, McpError> {
+    running.call(connection, context(Some(1_i64.into())), method.name(), Some(params)).await
+}
+
+/// The context of a message with this id, whose channel drops what is sent.
+pub(crate) fn context(id: Option<RequestId>) -> CallContext {
     let channel = Arc::new(Silent(Cancellation::new()));
-    let cx = CallContext::new(Some(1_i64.into()), Arc::new(TransportContext::stream("test")), channel);
-    running.call(connection, cx, method.name(), Some(params)).await
+    CallContext::new(id, Arc::new(TransportContext::stream("test")), channel)
 }

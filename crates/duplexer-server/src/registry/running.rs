@@ -191,6 +191,13 @@ impl RunningServer {
         ByteString::try_from(text).map_err(McpError::internal)
     }
 
+    /// Returns whether clients know that the server logs to them.
+    pub(crate) fn declares_logging(&self) -> bool {
+        let instead = self.0.initialize.capabilities.as_ref();
+        self.registry().handlers.spec(Method::LoggingSetLevel).is_some()
+            || instead.is_some_and(|capabilities| capabilities.logging.is_some())
+    }
+
     /// Returns the capabilities for an `initialize` result.
     pub(crate) fn handshake_capabilities(&self, version: ProtocolVersion) -> ServerCapabilities {
         self.0.initialize.capabilities.clone().unwrap_or_else(|| self.server().capabilities(version))

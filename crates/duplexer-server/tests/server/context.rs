@@ -15,6 +15,8 @@ use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputRequiredResult};
 use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
+use duplexer_types::methods;
 use duplexer_types::prompt::GetPromptParams;
 use duplexer_types::roots::ListRootsResult;
 use duplexer_types::version::{Era, ProtocolVersion};
@@ -204,6 +206,46 @@ async fn a_context_knows_its_request_and_its_client() {
     kinds.sort_unstable();
     assert_eq!(kinds, ["Log", "PromptsListChanged", "ResourcesListChanged", "ToolsListChanged"]);
     client.close().await;
+}
+
+/// P-LOG-1: without the capability nothing is logged to clients. P-LOG-2, P-LOG-5: every path passes the level.
+#[tokio::test]
+async fn log_messages_pass_the_capability_and_the_level() {
+    let log = || {
+        Tool::new("log", |cx: Context<()>| async move {
+            let debug = LoggingMessageParams::new(LoggingLevel::Debug, "low");
+            let error = LoggingMessageParams::new(LoggingLevel::Error, "high");
+            cx.log(LoggingLevel::Error, "high").await;
+            cx.connection().log(LoggingLevel::Error, "high").await;
+            for message in [&debug, &error] {
+                cx.notify::<methods::LoggingMessage>(message).await;
+                cx.connection().notify::<methods::LoggingMessage>(message).await;
+            }
+            cx.log(LoggingLevel::Debug, "low").await;
+        })
+    };
+    let logs = Server::builder("test", "0").logging().tool(log()).build().unwrap();
+    let silent = Server::builder("test", "0").tool(log()).build().unwrap();
+    for (server, era, expected) in [
+        (&logs, Era::Handshake, 4),
+        (&logs, Era::Envelope, 2),
+        (&silent, Era::Handshake, 0),
+        (&silent, Era::Envelope, 0),
+    ] {
+        let logged = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&logged);
+        let options = options(era).log_level(LoggingLevel::Error);
+        let options =
+            options.on_log(move |message| seen.lock().unwrap().push(message.data.as_str().to_owned()));
+        let client = TestClient::connect(server, options).await.unwrap();
+        if era == Era::Handshake {
+            let set = client.set_log_level(LoggingLevel::Error).await;
+            assert_eq!(set.is_ok(), expected > 0);
+        }
+        call(&client, "log", json!({})).await;
+        client.close().await;
+        assert_eq!(*logged.lock().unwrap(), vec!["\"high\""; expected], "{era:?}");
+    }
 }
 
 /// MCPS-06, MRTR-01: a manual round receives its answers and its state.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use duplexer::client::ServerNotification;
 use duplexer::server::CatalogItem;
 use duplexer::testing::TestClient;
-use duplexer::{Context, Prompt, Resource, Server, Tool, ToolError};
+use duplexer::{Context, Prompt, Resource, Server, Tool, ToolError, tool};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::version::Era;
 use duplexer_types::wire::{CacheScope, Freshness};
@@ -43,6 +43,40 @@ fn server() -> Server {
         }))
         .build()
         .unwrap()
+}
+
+/// Deletes everything.
+#[tool(destructive)]
+async fn purge(cx: Context) -> bool {
+    cx.state().get::<u8>().is_some()
+}
+
+/// Adds `purge` to the catalog.
+#[tool]
+async fn unlock(cx: Context) -> Result<(), ToolError> {
+    cx.catalog()?.edit(|edit| edit.replace_tool(purge)).await?;
+    Ok(())
+}
+
+/// The tool of the guide: a context of any state edits the catalog of the server that its handler belongs to.
+#[tokio::test]
+async fn a_context_of_any_state_edits_its_own_catalog() {
+    for state in [false, true] {
+        let house = Server::builder("house", "0").dynamic();
+        let server = if state { house.state(7_u8).tool(unlock).build() } else { house.tool(unlock).build() };
+        both(&server.unwrap(), async |client, _| {
+            assert_eq!(call(client, "unlock", json!({})).await.is_error, None);
+            assert_eq!(text(&call(client, "purge", json!({})).await), state.to_string());
+        })
+        .await;
+    }
+    let nested = Server::builder("inner", "0").dynamic().tool(unlock);
+    let outer = Server::builder("outer", "0").dynamic().nest("house", nested).state(7_u8);
+    both(&outer.build().unwrap(), async |client, _| {
+        assert_eq!(call(client, "house_unlock", json!({})).await.is_error, None);
+        assert_eq!(names(client).await, ["house_unlock", "house_purge"]);
+    })
+    .await;
 }
 
 async fn names(client: &TestClient) -> Vec<String> {

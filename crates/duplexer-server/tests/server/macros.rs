@@ -54,6 +54,27 @@ async fn count(cx: Context<Vec<u8>>, mut times: usize) -> usize {
     cx.state().len() * times
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Filter {
+    word: String,
+}
+
+/// The function, its argument and the type of the argument differ in case only.
+#[tool]
+async fn filter(filter: Filter) -> String {
+    filter.word
+}
+
+#[tokio::test]
+async fn an_argument_can_have_the_name_of_its_function() {
+    let server = Server::builder("test", "0").tool(filter).build().unwrap();
+    both(&server, async |client, _| {
+        let answer = call(client, "filter", json!({ "filter": { "word": "a" } })).await;
+        assert_eq!(text(&answer), "a");
+    })
+    .await;
+}
+
 #[tool]
 async fn method(cx: Context) -> String {
     cx.method().to_owned()

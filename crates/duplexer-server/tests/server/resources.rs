@@ -191,6 +191,59 @@ async fn a_directory_is_offered_and_nothing_else() {
     std::fs::remove_dir_all(&outside).unwrap();
 }
 
+/// RES-06, P-RSC-3: only regular files are read, up to a limit, and a link leads to no hidden file.
+#[cfg(unix)]
+#[tokio::test]
+async fn only_regular_files_within_the_limit_are_read() {
+    use std::os::unix::fs::symlink;
+
+    let base = std::env::temp_dir().join(format!("duplexer-regular-{}", std::process::id()));
+    std::fs::create_dir_all(base.join(".git")).unwrap();
+    std::fs::write(base.join("fits"), "12345678").unwrap();
+    std::fs::write(base.join("large"), "123456789").unwrap();
+    std::fs::write(base.join(".git/config"), "secret").unwrap();
+    symlink(".git/config", base.join("link")).unwrap();
+    symlink(".git", base.join("dir")).unwrap();
+    symlink("/dev/zero", base.join("zero")).unwrap();
+    symlink("fits", base.join("near")).unwrap();
+    let pipe = base.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let server = Server::builder("test", "0")
+        .max_file_size(8)
+        .directory("docs://a", &base)
+        .resource(Resource::file("file:///pipe", &pipe))
+        .resource(Resource::file("file:///zero", "/dev/zero"))
+        .resource(Resource::file("file:///large", base.join("large")))
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        assert_eq!(contents(client, "docs://a/fits").await, "text/plain|12345678");
+        assert_eq!(contents(client, "docs://a/near").await, "text/plain|12345678");
+        for large in ["docs://a/large", "file:///large"] {
+            let error = refusal(read(client, large).await);
+            assert_eq!(error.message, "the file is larger than the limit of 8 bytes");
+        }
+        for unknown in [
+            "docs://a/pipe",
+            "docs://a/zero",
+            "docs://a/link",
+            "docs://a/dir",
+            "docs://a/dir/config",
+            "file:///pipe",
+            "file:///zero",
+        ] {
+            assert_eq!(refusal(read(client, unknown).await).code, not_found(era), "{unknown}");
+        }
+        let listing = contents(client, "docs://a").await;
+        let entries: Vec<serde_json::Value> =
+            serde_json::from_str(listing.split_once('|').unwrap().1).unwrap();
+        let names: Vec<_> = entries.iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["fits", "large", "near"]);
+    })
+    .await;
+    std::fs::remove_dir_all(&base).unwrap();
+}
+
 /// MRTR-15: a resource with one URI cannot ask for input; a template can.
 #[tokio::test]
 async fn only_templates_may_ask_for_input() {

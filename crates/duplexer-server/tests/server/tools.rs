@@ -473,3 +473,39 @@ fn a_recursive_enum_without_a_tag_fails_the_build() {
 fn false_now() -> bool {
     std::hint::black_box(false)
 }
+
+/// Members of results and of nested objects, in an order that is not alphabetical.
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Trip {
+    to: String,
+    from: Option<String>,
+    stops: Vec<Stop>,
+    at: Stop,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+struct Stop {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<u8>,
+    arrival: u64,
+}
+
+/// Required members have their declared order everywhere; in nested objects the optional ones follow.
+#[tokio::test]
+async fn members_keep_their_declared_order() {
+    let plan = |trip: Trip| async move { trip };
+    let server = Server::builder("test", "0").tool(Tool::new("plan", plan)).build().unwrap();
+    both(&server, async |client, _| {
+        let tool = client.all_tools().await.unwrap().remove(0);
+        let check = |schema: &Json| {
+            let at = |name: &str| schema.as_str().find(&format!("\"{name}\":{{")).unwrap();
+            let names = ["to", "from", "stops", "name", "arrival", "delay", "at"];
+            let positions: Vec<_> = names.into_iter().map(at).collect();
+            assert!(positions.is_sorted(), "{schema}");
+        };
+        check(&tool.input_schema);
+        check(tool.output_schema.as_ref().unwrap());
+    })
+    .await;
+}

@@ -1,22 +1,102 @@
 //! Schemas of forms: a flat object of strings, numbers, booleans and enumerations.
 
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::choice::{EnumSchema, MultiSelectSchema};
 use crate::json::{Json, JsonObject, find_members};
 use crate::model::{model, open_enum};
-use crate::wire::{Shape, Wire};
+use crate::version::{ProtocolVersion, Window};
+use crate::wire::{ForRevision, Shape, Wire, WireObject};
 
-model! {
-    /// [Schema](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema) of a form: a flat JSON object.
-    pub struct FormSchema const "type" = "object" {
-        /// Schemas of the fields, in order.
-        properties: JsonObject<PrimitiveSchema> = "properties",
-    } optional {
-        /// Names of the required fields.
-        required: Vec<String> = "required",
-        /// JSON Schema dialect.
-        schema: String = "$schema" since V2025_11_25,
+/// [Schema](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema) of a form: a flat JSON object.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(arbitrary::Arbitrary))]
+#[non_exhaustive]
+pub struct FormSchema {
+    /// Schemas of the fields, in order.
+    pub properties: JsonObject<PrimitiveSchema>,
+    /// Names of the required fields.
+    pub required: Option<Vec<String>>,
+    /// JSON Schema dialect.
+    pub schema: Option<String>,
+    /// Other members, such as a title, verbatim.
+    #[cfg_attr(test, arbitrary(default))]
+    pub others: JsonObject,
+}
+
+impl FormSchema {
+    /// Creates a `FormSchema` from its required members.
+    pub fn new(properties: impl Into<JsonObject<PrimitiveSchema>>) -> Self {
+        Self { properties: properties.into(), required: None, schema: None, others: JsonObject::new() }
+    }
+
+    /// Sets `required`.
+    #[must_use]
+    pub fn required(mut self, required: impl Into<Vec<String>>) -> Self {
+        self.required = Some(required.into());
+        self
+    }
+
+    /// Sets `$schema`.
+    #[must_use]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = Some(schema.into());
+        self
+    }
+}
+
+/// Members of a form that are not among [`FormSchema::others`].
+const KNOWN: [&str; 4] = ["type", "properties", "required", "$schema"];
+
+impl WireObject for FormSchema {
+    fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry("type", "object")?;
+        map.serialize_entry("properties", &ForRevision(&self.properties, shape))?;
+        if let Some(required) = &self.required {
+            map.serialize_entry("required", required)?;
+        }
+        if let Some(schema) = &self.schema
+            && shape.has(Window::since(ProtocolVersion::V2025_11_25))
+        {
+            map.serialize_entry("$schema", schema)?;
+        }
+        for (name, value) in self.others.iter().filter(|(name, _)| !KNOWN.contains(name)) {
+            map.serialize_entry(name, value)?;
+        }
+        Ok(())
+    }
+}
+
+impl Wire for FormSchema {
+    fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        crate::wire::object(self, shape, serializer)
+    }
+}
+
+/// Writes all members, whatever revision defines them.
+impl Serialize for FormSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(Shape::FULL, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FormSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut others = JsonObject::<Json>::deserialize(deserializer)?;
+        others.remove("type");
+        let mut take = |name| others.remove(name).unwrap_or_else(Json::null);
+        let [properties, required, schema] = ["properties", "required", "$schema"].map(&mut take);
+        if properties.is_null() {
+            return Err(D::Error::missing_field("properties"));
+        }
+        Ok(Self {
+            properties: properties.decode().map_err(D::Error::custom)?,
+            required: required.decode().map_err(D::Error::custom)?,
+            schema: schema.decode().map_err(D::Error::custom)?,
+            others,
+        })
     }
 }
 

@@ -187,6 +187,8 @@ mod tests {
                 }
             }
             (Err(_), Err(_)) => {}
+            // Only decoding limits the size of numbers.
+            (Ok(_), Err(theirs)) if theirs.to_string().starts_with("number out of range") => {}
             (ours, theirs) => panic!("{text:?}: {ours:?}, serde_json: {theirs:?}"),
         }
     }
@@ -198,7 +200,7 @@ mod tests {
         let expected = [Occurrence::One(r#"{"b":1}"#), Occurrence::One("\"x\""), Occurrence::Several];
         assert_eq!(found[..3], expected);
         assert_eq!(found[3], Occurrence::Absent);
-        for text in ["[]", "1", "", "{} {}", "{", "{\"a\":}", "{\"a\":1e999}", "{\"a\":\"\\ud800\"}"] {
+        for text in ["[]", "1", "", "{} {}", "{", "{\"a\":}", "{\"a\":\"\\ud800\"}"] {
             assert!(find_members(text, ["a"]).is_err(), "{text}");
             agrees(text);
         }

@@ -1,7 +1,9 @@
 //! Contents of files and directories.
 
-use std::io;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::kernel::outcome::Outcome;
 use serde::Serialize;
@@ -9,6 +11,7 @@ use serde::Serialize;
 use super::contents::{AsJson, Loaded, ResourceMeta, ResourceOutput};
 use super::error::ResourceError;
 use crate::catalog::function::Seal;
+use crate::catalog::path::resolve;
 
 /// Media types of common file extensions.
 const MIME_TYPES: &[(&str, &str)] = &[
@@ -55,30 +58,120 @@ fn is_textual(mime_type: &str) -> bool {
         || ["json", "xml", "yaml", "toml", "javascript"].iter().any(|end| mime_type.ends_with(end))
 }
 
-/// Reads a file: as text if its media type is textual, or unknown and the file is valid UTF-8; as bytes otherwise. Removes
-/// a byte order mark.
-pub(crate) async fn read_file(path: &Path) -> io::Result<Loaded> {
-    let bytes = tokio::fs::read(path).await?;
+/// Maximum size of a file that is read, unless the server sets another.
+pub(crate) const MAX_FILE_SIZE: u64 = 16 * 1024 * 1024;
+
+/// Failure of reading a file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[error("the file is larger than the limit of {limit} bytes")]
+    TooLarge { limit: u64 },
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<FileError> for ResourceError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::TooLarge { .. } => Self::ClientMessage(error.to_string()),
+            FileError::Io(error) => error.into(),
+        }
+    }
+}
+
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::TooLarge { .. } => Self::new(io::ErrorKind::FileTooLarge, error.to_string()),
+            FileError::Io(error) => error,
+        }
+    }
+}
+
+/// Opens a regular file. Named pipes, devices and directories are not found.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let not_found = || io::Error::new(io::ErrorKind::NotFound, "not a regular file");
+    // Checked before it is opened, because opening a device can have an effect.
+    if !path.metadata()?.is_file() {
+        return Err(not_found());
+    }
+    let mut options = File::options();
+    options.read(true);
+    // The file can be replaced after the check. Opening a named pipe must not block then.
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_found()) }
+}
+
+fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    let file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    if size > limit {
+        return Err(FileError::TooLarge { limit });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    // The file can grow meanwhile, and some files do not know their size.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit { Err(FileError::TooLarge { limit }) } else { Ok(bytes) }
+}
+
+/// Runs `work` on a blocking thread. Regular files and directories end it, so the threads of the runtime will do.
+async fn on_thread<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<io::Error> + Send + 'static,
+{
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+/// Reads a regular file of at most `limit` bytes.
+pub(crate) async fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    let path = path.to_owned();
+    on_thread(move || read_at_most(&path, limit)).await
+}
+
+/// Reads a regular file of at most `limit` bytes: as text if its media type is textual, or unknown and the file is valid
+/// UTF-8; as bytes otherwise. Removes a byte order mark.
+pub(crate) async fn read_file(path: &Path, limit: u64) -> Result<Loaded, FileError> {
+    let path = path.to_owned();
+    on_thread(move || load(&path, limit)).await
+}
+
+fn load(path: &Path, limit: u64) -> Result<Loaded, FileError> {
+    let bytes = read_at_most(path, limit)?;
     if mime_type(path).is_some_and(|mime_type| !is_textual(mime_type)) {
         return Ok(Loaded::Bytes(bytes));
     }
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => Loaded::Text(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned)),
+        Ok(mut text) => {
+            if text.starts_with(BYTE_ORDER_MARK) {
+                text.drain(..BYTE_ORDER_MARK.len_utf8());
+            }
+            Loaded::Text(text)
+        }
         Err(error) => Loaded::Bytes(error.into_bytes()),
     })
 }
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads a file below a directory, or lists a directory below it.
-pub(crate) async fn read_below(base: &Path, relative: &str) -> io::Result<Below> {
-    if relative.split(['/', '\\']).any(is_hidden) {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    let path = crate::catalog::path::join(base, relative).await?;
-    if tokio::fs::metadata(&path).await?.is_dir() {
-        return list_directory(&path).await.map(|entries| Below::Directory(AsJson(entries)));
-    }
-    let mime_type = mime_type(&path);
-    read_file(&path).await.map(|loaded| Below::File(loaded, mime_type))
+pub(crate) async fn read_below(base: Arc<PathBuf>, relative: String, limit: u64) -> Result<Below, FileError> {
+    on_thread(move || {
+        let path = resolve(&base, &relative)?;
+        if path.is_dir() {
+            return Ok(Below::Directory(AsJson(entries(&base, &relative)?)));
+        }
+        let mime_type = mime_type(&path);
+        load(&path, limit).map(|loaded| Below::File(loaded, mime_type))
+    })
+    .await
 }
 
 pub(crate) enum Below {
@@ -107,23 +200,23 @@ pub(crate) struct Entry {
     size: Option<u64>,
 }
 
-/// Hidden files are neither listed nor read. `.` and `..` are not names of files.
-fn is_hidden(name: &str) -> bool {
-    name.starts_with('.') && name != "." && name != ".."
+/// Lists the entries of a directory by name, without those that cannot be read.
+pub(crate) async fn list_directory(base: Arc<PathBuf>) -> io::Result<Vec<Entry>> {
+    on_thread(move || entries(&base, "")).await
 }
 
-/// Lists the entries of a directory by name, without hidden files.
-pub(crate) async fn list_directory(path: &Path) -> io::Result<Vec<Entry>> {
-    let mut reading = tokio::fs::read_dir(path).await?;
+fn entries(base: &Path, relative: &str) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    while let Some(entry) = reading.next_entry().await? {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        if is_hidden(&name) {
-            continue;
-        }
-        let metadata = entry.metadata().await?;
-        let (kind, size) =
-            if metadata.is_dir() { ("directory", None) } else { ("file", Some(metadata.len())) };
+    for entry in resolve(base, relative)?.read_dir()? {
+        let Ok(name) = entry?.file_name().into_string() else { continue };
+        // Resolved like a request for it: a link can lead outside or to a hidden file.
+        let resolved = resolve(base, &format!("{relative}/{name}").trim_start_matches('/'));
+        let Ok(metadata) = resolved.and_then(|path| path.metadata()) else { continue };
+        let (kind, size) = match metadata.file_type() {
+            kind if kind.is_dir() => ("directory", None),
+            kind if kind.is_file() => ("file", Some(metadata.len())),
+            _ => continue,
+        };
         entries.push(Entry { name, kind, size });
     }
     entries.sort_by(|one, two| one.name.cmp(&two.name));

@@ -132,7 +132,7 @@ mod tests {
 
     use super::super::Tool;
     use super::*;
-    use crate::catalog::function::BLOCKING;
+    use crate::catalog::threads::BLOCKING;
     use crate::kernel::testing;
     use crate::registry::Server;
 

@@ -58,9 +58,11 @@ impl<S> Context<S> {
 
     /// Sends a notification to the client on behalf of this message.
     ///
-    /// In the envelope era change notifications exist only on the streams of subscribers, so this drops them.
+    /// In the envelope era change notifications exist only on the streams of subscribers, so this drops them. A log
+    /// message is dropped under the same conditions as those of [`Context::log`].
     pub fn notify<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
-        if self.protocol_version().era() == Era::Envelope && is_change(N::METHOD) {
+        let is_dropped = self.protocol_version().era() == Era::Envelope && is_change(N::METHOD);
+        if is_dropped || !self.passes_level::<N>(params) {
             return NotifyFuture::done();
         }
         notify::<N>(&*self.scope().call.channel, self.protocol_version(), params)
@@ -108,8 +110,12 @@ impl Connection {
         ask::<M>(&**self.outbound(), self.version(), params, options).await
     }
 
-    /// Sends a notification to the client. It is dropped where there is no channel.
+    /// Sends a notification to the client. It is dropped where there is no channel. A log message is dropped under the
+    /// same conditions as those of [`Connection::log`].
     pub fn notify<N: Notification>(&self, params: &N::Params) -> NotifyFuture {
+        if !self.passes_level::<N>(params) {
+            return NotifyFuture::done();
+        }
         notify::<N>(&**self.outbound(), self.version(), params)
     }
 

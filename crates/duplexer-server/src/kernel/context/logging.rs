@@ -1,12 +1,13 @@
 //! Log messages to the client (`notifications/message`), on behalf of a request or outside any.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use duplexer_types::json::Json;
 use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
-use duplexer_types::methods;
+use duplexer_types::methods::{self, Notification};
 use duplexer_types::version::Era;
 
 use super::{Context, Scope, ask, meta_of};
@@ -18,6 +19,8 @@ impl<S> Context<S> {
     ///
     /// In the handshake era the message is sent from the level that the client has set. In the envelope era it is sent
     /// only if this request asks for log messages, from the level it names.
+    ///
+    /// A server that does not declare [`logging`](crate::ServerBuilder::logging) sends no log messages in either era.
     pub fn log(&self, level: LoggingLevel, data: impl Into<Json>) -> NotifyFuture {
         self.sink().send(level, None, data)
     }
@@ -34,14 +37,24 @@ impl<S> Context<S> {
         Logger { sink: self.sink(), name: name.into() }
     }
 
+    /// Returns whether a notification may be sent: any but a log message below the level of the client.
+    pub(super) fn passes_level<N: Notification>(&self, params: &N::Params) -> bool {
+        level_of::<N>(params).is_none_or(|level| self.sink().is_enabled(level))
+    }
+
     fn sink(&self) -> Sink<'_> {
         Sink::Request(&self.scope, &self.message)
     }
 }
 
+/// Returns the level of a log message; `None` for any other notification.
+fn level_of<N: Notification>(params: &N::Params) -> Option<LoggingLevel> {
+    (params as &dyn Any).downcast_ref().map(|message: &LoggingMessageParams| message.level)
+}
+
 impl Connection {
     /// Logs outside a request, without the name of a logger. Reaches only clients of the handshake era, from the level
-    /// they have set.
+    /// they have set, and only if the server declares [`logging`](crate::ServerBuilder::logging).
     pub fn log(&self, level: LoggingLevel, data: impl Into<Json>) -> NotifyFuture {
         Sink::Connection(self).send(level, None, data)
     }
@@ -49,6 +62,11 @@ impl Connection {
     /// Returns a logger with this name, for log messages outside a request. See [`Connection::log`] for what is sent.
     pub fn logger<'a>(&'a self, name: impl Into<Cow<'a, str>>) -> Logger<'a> {
         Logger { sink: Sink::Connection(self), name: name.into() }
+    }
+
+    /// Returns whether a notification may be sent: any but a log message below the level of the client.
+    pub(super) fn passes_level<N: Notification>(&self, params: &N::Params) -> bool {
+        level_of::<N>(params).is_none_or(|level| Sink::Connection(self).is_enabled(level))
     }
 }
 
@@ -112,11 +130,23 @@ impl Sink<'_> {
             Self::Request(scope, _) => {
                 ask::notify::<methods::LoggingMessage>(&*scope.call.channel, scope.version, &params)
             }
-            Self::Connection(connection) => connection.notify::<methods::LoggingMessage>(&params),
+            Self::Connection(connection) => ask::notify::<methods::LoggingMessage>(
+                &**connection.outbound(),
+                connection.version(),
+                &params,
+            ),
         }
     }
 
     fn is_enabled(self, level: LoggingLevel) -> bool {
+        let connection = match self {
+            Self::Request(scope, _) => &*scope.connection,
+            Self::Connection(connection) => connection,
+        };
+        if !connection.is_logging_declared() {
+            warn_undeclared();
+            return false;
+        }
         match self {
             Self::Request(scope, message) => match scope.version.era() {
                 Era::Handshake => level as u8 >= scope.connection.log_level(),
@@ -129,6 +159,14 @@ impl Sink<'_> {
             }
         }
     }
+}
+
+/// Warns once per process: P-LOG-1 allows log messages only to a server that declares the capability.
+fn warn_undeclared() {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        tracing::warn!("log messages to clients are dropped: the server is built without `.logging()`");
+    });
 }
 
 /// Returns the level that the request names in `_meta`. An unknown level requests no messages.

@@ -46,6 +46,10 @@ pub enum StdioError {
 /// handlers do, and within five seconds of the end of input as long as handlers do not block every thread. It needs
 /// `panic = "unwind"`, the default: a panicking handler is then one failed request.
 ///
+/// Handlers that block or compute without awaiting occupy the threads of the runtime. While they occupy all of them, no
+/// response is written and the end of input is not noticed; only a signal ends the process then. Make such tools
+/// [blocking](crate::tool::Tool::blocking): they run on threads of their own.
+///
 /// # Errors
 ///
 /// Fails if the runtime, the streams or a lifespan cannot be set up, and if the connection fails.

@@ -108,6 +108,31 @@ fn headers_say_what_the_body_says() {
     check(&twice, "mcp-name header appears more than once");
 }
 
+/// TYP-18, P-META-7: the facts about the client are checked where the envelope has them.
+#[test]
+fn the_facts_about_a_client_are_checked() {
+    let check = |members: &str, valid: bool| {
+        let text = format!("{{{members}}}");
+        let meta = RequestMeta::read(&text).unwrap();
+        assert_eq!(check_identity(&meta).is_ok(), valid, "{members}");
+    };
+    check("", true);
+    for (key, value, valid) in [
+        (key::CLIENT_INFO, "null", true),
+        (key::CLIENT_INFO, r#"{"name":"n","version":"1"}"#, true),
+        (key::CLIENT_INFO, r#"{"name":"n"}"#, false),
+        (key::CLIENT_INFO, "7", false),
+        (key::CLIENT_CAPABILITIES, "{}", true),
+        (key::CLIENT_CAPABILITIES, r#"{"roots":{}}"#, true),
+        (key::CLIENT_CAPABILITIES, r#"{"roots":7}"#, false),
+        (key::CLIENT_CAPABILITIES, "[]", false),
+        (key::LOG_LEVEL, r#""error""#, true),
+        (key::LOG_LEVEL, r#""loud""#, false),
+    ] {
+        check(&format!("\"{key}\":{value}"), valid);
+    }
+}
+
 /// ENV-05: a name that HTTP cannot spell is encoded; a body without one leaves the check to the params.
 #[test]
 fn a_name_is_decoded_and_skipped_where_there_is_none() {

@@ -183,6 +183,15 @@ fn unknown_items_are_kept_verbatim() {
     assert!(matches!(form.properties.get("a"), Some(PrimitiveSchema::Other(_))));
     assert!(matches!(form.properties.get("b"), Some(PrimitiveSchema::Other(_))));
     assert!(matches!(form.properties.get("c"), Some(PrimitiveSchema::Boolean(_))));
+
+    let text =
+        r#"{"type":"object","properties":{},"required":["a"],"title":"T","additionalProperties":false}"#;
+    let form: FormSchema = read(text);
+    assert_eq!(form.others.get("title"), Some(&Json::from("T")));
+    assert_eq!(serde_json::to_string(&form).unwrap(), text);
+    for refused in ["{}", r#"{"properties":null}"#, r#"{"properties":{},"required":[1]}"#, "[]"] {
+        assert!(serde_json::from_str::<FormSchema>(refused).is_err(), "{refused}");
+    }
 }
 
 /// A known but malformed item is refused, and so is one that is not an object.
