@@ -120,6 +120,10 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Saves a new session, or overwrites a record that does not have a later epoch.
     fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>>;
 
+    /// Returns the record of a session. `None` if there is no such session. Changes nothing: neither the owner nor the
+    /// time at which the session expires.
+    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>>;
+
     /// Makes `node` the owner of a session and returns its record. `None` if there is no such session. Raises the epoch
     /// if the owner changes.
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>>;
@@ -131,6 +135,10 @@ pub trait SessionStore: Send + Sync + 'static {
 impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {
     fn save(&self, id: &str, record: SessionRecord) -> BoxFuture<'_, Result<SaveOutcome, BoxError>> {
         (**self).save(id, record)
+    }
+
+    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        (**self).load(id)
     }
 
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {

@@ -19,6 +19,8 @@ mod http_sse;
 mod layers;
 #[path = "http/life.rs"]
 mod life;
+#[path = "http/limits.rs"]
+mod limits;
 #[path = "http/mounted.rs"]
 mod mounted;
 #[path = "http/ownership.rs"]

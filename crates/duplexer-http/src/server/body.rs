@@ -1,21 +1,27 @@
 //! Body of a response: empty, one text, or an SSE stream.
 
 mod exchange_body;
+mod expiry;
 mod heartbeat;
+mod text_body;
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use self::exchange_body::ExchangeBody;
+use self::text_body::TextBody;
 use super::exchange::Exchange;
 use super::http_sse::SseSessionBody;
 use super::serve::InFlightGuard;
+use super::service_state::ServiceState;
 use super::session::SseBody;
 
+pub(super) use expiry::Expiry;
 pub(super) use heartbeat::Heartbeat;
 
 /// Body of a response: empty, one text, or an SSE stream.
@@ -27,6 +33,8 @@ pub struct ResponseBody {
 
 enum Kind {
     Text(Bytes),
+    /// Text of an HTTP/2 response.
+    Watched(Box<TextBody>),
     /// SSE stream that drives its handler.
     Exchange(Box<ExchangeBody>),
     /// SSE stream of a session.
@@ -74,7 +82,21 @@ impl ResponseBody {
 
     /// Holds `in_flight` until the body has been sent or dropped.
     pub(super) fn until_read(&mut self, in_flight: Option<InFlightGuard>) {
-        self.in_flight = in_flight;
+        if let Kind::Watched(text) = &self.kind {
+            text.until_read(in_flight);
+        } else {
+            self.in_flight = in_flight;
+        }
+    }
+
+    /// Puts a text under the watch over unread streams, for HTTP/2. Streams are under it already.
+    pub(super) fn watch_text(&mut self, service: &Arc<ServiceState>) {
+        if let Kind::Text(text) = &mut self.kind
+            && !text.is_empty()
+        {
+            let text = TextBody::new(service, std::mem::take(text), self.in_flight.take());
+            self.kind = Kind::Watched(Box::new(text));
+        }
     }
 }
 
@@ -96,6 +118,7 @@ impl Body for ResponseBody {
         let data = match &mut self.kind {
             Kind::Text(text) if text.is_empty() => return Poll::Ready(None),
             Kind::Text(text) => Some(Ok(std::mem::take(text))),
+            Kind::Watched(text) => text.next(),
             Kind::Exchange(body) => ready!(body.poll(cx)),
             Kind::Session(body) => ready!(body.poll(cx)),
             Kind::HttpSse(body) => ready!(body.poll(cx)),
@@ -104,12 +127,17 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.kind, Kind::Text(text) if text.is_empty())
+        match &self.kind {
+            Kind::Text(text) => text.is_empty(),
+            Kind::Watched(text) => text.remaining() == 0,
+            Kind::Exchange(_) | Kind::Session(_) | Kind::HttpSse(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Text(text) => SizeHint::with_exact(text.len() as u64),
+            Kind::Watched(text) => SizeHint::with_exact(text.remaining() as u64),
             Kind::Exchange(_) | Kind::Session(_) | Kind::HttpSse(_) => SizeHint::default(),
         }
     }
@@ -119,6 +147,7 @@ impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
             Kind::Text(text) => return f.debug_tuple("ResponseBody").field(text).finish(),
+            Kind::Watched(_) => "text",
             Kind::Exchange(_) => "exchange",
             Kind::Session(_) => "session",
             Kind::HttpSse(_) => "http_sse",

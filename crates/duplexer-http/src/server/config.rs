@@ -70,11 +70,35 @@ pub(super) struct Config {
 pub(super) struct SessionSettings {
     pub(super) max: usize,
     pub(super) idle: Option<Duration>,
+    /// Idle time of a session whose client has not sent `notifications/initialized`.
+    pub(super) half_open: Duration,
+    pub(super) calls: CallLimits,
     /// Reconnection time that is sent to clients.
     pub(super) retry: Duration,
     pub(super) events: Option<Arc<dyn EventStore>>,
     pub(super) shared: Option<SharedSessions>,
     pub(super) hook: Option<Arc<dyn OutboundHook>>,
+}
+
+/// Limits of the calls of one session, in both directions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallLimits {
+    /// Maximum number of calls in flight, and of notification handlers.
+    pub(super) in_flight: usize,
+    /// Time after which a request of the server to the client fails.
+    pub(super) client_request: Option<Duration>,
+    /// Time after which a call is cancelled if no client reads its stream.
+    pub(super) abandoned: Option<Duration>,
+}
+
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            in_flight: 256,
+            client_request: Some(Duration::from_secs(10 * 60)),
+            abandoned: Some(Duration::from_secs(5 * 60)),
+        }
+    }
 }
 
 /// The session store, and the name of this node in it.
@@ -89,6 +113,8 @@ impl Default for SessionSettings {
         Self {
             max: 10_000,
             idle: Some(Duration::from_secs(30 * 60)),
+            half_open: Duration::from_secs(60),
+            calls: CallLimits::default(),
             retry: Duration::from_secs(1),
             events: None,
             shared: None,
@@ -102,6 +128,8 @@ impl fmt::Debug for SessionSettings {
         f.debug_struct("SessionSettings")
             .field("max", &self.max)
             .field("idle", &self.idle)
+            .field("half_open", &self.half_open)
+            .field("calls", &self.calls)
             .field("retry", &self.retry)
             .field("events", &self.events.is_some())
             .field("shared", &self.shared.as_ref().map(|shared| &shared.node))
@@ -114,11 +142,21 @@ pub(super) struct Limits {
     pub(super) body: usize,
     pub(super) requests: usize,
     pub(super) subscriptions: usize,
+    /// Maximum number of requests of one batch that run at the same time.
+    pub(super) batch_requests: usize,
+    /// Maximum bytes of the responses of one batch.
+    pub(super) batch_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 4 * 1024 * 1024, requests: 8192, subscriptions: 1024 }
+        Self {
+            body: 4 * 1024 * 1024,
+            requests: 8192,
+            subscriptions: 1024,
+            batch_requests: 8,
+            batch_bytes: 16 * 1024 * 1024,
+        }
     }
 }
 

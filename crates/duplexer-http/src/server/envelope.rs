@@ -67,6 +67,7 @@ fn exchange(
     } else {
         (service.config.responses.into(), permit)
     };
+    let expires_at = caller.principal.as_ref().and_then(|principal| principal.expires_at);
     let channel = ExchangeChannel::new(service, mode.queue_state());
     let cx = CallContext::new(Some(id.clone()), transport, Arc::clone(&channel) as _);
     let call = Arc::new(call);
@@ -77,7 +78,10 @@ fn exchange(
             errors.render(serve_envelope(&running, cx, call, Some(&look_up), caller).await)
         })
     };
-    Ok((Exchange::new(permit, channel, errors, serve), mode))
+    // A call ends by itself, and its caller was authorized when it began. A subscription does not end.
+    let exchange =
+        Exchange::new(permit, channel, errors, serve).until(expires_at.filter(|_| is_subscription));
+    Ok((exchange, mode))
 }
 
 fn unambiguous(repeated: Option<headers::Name>, id: Option<&RequestId>) -> Result<(), Rejection> {

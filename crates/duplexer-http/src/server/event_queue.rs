@@ -55,6 +55,10 @@ impl EventQueue {
         Self { state, ..Self::default() }
     }
 
+    pub(super) fn state(&self) -> QueueState {
+        self.state
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.state == QueueState::Open
     }

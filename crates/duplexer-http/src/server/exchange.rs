@@ -8,6 +8,7 @@ mod channel;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use duplexer_core::dispatch::{BoxFuture, CatchUnwind};
 use duplexer_types::error::ErrorObject;
@@ -25,6 +26,8 @@ pub(super) struct Exchange {
     channel: Arc<ExchangeChannel>,
     permit: RequestPermit,
     errors: ErrorResponder,
+    /// Time at which the stream of a subscription ends.
+    expires_at: Option<SystemTime>,
 }
 
 enum Handler {
@@ -43,7 +46,17 @@ impl Exchange {
         serve: impl FnOnce(ErrorResponder) -> BoxFuture<'static, RpcResponse>,
     ) -> Self {
         let handler = Handler::Running(CatchUnwind::of(serve(errors.clone())));
-        Self { handler, channel, permit, errors }
+        Self { handler, channel, permit, errors, expires_at: None }
+    }
+
+    /// Ends the stream at a time: when the token of a subscription expires.
+    pub(super) fn until(mut self, expires_at: Option<SystemTime>) -> Self {
+        self.expires_at = expires_at;
+        self
+    }
+
+    pub(super) fn expires_at(&self) -> Option<SystemTime> {
+        self.expires_at
     }
 
     pub(super) fn channel(&self) -> &ExchangeChannel {

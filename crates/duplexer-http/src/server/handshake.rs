@@ -42,7 +42,7 @@ async fn in_session(context: RequestContext, frame: Frame) -> Result<Reply, Reje
             return Box::pin(batch::serve(batch::Host::Session(session), context, &text)).await;
         }
         Frame::Batch(_) => return Err(route::not_a_message(None).into()),
-        Frame::Notification(call) => Box::pin(session::notification(&session, context, call)).await,
+        Frame::Notification(call) => Box::pin(session::notification(&session, context, call)).await?,
         Frame::Response(id, result) => {
             let _activity = session.begin_activity(context.request.permit);
             session.settle(&id, result);

@@ -9,7 +9,7 @@ use http::request::Parts;
 use super::head::Accepts;
 use super::reply::{self, Rejection};
 use super::request_headers::{RequestHeaders, RoutingHeaders};
-use super::service_state::{RequestPermit, ServiceState, StartFailed};
+use super::service_state::{BeyondLimit, RequestPermit, ServiceState, StartFailed};
 
 /// A request that holds a permit. Its server may still have to start.
 pub(super) struct AdmittedRequest {
@@ -59,15 +59,15 @@ impl RequestContext {
         TransportContext::exchange("http", Headers::of(Arc::clone(&self.request.headers) as _))
     }
 
-    /// Returns the context of another message in the same batch. It takes a permit beyond the limit.
-    pub(super) fn for_batch_item(&self) -> Self {
+    /// Returns the context of another message in the same batch. `None` if it would exceed the limit of requests.
+    pub(super) fn for_batch_item(&self, beyond: BeyondLimit) -> Option<Self> {
         let AdmittedRequest { permit, headers, accepts, caller } = &self.request;
         let request = AdmittedRequest {
-            permit: permit.additional(),
+            permit: permit.additional(beyond)?,
             headers: Arc::clone(headers),
             accepts: *accepts,
             caller: caller.clone(),
         };
-        Self { running: self.running.clone(), request }
+        Some(Self { running: self.running.clone(), request })
     }
 }

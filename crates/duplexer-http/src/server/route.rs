@@ -12,7 +12,7 @@ use duplexer_server::driver::is_enveloped;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{Malformed, RequestId};
 use duplexer_types::version::Era;
-use http::{HeaderValue, Method, Request, StatusCode, request::Parts};
+use http::{HeaderValue, Method, Request, StatusCode, Version, request::Parts};
 use http_body::Body;
 
 use super::config::{Config, Handshake, Responses};
@@ -62,7 +62,11 @@ where
     B::Error: Into<BoxError>,
 {
     let head = Head::read(&parts.headers);
-    let mut finish = Finish { origin: None, is_last: head.is_last_on_connection(parts.version) };
+    let mut finish = Finish {
+        origin: None,
+        is_last: head.is_last_on_connection(parts.version),
+        watched: (parts.version == Version::HTTP_2).then(|| Arc::clone(&service)),
+    };
     if let Err(not_allowed) = service.config.allowed.check(&head, parts.uri.authority()) {
         tracing::warn!(reason = not_allowed.0, "a request is refused");
         let reply = reply::invalid_request(StatusCode::FORBIDDEN, not_allowed.0);
@@ -79,16 +83,21 @@ where
     (step.unwrap_or_else(Step::Reply), finish)
 }
 
-/// Headers that every response gets, whatever it is.
+/// What every response gets, whatever it is.
 struct Finish {
     /// Origin of the script that reads the response.
     origin: Option<HeaderValue>,
     /// Whether the connection closes after the response.
     is_last: bool,
+    /// Service that watches whether the response is read, for HTTP/2. On HTTP/1 the socket shows it.
+    watched: Option<Arc<ServiceState>>,
 }
 
 impl Finish {
     fn apply(self, mut reply: Reply) -> Reply {
+        if let Some(service) = self.watched {
+            reply.body_mut().watch_text(&service);
+        }
         if let Some(origin) = self.origin {
             cors::expose(&mut reply, origin);
         }

@@ -1,5 +1,7 @@
 //! The service on its own listener: connections, their limits, and the shutdown.
 
+mod connection_state;
+mod connections;
 mod io;
 mod listener;
 pub(super) mod path_service;
@@ -13,26 +15,26 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, ToSocketAddrs};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use self::io::{InFlight, TimedIo, Timeouts};
+use self::connection_state::{ConnectionState, PeerBody};
+use self::connections::Connections;
+use self::io::{TimedIo, Timeouts};
 use super::body::ResponseBody;
 use super::head::is_last_on_connection;
 use super::service_state::{ServiceState, StartFailed};
 use super::{ResponseFuture, StreamableHttp, reply, route};
 
-pub(super) use io::InFlightGuard;
+pub(super) use connection_state::InFlightGuard;
 pub use listener::Listener;
 pub use path_service::PathService;
 
@@ -48,6 +50,8 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_STREAMS: u32 = 256;
 /// Default maximum number of connections.
 const MAX_CONNECTIONS: usize = 8192;
+/// Interval at which the limit of connections is checked while a new connection waits.
+const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for connections to close after the shutdown of the service.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
@@ -117,7 +121,9 @@ impl<L: Listener, S> HttpServer<L, S> {
         self
     }
 
-    /// Sets the maximum number of connections. Further ones wait to be accepted. Default: 8192.
+    /// Sets the maximum number of connections. Default: 8192. At the limit, a new connection replaces the one that has
+    /// waited longest for its own peer: idle, or slow in sending a head or a body. If the server works on a request of
+    /// every connection, the new one waits.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.connections = connections.max(1);
         self
@@ -153,34 +159,33 @@ impl<L: Listener, S> HttpServer<L, S> {
     pub async fn serve_until(self, signal: impl Future<Output = ()>) {
         let Self { service, layered, mut listener, health_routes, connections, .. } = self;
         let state = Arc::clone(&service.0);
-        let permits = Arc::new(Semaphore::new(connections));
-        let mut open = JoinSet::new();
+        let epoch = Instant::now();
+        let mut open = Connections::new(connections);
+        let mut accepted = None;
         let mut signal = pin!(signal);
         loop {
-            let accepted = async {
-                // The semaphore is never closed.
-                let permit = Arc::clone(&permits).acquire_owned().await.ok();
-                (listener.accept().await, permit)
-            };
             tokio::select! {
                 () = &mut signal => break,
-                Some(_) = open.join_next() => {}
-                (io, permit) = accepted => {
-                    let service = PathService::new(service.clone());
-                    let layered = layered.clone();
-                    let in_flight = Arc::default();
-                    let service = ConnectionService { service, layered, health_routes, in_flight };
-                    let connection = connection(io, Arc::clone(&state), service);
-                    open.spawn(async move {
-                        connection.await;
-                        drop(permit);
-                    });
-                }
+                Some(()) = open.next_end() => {}
+                io = listener.accept(), if accepted.is_none() => accepted = Some(io),
+                () = sleep(EVICTION_INTERVAL), if accepted.is_some() => {}
+            }
+            if accepted.is_some() && open.is_full() {
+                open.evict();
+            } else if let Some(io) = accepted.take() {
+                let connection_state = Arc::new(ConnectionState::new(epoch));
+                let service = ConnectionService {
+                    service: PathService::new(service.clone()),
+                    layered: layered.clone(),
+                    health_routes,
+                    state: Arc::clone(&connection_state),
+                };
+                open.spawn(connection_state, connection(io, Arc::clone(&state), service));
             }
         }
-        drop(listener);
+        drop((listener, accepted));
         state.shutdown().await;
-        let gone = async { while open.join_next().await.is_some() {} };
+        let gone = async { while open.next_end().await.is_some() {} };
         if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
             tracing::debug!(connections = open.len(), "connections are closed");
         }
@@ -203,7 +208,7 @@ impl<L, S> fmt::Debug for HttpServer<L, S> {
 /// Serves one connection until it ends, or until the service shuts down.
 async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: ConnectionService) {
     let timeouts = Timeouts { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: state.config.timing.unread };
-    let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.in_flight)));
+    let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.state)));
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
     let mut closing = pin!(state.closing.cancelled());
@@ -286,7 +291,7 @@ struct ConnectionService {
     service: PathService,
     layered: Option<Layered>,
     health_routes: bool,
-    in_flight: Arc<InFlight>,
+    state: Arc<ConnectionState>,
 }
 
 impl ConnectionService {
@@ -295,12 +300,22 @@ impl ConnectionService {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
-        let in_flight = InFlightGuard::begin(&self.in_flight);
+        if request.version() == Version::HTTP_2 {
+            self.state.begins_http_2();
+        }
+        let in_flight = InFlightGuard::begin(&self.state);
         let target = self.target(request);
         async move {
             let (mut response, is_last) = match target {
                 Target::Status(status, is_last) => (reply::empty(status), is_last),
-                Target::Layered(response, is_last) => (response.await?, is_last),
+                Target::Layered(response, is_last, watched) => {
+                    let mut response = response.await?;
+                    // A layer can have answered instead of the service.
+                    if let Some(service) = watched {
+                        response.body_mut().watch_text(&service);
+                    }
+                    (response, is_last)
+                }
                 // The service itself closes the connection where that is required.
                 Target::Service(state, request) => (route::handle(state, request).await, false),
             };
@@ -317,12 +332,16 @@ impl ConnectionService {
         let path = request.uri().path();
         let health = self.health_status(path);
         if let (None, None, Some(service)) = (health, &self.layered, self.service.at(path)) {
-            return Target::Service(Arc::clone(&service.0), request);
+            let service = Arc::clone(&service.0);
+            return Target::Service(service, request.map(|body| PeerBody::new(body, &self.state)));
         }
         let is_last = is_last_on_connection(request.headers(), request.version());
         match (health, &self.layered) {
             (Some(status), _) => Target::Status(status, is_last),
-            (None, Some(layered)) => Target::Layered(layered(request), is_last),
+            (None, Some(layered)) => {
+                let watched = (request.version() == Version::HTTP_2).then(|| self.service.state());
+                Target::Layered(layered(request), is_last, watched)
+            }
             (None, None) => Target::Status(StatusCode::NOT_FOUND, is_last),
         }
     }
@@ -346,6 +365,7 @@ impl ConnectionService {
 )]
 enum Target {
     Status(StatusCode, bool),
-    Layered(ResponseFuture, bool),
-    Service(Arc<ServiceState>, Request<Incoming>),
+    /// With the service that watches whether the response is read, for HTTP/2.
+    Layered(ResponseFuture, bool, Option<Arc<ServiceState>>),
+    Service(Arc<ServiceState>, Request<PeerBody<Incoming>>),
 }

@@ -101,6 +101,12 @@ impl ServiceState {
         is_admitted.then_some(permit)
     }
 
+    /// Returns a permit beyond the limit, for a response that has not been sent.
+    pub(super) fn count_request(self: &Arc<Self>) -> RequestPermit {
+        self.load.requests.fetch_add(1, Ordering::Relaxed);
+        RequestPermit { service: Arc::clone(self), subscription: Subscription::No }
+    }
+
     /// Resolves when no request is in flight.
     async fn idle(&self) {
         loop {
@@ -123,7 +129,7 @@ impl ServiceState {
             self.abort.cancel();
             let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
         }
-        self.streams.time_out_all();
+        self.streams.shut_down();
         let first = std::mem::replace(&mut *lock(&self.ended), Ended::Yes) == Ended::No;
         if first {
             Sessions::end_all(self, SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
@@ -138,6 +144,13 @@ pub(super) struct RequestPermit {
     subscription: Subscription,
 }
 
+/// Whether a permit can exceed the limit of requests in flight. It counts either way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BeyondLimit {
+    Allowed,
+    Refused,
+}
+
 /// Whether a request also counts as a subscription.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subscription {
@@ -150,10 +163,11 @@ impl RequestPermit {
         &self.service
     }
 
-    /// Returns one more permit, beyond the limit, for another message of the same batch.
-    pub(super) fn additional(&self) -> Self {
-        self.service.load.requests.fetch_add(1, Ordering::Relaxed);
-        Self { service: Arc::clone(&self.service), subscription: Subscription::No }
+    /// Returns one more permit, for another message of the same batch.
+    pub(super) fn additional(&self, beyond: BeyondLimit) -> Option<Self> {
+        let before = self.service.load.requests.fetch_add(1, Ordering::Relaxed);
+        let permit = Self { service: Arc::clone(&self.service), subscription: Subscription::No };
+        (beyond == BeyondLimit::Allowed || before < self.service.config.limits.requests).then_some(permit)
     }
 
     /// Converts the permit into one of a subscription, unless their limit is reached.

@@ -4,6 +4,7 @@
 //! `stream`. `sse_body` is the response body that reads the stream, and `resume` finds the stream again.
 
 mod call;
+mod call_count;
 mod channel;
 mod initialize;
 mod ownership;
@@ -26,8 +27,10 @@ use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use self::channel::ConnectionChannel;
+use self::call_count::CallCount;
+use self::channel::{ConnectionChannel, ListChange};
 use self::stream::Stream;
+use super::config::CallLimits;
 use super::reply::Reply;
 use super::service_state::{RequestPermit, ServiceState, lock};
 use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
@@ -48,6 +51,11 @@ pub(super) struct Session {
     header: HeaderValue,
     connection: Arc<Connection>,
     correlation: CallTable,
+    limits: CallLimits,
+    /// Number of calls in flight.
+    calls: CallCount,
+    /// Number of notification handlers that run.
+    notifications: CallCount,
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
     usage: Mutex<SessionUsage>,
@@ -59,6 +67,8 @@ struct Streams {
     standalone: Option<Arc<Stream>>,
     /// Resumable streams of requests, until they are over.
     resumable: HashMap<StreamId, Arc<Stream>>,
+    /// List changes that wait for the standalone stream, one per list.
+    list_changes: Vec<(ListChange, Vec<u8>)>,
 }
 
 /// Activity of a session, and its stored record.
@@ -85,6 +95,9 @@ impl Session {
             header,
             connection: connection(Arc::clone(&channel))?,
             correlation: CallTable::new(service.config.sessions.hook.clone()),
+            limits: service.config.sessions.calls,
+            calls: CallCount::default(),
+            notifications: CallCount::default(),
             principal,
             streams: Mutex::default(),
             usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now(), record: None }),
@@ -148,6 +161,18 @@ impl Session {
 
     fn standalone(&self) -> Option<Arc<Stream>> {
         lock(&self.streams).standalone.clone()
+    }
+
+    /// Returns the standalone stream if it can deliver a message. Otherwise keeps the message, in place of an earlier one
+    /// about the same list.
+    fn standalone_or_keep(&self, change: ListChange, json: &[u8]) -> Option<Arc<Stream>> {
+        let mut streams = lock(&self.streams);
+        if let Some(stream) = streams.standalone.as_ref().filter(|stream| stream.has_receiver()) {
+            return Some(Arc::clone(stream));
+        }
+        streams.list_changes.retain(|(known, _)| *known != change);
+        streams.list_changes.push((change, json.to_owned()));
+        None
     }
 
     /// Ends the stream for messages outside a request.

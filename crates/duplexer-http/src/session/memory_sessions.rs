@@ -71,6 +71,11 @@ impl SessionStore for MemorySessionStore {
         Box::pin(ready(Ok(saved)))
     }
 
+    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        let record = self.living(id).kept.get(id).map(|kept| kept.record.clone());
+        Box::pin(ready(Ok(record)))
+    }
+
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
         let mut sessions = self.living(id);
         let claimed = sessions.kept.get_mut(id).map(|kept| {
@@ -112,6 +117,7 @@ mod tests {
         let store = MemorySessionStore::new(Duration::from_secs(60));
         assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::Saved);
         assert_eq!(store.claim("s", "a").await.unwrap().unwrap().epoch, 1);
+        assert_eq!(store.load("s").await.unwrap().unwrap().owner, "a");
         let claimed = store.claim("s", "b").await.unwrap().unwrap();
         assert_eq!((claimed.owner.as_str(), claimed.epoch), ("b", 2));
         assert_eq!(store.save("s", record("a", 1)).await.unwrap(), SaveOutcome::StaleEpoch);
@@ -130,7 +136,9 @@ mod tests {
         store.save("s", record("a", 1)).await.unwrap();
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(store.claim("s", "a").await.unwrap().is_some());
-        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(store.load("s").await.unwrap().is_some());
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert!(store.claim("s", "a").await.unwrap().is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! Batches, in the one revision that has them.
 
+use std::sync::atomic::Ordering;
+
 use duplexer_http::Handshake;
 use serde_json::{Value, json};
 
@@ -104,4 +106,63 @@ async fn leaving_does_not_cancel_a_batch() {
     assert_eq!(client.call(1, "echo").await.status, 409);
     site.stage.go.notify_waiters();
     site.stage.until(&site.stage.ended, 2).await;
+}
+
+/// Hardening 5: a few requests of a batch run at a time.
+#[tokio::test]
+async fn a_few_requests_of_a_batch_run_at_a_time() {
+    let site = Site::new().await;
+    let client = Client::open_at(&site, "2025-03-26").await;
+    let mut wire = site.connect().await;
+    let calls: Vec<_> = (0..20).map(|id| call(id, "go")).collect();
+    wire.send(&client.body(&json!(calls)).bytes(site.address)).await;
+    for step in 1..=20_usize {
+        let started = (step + 7).min(20);
+        site.stage.until(&site.stage.started, started).await;
+        // Other requests are served meanwhile: the count does not grow.
+        assert_eq!(client.call(100, "echo").await.status, 200);
+        assert_eq!(site.stage.started.load(Ordering::SeqCst), started + step, "echo counts too");
+        site.stage.go.notify_one();
+        site.stage.until(&site.stage.ended, 2 * step).await;
+    }
+    assert_eq!(texts(&wire.reply().await.json()).len(), 20);
+}
+
+/// Hardening 5: the requests of a batch count as requests in flight, and a batch goes on at the limit.
+#[tokio::test]
+async fn requests_of_a_batch_take_permits() {
+    let site = Site::with(|builder| builder.max_requests(3)).await;
+    let client = Client::open_at(&site, "2025-03-26").await;
+    let mut wire = site.connect().await;
+    wire.send(&client.body(&json!([call(1, "go"), call(2, "go"), call(3, "go")])).bytes(site.address)).await;
+    site.stage.until(&site.stage.started, 2).await;
+    assert_eq!(client.call(100, "echo").await.status, 503);
+    assert_eq!(site.stage.started.load(Ordering::SeqCst), 2);
+    site.stage.go.notify_one();
+    site.stage.until(&site.stage.started, 3).await;
+    site.stage.go.notify_one();
+    site.stage.until(&site.stage.ended, 2).await;
+    site.stage.go.notify_one();
+    assert_eq!(texts(&wire.reply().await.json()).len(), 3);
+    let site = Site::with(|builder| builder.max_requests(1)).await;
+    let client = Client::open_at(&site, "2025-03-26").await;
+    let reply = site.post(&client.body(&json!([call(1, "echo"), call(2, "echo")]))).await;
+    assert_eq!(texts(&reply.json()).len(), 2);
+}
+
+/// Hardening 5: the responses of a batch have a budget. Requests beyond it fail, and the others do not.
+#[tokio::test]
+async fn the_responses_of_a_batch_have_a_budget() {
+    let site = Site::with(|builder| builder.max_batch_response(2500).max_batch_concurrency(1)).await;
+    let client = Client::open_at(&site, "2025-03-26").await;
+    let calls: Vec<_> = (0..6).map(|id| call(id, &"x".repeat(1000))).collect();
+    let reply = site.post(&client.body(&json!(calls))).await.json();
+    let answers = reply.as_array().unwrap();
+    assert_eq!(answers.len(), 6);
+    for (id, answer) in answers.iter().enumerate() {
+        assert_eq!(answer["id"], json!(id));
+        assert_eq!(answer["result"].is_object(), id < 2, "{answer}");
+        assert_eq!(answer["error"]["code"] == -32603, id >= 2, "{answer}");
+    }
+    assert_eq!(site.stage.started.load(Ordering::SeqCst), 3, "the rest is not run");
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use duplexer_http::{MemorySessionStore, SaveOutcome, SessionRecord, SessionStore};
+use duplexer_server::Principal;
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::support::{Client, Site};
+use crate::support::{Client, Site, ask, call_in, mounted, open, text_of};
 
 fn store() -> Arc<MemorySessionStore> {
     Arc::new(MemorySessionStore::new(Duration::from_secs(60)))
@@ -93,6 +94,10 @@ impl SessionStore for Together {
         self.store.save(id, record)
     }
 
+    fn load(&self, id: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        self.store.load(id)
+    }
+
     fn claim(&self, id: &str, node: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
         let claimed = self.store.claim(id, node);
         Box::pin(async move {
@@ -150,6 +155,10 @@ impl SessionStore for Broken {
         Box::pin(ready(Err("no".into())))
     }
 
+    fn load(&self, _: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
+        Box::pin(ready(Err("no".into())))
+    }
+
     fn claim(&self, _: &str, _: &str) -> BoxFuture<'_, Result<Option<SessionRecord>, BoxError>> {
         Box::pin(ready(Err("no".into())))
     }
@@ -170,4 +179,28 @@ async fn a_broken_store_is_no_dead_session() {
     );
     let client = Client { site: &site, id: "0".repeat(32), version: "2025-11-25" };
     assert_eq!(client.call(1, "echo").await.status, 503);
+}
+
+/// Hardening 10: the request of another principal does not move a session, and the owner's call goes on.
+#[tokio::test]
+async fn a_stranger_does_not_move_a_session() {
+    let store = store();
+    let node = |name: &'static str| {
+        let store: Arc<MemorySessionStore> = Arc::clone(&store);
+        mounted(|builder| builder.session_store(store, name))
+    };
+    let ((a, stage), (b, _)) = (node("a"), node("b"));
+    let (ada, bob) = (Arc::new(Principal::new("ada")), Arc::new(Principal::new("bob")));
+    let session = open(&a, Some(&ada)).await;
+    let call = ask(&a, &call_in(&session, 1, "tell then wait"), Some(&ada)).await.into_body();
+    for node in [&a, &b] {
+        for stranger in [None, Some(&bob)] {
+            assert_eq!(ask(node, &call_in(&session, 2, "echo"), stranger).await.status(), 404);
+        }
+    }
+    let record = store.load(&session).await.unwrap().unwrap();
+    assert_eq!((record.owner.as_str(), record.epoch), ("a", 1));
+    assert_eq!(ask(&a, &call_in(&session, 2, "echo"), Some(&ada)).await.status(), 200);
+    stage.go.notify_one();
+    assert!(text_of(call).await.contains("done"));
 }

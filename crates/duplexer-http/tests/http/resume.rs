@@ -8,6 +8,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use duplexer_http::{EventStore, MemoryEventStore, StoredEvent, StreamKey};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::support::{Client, SentEvent, Site, Wire};
 
@@ -122,6 +123,58 @@ async fn a_handler_lets_its_client_go() {
     site.stage.go.notify_one();
     let events: Vec<_> = rest(&mut again).await.into_iter().filter(|event| !event.data.is_empty()).collect();
     assert_eq!(events.last().unwrap().json()["result"]["content"][0]["text"], "Closing");
+}
+
+/// Stores events only while the gate is open.
+struct Gated {
+    inner: MemoryEventStore,
+    gate: Semaphore,
+}
+
+impl EventStore for Gated {
+    fn append(&self, stream: &StreamKey, event: StoredEvent) -> BoxFuture<'_, Result<(), BoxError>> {
+        let stored = self.inner.append(stream, event);
+        Box::pin(async move {
+            self.gate.acquire().await?.forget();
+            stored.await
+        })
+    }
+
+    fn replay(
+        &self,
+        stream: &StreamKey,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Option<Vec<StoredEvent>>, BoxError>> {
+        self.inner.replay(stream, after)
+    }
+
+    fn forget(&self, session: &str) -> BoxFuture<'_, Result<(), BoxError>> {
+        self.inner.forget(session)
+    }
+}
+
+/// HTTPL-21, hardening, other defects 3: a closed stream ends after the events so far, also those that the store has not
+/// confirmed; later ones wait for the client that resumes it.
+#[tokio::test]
+async fn a_closed_stream_ends_after_the_events_on_their_way_to_the_store() {
+    let store = Arc::new(Gated { inner: MemoryEventStore::new(), gate: Semaphore::new(1) });
+    let shared = Arc::clone(&store);
+    let site = Site::with(|builder| builder.event_store(shared)).await;
+    let client = Client::open(&site).await;
+    let mut stream = client.stream(1, "let go").await;
+    let opening = stream.event().await.unwrap();
+    assert_eq!(opening.data, "");
+    site.stage.until(&site.stage.sent, 1).await;
+    site.stage.go.notify_one();
+    site.stage.until(&site.stage.ended, 1).await;
+    store.gate.add_permits(10);
+    let events = rest(&mut stream).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].json()["params"]["progress"], json!(1));
+    let mut again = resume(&client, events[0].id.as_deref().unwrap()).await;
+    let events: Vec<_> = rest(&mut again).await.into_iter().filter(|event| !event.data.is_empty()).collect();
+    assert_eq!(events[0].json()["params"]["progress"], json!(2));
+    assert_eq!(events[1].json()["result"]["content"][0]["text"], "Closing");
 }
 
 /// HTTPL-21: only where the client can resume.

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use duplexer_http::{Handshake, MemorySessionStore, Responses, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::Principal;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
-use tower_service::Service;
 
-use crate::support::{Client, Post, Site, Stage, Text, server};
+use crate::support::{Client, Post, Site, ask, mounted, open, server};
 
 fn response(id: i64, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
@@ -368,34 +367,6 @@ async fn streams_of_one_session_are_independent() {
     }
 }
 
-async fn ask(
-    service: &StreamableHttp,
-    post: &Post,
-    principal: Option<&Arc<Principal>>,
-) -> http::Response<duplexer_http::ResponseBody> {
-    let mut request = Request::builder().method(post.method).uri("/mcp").header("host", "localhost");
-    for (name, value) in &post.headers {
-        request = request.header(name, value);
-    }
-    let mut request = request.body(Text::new(&post.body)).unwrap();
-    if let Some(principal) = principal {
-        request.extensions_mut().insert(Arc::clone(principal));
-    }
-    service.clone().call(request).await.unwrap()
-}
-
-fn mounted(
-    configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder,
-) -> (StreamableHttp, Arc<Stage>) {
-    let stage = Arc::new(Stage::default());
-    (configure(StreamableHttp::builder(server(&stage))).build().unwrap(), stage)
-}
-
-async fn open(service: &StreamableHttp, principal: Option<&Arc<Principal>>) -> String {
-    let reply = ask(service, &Client::handshake("2025-11-25"), principal).await;
-    reply.headers()["mcp-session-id"].to_str().unwrap().to_owned()
-}
-
 fn echo(session: &str) -> Post {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}});
     Post::body(body.to_string()).header("mcp-session-id", session)
@@ -490,7 +461,7 @@ async fn an_idle_session_ends() {
     let call = Post::body(body.to_string()).header("mcp-session-id", &session);
     // Its response becomes a stream, from which the client disconnects.
     drop(ask(&service, &call, None).await);
-    tokio::time::sleep(minute * 10).await;
+    tokio::time::sleep(minute * 4).await;
     assert_eq!(status(&session).await, StatusCode::OK, "a running call is no idleness");
     stage.go.notify_one();
     tokio::time::sleep(minute + Duration::from_secs(1)).await;
@@ -623,4 +594,34 @@ async fn ended_sessions_leave_no_state_behind() {
     }
     stage.until(&stage.forgotten, SESSIONS).await;
     assert_eq!(stage.kept.load(Ordering::SeqCst), SESSIONS);
+}
+
+/// Hardening, other defects 5: a list change waits for the standalone stream, once, also after a reader has left.
+#[tokio::test]
+async fn a_list_change_waits_for_the_standalone_stream() {
+    let site = Site::new().await;
+    let client = Client::open(&site).await;
+    for id in 1..4 {
+        client.call(id, "announce").await;
+    }
+    let mut listening = client.listen().await;
+    assert_eq!(listening.event().await.unwrap().json()["method"], "notifications/tools/list_changed");
+    // The next event is a question: the changes were one event.
+    let answering = async {
+        let question = listening.event().await.unwrap().json();
+        assert_eq!(question["method"], "roots/list");
+        site.post(&client.body(&response(question["id"].as_i64().unwrap(), &json!({"roots": []})))).await;
+    };
+    tokio::join!(client.call(4, "question aside"), answering);
+    drop(listening);
+    let mut again = loop {
+        let mut wire = site.connect().await;
+        wire.send(&client.get().bytes(site.address)).await;
+        // Until the server has noticed that the first reader has left.
+        if wire.head().await.unwrap().status == 200 {
+            break wire;
+        }
+    };
+    client.call(5, "announce").await;
+    assert_eq!(again.event().await.unwrap().json()["method"], "notifications/tools/list_changed");
 }

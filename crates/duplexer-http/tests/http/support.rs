@@ -14,7 +14,7 @@ use bytes::Bytes;
 use duplexer_core::dispatch::{CallOptions, OutboundRequest};
 use duplexer_core::error::{CallError, McpError};
 use duplexer_http::{HttpServer, StreamableHttp, StreamableHttpBuilder};
-use duplexer_server::{Context, Server};
+use duplexer_server::{Context, Principal, Server};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::Json;
@@ -25,12 +25,14 @@ use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use http::Request;
 use http_body::{Body, Frame};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
+use tower_service::Service;
 
 /// State that tests and handlers share.
 #[derive(Default)]
@@ -141,6 +143,7 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 stage.count(&stage.sent);
             }
         }
+        "large" => return Ok(CallToolResult::text("x".repeat(100_000))),
         "panic" => panic!("a tool that fails badly"),
         "panic later" => {
             tokio::task::yield_now().await;
@@ -661,4 +664,61 @@ impl Wire {
         while self.fill().await {}
         true
     }
+}
+
+/// Sends a request to a service without a socket.
+pub(crate) async fn ask(
+    service: &StreamableHttp,
+    post: &Post,
+    principal: Option<&Arc<Principal>>,
+) -> http::Response<duplexer_http::ResponseBody> {
+    let mut request = Request::builder().method(post.method).uri(&post.path).header("host", "localhost");
+    for (name, value) in &post.headers {
+        request = request.header(name, value);
+    }
+    let mut request = request.body(Text::new(&post.body)).unwrap();
+    if let Some(principal) = principal {
+        request.extensions_mut().insert(Arc::clone(principal));
+    }
+    service.clone().call(request).await.unwrap()
+}
+
+/// A service without a socket.
+pub(crate) fn mounted(
+    configure: impl FnOnce(StreamableHttpBuilder) -> StreamableHttpBuilder,
+) -> (StreamableHttp, Arc<Stage>) {
+    let stage = Arc::new(Stage::default());
+    (configure(StreamableHttp::builder(server(&stage))).build().unwrap(), stage)
+}
+
+/// Opens a session and confirms it.
+pub(crate) async fn open(service: &StreamableHttp, principal: Option<&Arc<Principal>>) -> String {
+    let reply = ask(service, &Client::handshake("2025-11-25"), principal).await;
+    let session = reply.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let confirmed = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let confirmed = Post::body(confirmed.to_string()).header("mcp-session-id", &session);
+    assert_eq!(ask(service, &confirmed, principal).await.status(), 202);
+    session
+}
+
+/// A call of a session.
+pub(crate) fn call_in(session: &str, id: impl Into<Value>, tool: &str) -> Post {
+    let params = json!({"name": tool});
+    let body = json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params});
+    Post::body(body.to_string()).header("mcp-session-id", session)
+}
+
+/// The next piece of a body. `None` at its end, or if it breaks.
+pub(crate) async fn frame(body: &mut duplexer_http::ResponseBody) -> Option<Bytes> {
+    let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
+    frame.ok().and_then(|frame| frame.into_data().ok())
+}
+
+/// The rest of a body.
+pub(crate) async fn text_of(mut body: duplexer_http::ResponseBody) -> String {
+    let mut text = Vec::new();
+    while let Some(data) = frame(&mut body).await {
+        text.extend_from_slice(&data);
+    }
+    String::from_utf8(text).unwrap()
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
-use super::{Chunk, Heartbeat, StreamTimedOut};
+use super::{Chunk, Expiry, Heartbeat, StreamTimedOut};
 use crate::server::exchange::Exchange;
 use crate::server::response::ResponseSource;
 use crate::server::service_state::lock;
@@ -18,6 +18,8 @@ pub(super) struct ExchangeBody {
     shared: Arc<Shared>,
     _watch: WatchGuard,
     heartbeat: Heartbeat,
+    /// Expiry of the token, which ends a subscription.
+    expiry: Expiry,
     abort: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -51,12 +53,14 @@ impl WatchedStream for Shared {
 impl ExchangeBody {
     pub(super) fn new(exchange: Exchange) -> Self {
         let service = Arc::clone(exchange.service());
+        let expiry = Expiry::at(exchange.expires_at());
         let state = Mutex::new(State::Running(Box::new(exchange)));
         let shared = Arc::new(Shared { state, last_read: LastRead::now() });
         let watched = Arc::downgrade(&shared);
         Self {
             _watch: service.streams.watch(watched as Weak<dyn WatchedStream>),
             shared,
+            expiry,
             heartbeat: Heartbeat::new(service.config.timing.keep_alive),
             abort: Box::pin(async move { service.abort.cancelled().await }),
         }
@@ -76,6 +80,10 @@ impl ExchangeBody {
             State::Finished => return Poll::Ready(None),
             State::TimedOut => return Poll::Ready(Some(Err(StreamTimedOut))),
         };
+        if self.expiry.poll(cx).is_ready() {
+            *state = State::Finished;
+            return Poll::Ready(None);
+        }
         exchange.channel().forget_reader();
         let response = match exchange.poll(cx) {
             Poll::Pending if self.abort.as_mut().poll(cx).is_ready() => Poll::Ready(exchange.abort_handler()),

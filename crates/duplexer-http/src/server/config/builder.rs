@@ -120,6 +120,20 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets the maximum number of requests of one batch that run at the same time. Default: 8. Each counts as a request
+    /// in flight.
+    pub fn max_batch_concurrency(mut self, requests: usize) -> Self {
+        self.config.limits.batch_requests = requests;
+        self
+    }
+
+    /// Sets the maximum size of the responses of one batch, in bytes. Requests beyond it fail, each with an error.
+    /// Default: 16 MiB.
+    pub fn max_batch_response(mut self, bytes: usize) -> Self {
+        self.config.limits.batch_bytes = bytes;
+        self
+    }
+
     /// Sets the time within which the body of a request must arrive. Default: 30 s.
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.config.timing.body = timeout;
@@ -138,7 +152,8 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the time after which an unread stream ends and its handler is dropped. Default: 60 s.
+    /// Sets the time after which an unread stream ends and its handler is dropped, and after which an unread response is
+    /// dropped. Default: 60 s.
     pub fn unread_timeout(mut self, timeout: Duration) -> Self {
         self.config.timing.unread = timeout;
         self
@@ -150,7 +165,8 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the maximum number of open sessions. Further handshakes get 503. Default: 10 000.
+    /// Sets the maximum number of open sessions. Default: 10 000. At the limit a handshake ends the oldest session whose
+    /// client has not sent `notifications/initialized`; if there is none, it gets 503.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.config.sessions.max = sessions;
         self
@@ -160,6 +176,33 @@ impl StreamableHttpBuilder {
     /// stream or a request in flight is not idle.
     pub fn session_idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
         self.config.sessions.idle = idle.into();
+        self
+    }
+
+    /// Sets the time after which an idle session ends whose client has not sent `notifications/initialized`. Default: 60 s.
+    pub fn session_initialized_timeout(mut self, timeout: Duration) -> Self {
+        self.config.sessions.half_open = timeout;
+        self
+    }
+
+    /// Sets the maximum number of calls in flight in one session. Further ones get 503. Default: 256. The handlers of
+    /// notifications have a limit of the same size, and a stream of the HTTP+SSE transport queues as many calls again.
+    pub fn max_calls_per_session(mut self, calls: usize) -> Self {
+        self.config.sessions.calls.in_flight = calls;
+        self
+    }
+
+    /// Sets the time after which a request of the server to the client of a session fails, if the call has no timeout of
+    /// its own; `None` for no limit. Default: 10 minutes.
+    pub fn client_request_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.config.sessions.calls.client_request = timeout.into();
+        self
+    }
+
+    /// Sets the time after which a call of a session is cancelled if no client reads its stream; `None` for no limit.
+    /// Default: 5 minutes.
+    pub fn abandoned_call_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.config.sessions.calls.abandoned = timeout.into();
         self
     }
 
@@ -222,7 +265,10 @@ impl StreamableHttpBuilder {
             ("the largest body", limits.body),
             ("the number of requests", limits.requests),
             ("the number of subscriptions", limits.subscriptions),
+            ("the concurrency of a batch", limits.batch_requests),
+            ("the largest response to a batch", limits.batch_bytes),
             ("the number of sessions", sessions.max),
+            ("the number of calls per session", sessions.calls.in_flight),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
             return Err(ConfigError::Zero(name));
@@ -233,6 +279,9 @@ impl StreamableHttpBuilder {
             ("the keep-alive", timing.keep_alive),
             ("`shutdown_grace`", timing.shutdown_grace),
             ("the idle time of sessions", sessions.idle.unwrap_or(Duration::MAX)),
+            ("`session_initialized_timeout`", sessions.half_open),
+            ("`client_request_timeout`", sessions.calls.client_request.unwrap_or(Duration::MAX)),
+            ("`abandoned_call_timeout`", sessions.calls.abandoned.unwrap_or(Duration::MAX)),
         ];
         if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
             return Err(ConfigError::Instant(name));

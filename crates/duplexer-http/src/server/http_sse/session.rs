@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::transport::{BodyHandle, SseSessionBody, SseTransport, transport};
 use super::unknown_session;
-use crate::server::body::ResponseBody;
+use crate::server::body::{Expiry, ResponseBody};
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::request::{AdmittedRequest, RequestContext};
 use crate::server::service_state::{ServiceState, lock, shrink};
@@ -77,9 +77,11 @@ pub(super) fn open(context: RequestContext) -> Result<Reply, Rejection> {
     let body = BodyHandle::new();
     let open =
         ServedSession { service: Arc::clone(&service), id, body: Arc::clone(&body), _permit: session_permit };
+    let expiry = Expiry::of(principal.as_deref());
     service.spawn_tracked(open.serve(running, transport, caller(&name, principal)));
     let endpoint_event = sse::endpoint(&service.config.http_sse.endpoint(&name));
-    Ok(reply::events(ResponseBody::http_sse(SseSessionBody::new(body, endpoint_event, chunks, permit))))
+    let body = SseSessionBody::new(body, endpoint_event, chunks, permit).until(expiry);
+    Ok(reply::events(ResponseBody::http_sse(body)))
 }
 
 /// A session that is being served. It is removed from the table when it is dropped.
@@ -94,6 +96,8 @@ impl ServedSession {
     async fn serve(self, running: RunningServer, transport: SseTransport, caller: Caller) {
         let mut options = DispatchOptions::default();
         options.hook.clone_from(&self.service.config.sessions.hook);
+        let calls = self.service.config.sessions.calls.in_flight;
+        (options.limits.running, options.limits.queued) = (calls, calls);
         options.limits.drain = self.service.config.timing.shutdown_grace;
         let (stream, peer) = StreamServer::new(&running, transport, options);
         let mut serving = pin!(stream.with_caller(caller).run());

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::PollSender;
 
-use crate::server::body::{Chunk, Heartbeat, StreamTimedOut};
+use crate::server::body::{Chunk, Expiry, Heartbeat, StreamTimedOut};
 use crate::server::service_state::RequestPermit;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 use crate::server::sse;
@@ -102,6 +102,8 @@ pub(in crate::server) struct SseSessionBody {
     endpoint_event: Bytes,
     chunks: mpsc::Receiver<Bytes>,
     heartbeat: Heartbeat,
+    /// Expiry of the token, which ends the session.
+    expiry: Expiry,
     _watch: WatchGuard,
     _permit: RequestPermit,
 }
@@ -118,6 +120,7 @@ impl SseSessionBody {
         Self {
             _watch: service.streams.watch(watched as Weak<dyn WatchedStream>),
             heartbeat: Heartbeat::new(service.config.timing.keep_alive),
+            expiry: Expiry::default(),
             handle,
             endpoint_event,
             chunks,
@@ -125,11 +128,19 @@ impl SseSessionBody {
         }
     }
 
+    /// Ends the stream, and with it the session, when the token expires.
+    pub(super) fn until(mut self, expiry: Expiry) -> Self {
+        self.expiry = expiry;
+        self
+    }
+
     pub(in crate::server) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Chunk>> {
         let now = Instant::now();
         self.handle.last_read.touch(now);
         let chunk = if self.handle.gone.is_cancelled() {
             Poll::Ready(Some(Err(StreamTimedOut)))
+        } else if self.expiry.poll(cx).is_ready() {
+            Poll::Ready(None)
         } else if !self.endpoint_event.is_empty() {
             Poll::Ready(Some(Ok(std::mem::take(&mut self.endpoint_event))))
         } else {

@@ -6,12 +6,13 @@
 use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use super::connection_state::ConnectionState;
 
 /// Maximum size of a vectored write that is copied into one buffer: the head of a response with a short body. Copying
 /// so few bytes is cheaper than a vectored system call.
@@ -28,33 +29,10 @@ pub(super) struct Timeouts {
     pub(super) write: Duration,
 }
 
-/// Counters of the requests of one connection.
-#[derive(Default)]
-pub(super) struct InFlight {
-    begun: AtomicUsize,
-    ended: AtomicUsize,
-}
-
-/// A request in flight, until the last byte of its response.
-pub(in crate::server) struct InFlightGuard(Arc<InFlight>);
-
-impl InFlightGuard {
-    pub(super) fn begin(in_flight: &Arc<InFlight>) -> Self {
-        in_flight.begun.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(in_flight))
-    }
-}
-
-impl Drop for InFlightGuard {
-    fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 pub(super) struct TimedIo<I> {
     io: I,
     timeouts: Timeouts,
-    in_flight: Arc<InFlight>,
+    state: Arc<ConnectionState>,
     /// What the connection waits for while no request is in flight.
     waiting: Waiting,
     timer: Option<Pin<Box<Sleep>>>,
@@ -77,27 +55,27 @@ enum Head {
 }
 
 impl<I> TimedIo<I> {
-    pub(super) fn new(io: I, timeouts: Timeouts, in_flight: Arc<InFlight>) -> Self {
+    pub(super) fn new(io: I, timeouts: Timeouts, state: Arc<ConnectionState>) -> Self {
         let waiting = Waiting { since: Instant::now(), head: Head::Something, after: 0 };
-        Self { io, timeouts, in_flight, waiting, timer: None, stalled: None }
+        Self { io, timeouts, state, waiting, timer: None, stalled: None }
     }
 
-    /// Records that bytes have arrived. While no request is in flight, they begin a head.
+    /// Records that bytes have arrived. While no request is in flight, they begin a head; in HTTP/2 they can as well be
+    /// the answer to a ping, so that there the idle timeout is the one for heads too.
     fn received(&mut self) {
-        if self.waiting.head == Head::Nothing {
+        if self.waiting.head == Head::Nothing && !self.state.is_http_2() {
             self.waiting.since = Instant::now();
             self.waiting.head = Head::Something;
+            self.state.waits_since(self.waiting.since);
         }
     }
 
     /// Ready if no bytes have arrived for too long.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let ended = self.in_flight.ended.load(Ordering::Relaxed);
-        if self.in_flight.begun.load(Ordering::Relaxed) != ended {
-            return Poll::Pending;
-        }
+        let Some(ended) = self.state.quiescent_after() else { return Poll::Pending };
         if self.waiting.after != ended {
             self.waiting = Waiting { since: Instant::now(), head: Head::Nothing, after: ended };
+            self.state.waits_since(self.waiting.since);
         }
         let due = self.waiting.since
             + match self.waiting.head {
@@ -195,7 +173,47 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
 mod tests {
     use std::future::poll_fn;
 
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::super::connection_state::InFlightGuard;
     use super::*;
+
+    fn state() -> Arc<ConnectionState> {
+        Arc::new(ConnectionState::new(Instant::now()))
+    }
+
+    /// Returns after how many seconds an idle connection ends whose peer sends a few bytes every 30 s.
+    async fn idle_end(state: Arc<ConnectionState>) -> u64 {
+        let seconds = Duration::from_secs;
+        let timeouts = Timeouts { head: seconds(30), idle: seconds(120), write: Duration::MAX };
+        let (mut peer, io) = tokio::io::duplex(64);
+        let mut io = TimedIo::new(io, timeouts, Arc::clone(&state));
+        drop(InFlightGuard::begin(&state));
+        let start = Instant::now();
+        let answers = async {
+            loop {
+                tokio::time::sleep(seconds(30)).await;
+                peer.write_all(b"pong").await.unwrap();
+            }
+        };
+        let reading = async {
+            let mut buffer = [0; 64];
+            while io.read(&mut buffer).await.is_ok() {}
+        };
+        tokio::select! {
+            () = reading => start.elapsed().as_secs(),
+            () = answers => 0,
+        }
+    }
+
+    /// Hardening 14: in HTTP/2 the answers to pings do not begin a head.
+    #[tokio::test(start_paused = true)]
+    async fn answers_to_pings_do_not_shorten_the_idle_time() {
+        assert_eq!(idle_end(state()).await, 60, "in HTTP/1 the bytes begin a head");
+        let state = state();
+        state.begins_http_2();
+        assert_eq!(idle_end(state).await, 120);
+    }
 
     /// The sizes of the writes.
     #[derive(Default)]
@@ -234,7 +252,7 @@ mod tests {
     async fn a_short_response_is_written_as_one_piece_and_a_long_one_is_not_copied() {
         let check = async |body: usize, expected: &[usize]| {
             let timeouts = Timeouts { head: Duration::MAX, idle: Duration::MAX, write: Duration::MAX };
-            let mut io = TimedIo::new(Written::default(), timeouts, Arc::default());
+            let mut io = TimedIo::new(Written::default(), timeouts, state());
             let body = vec![b'b'; body];
             let pieces = [io::IoSlice::new(b"head and "), io::IoSlice::new(&body)];
             let written = poll_fn(|cx| Pin::new(&mut io).poll_write_vectored(cx, &pieces)).await.unwrap();

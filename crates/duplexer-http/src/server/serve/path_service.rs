@@ -1,6 +1,7 @@
 //! The service at its path, for use without a router.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duplexer_core::error::BoxError;
@@ -9,6 +10,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use crate::server::body::ResponseBody;
+use crate::server::service_state::ServiceState;
 use crate::server::{ResponseFuture, StreamableHttp, reply};
 
 /// Default path of a service.
@@ -21,6 +23,10 @@ pub struct PathService(StreamableHttp);
 impl PathService {
     pub(super) fn new(service: StreamableHttp) -> Self {
         Self(service)
+    }
+
+    pub(super) fn state(&self) -> Arc<ServiceState> {
+        Arc::clone(&self.0.0)
     }
 
     /// Returns whether the shutdown has begun.

@@ -23,6 +23,11 @@ pub(in crate::server) trait WatchedStream: Send + Sync {
 
     /// Ends the stream, unless it is being read at this moment.
     fn time_out(&self);
+
+    /// Ends the stream at the end of the shutdown.
+    fn shut_down(&self) {
+        self.time_out();
+    }
 }
 
 /// Time of the last poll of a stream, in milliseconds since it was created.
@@ -100,9 +105,9 @@ impl StreamWatch {
     }
 
     /// Ends all streams that are open at the end of the shutdown.
-    pub(super) fn time_out_all(&self) {
+    pub(super) fn shut_down(&self) {
         for stream in listed(&self.open) {
-            stream.time_out();
+            stream.shut_down();
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use duplexer_core::dispatch::{
     Accepted, BoxFuture, CallContext, Cancellation, CatchUnwind, Disposition, Message, RejectReason,
@@ -38,7 +39,7 @@ pub(in crate::server) async fn request(
     message: Message,
 ) -> Result<Reply, Rejection> {
     let service = Arc::clone(context.service());
-    let in_flight = InFlight::take(&session, &id).map_err(|reason| not_accepted(&id, reason).into_reply())?;
+    let in_flight = InFlight::take(&session, &id).map_err(|refused| refused.reply(&id))?;
     let (call, mode) = if service.config.responses == Responses::JsonOnly {
         let call =
             SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
@@ -68,7 +69,7 @@ pub(in crate::server) async fn request_in_batch(
                 SessionCall::new(in_flight, Stream::ephemeral(), StreamUse::ResponseOnly, context, message);
             complete(call, &id).await
         }
-        Err(reason) => not_accepted(&id, reason),
+        Err(refused) => refused.response(&id),
     }
 }
 
@@ -79,29 +80,58 @@ struct InFlight {
 }
 
 impl InFlight {
-    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, RejectReason> {
-        let accepted = session.correlation.accept(id.clone())?;
-        Ok(Self { session: Arc::clone(session), accepted })
+    fn take(session: &Arc<Session>, id: &RequestId) -> Result<Self, Refused> {
+        if !session.calls.add(session.limits.in_flight) {
+            return Err(Refused::TooMany);
+        }
+        match session.correlation.accept(id.clone()) {
+            Ok(accepted) => Ok(Self { session: Arc::clone(session), accepted }),
+            Err(reason) => {
+                session.calls.remove();
+                Err(Refused::Table(reason))
+            }
+        }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.session.correlation.finish(&self.accepted);
+        self.session.calls.remove();
     }
 }
 
-/// Returns the response to a request that was not accepted.
-fn not_accepted(id: &RequestId, reason: RejectReason) -> RpcResponse {
-    match reason {
-        RejectReason::InFlight => {
-            RpcResponse::failure(id, &ErrorObject::id_in_flight(id), StatusCode::CONFLICT)
+/// Error text at the limit of calls in flight of one session.
+const TOO_MANY_CALLS: &str = "Too many calls in flight in this session";
+
+/// Reason why a request is not accepted.
+enum Refused {
+    /// The limit of calls in flight is reached.
+    TooMany,
+    /// The call table has not accepted it.
+    Table(RejectReason),
+}
+
+impl Refused {
+    fn reply(&self, id: &RequestId) -> Reply {
+        match self {
+            Self::TooMany => reply::unavailable(Some(id), TOO_MANY_CALLS),
+            Self::Table(_) => self.response(id).into_reply(),
         }
-        // The session ended while the request was on its way to it.
-        RejectReason::Closed => {
-            let error = ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND);
-            RpcResponse::failure(id, &error, StatusCode::NOT_FOUND)
-        }
+    }
+
+    fn response(&self, id: &RequestId) -> RpcResponse {
+        let (error, status) = match self {
+            Self::TooMany => {
+                (ErrorObject::new(ErrorCode::INTERNAL_ERROR, TOO_MANY_CALLS), StatusCode::SERVICE_UNAVAILABLE)
+            }
+            Self::Table(RejectReason::InFlight) => (ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
+            // The session ended while the request was on its way to it.
+            Self::Table(RejectReason::Closed) => {
+                (ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND), StatusCode::NOT_FOUND)
+            }
+        };
+        RpcResponse::failure(id, &error, status)
     }
 }
 
@@ -131,13 +161,18 @@ impl SessionCall {
         let reader = ReaderHandle::new(Arc::clone(&stream), stream.attach().number);
         let runner =
             ServerRunner::new(running, Arc::clone(&session.connection)).on_behalf_of(caller.principal);
+        let watch = session.limits.abandoned.map(|limit| AbandonedCall {
+            stream: Arc::clone(&stream),
+            limit,
+            cancellation: Arc::clone(in_flight.accepted.cancellation()),
+        });
         let serving = Serving { service: Arc::clone(&service), in_flight, stream, stream_use };
         let guard = Arc::clone(&activity);
         let future = Box::pin(async move {
             serving.run(runner, transport, message).await;
             drop(guard);
         });
-        Self { work: DetachOnDrop { service, future: Some(future) }, reader, activity }
+        Self { work: DetachOnDrop { service, future: Some(future), watch }, reader, activity }
     }
 }
 
@@ -170,6 +205,8 @@ impl ResponseSource for SessionCall {
 struct DetachOnDrop {
     service: Arc<ServiceState>,
     future: Option<BoxFuture<'static, ()>>,
+    /// Cancels a detached call that no client reads. `None` for a notification, or without a limit.
+    watch: Option<AbandonedCall>,
 }
 
 impl DetachOnDrop {
@@ -184,9 +221,31 @@ impl DetachOnDrop {
 
 impl Drop for DetachOnDrop {
     fn drop(&mut self) {
-        if let Some(future) = self.future.take() {
-            self.service.spawn_tracked(future);
+        let Some(future) = self.future.take() else { return };
+        match self.watch.take() {
+            Some(watch) => self.service.spawn_tracked(watch.run(future)),
+            None => self.service.spawn_tracked(future),
         }
+    }
+}
+
+/// Cancels a call whose stream has had no reader for too long.
+struct AbandonedCall {
+    stream: Arc<Stream>,
+    limit: Duration,
+    cancellation: Arc<Cancellation>,
+}
+
+impl AbandonedCall {
+    async fn run(self, mut work: BoxFuture<'static, ()>) {
+        tokio::select! {
+            biased;
+            () = &mut work => return,
+            () = self.stream.abandoned(self.limit) => {}
+        }
+        tracing::debug!("a call that no client reads is cancelled");
+        self.cancellation.cancel();
+        work.await;
     }
 }
 
@@ -238,6 +297,9 @@ impl Serving {
         self.stream.finish(match (run, owed) {
             (_, Disposition::Cancelled) => errors.failure(&cancelled(), StatusCode::OK),
             (Run::Finished(response), Disposition::Respond) => response,
+            (Run::Cancelled, Disposition::Respond) if self.stream.is_abandoned() => {
+                errors.failure(&abandoned(), StatusCode::OK)
+            }
             (Run::Cancelled, Disposition::Respond) => {
                 errors.failure(&terminated(), StatusCode::INTERNAL_SERVER_ERROR)
             }
@@ -251,6 +313,10 @@ impl Serving {
 /// Over HTTP only a response ends a stream, so even a cancelled request has one.
 fn cancelled() -> ErrorObject {
     ErrorObject::new(ErrorCode::REQUEST_CANCELLED, "Request cancelled")
+}
+
+fn abandoned() -> ErrorObject {
+    ErrorObject::new(ErrorCode::REQUEST_CANCELLED, "Request cancelled: no client has read its stream")
 }
 
 fn terminated() -> ErrorObject {
@@ -272,8 +338,10 @@ pub(in crate::server) async fn notification(
     session: &Arc<Session>,
     context: RequestContext,
     message: Message,
-) {
+) -> Result<(), Rejection> {
     session.correlation.observe(&message);
+    let slot = NotificationSlot::take(session)
+        .ok_or_else(|| reply::unavailable(None, "Too many notifications in progress in this session"))?;
     let mut transport = context.transport();
     transport.back_channel = BackChannel::Open;
     let RequestContext { running, request: AdmittedRequest { permit, caller, .. } } = context;
@@ -296,17 +364,33 @@ pub(in crate::server) async fn notification(
             () = served => {}
             () = state.abort.cancelled() => {}
         }
-        drop(activity);
+        drop((activity, slot));
     };
     let future: BoxFuture<'static, ()> = Box::pin(async move {
         if let Err(error) = CatchUnwind::of(Box::pin(handled)).await {
             tracing::error!(%error, "a notification's handler failed");
         }
     });
-    let mut work = DetachOnDrop { service, future: Some(future) };
+    let mut work = DetachOnDrop { service, future: Some(future), watch: None };
     poll_fn(|cx| {
         work.poll(cx);
         Poll::Ready(())
     })
     .await;
+    Ok(())
+}
+
+/// A notification whose handler runs, until this is dropped.
+struct NotificationSlot(Arc<Session>);
+
+impl NotificationSlot {
+    fn take(session: &Arc<Session>) -> Option<Self> {
+        session.notifications.add(session.limits.in_flight).then(|| Self(Arc::clone(session)))
+    }
+}
+
+impl Drop for NotificationSlot {
+    fn drop(&mut self) {
+        self.0.notifications.remove();
+    }
 }

@@ -8,6 +8,7 @@ use duplexer_core::dispatch::{
 };
 use duplexer_core::error::CallError;
 use duplexer_types::jsonrpc::Body;
+use duplexer_types::methods::Method;
 use duplexer_types::version::feature;
 
 use super::Session;
@@ -79,6 +80,39 @@ impl ConnectionChannel {
         let stream = session.standalone()?;
         Some((session, stream))
     }
+
+    /// Sends a list change, or keeps it until the client opens the stream: the client has no other way to know of it.
+    fn list_changed(&self, change: ListChange, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
+        let session = self.0.get().and_then(Weak::upgrade);
+        let (Some(session), Some(json)) = (session, encode_notification(method, params)) else {
+            return NotifyFuture::done();
+        };
+        match session.standalone_or_keep(change, &json) {
+            Some(stream) => enqueue(&stream, json),
+            // A handler that only sends notifications must reach an await at which it can be cancelled.
+            None => NotifyFuture::waiting(tokio::task::yield_now()),
+        }
+    }
+}
+
+/// A list whose change is announced to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListChange {
+    Tools,
+    Prompts,
+    Resources,
+}
+
+impl ListChange {
+    /// Returns the list that a notification is about.
+    fn of(method: &str) -> Option<Self> {
+        match Method::parse(method)? {
+            Method::ToolsListChanged => Some(Self::Tools),
+            Method::PromptsListChanged => Some(Self::Prompts),
+            Method::ResourcesListChanged => Some(Self::Resources),
+            _ => None,
+        }
+    }
 }
 
 impl Outbound for ConnectionChannel {
@@ -90,6 +124,9 @@ impl Outbound for ConnectionChannel {
     }
 
     fn notify(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
+        if let Some(change) = ListChange::of(method) {
+            return self.list_changed(change, method, params);
+        }
         match self.open() {
             Some((_, stream)) => notify(&stream, method, params),
             None => NotifyFuture::done(),
@@ -136,11 +173,12 @@ fn no_back_channel(request: OutboundRequest) -> BoxFuture<'static, Result<ByteSt
 fn call_client(
     session: Arc<Session>,
     stream: Arc<Stream>,
-    request: OutboundRequest,
+    mut request: OutboundRequest,
 ) -> BoxFuture<'static, Result<ByteString, CallError>> {
     if !stream.has_receiver() {
         return no_back_channel(request);
     }
+    request.options.timeout = request.options.timeout.or(session.limits.client_request);
     Box::pin(async move { session.correlation.call(request, &StreamSink(&stream)).await })
 }
 

@@ -69,8 +69,19 @@ pub(in crate::server) async fn find(
     let Some(shared) = &service.config.sessions.shared else {
         return Ok(local.filter(|session| session.belongs_to(principal)));
     };
-    let claimed = with_timeout(|| shared.store.claim(id, &shared.node)).await?;
+    // The request of another principal must not move the session, so its owner is known before the claim.
     let caller = principal.map(|principal| &**principal);
+    let belongs = match &local {
+        Some(local) => local.belongs_to(principal),
+        None => {
+            let stored = with_timeout(|| shared.store.load(id)).await?;
+            stored.is_some_and(|record| PrincipalKey::admits(record.principal.as_ref(), caller))
+        }
+    };
+    if !belongs {
+        return Ok(None);
+    }
+    let claimed = with_timeout(|| shared.store.claim(id, &shared.node)).await?;
     match (claimed, local) {
         (Some(record), _) if !PrincipalKey::admits(record.principal.as_ref(), caller) => Ok(None),
         (Some(record), Some(local)) if Some(record.epoch) == local.epoch() => Ok(Some(local)),

@@ -12,6 +12,7 @@ use super::store::with_timeout;
 use super::stream::Attached;
 use super::{ActivityGuard, Session};
 use crate::server::body::ResponseBody;
+use crate::server::event_queue::{EventSink, WhenFull};
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::service_state::{ServiceState, lock};
 use crate::server::sse::{self, EventId};
@@ -41,6 +42,9 @@ pub(in crate::server) async fn open_stream(
         }
         let number = stream.attach().number;
         streams.standalone = Some(Arc::clone(&stream));
+        for (_, json) in streams.list_changes.drain(..) {
+            let _ = stream.offer(&json, WhenFull::Exceed);
+        }
         ReaderHandle::new(stream, number)
     };
     if service.closing.is_cancelled() {

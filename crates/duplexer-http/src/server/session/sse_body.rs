@@ -1,17 +1,15 @@
 //! SSE body that reads a stream of a session.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-use std::time::SystemTime;
 
 use duplexer_server::Principal;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::Instant;
 
 use super::ActivityGuard;
 use super::stream::Stream;
-use crate::server::body::{Chunk, Heartbeat, StreamTimedOut};
+use crate::server::body::{Chunk, Expiry, Heartbeat, StreamTimedOut};
 use crate::server::service_state::ServiceState;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
 
@@ -22,7 +20,7 @@ pub(in crate::server) struct SseBody {
     prefix: Vec<u8>,
     heartbeat: Heartbeat,
     /// Expiry of the reader's token, which ends the stream.
-    expiry: Option<Pin<Box<Sleep>>>,
+    expiry: Expiry,
     _watch: WatchGuard,
     _activity: Arc<ActivityGuard>,
 }
@@ -77,16 +75,14 @@ impl SseBody {
             reader,
             prefix,
             heartbeat: Heartbeat::new(service.config.timing.keep_alive),
-            expiry: None,
+            expiry: Expiry::default(),
             _activity: activity,
         }
     }
 
     /// Ends the body when the token of the principal expires.
     pub(super) fn until_expiry(mut self, principal: Option<&Principal>) -> Self {
-        let end = principal.and_then(|principal| principal.expires_at);
-        let left = end.map(|end| end.duration_since(SystemTime::now()).unwrap_or_default());
-        self.expiry = left.map(|left| Box::pin(sleep(left)));
+        self.expiry = Expiry::of(principal);
         self
     }
 
@@ -102,7 +98,7 @@ impl SseBody {
         if timed_out.load(Ordering::Acquire) {
             return Poll::Ready(Some(Err(StreamTimedOut)));
         }
-        if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
+        if self.expiry.poll(cx).is_ready() {
             return Poll::Ready(None);
         }
         if !self.prefix.is_empty() {

@@ -8,14 +8,16 @@ mod persistence;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::dispatch::StreamClosing;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
 
 use self::persistence::{Delivery, Persistence, StoreStage};
 use super::store::StoreFailed;
-use crate::server::event_queue::{EventQueue, EventSink, Wakers, WhenFull};
+use crate::server::event_queue::{EventQueue, EventSink, QueueState, Wakers, WhenFull};
 use crate::server::response::ResponseStart;
 use crate::server::rpc_response::RpcResponse;
 use crate::server::service_state::lock;
@@ -45,6 +47,18 @@ struct ReaderSlot {
     current: Reader,
     /// Number of the newest reader.
     newest: u64,
+    vacancy: Vacancy,
+}
+
+/// How long a stream has been without a reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Vacancy {
+    /// It has a reader, or has not had one yet.
+    #[default]
+    None,
+    Since(Instant),
+    /// For so long that its call has been cancelled.
+    Abandoned,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,23 +66,45 @@ enum Reader {
     #[default]
     None,
     Attached(u64),
-    /// Leaves once it has received the queued events.
-    Leaving(u64),
+    /// Leaves once it has received the events up to `last`.
+    Leaving {
+        number: u64,
+        last: u64,
+    },
 }
 
 impl ReaderSlot {
     fn attach(&mut self) -> u64 {
         self.newest += 1;
         self.current = Reader::Attached(self.newest);
+        self.vacancy = Vacancy::None;
         self.newest
     }
 
-    fn is_held_by(&self, number: u64) -> bool {
-        matches!(self.current, Reader::Attached(own) | Reader::Leaving(own) if own == number)
+    /// Removes the reader. Once the response is known, no call waits for another reader.
+    fn vacate(&mut self, response: QueueState) {
+        self.current = Reader::None;
+        if response == QueueState::Open {
+            self.vacancy = Vacancy::Since(Instant::now());
+        }
     }
 
-    fn is_attached(&self) -> bool {
-        matches!(self.current, Reader::Attached(_))
+    fn is_held_by(&self, number: u64) -> bool {
+        matches!(self.current, Reader::Attached(own) | Reader::Leaving { number: own, .. } if own == number)
+    }
+
+    /// Returns whether the reader receives the event with this sequence number.
+    fn receives(&self, sequence: u64) -> bool {
+        match self.current {
+            Reader::None => false,
+            Reader::Attached(_) => true,
+            Reader::Leaving { last, .. } => sequence <= last,
+        }
+    }
+
+    /// Returns whether the reader receives no event after this one.
+    fn has_received_all(&self, delivered: u64) -> bool {
+        !self.receives(delivered + 1)
     }
 
     fn is_vacant(&self) -> bool {
@@ -136,7 +172,8 @@ impl Stream {
             if !state.reader.is_held_by(number) {
                 return;
             }
-            state.reader.current = Reader::None;
+            let response = state.queue.state();
+            state.reader.vacate(response);
             state.queue.reset()
         };
         wakers.wake();
@@ -148,6 +185,31 @@ impl Stream {
 
     pub(super) fn is_over(&self) -> bool {
         lock(&self.state).is_over()
+    }
+
+    /// Resolves when the stream has been without a reader for `limit`.
+    pub(super) async fn abandoned(&self, limit: Duration) {
+        loop {
+            let due = {
+                let mut state = lock(&self.state);
+                let now = Instant::now();
+                match state.reader.vacancy {
+                    Vacancy::Abandoned => return,
+                    Vacancy::Since(since) if now.duration_since(since) >= limit => {
+                        state.reader.vacancy = Vacancy::Abandoned;
+                        return;
+                    }
+                    Vacancy::Since(since) => since + limit,
+                    Vacancy::None => now + limit,
+                }
+            };
+            sleep_until(due).await;
+        }
+    }
+
+    /// Returns whether [`Self::abandoned`] has resolved, and no reader has come since.
+    pub(super) fn is_abandoned(&self) -> bool {
+        lock(&self.state).reader.vacancy == Vacancy::Abandoned
     }
 
     /// Returns whether an event can reach the client, now or later.
@@ -188,14 +250,15 @@ impl Stream {
         wakers.wake();
     }
 
-    /// Detaches the reader once it has received the queued events. The client resumes the stream later.
+    /// Detaches the reader once it has received the events so far, including those on their way to the store. The client
+    /// resumes the stream later.
     pub(super) fn release(&self) -> StreamClosing {
         let mut state = lock(&self.state);
         if self.persistence.is_none() || state.stage.has_failed() {
             return StreamClosing::NotSupported;
         }
         if let Reader::Attached(number) = state.reader.current {
-            state.reader.current = Reader::Leaving(number);
+            state.reader.current = Reader::Leaving { number, last: state.stage.last_assigned() };
         }
         let wakers = state.queue.wake_reader();
         drop(state);
@@ -233,8 +296,9 @@ impl Stream {
         }
         let read = if !events.is_empty() {
             Poll::Ready(Some(events))
-        } else if !state.reader.is_attached() || state.is_over() {
-            state.reader.current = Reader::None;
+        } else if state.reader.has_received_all(state.stage.last_delivered()) || state.is_over() {
+            let response = state.queue.state();
+            state.reader.vacate(response);
             Poll::Ready(None)
         } else {
             state.queue.register_reader(cx.waker());

@@ -1,6 +1,6 @@
 //! All sessions of a service, and the only place that ends one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Session;
 use super::store::with_timeout;
+use crate::server::config::SessionSettings;
 use crate::server::service_state::{ServiceState, lock, shrink};
 
 /// Sweeps per idle timeout: an abandoned session is removed at most an eighth of the timeout late. A request finds it
@@ -26,6 +27,9 @@ pub(in crate::server) struct Sessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<Arc<str>, Arc<Session>>,
+    /// Sessions that were inserted before `notifications/initialized`, oldest first. Some have been confirmed or have
+    /// ended since; the sweep removes those.
+    half_open: VecDeque<Weak<Session>>,
     /// Number of permits for sessions outside the table: their handshake is running, or they use HTTP+SSE.
     reserved: usize,
     sweeping: Sweeping,
@@ -57,23 +61,34 @@ impl Drop for SessionPermit {
 }
 
 impl Sessions {
-    /// Returns a permit for one more session, unless the limit is reached.
+    /// Returns a permit for one more session, unless the limit is reached. At the limit the oldest session that is still
+    /// half-open ends.
     pub(in crate::server) fn reserve(service: &Arc<ServiceState>) -> Option<SessionPermit> {
-        let mut table = lock(&service.sessions.table);
-        if table.open.len() + table.reserved >= service.config.sessions.max {
-            return None;
+        loop {
+            let evicted = {
+                let mut table = lock(&service.sessions.table);
+                if table.open.len() + table.reserved < service.config.sessions.max {
+                    table.reserved += 1;
+                    return Some(SessionPermit(Arc::clone(service)));
+                }
+                table.pop_half_open()?
+            };
+            Self::end(service, &evicted, Ending::Terminated);
         }
-        table.reserved += 1;
-        Some(SessionPermit(Arc::clone(service)))
     }
 
     /// Adds a session. If one with the same id exists, returns that one.
     pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&service.sessions.table);
         let session = Arc::clone(table.open.entry(Arc::clone(&session.id)).or_insert(session));
-        if let (Some(idle), Sweeping::Off) = (service.config.sessions.idle, &table.sweeping) {
+        if !session.connection.is_initialized() {
+            table.half_open.push_back(Arc::downgrade(&session));
+        }
+        if table.sweeping == Sweeping::Off {
             table.sweeping = Sweeping::On;
-            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), idle));
+            let SessionSettings { idle, half_open, .. } = service.config.sessions;
+            let shortest = idle.map_or(half_open, |idle| idle.min(half_open));
+            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), shortest / SWEEPS_PER_TIMEOUT));
         }
         session
     }
@@ -81,7 +96,7 @@ impl Sessions {
     /// Returns the session with this id, unless it has been idle for too long.
     pub(super) fn find(service: &Arc<ServiceState>, id: &str) -> Option<Arc<Session>> {
         let session = lock(&service.sessions.table).open.get(id).cloned()?;
-        if session.is_abandoned(service.config.sessions.idle) {
+        if session.is_abandoned(&service.config.sessions) {
             Self::end(service, &session, Ending::Terminated);
             return None;
         }
@@ -127,10 +142,37 @@ impl Table {
         }
         is_this
     }
+
+    /// Takes the oldest half-open session that has no exchange in flight.
+    fn pop_half_open(&mut self) -> Option<Arc<Session>> {
+        for _ in 0..self.half_open.len() {
+            let entry = self.half_open.pop_front()?;
+            let Some(session) = entry.upgrade().filter(|session| session.is_half_open()) else { continue };
+            let is_open = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, &session));
+            if !is_open {
+                continue;
+            }
+            if lock(&session.usage).active == 0 {
+                return Some(session);
+            }
+            self.half_open.push_back(entry);
+        }
+        None
+    }
 }
 
 impl Session {
-    fn is_abandoned(&self, idle: Option<Duration>) -> bool {
+    /// Returns whether the client has not confirmed the handshake.
+    fn is_half_open(&self) -> bool {
+        !self.connection.is_initialized()
+    }
+
+    fn is_abandoned(&self, settings: &SessionSettings) -> bool {
+        let idle = if self.is_half_open() {
+            Some(settings.idle.map_or(settings.half_open, |idle| idle.min(settings.half_open)))
+        } else {
+            settings.idle
+        };
         let usage = lock(&self.usage);
         idle.is_some_and(|idle| usage.active == 0 && usage.idle_since.elapsed() >= idle)
     }
@@ -164,15 +206,16 @@ async fn conclude(
 }
 
 /// Ends abandoned sessions, while there are sessions. The task does not keep the service alive.
-async fn sweep(service: Weak<ServiceState>, idle: Duration) {
+async fn sweep(service: Weak<ServiceState>, interval: Duration) {
     loop {
-        sleep(idle / SWEEPS_PER_TIMEOUT).await;
+        sleep(interval).await;
         let Some(service) = service.upgrade() else { return };
         let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
-        for session in all.iter().filter(|session| session.is_abandoned(Some(idle))) {
+        for session in all.iter().filter(|session| session.is_abandoned(&service.config.sessions)) {
             Sessions::end(&service, session, Ending::Terminated);
         }
         let mut table = lock(&service.sessions.table);
+        table.half_open.retain(|entry| entry.upgrade().is_some_and(|session| session.is_half_open()));
         if table.open.is_empty() {
             table.sweeping = Sweeping::Off;
             return;

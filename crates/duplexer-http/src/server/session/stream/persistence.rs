@@ -86,6 +86,10 @@ impl StoreStage {
         self.health == StoreHealth::Failed
     }
 
+    pub(super) fn last_assigned(&self) -> u64 {
+        self.last_assigned
+    }
+
     pub(super) fn last_delivered(&self) -> u64 {
         self.last_delivered
     }
@@ -156,12 +160,12 @@ impl Stream {
     /// does not read at all is cut by the task that watches all streams.
     fn poll_deliver(&self, cx: &mut Context<'_>, persistence: &Persistence, event: &StoredEvent) -> Poll<()> {
         let mut state = lock(&self.state);
-        let is_attached = state.reader.is_attached();
-        if is_attached && event.kind != EventKind::Final && state.queue.is_full() {
+        let is_received = state.reader.receives(event.sequence);
+        if is_received && event.kind != EventKind::Final && state.queue.is_full() {
             state.queue.register_writer(cx.waker());
             return Poll::Pending;
         }
-        let wakers = if is_attached {
+        let wakers = if is_received {
             let id = EventId { stream: persistence.key.stream, sequence: event.sequence };
             let id = (!state.stage.has_failed()).then_some(id);
             state.queue.push(id, &event.data)
