@@ -43,7 +43,7 @@ pub use backend::{Assertion, AuthBackend, Grant, User};
 pub use builder::AuthorizationServerBuilder;
 pub use client::{AuthMethod, Client, ClientMetadata};
 pub use memory::{DevBackend, MemoryStore};
-pub use store::{Record, RecordKey, RecordKind, Store, StoreError};
+pub use store::{Record, RecordKey, RecordKind, Retention, Store, Swapped, When};
 
 /// Authorization server as a tower service. Cheap to clone.
 ///

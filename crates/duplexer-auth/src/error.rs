@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use duplexer_core::error::{BoxError, Chain};
 use http::StatusCode;
 use serde::Serialize;
 
@@ -114,16 +115,15 @@ impl OAuthError {
         Self::new("server_error", "the server failed").with_status(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The server is full.
-    pub(crate) fn unavailable() -> Self {
-        Self::new("temporarily_unavailable", "the server is full; try again later")
-            .with_status(StatusCode::SERVICE_UNAVAILABLE)
+    /// The server cannot answer at the moment; the same request can succeed later.
+    pub(crate) fn unavailable(description: &'static str) -> Self {
+        Self::new("temporarily_unavailable", description).with_status(StatusCode::SERVICE_UNAVAILABLE)
     }
 
     /// Logs an internal failure and returns an error without its cause.
-    pub(crate) fn hidden(what: &'static str) -> impl Fn(duplexer_core::error::BoxError) -> Self {
+    pub(crate) fn hidden(what: &'static str) -> impl Fn(BoxError) -> Self {
         move |error| {
-            tracing::error!(%error, what, "authorization failed");
+            tracing::error!(error = %Chain(&*error), what, "authorization failed");
             Self::server_error()
         }
     }

@@ -71,8 +71,10 @@ mod urls;
 
 pub use authorization_server::{
     Assertion, AuthBackend, AuthMethod, AuthorizationServer, AuthorizationServerBuilder, Client,
-    ClientMetadata, DevBackend, Grant, MemoryStore, Record, RecordKey, RecordKind, Store, StoreError, User,
+    ClientMetadata, DevBackend, Grant, MemoryStore, Record, RecordKey, RecordKind, Retention, Store, Swapped,
+    User, When,
 };
+pub use duplexer_core::error::StoreError;
 pub use error::{ConfigError, OAuthError};
 pub use resource::{Auth, AuthBuilder, AuthService, ScopeGuard, ScopeGuardBuilder};
 pub use secret::Secret;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, PRAGMA,
-    WWW_AUTHENTICATE,
+    RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{Method, Response, StatusCode};
 use serde::Serialize;
@@ -45,9 +45,13 @@ pub(crate) fn with_body(status: StatusCode, kind: HeaderValue, text: impl Into<B
     reply
 }
 
-/// Builds an OAuth error response, which no cache stores.
+/// Builds an OAuth error response, which no cache stores. A client that can retry later gets the time to wait.
 pub(crate) fn error(error: &OAuthError) -> Reply {
-    no_store(json(error.status, error))
+    let mut reply = no_store(json(error.status, error));
+    if error.status == StatusCode::SERVICE_UNAVAILABLE {
+        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    reply
 }
 
 /// Adds the headers that forbid caching.

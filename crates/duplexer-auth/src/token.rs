@@ -8,6 +8,7 @@ pub(crate) mod jwt;
 pub(crate) mod static_tokens;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
@@ -16,6 +17,9 @@ use duplexer_types::json::{Json, JsonObject};
 use serde_json::{Map, Value};
 
 use crate::clock;
+
+/// Default tolerated difference between the clocks of issuer and server.
+const DEFAULT_SKEW: Duration = Duration::from_secs(60);
 
 /// Content of a verified token.
 #[derive(Clone, Debug)]
@@ -33,18 +37,33 @@ impl AccessToken {
         Self { principal, audience }
     }
 
-    /// Reads claims of RFC 7519, 7662 and 9068.
-    pub(crate) fn from_claims(claims: &Map<String, Value>) -> Self {
-        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(str::to_owned);
+    /// Reads claims of RFC 7519, 7662 and 9068. `None` if they name neither a subject nor a client: all users of such an
+    /// issuer would be the same principal.
+    pub(crate) fn from_claims(claims: &Map<String, Value>) -> Option<Self> {
+        let text = |name: &str| {
+            let text = claims.get(name).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
         // RFC 9068 has `client_id`; OpenID Connect issuers write `azp`. Without either, the subject is the client.
-        let client = text("client_id").or_else(|| text("azp")).or_else(|| text("sub")).unwrap_or_default();
+        let Some(client) = text("client_id").or_else(|| text("azp")).or_else(|| text("sub")) else {
+            tracing::warn!(
+                "a token is refused: it names neither a subject (`sub`) nor a client (`client_id`)"
+            );
+            return None;
+        };
         let mut principal = Principal::new(client);
         principal.issuer = text("iss");
         principal.subject = text("sub");
         principal.scopes = scopes(claims);
         principal.expires_at = claims.get("exp").and_then(seconds).map(clock::at);
         principal.claims = members(claims);
-        Self { principal, audience: audience(claims) }
+        Some(Self { principal, audience: audience(claims) })
+    }
+
+    /// Returns whether the token names a subject or a client.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.principal.client_id.is_empty()
+            || self.principal.subject.as_ref().is_some_and(|subject| !subject.is_empty())
     }
 }
 
@@ -76,6 +95,12 @@ fn members(claims: &Map<String, Value>) -> JsonObject {
     members
 }
 
+/// Returns whether the time in `nbf`, if there is one, has come. A time that cannot be read has not.
+fn has_begun(claims: &Map<String, Value>, now: u64, skew: Duration) -> bool {
+    let begins = claims.get("nbf").map_or(Some(0), seconds);
+    begins.is_some_and(|begins| begins <= now.saturating_add(skew.as_secs()))
+}
+
 /// Reads a time in seconds since 1970, with or without a fraction.
 pub(crate) fn seconds(value: &Value) -> Option<u64> {
     #[expect(
@@ -89,7 +114,8 @@ pub(crate) fn seconds(value: &Value) -> Option<u64> {
 
 /// Verifies tokens.
 pub trait TokenVerifier: Send + Sync + 'static {
-    /// Returns the content of a token, or `None` if it is invalid, expired or revoked.
+    /// Returns the content of a token, or `None` if it is invalid, expired or revoked. A token whose principal has neither
+    /// a client id nor a subject is refused.
     ///
     /// # Errors
     /// Fails if the token could not be checked. The client gets 503 and can retry later.

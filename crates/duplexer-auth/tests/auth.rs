@@ -15,6 +15,8 @@ mod issuer;
 mod jwt;
 #[path = "auth/logs.rs"]
 mod logs;
+#[path = "auth/races.rs"]
+mod races;
 #[path = "auth/register.rs"]
 mod register;
 #[path = "auth/revoke.rs"]
@@ -23,6 +25,8 @@ mod revoke;
 mod routes;
 #[path = "auth/scopes.rs"]
 mod scopes;
+#[path = "auth/slow_bodies.rs"]
+mod slow_bodies;
 #[path = "auth/support.rs"]
 mod support;
 #[path = "auth/tokens.rs"]

@@ -201,6 +201,34 @@ fn no_back_channel(method: &str) -> String {
     )
 }
 
+/// Failure of a store. The variants say what the caller can do: all stores of the workspace have the same ones.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The store did not respond, or not in time. The operation may have happened; it can be repeated.
+    #[error("the store is not available")]
+    Unavailable(#[source] BoxError),
+    /// The store has no capacity for another record. Nothing was written.
+    #[error("the store is full")]
+    Full,
+    /// A record is damaged, or was written by a later version. It is not absent, and must not be overwritten.
+    #[error("a record of the store cannot be read")]
+    Unreadable(#[source] BoxError),
+    /// The store denies the operation: its credentials or rules have to be changed by an operator.
+    #[error("the store denies the operation")]
+    Denied(#[source] BoxError),
+    /// A defect of the store or of its caller.
+    #[error("the store failed")]
+    Failed(#[source] BoxError),
+}
+
+impl StoreError {
+    /// Returns whether the operation can succeed later, without a change of the program.
+    pub fn is_temporary(&self) -> bool {
+        !matches!(self, Self::Failed(_))
+    }
+}
+
 /// Formats an error with all its causes on one line, for logs.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
@@ -243,6 +271,16 @@ mod tests {
             panic!("secret")
         }
         assert_eq!(McpError::internal(Bursting).to_wire("m"), ErrorObject::internal());
+    }
+
+    /// The cause of a failed store is in the log, not in the text of the error.
+    #[test]
+    fn a_failed_store_says_what_to_do() {
+        let denied = StoreError::Denied("NOPERM".into());
+        assert_eq!(denied.to_string(), "the store denies the operation");
+        assert_eq!(Chain(&denied).to_string(), "the store denies the operation: NOPERM");
+        assert!(denied.is_temporary() && StoreError::Full.is_temporary());
+        assert!(!StoreError::Failed("bug".into()).is_temporary());
     }
 
     #[test]

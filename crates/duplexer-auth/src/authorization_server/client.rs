@@ -42,7 +42,8 @@ pub struct ClientMetadata {
     pub client_uri: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application_type: Option<String>,
-    /// Other members, which are returned unchanged and not used: contacts, policies, keys, software names.
+    /// Other members, which are returned unchanged and not used: contacts, policies, keys, software names. A registration
+    /// with more than 2 KiB of them keeps none.
     #[serde(flatten)]
     pub others: serde_json::Map<String, Value>,
 }

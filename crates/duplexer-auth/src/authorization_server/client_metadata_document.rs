@@ -1,13 +1,16 @@
 //! Client id metadata documents: clients whose id is the URL of their metadata.
 //!
 //! The URL is untrusted: it must be https and resolve to the public network, and the response is limited in time and
-//! size and must not redirect. A document is cached for five minutes.
+//! size and must not redirect. A document is cached for five minutes, a failure for half a minute.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::AuthorizationServer;
@@ -16,6 +19,7 @@ use super::register::has_secret_members;
 use super::store::RecordKind;
 use crate::error::{ConfigError, OAuthError};
 use crate::fetch::{FetchError, Fetcher, is_public};
+use crate::urls;
 
 const MAX_URL: usize = 512;
 const MAX_DOCUMENT: usize = 16 * 1024;
@@ -23,12 +27,25 @@ const MAX_AGE: Duration = Duration::from_secs(300);
 /// Maximum concurrent fetches. Further ones are rejected.
 const MAX_FETCHES: usize = 8;
 
+/// Time for which a document that could not be fetched is not fetched again.
+const FAILURE_AGE: Duration = Duration::from_secs(30);
+/// Maximum cached failures.
+const MAX_FAILURES: usize = 1024;
+const BUSY: &str = "the server fetches too many documents of clients; try again later";
+
 pub(super) struct ClientDocuments {
     fetcher: Fetcher,
     /// Decides which IP addresses a URL may contain.
     may_call: fn(IpAddr) -> bool,
     fetches: Semaphore,
+    failures: Mutex<Failures>,
 }
+
+/// Failed fetches: time and error of each, by the URL of the document, or by the origin of a host that did not respond.
+///
+/// Without them, a few slow documents that are requested again and again would occupy all fetches.
+#[derive(Debug, Default)]
+struct Failures(HashMap<String, (Instant, OAuthError)>);
 
 #[derive(Deserialize)]
 struct Document {
@@ -43,7 +60,7 @@ impl ClientDocuments {
     }
 
     pub(super) fn with(fetcher: Fetcher, may_call: fn(IpAddr) -> bool) -> Self {
-        Self { fetcher, may_call, fetches: Semaphore::new(MAX_FETCHES) }
+        Self { fetcher, may_call, fetches: Semaphore::new(MAX_FETCHES), failures: Mutex::default() }
     }
 
     pub(super) async fn client(
@@ -55,25 +72,33 @@ impl ClientDocuments {
         if let Some(known) = records.get(RecordKind::Document, id).await? {
             return Ok(Some(known));
         }
-        self.check(id)?;
-        let _permit = self.fetches.try_acquire().map_err(|_| OAuthError::unavailable())?;
+        let url = self.check(id)?;
+        if let Some(error) = self.failures().recent(id, &url) {
+            return Err(error);
+        }
+        let permit = self.fetches.try_acquire().map_err(|_| OAuthError::unavailable(BUSY))?;
         let fetched = self.fetch(id).await;
-        let document = fetched.map_err(|error| {
-            tracing::debug!(%error, "a client's document could not be used");
-            unusable("it cannot be fetched")
-        })?;
-        if document.client_id != id {
-            return Err(unusable("it names another client_id"));
-        }
-        let mut metadata = document.metadata;
-        if has_secret_members(&metadata) {
-            return Err(unusable("it must not hold a secret"));
-        }
-        metadata.others.clear();
-        authorization_server.check(&metadata)?;
+        drop(permit);
+        let metadata = fetched
+            .map_err(|error| {
+                tracing::debug!(%error, "a client's document could not be used");
+                if matches!(error, FetchError::Unreachable(_)) {
+                    self.failures()
+                        .add(urls::origin(&url), unusable("its host did not respond a moment ago"));
+                }
+                unusable("it cannot be fetched")
+            })
+            .and_then(|document| usable(document, id))
+            .and_then(|metadata| authorization_server.check(&metadata).map(|()| metadata));
+        let metadata = metadata.inspect_err(|error| self.failures().add(id.to_owned(), error.clone()))?;
         let client = Client::documented(id, metadata);
-        records.put(RecordKind::Document, id, &client, authorization_server.after(MAX_AGE)).await?;
+        let until = authorization_server.after(MAX_AGE);
+        records.put_evictable(RecordKind::Document, id, &client, until).await?;
         Ok(Some(client))
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn fetch(&self, url: &str) -> Result<Document, FetchError> {
@@ -85,8 +110,8 @@ impl ClientDocuments {
         serde_json::from_value(value).map_err(FetchError::Malformed)
     }
 
-    /// Checks the URL. Host names are checked when they are resolved.
-    fn check(&self, id: &str) -> Result<(), OAuthError> {
+    /// Reads and checks the URL. Host names are checked when they are resolved.
+    fn check(&self, id: &str) -> Result<Url, OAuthError> {
         let url = Url::parse(id).map_err(|_| unusable("its URL cannot be read"))?;
         let is_plain = url.as_str() == id && url.fragment().is_none() && url.username().is_empty();
         if id.len() > MAX_URL || url.scheme() != "https" || !is_plain || url.path() == "/" {
@@ -98,8 +123,38 @@ impl ClientDocuments {
             Some(Host::Domain(_)) => true,
             None => false,
         };
-        if may_call { Ok(()) } else { Err(unusable("its URL is not on the public network")) }
+        if may_call { Ok(url) } else { Err(unusable("its URL is not on the public network")) }
     }
+}
+
+impl Failures {
+    /// Returns the error of a recent fetch of this document, or from its host.
+    fn recent(&self, id: &str, url: &Url) -> Option<OAuthError> {
+        let recent = |key: &str| self.0.get(key).filter(|(failed, _)| failed.elapsed() < FAILURE_AGE);
+        recent(id).or_else(|| recent(&urls::origin(url))).map(|(_, error)| error.clone())
+    }
+
+    fn add(&mut self, key: String, error: OAuthError) {
+        if self.0.len() >= MAX_FAILURES {
+            self.0.retain(|_, (failed, _)| failed.elapsed() < FAILURE_AGE);
+        }
+        if self.0.len() < MAX_FAILURES {
+            self.0.insert(key, (Instant::now(), error));
+        }
+    }
+}
+
+/// Returns the metadata of a document, if it describes this client and holds no secret.
+fn usable(document: Document, id: &str) -> Result<ClientMetadata, OAuthError> {
+    if document.client_id != id {
+        return Err(unusable("it names another client_id"));
+    }
+    let mut metadata = document.metadata;
+    if has_secret_members(&metadata) {
+        return Err(unusable("it must not hold a secret"));
+    }
+    metadata.others.clear();
+    Ok(metadata)
 }
 
 fn unusable(reason: &'static str) -> OAuthError {

@@ -15,13 +15,13 @@ use http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::AuthorizationServer;
 use super::authorize::{AuthorizationRequest, refusal_pairs};
 use super::backend::{Grant, User};
 use super::client::Client;
 use super::form::Form;
 use super::records::{Code, Use};
 use super::store::RecordKind;
+use super::{AuthorizationServer, redirect};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::secret::{self, Secret};
@@ -57,7 +57,8 @@ impl AuthorizationServer {
         let page = self.page(client, user, &wanted, &handle);
         let policy = policy(&wanted.redirect);
         let open = PendingConsent { wanted, subject: user.subject.clone(), browser: browser.digest() };
-        self.0.records.put(RecordKind::Request, handle.digest(), &open, self.after(CONSENT_TIMEOUT)).await?;
+        let until = self.after(CONSENT_TIMEOUT);
+        self.0.records.put_evictable(RecordKind::Request, handle.digest(), &open, until).await?;
         let mut reply = reply::with_body(StatusCode::OK, HTML, page);
         reply::with_header(&mut reply, CONTENT_SECURITY_POLICY, &policy);
         reply::with_header(&mut reply, X_FRAME_OPTIONS, "DENY");
@@ -163,7 +164,8 @@ impl AuthorizationServer {
     }
 
     fn page(&self, client: &Client, user: &User, wanted: &AuthorizationRequest, handle: &Secret) -> String {
-        let name = client.metadata().client_name.as_deref().unwrap_or(client.id());
+        let name = client.metadata().client_name.as_deref().filter(|name| !is_blank(name));
+        let name = name.unwrap_or(client.id());
         let items: Vec<String> = wanted.scopes.iter().map(|scope| escaped(scope)).collect();
         let scopes =
             if items.is_empty() { "nothing in particular".to_owned() } else { items.join("</li><li>") };
@@ -192,11 +194,18 @@ fn target(redirect: &str) -> String {
 }
 
 /// Content security policy: no scripts, images or frames. The form is sent here, and redirected to the client.
+///
+/// A stored redirect that could add a directive or a wildcard to the policy is left out.
 fn policy(redirect: &str) -> String {
-    format!(
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' {}",
-        target(redirect)
-    )
+    let mut policy =
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; \
+                      form-action 'self'"
+            .to_owned();
+    if Url::parse(redirect).is_ok_and(|url| redirect::has_plain_host(&url)) {
+        policy.push(' ');
+        policy.push_str(&target(redirect));
+    }
+    policy
 }
 
 /// Escapes a text for element content and for quoted attributes.
@@ -209,16 +218,45 @@ fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // These would change the direction or the line breaks of the surrounding text.
-            character if character.is_control() || is_formatting(character) => safe.push('\u{fffd}'),
+            // They select a variant of the character before them, as in emoji.
+            character if is_variation_selector(character) => {}
+            // These would change the direction or the line breaks of the surrounding text, or not be seen.
+            character if character.is_control() || is_invisible(character) => safe.push('\u{fffd}'),
             character => safe.push(character),
         }
     }
     safe
 }
 
-fn is_formatting(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+/// Returns whether nothing of a text would be seen.
+fn is_blank(text: &str) -> bool {
+    text.chars().all(|character| {
+        character.is_whitespace()
+            || character.is_control()
+            || is_invisible(character)
+            || is_variation_selector(character)
+    })
+}
+
+fn is_variation_selector(character: char) -> bool {
+    matches!(character, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Returns whether a character has no glyph, or a blank one that is not white space.
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        // Soft hyphen, combining grapheme joiner, Arabic letter mark, Mongolian vowel separator.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
+        // Fillers and blank letters.
+        | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+        // Zero width characters, direction marks, line separators, invisible operators.
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        // Interlinear annotation, shorthand and musical formats.
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        // Tags.
+        | '\u{e0000}'..='\u{e00ff}'
+    )
 }
 
 #[cfg(test)]
@@ -229,5 +267,44 @@ mod tests {
     fn text_never_becomes_markup() {
         let text = escaped("<a href=\"x\" onclick='y'>&\u{202e}\n");
         assert_eq!(text, "&lt;a href=&quot;x&quot; onclick=&#39;y&#39;&gt;&amp;\u{fffd}\u{fffd}");
+    }
+
+    /// O-invisible
+    #[test]
+    fn invisible_characters_are_shown_as_such() {
+        for invisible in [
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{2066}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{ffa0}',
+            '\u{fffa}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0061}',
+        ] {
+            assert_eq!(escaped(&format!("a{invisible}b")), "a\u{fffd}b", "{invisible:?}");
+        }
+        assert_eq!(
+            escaped("\u{2764}\u{fe0f} caf\u{e9}"),
+            "\u{2764} caf\u{e9}",
+            "variants look like their base"
+        );
+    }
+
+    /// O-csp
+    #[test]
+    fn a_redirect_adds_no_directive_to_the_policy() {
+        let action = |redirect: &str| policy(redirect).split_once("form-action ").unwrap().1.to_owned();
+        assert_eq!(action("https://client.example:8443/cb"), "'self' https://client.example:8443");
+        assert_eq!(action("http://[::1]:1/cb"), "'self' http://[::1]:1");
+        for redirect in ["https://a;sandbox/cb", "https://a,sandbox/cb", "https://*/cb", "https://a'b/cb"] {
+            assert_eq!(action(redirect), "'self'", "{redirect}");
+        }
     }
 }

@@ -26,9 +26,7 @@ impl Form {
 
     /// Reads the form in the body of a POST.
     pub(super) fn posted(headers: &HeaderMap, body: &[u8]) -> Result<Self, OAuthError> {
-        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        if media_type(headers) != "application/x-www-form-urlencoded" {
             return Err(OAuthError::invalid_request("the body must be application/x-www-form-urlencoded"));
         }
         Self::parse(body)
@@ -46,6 +44,12 @@ impl Form {
     pub(super) fn scopes(&self) -> Option<Vec<String>> {
         self.get("scope").map(|scope| scope.split_ascii_whitespace().map(Into::into).collect())
     }
+}
+
+/// Returns the media type of a body, in lower case and without parameters.
+pub(super) fn media_type(headers: &HeaderMap) -> String {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 impl Drop for Form {

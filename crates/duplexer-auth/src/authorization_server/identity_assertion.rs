@@ -35,7 +35,8 @@ impl AuthorizationServer {
         backend.approve(client, &grant).await?;
         // No refresh token: a renewal needs another assertion, so that the issuer keeps control.
         let id = secret::random_hex::<16>()?;
-        self.issue(&id, &grant, grant.scopes.clone(), Renewal::Refused).await
+        self.create(&id, &grant, Renewal::Refused).await?;
+        self.issue(&id, grant.scopes, Renewal::Refused).await
     }
 
     /// Verifies an assertion and returns its claims, if it addresses this server and this client.

@@ -1,17 +1,18 @@
 //! In-memory store and backend, bounded, for development and tests. The data is lost when the process ends.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::StoreError;
 use http::Response;
 use http::request::Parts;
 
 use super::backend::{Assertion, AuthBackend, User};
 use super::client::Client;
-use super::store::{Record, RecordKey, RecordKind, Store, StoreError};
+use super::store::{Record, RecordKey, RecordKind, Retention, Store, Swapped, When};
 use crate::clock::{self, Clock};
 use crate::error::OAuthError;
 
@@ -32,6 +33,8 @@ pub struct MemoryStore {
 struct Table {
     records: HashMap<RecordKey, Record>,
     counts: HashMap<RecordKind, usize>,
+    /// Ids of evictable records by their expiry.
+    evictable: HashMap<RecordKind, BTreeSet<(SystemTime, String)>>,
     swept: Option<SystemTime>,
 }
 
@@ -62,52 +65,75 @@ impl MemoryStore {
     }
 
     fn look_up(&self, key: &RecordKey) -> Option<String> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table
-            .records
-            .get(key)
-            .filter(|record| record.expires_at > self.clock.now())
-            .map(|record| record.value.clone())
+        self.lock().current(key, self.clock.now())
     }
 
-    fn replace(&self, key: &RecordKey, record: Option<Record>) -> Result<Option<String>, StoreError> {
+    fn replace(&self, key: &RecordKey, when: &When, record: Option<Record>) -> Result<Swapped, StoreError> {
         let now = self.clock.now();
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.lock();
+        let current = table.current(key, now);
+        if !when.allows(current.as_deref()) {
+            return Ok(Swapped::Not(current));
+        }
         let is_new = !table.records.contains_key(key);
         if record.is_some() && is_new && table.count(key.kind) >= self.max {
             table.sweep(now);
-            if table.count(key.kind) >= self.max {
+            if table.count(key.kind) >= self.max && !table.evict(key.kind) {
                 return Err(StoreError::Full);
             }
         }
-        let before = match record {
+        match record {
             Some(record) => table.insert(key.clone(), record),
             None => table.remove(key),
-        };
-        Ok(before.filter(|record| record.expires_at > now).map(|record| record.value))
+        }
+        Ok(Swapped::Done(current))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Table {
+    /// Returns the value of a key, unless it has expired.
+    fn current(&self, key: &RecordKey, now: SystemTime) -> Option<String> {
+        self.records.get(key).filter(|record| record.expires_at > now).map(|record| record.value.clone())
+    }
+
     fn count(&self, kind: RecordKind) -> usize {
         self.counts.get(&kind).copied().unwrap_or_default()
     }
 
-    fn insert(&mut self, key: RecordKey, record: Record) -> Option<Record> {
-        let kind = key.kind;
-        let before = self.records.insert(key, record);
-        if before.is_none() {
-            *self.counts.entry(kind).or_default() += 1;
-        }
-        before
+    fn insert(&mut self, key: RecordKey, record: Record) {
+        self.remove(&key);
+        self.count_in(&key, &record);
+        self.records.insert(key, record);
     }
 
-    fn remove(&mut self, key: &RecordKey) -> Option<Record> {
-        let before = self.records.remove(key);
-        if let (Some(_), Some(count)) = (&before, self.counts.get_mut(&key.kind)) {
+    fn count_in(&mut self, key: &RecordKey, record: &Record) {
+        *self.counts.entry(key.kind).or_default() += 1;
+        if record.retention == Retention::Evictable {
+            self.evictable.entry(key.kind).or_default().insert((record.expires_at, key.id.clone()));
+        }
+    }
+
+    fn remove(&mut self, key: &RecordKey) {
+        let Some(record) = self.records.remove(key) else { return };
+        if let Some(count) = self.counts.get_mut(&key.kind) {
             *count -= 1;
         }
-        before
+        if let Some(evictable) = self.evictable.get_mut(&key.kind) {
+            evictable.remove(&(record.expires_at, key.id.clone()));
+        }
+    }
+
+    /// Removes the evictable record of this kind that expires first. Returns whether there was one.
+    fn evict(&mut self, kind: RecordKind) -> bool {
+        let first = self.evictable.get_mut(&kind).and_then(BTreeSet::pop_first);
+        if let Some((_, id)) = &first {
+            self.remove(&RecordKey::new(kind, id));
+        }
+        first.is_some()
     }
 
     fn sweep(&mut self, now: SystemTime) {
@@ -115,11 +141,14 @@ impl Table {
             return;
         }
         self.swept = Some(now);
-        self.records.retain(|_, record| record.expires_at > now);
+        let mut records = std::mem::take(&mut self.records);
+        records.retain(|_, record| record.expires_at > now);
         self.counts.clear();
-        for key in self.records.keys() {
-            *self.counts.entry(key.kind).or_default() += 1;
+        self.evictable.clear();
+        for (key, record) in &records {
+            self.count_in(key, record);
         }
+        self.records = records;
     }
 }
 
@@ -131,9 +160,10 @@ impl Store for MemoryStore {
     fn swap<'a>(
         &'a self,
         key: &'a RecordKey,
+        when: When,
         record: Option<Record>,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        Box::pin(std::future::ready(self.replace(key, record)))
+    ) -> BoxFuture<'a, Result<Swapped, StoreError>> {
+        Box::pin(std::future::ready(self.replace(key, &when, record)))
     }
 }
 
@@ -174,5 +204,76 @@ impl AuthBackend for DevBackend {
         assertion: &'a Assertion,
     ) -> BoxFuture<'a, Result<User, OAuthError>> {
         Box::pin(std::future::ready(Ok(User::new(&*assertion.subject))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// A swap happens exactly if its condition holds, and an expired record counts as absent.
+    #[tokio::test]
+    async fn a_swap_depends_on_the_current_record() {
+        let seconds = Arc::new(AtomicU64::new(0));
+        let time = Arc::clone(&seconds);
+        let store = MemoryStore::new().clock(move || clock::at(time.load(Ordering::SeqCst)));
+        let key = RecordKey::new(RecordKind::Grant, "g");
+        let text = |value: &str| Some(value.to_owned());
+        let record = |value: &str| Some(Record::new(value.into(), clock::at(10)));
+        let swap = async |when, value| store.swap(&key, when, value).await.unwrap();
+        assert_eq!(swap(When::Present, record("a")).await, Swapped::Not(None));
+        assert_eq!(swap(When::Is("a".into()), record("b")).await, Swapped::Not(None));
+        assert_eq!(swap(When::Absent, record("a")).await, Swapped::Done(None));
+        assert_eq!(swap(When::Absent, record("b")).await, Swapped::Not(text("a")));
+        assert_eq!(swap(When::Is("b".into()), record("c")).await, Swapped::Not(text("a")));
+        assert_eq!(swap(When::Is("a".into()), record("b")).await, Swapped::Done(text("a")));
+        assert_eq!(swap(When::Present, record("c")).await, Swapped::Done(text("b")));
+        assert_eq!(store.get(&key).await.unwrap(), text("c"));
+        assert_eq!(swap(When::Always, None).await, Swapped::Done(text("c")));
+        assert_eq!(swap(When::Present, None).await, Swapped::Not(None));
+        assert_eq!(swap(When::Always, record("d")).await, Swapped::Done(None));
+        seconds.store(10, Ordering::SeqCst);
+        assert_eq!(store.get(&key).await.unwrap(), None);
+        assert_eq!(swap(When::Present, record("e")).await, Swapped::Not(None));
+    }
+
+    /// A condition that does not hold is reported also by a full store.
+    #[tokio::test]
+    async fn a_full_store_refuses_new_records_only() {
+        let store = MemoryStore::new().max(1);
+        let end = SystemTime::now() + Duration::from_secs(60);
+        let swap = async |id: &str, when| {
+            let record = Some(Record::new("x".into(), end));
+            store.swap(&RecordKey::new(RecordKind::Code, id), when, record).await
+        };
+        assert!(matches!(swap("1", When::Always).await, Ok(Swapped::Done(None))));
+        assert!(matches!(swap("1", When::Present).await, Ok(Swapped::Done(Some(_)))));
+        assert!(matches!(swap("2", When::Present).await, Ok(Swapped::Not(None))));
+        assert!(matches!(swap("2", When::Absent).await, Err(StoreError::Full)));
+    }
+
+    /// Of the evictable records the one that expires first makes room; the others are kept.
+    #[tokio::test]
+    async fn a_full_store_removes_evictable_records() {
+        let store = MemoryStore::new().max(3);
+        let key = |id: &str| RecordKey::new(RecordKind::Client, id);
+        let put = async |id: &str, seconds, is_evictable: bool| {
+            let record = Record::new(id.into(), SystemTime::now() + Duration::from_secs(seconds));
+            let record = if is_evictable { record.evictable() } else { record };
+            store.swap(&key(id), When::Always, Some(record)).await
+        };
+        let has = async |id: &str| store.get(&key(id)).await.unwrap().is_some();
+        put("used", 10, false).await.unwrap();
+        put("late", 30, true).await.unwrap();
+        put("soon", 20, true).await.unwrap();
+        put("new", 40, true).await.unwrap();
+        assert!(has("used").await && has("late").await && has("new").await && !has("soon").await);
+        put("late", 30, false).await.unwrap();
+        put("newer", 40, false).await.unwrap();
+        assert!(has("late").await && !has("new").await, "a record in use is not evictable any more");
+        assert!(matches!(put("last", 40, true).await, Err(StoreError::Full)));
     }
 }

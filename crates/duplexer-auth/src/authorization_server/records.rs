@@ -2,11 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
+use duplexer_core::error::{Chain, StoreError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::backend::{AuthBackend, Grant, User};
-use super::store::{Record, RecordKey, RecordKind, StoreError};
+use super::store::{Record, RecordKey, RecordKind, Swapped, When};
 use super::{AuthorizationServer, Client};
 use crate::clock;
 use crate::error::OAuthError;
@@ -48,6 +49,13 @@ struct Access {
     expires_at: u64,
 }
 
+/// A record with its stored text, to which a conditional replacement compares.
+pub(super) struct Stored<T> {
+    key: RecordKey,
+    text: String,
+    pub(super) value: T,
+}
+
 impl Records {
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
@@ -58,6 +66,31 @@ impl Records {
         found.map(|text| read(&text)).transpose()
     }
 
+    /// Reads a record that is to be replaced.
+    pub(super) async fn find<T: DeserializeOwned>(
+        &self,
+        kind: RecordKind,
+        id: impl Into<String>,
+    ) -> Result<Option<Stored<T>>, OAuthError> {
+        let key = RecordKey::new(kind, id);
+        let Some(text) = self.0.store().get(&key).await.map_err(failed)? else { return Ok(None) };
+        let value = read(&text)?;
+        Ok(Some(Stored { key, text, value }))
+    }
+
+    /// Replaces a record, unless it has changed since it was read. Returns whether it was replaced.
+    pub(super) async fn replace<T: Serialize>(
+        &self,
+        stored: Stored<T>,
+        record: &T,
+        until: SystemTime,
+    ) -> Result<bool, OAuthError> {
+        let Stored { key, text, .. } = stored;
+        let record = Some(Record::new(written(record)?, until));
+        let swapped = self.swap(key.kind, key.id, When::Is(text), record).await?;
+        Ok(matches!(swapped, Swapped::Done(_)))
+    }
+
     /// Writes a record and returns the previous one.
     pub(super) async fn put<T: Serialize + DeserializeOwned>(
         &self,
@@ -66,10 +99,21 @@ impl Records {
         record: &T,
         until: SystemTime,
     ) -> Result<Option<T>, OAuthError> {
-        let text = serde_json::to_string(record).map_err(|error| failed(StoreError::Failed(error.into())))?;
-        let entry = Some(Record::new(text, until));
-        let before = self.0.store().swap(&RecordKey::new(kind, id), entry).await.map_err(failed)?;
+        let record = Some(Record::new(written(record)?, until));
+        let before = previous(self.swap(kind, id, When::Always, record).await?);
         before.map(|text| read(&text)).transpose()
+    }
+
+    /// Writes a record that a full store can remove. A stranger can create such records.
+    pub(super) async fn put_evictable(
+        &self,
+        kind: RecordKind,
+        id: impl Into<String>,
+        record: &impl Serialize,
+        until: SystemTime,
+    ) -> Result<(), OAuthError> {
+        let record = Some(Record::new(written(record)?, until).evictable());
+        self.swap(kind, id, When::Always, record).await.map(drop)
     }
 
     pub(super) async fn take<T: DeserializeOwned>(
@@ -77,27 +121,61 @@ impl Records {
         kind: RecordKind,
         id: impl Into<String>,
     ) -> Result<Option<T>, OAuthError> {
-        let found = self.0.store().swap(&RecordKey::new(kind, id), None).await.map_err(failed)?;
+        let found = previous(self.swap(kind, id, When::Always, None).await?);
         found.map(|text| read(&text)).transpose()
+    }
+
+    async fn swap(
+        &self,
+        kind: RecordKind,
+        id: impl Into<String>,
+        when: When,
+        record: Option<Record>,
+    ) -> Result<Swapped, OAuthError> {
+        self.0.store().swap(&RecordKey::new(kind, id), when, record).await.map_err(failed)
+    }
+
+    /// Extends the lifetime of a grant, unless it was revoked or has expired meanwhile. Returns whether it exists.
+    async fn prolong(&self, grant: &str, until: SystemTime) -> Result<bool, OAuthError> {
+        let key = RecordKey::new(RecordKind::Grant, grant);
+        let Some(text) = self.0.store().get(&key).await.map_err(failed)? else { return Ok(false) };
+        let record = Some(Record::new(text, until));
+        let swapped = self.swap(key.kind, key.id, When::Present, record).await?;
+        Ok(matches!(swapped, Swapped::Done(_)))
     }
 
     /// Removes a grant, which invalidates all its tokens.
     pub(super) async fn revoke(&self, grant: &str) -> Result<(), OAuthError> {
-        self.take::<Grant>(RecordKind::Grant, grant).await.map(drop)
+        self.swap(RecordKind::Grant, grant, When::Always, None).await.map(drop)
     }
 }
 
+/// Returns the previous value of an unconditional swap.
+fn previous(swapped: Swapped) -> Option<String> {
+    match swapped {
+        Swapped::Done(before) | Swapped::Not(before) => before,
+    }
+}
+
+fn written(record: &impl Serialize) -> Result<String, OAuthError> {
+    serde_json::to_string(record).map_err(|error| failed(StoreError::Failed(error.into())))
+}
+
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, OAuthError> {
-    serde_json::from_str(text).map_err(|error| failed(StoreError::Failed(error.into())))
+    serde_json::from_str(text).map_err(|error| failed(StoreError::Unreadable(error.into())))
 }
 
 fn failed(error: StoreError) -> OAuthError {
     match error {
         StoreError::Full => {
             tracing::warn!("the store of the authorization server is full");
-            OAuthError::unavailable()
+            OAuthError::unavailable("the server is full; try again later")
         }
-        StoreError::Failed(error) => OAuthError::hidden("its store")(error),
+        error if error.is_temporary() => {
+            tracing::error!(error = %Chain(&error), "the store of the authorization server cannot be used");
+            OAuthError::unavailable("the server cannot use its store; try again later")
+        }
+        error => OAuthError::hidden("its store")(error.into()),
     }
 }
 
@@ -126,32 +204,62 @@ impl AuthorizationServer {
         now.checked_add(time).unwrap_or(now)
     }
 
-    /// Issues tokens for a grant, with the given subset of its scopes.
+    /// Stores a new grant until its last token expires.
+    pub(super) async fn create(&self, id: &str, grant: &Grant, renewal: Renewal) -> Result<(), OAuthError> {
+        self.0.records.put(RecordKind::Grant, id, grant, self.grant_end(renewal)).await.map(drop)
+    }
+
+    /// Extends a grant until its next token expires. Returns whether it exists: a revoked grant is not restored.
+    pub(super) async fn prolong(&self, id: &str, renewal: Renewal) -> Result<bool, OAuthError> {
+        self.0.records.prolong(id, self.grant_end(renewal)).await
+    }
+
+    fn grant_end(&self, renewal: Renewal) -> SystemTime {
+        let lifetimes = self.0.settings.lifetimes;
+        let longest = if renewal == Renewal::Allowed { lifetimes.refresh } else { lifetimes.access };
+        self.after(longest.max(lifetimes.access))
+    }
+
+    /// Issues tokens for an existing grant, with the given subset of its scopes.
     pub(super) async fn issue(
         &self,
         id: &str,
-        grant: &Grant,
         scopes: Vec<String>,
         renewal: Renewal,
     ) -> Result<Tokens, OAuthError> {
         let (records, lifetimes) = (&self.0.records, self.0.settings.lifetimes);
-        let longest = if renewal == Renewal::Allowed { lifetimes.refresh } else { lifetimes.access };
-        records.put(RecordKind::Grant, id, grant, self.after(longest.max(lifetimes.access))).await?;
         let access = Secret::random()?;
         let until = self.after(lifetimes.access);
         let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at: clock::seconds(until) };
         records.put(RecordKind::AccessToken, access.digest(), &record, until).await?;
-        let refresh_token = match renewal {
-            Renewal::Allowed => Some(self.refresh_token(id).await?),
-            Renewal::Refused => None,
-        };
-        Ok(Tokens {
+        let mut tokens = Tokens {
             access_token: access.reveal().to_owned(),
             token_type: "Bearer",
             expires_in: lifetimes.access.as_secs(),
             scope: scopes.join(" "),
-            refresh_token,
-        })
+            refresh_token: None,
+        };
+        if renewal == Renewal::Allowed {
+            match self.refresh_token(id).await {
+                Ok(token) => tokens.refresh_token = Some(token),
+                Err(error) => {
+                    self.discard(&tokens).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Removes tokens that are not sent to the client. A failure is logged: they expire anyway.
+    pub(super) async fn discard(&self, tokens: &Tokens) {
+        let access = (RecordKind::AccessToken, Some(&tokens.access_token));
+        let refresh = (RecordKind::RefreshToken, tokens.refresh_token.as_ref());
+        for (kind, token) in [access, refresh] {
+            if let Some(token) = token {
+                let _ = self.0.records.swap(kind, secret::digest(token), When::Always, None).await;
+            }
+        }
     }
 
     async fn refresh_token(&self, grant: &str) -> Result<String, OAuthError> {
@@ -170,10 +278,10 @@ impl AuthorizationServer {
         };
         let grant = self.0.records.get::<Grant>(RecordKind::Grant, &*access.grant).await?;
         let is_current = access.expires_at > self.0.clock.seconds();
-        Ok(grant.filter(|_| is_current).map(|grant| self.described(&access, grant)))
+        Ok(grant.filter(|_| is_current).and_then(|grant| self.described(&access, grant)))
     }
 
-    fn described(&self, access: &Access, grant: Grant) -> AccessToken {
+    fn described(&self, access: &Access, grant: Grant) -> Option<AccessToken> {
         let User { subject, mut claims } = grant.user;
         claims.insert("iss".into(), self.issuer().into());
         claims.insert("sub".into(), subject.into());
@@ -195,11 +303,12 @@ impl AuthorizationServer {
         })
     }
 
-    /// Extends the lifetime of a registered client that is in use.
+    /// Extends the lifetime of a registered client that is in use. A registration that was removed is not restored.
     pub(super) async fn keep(&self, client: &Client) -> Result<(), OAuthError> {
         if client.is_registered() {
             let until = self.after(self.0.settings.lifetimes.refresh.saturating_mul(2));
-            self.0.records.put(RecordKind::Client, client.id(), client, until).await?;
+            let record = Some(Record::new(written(client)?, until));
+            self.0.records.swap(RecordKind::Client, client.id(), When::Present, record).await?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! They are compared as text. Only the port of a loopback address can differ (RFC 8252): a native client listens on any
 //! free port.
 
-use url::Url;
+use url::{Host, Url};
 
 use crate::error::OAuthError;
 use crate::urls;
@@ -20,10 +20,25 @@ pub(super) fn check(uri: &str) -> Result<(), OAuthError> {
     if !urls::is_protected(&url) {
         return wrong("a redirect URI must be https, or http on a loopback address");
     }
+    if !has_plain_host(&url) {
+        return wrong("the host of a redirect URI has letters, digits, dots, hyphens and underscores only");
+    }
     if url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
         return wrong("a redirect URI must have neither a fragment nor a user");
     }
     Ok(())
+}
+
+/// Returns whether the host is an IP address or a plain name. The URL standard allows more in a name, such as semicolons,
+/// which have a meaning in the policy of the consent page.
+pub(super) fn has_plain_host(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => {
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+        }
+        Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
+        None => false,
+    }
 }
 
 /// Returns whether a client that registered `known` can request `requested`.
@@ -105,7 +120,12 @@ mod tests {
     /// O03
     #[test]
     fn nothing_that_a_browser_runs_is_registered() {
-        for fine in ["https://client.example/cb", "http://localhost:3030/callback", "http://127.0.0.1/"] {
+        for fine in [
+            "https://client.example/cb",
+            "http://localhost:3030/callback",
+            "http://127.0.0.1/",
+            "http://[::1]:1/",
+        ] {
             assert_eq!(check(fine), Ok(()), "{fine}");
         }
         for wrong in [
@@ -120,6 +140,11 @@ mod tests {
             "",
             "https://client.example/c b",
             "https://client.example/\r\nx",
+            // O-csp: the host is part of the policy of the consent page.
+            "https://a;sandbox/cb",
+            "https://a,b/cb",
+            "https://a'b/cb",
+            "https://*/cb",
         ] {
             assert!(check(wrong).is_err(), "{wrong}");
         }

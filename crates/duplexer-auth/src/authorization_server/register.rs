@@ -1,10 +1,11 @@
 //! Dynamic client registration (RFC 7591).
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::client::{AUTHORIZATION_CODE, AuthMethod, Client, ClientMetadata, JWT_BEARER};
+use super::form::media_type;
 use super::store::RecordKind;
 use super::{AuthorizationServer, redirect};
 use crate::error::OAuthError;
@@ -14,6 +15,12 @@ use crate::secret;
 const MAX_REDIRECTS: usize = 16;
 /// Maximum length of a client name, which the consent page shows.
 const MAX_NAME: usize = 200;
+
+/// Maximum size of the members that are returned and not used, as JSON.
+const MAX_OTHERS: usize = 2 * 1024;
+/// Maximum size of the metadata of a registered client, as JSON.
+const MAX_METADATA: usize = 8 * 1024;
+const TOO_LARGE: &str = "the metadata is too large: at most 8192 bytes";
 
 /// Registration response: the metadata of the client and its credentials.
 #[derive(Serialize)]
@@ -29,17 +36,24 @@ struct Registered<'a> {
 }
 
 impl AuthorizationServer {
-    pub(super) async fn register(&self, body: &[u8]) -> Result<Reply, OAuthError> {
-        let metadata =
+    pub(super) async fn register(&self, headers: &HeaderMap, body: &[u8]) -> Result<Reply, OAuthError> {
+        // A browser sends other media types for any page without a preflight.
+        if media_type(headers) != "application/json" {
+            let refusal = OAuthError::invalid_request("the body must be application/json");
+            return Err(refusal.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let mut metadata =
             read(body).map_err(|error| invalid(format!("the metadata cannot be read: {error}")))?;
         self.check(&metadata)?;
+        limit(&mut metadata)?;
         let secret = match metadata.token_endpoint_auth_method {
             AuthMethod::None => None,
             AuthMethod::ClientSecretPost | AuthMethod::ClientSecretBasic => Some(secret::random_hex::<32>()?),
         };
         let client = Client::registered(uuid()?, secret.as_deref(), metadata);
         let until = self.after(self.0.settings.lifetimes.client);
-        self.0.records.put(RecordKind::Client, client.id(), &client, until).await?;
+        // It becomes a required record with its first tokens.
+        self.0.records.put_evictable(RecordKind::Client, client.id(), &client, until).await?;
         let registered = Registered {
             client_id: client.id(),
             client_id_issued_at: self.0.clock.seconds(),
@@ -68,6 +82,20 @@ fn read(body: &[u8]) -> Result<ClientMetadata, serde_json::Error> {
     let mut members: serde_json::Map<String, Value> = serde_json::from_slice(body)?;
     members.retain(|_, value| !value.is_null());
     serde_json::from_value(Value::Object(members))
+}
+
+/// Limits the size of a registration: strangers can store one.
+fn limit(metadata: &mut ClientMetadata) -> Result<(), OAuthError> {
+    // Members without a meaning here can be left out (RFC 7591, section 2).
+    if size(&metadata.others) > MAX_OTHERS {
+        metadata.others.clear();
+    }
+    if size(metadata) > MAX_METADATA { Err(invalid(TOO_LARGE)) } else { Ok(()) }
+}
+
+/// Returns the length of a value in JSON.
+fn size(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |text| text.len())
 }
 
 fn check_metadata(metadata: &ClientMetadata) -> Result<(), OAuthError> {

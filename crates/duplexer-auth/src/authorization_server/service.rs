@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::error::BoxError;
@@ -20,6 +21,8 @@ use crate::reply::{self, Reply};
 
 /// Maximum size of a request body.
 const MAX_BODY: usize = 64 * 1024;
+/// Maximum time in which a request body has to arrive. The connection has no time limit of its own while a request runs.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const POST: &str = "POST, OPTIONS";
 
 impl AuthorizationServer {
@@ -58,9 +61,9 @@ impl AuthorizationServer {
             _ if !is_post => return reply::not_allowed(POST),
             _ => {}
         }
-        let body = match Limited::new(Box::pin(body), MAX_BODY).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(_) => return reply::error(&too_large()),
+        let body = match read(body).await {
+            Ok(body) => body,
+            Err(error) => return reply::error(&error),
         };
         match endpoint {
             "authorize" => self.authorize(&parts, &body).await,
@@ -77,10 +80,29 @@ impl AuthorizationServer {
     async fn api(&self, endpoint: &str, parts: &Parts, body: &[u8]) -> Result<Reply, OAuthError> {
         match endpoint {
             "token" => self.token(&parts.headers, body).await,
-            "register" => self.register(body).await,
+            "register" => self.register(&parts.headers, body).await,
             _ => self.revoke(&parts.headers, body).await,
         }
     }
+}
+
+/// Reads a request body, within the limits on size and time.
+async fn read<B>(body: B) -> Result<Bytes, OAuthError>
+where
+    B: Body + Send,
+    B::Error: Into<BoxError>,
+{
+    let collected = Limited::new(Box::pin(body), MAX_BODY).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, collected).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(_)) => Err(too_large()),
+        Err(_) => Err(too_slow()),
+    }
+}
+
+fn too_slow() -> OAuthError {
+    OAuthError::invalid_request("the body did not arrive within 30 seconds")
+        .with_status(StatusCode::REQUEST_TIMEOUT)
 }
 
 fn too_large() -> OAuthError {

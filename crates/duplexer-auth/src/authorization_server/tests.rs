@@ -165,6 +165,34 @@ async fn a_slow_document_is_given_up() {
     web.left.notified().await;
 }
 
+/// A document that could not be fetched is not fetched again for half a minute, and neither is another one of a host that
+/// does not respond: slow documents do not occupy the fetches of others.
+#[tokio::test]
+async fn a_failed_fetch_is_not_repeated_at_once() {
+    let web = web().await;
+    let authorization_server = with_timeout(&web, Duration::from_millis(200));
+    let id = |path: &str| format!("https://client.example:{}/{path}", web.port);
+    for (path, reason) in [("absent", "it cannot be fetched"), ("foreign", "it names another client_id")] {
+        for _ in 0..3 {
+            let (status, text) = ask(&authorization_server, &id(path)).await;
+            assert!(status == 400 && text.contains(reason), "{text}");
+        }
+    }
+    assert_eq!(web.asked.load(Ordering::SeqCst), 2);
+    assert_eq!(ask(&authorization_server, &id("fine")).await.0, 200, "the host responds");
+    assert_eq!(ask(&authorization_server, &id("slow")).await.0, 400);
+    web.left.notified().await;
+    let (status, text) = ask(&authorization_server, &id("slow?x")).await;
+    assert_eq!(status, 400);
+    assert!(text.contains("its host did not respond a moment ago"), "{text}");
+    assert_eq!(web.asked.load(Ordering::SeqCst), 4);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    tokio::time::resume();
+    assert_eq!(ask(&authorization_server, &id("other")).await.0, 200);
+    assert_eq!(web.asked.load(Ordering::SeqCst), 5);
+}
+
 /// O15: addresses of this machine, its network and its cloud are not called, as IP addresses or as names; nor is any
 /// scheme but https.
 #[tokio::test]

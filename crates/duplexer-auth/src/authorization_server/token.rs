@@ -34,7 +34,10 @@ impl AuthorizationServer {
             REFRESH_TOKEN => self.refresh(&client, &form).await?,
             _ => self.assert(&client, &form).await?,
         };
-        self.keep(&client).await?;
+        // The tokens are issued: a failure to extend the registration must not withhold them.
+        if let Err(error) = self.keep(&client).await {
+            tracing::warn!(%error, "the registration of a client could not be extended");
+        }
         Ok(reply::json(StatusCode::OK, &tokens))
     }
 
@@ -42,7 +45,8 @@ impl AuthorizationServer {
         let digest = secret::digest(form.required("code")?);
         let verifier = form.required("code_verifier")?;
         let absent = || OAuthError::invalid_grant(NO_CODE);
-        let code: Code = self.0.records.get(RecordKind::Code, &*digest).await?.ok_or_else(absent)?;
+        let stored = self.0.records.find::<Code>(RecordKind::Code, digest).await?.ok_or_else(absent)?;
+        let code = stored.value.clone();
         let grant = self.grant(&code.grant, client).await?.ok_or_else(absent)?;
         if code.state == Use::Spent {
             return Err(self.reused(&code.grant, NO_CODE).await);
@@ -58,22 +62,20 @@ impl AuthorizationServer {
             return Err(OAuthError::invalid_grant("incorrect code_verifier"));
         }
         check_resource(&grant, form)?;
-        let spent = Code { state: Use::Spent, ..code.clone() };
+        let tokens = self.granted(client, &code.grant, &grant, grant.scopes.clone()).await?;
         let until = clock::at(code.expires_at).checked_add(self.0.settings.lifetimes.access);
         let until = until.unwrap_or_else(|| self.0.clock.now());
-        let before = self.0.records.put(RecordKind::Code, digest, &spent, until).await?;
-        // A concurrent request has used the code: one of the two holds a stolen one.
-        if before.is_none_or(|before| before.state == Use::Spent) {
-            return Err(self.reused(&code.grant, NO_CODE).await);
-        }
-        self.granted(client, &code.grant, &grant, grant.scopes.clone()).await
+        let spent = Code { state: Use::Spent, ..code.clone() };
+        let replaced = self.0.records.replace(stored, &spent, until).await;
+        self.spent(replaced, tokens, &code.grant, NO_CODE).await
     }
 
     async fn refresh(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
         let digest = secret::digest(form.required("refresh_token")?);
         let absent = || OAuthError::invalid_grant(NO_REFRESH);
-        let refresh: Refresh =
-            self.0.records.get(RecordKind::RefreshToken, &*digest).await?.ok_or_else(absent)?;
+        let found = self.0.records.find::<Refresh>(RecordKind::RefreshToken, digest).await?;
+        let stored = found.ok_or_else(absent)?;
+        let refresh = stored.value.clone();
         let grant = self.grant(&refresh.grant, client).await?.ok_or_else(absent)?;
         if refresh.state == Use::Spent {
             return Err(self.reused(&refresh.grant, NO_REFRESH).await);
@@ -86,13 +88,31 @@ impl AuthorizationServer {
             return Err(OAuthError::invalid_scope(wider));
         }
         check_resource(&grant, form)?;
-        let spent = Refresh { state: Use::Spent, ..refresh.clone() };
+        let tokens = self.granted(client, &refresh.grant, &grant, scopes).await?;
         let until = clock::at(refresh.expires_at);
-        let before = self.0.records.put(RecordKind::RefreshToken, digest, &spent, until).await?;
-        if before.is_none_or(|before| before.state == Use::Spent) {
-            return Err(self.reused(&refresh.grant, NO_REFRESH).await);
-        }
-        self.granted(client, &refresh.grant, &grant, scopes).await
+        let spent = Refresh { state: Use::Spent, ..refresh.clone() };
+        let replaced = self.0.records.replace(stored, &spent, until).await;
+        self.spent(replaced, tokens, &refresh.grant, NO_REFRESH).await
+    }
+
+    /// Returns the tokens if the code or refresh token of the client was spent for them.
+    ///
+    /// It is spent after its tokens are stored: a client that gets 503 can repeat its request.
+    async fn spent(
+        &self,
+        replaced: Result<bool, OAuthError>,
+        tokens: Tokens,
+        grant: &str,
+        text: &'static str,
+    ) -> Result<Tokens, OAuthError> {
+        let error = match replaced {
+            Ok(true) => return Ok(tokens),
+            // A concurrent request has spent it: one of the two holds a stolen one.
+            Ok(false) => self.reused(grant, text).await,
+            Err(error) => error,
+        };
+        self.discard(&tokens).await;
+        Err(error)
     }
 
     /// Returns the grant, if it belongs to this client.
@@ -101,7 +121,8 @@ impl AuthorizationServer {
         Ok(grant.filter(|grant| grant.client_id == client.id()))
     }
 
-    pub(super) async fn granted(
+    /// Issues tokens after the approval of the backend, unless the grant was revoked meanwhile.
+    async fn granted(
         &self,
         client: &Client,
         id: &str,
@@ -110,7 +131,10 @@ impl AuthorizationServer {
     ) -> Result<Tokens, OAuthError> {
         self.0.records.0.approve(client, grant).await?;
         let renewal = if client.allows(REFRESH_TOKEN) { Renewal::Allowed } else { Renewal::Refused };
-        self.issue(id, grant, scopes, renewal).await
+        if !self.prolong(id, renewal).await? {
+            return Err(OAuthError::invalid_grant("the grant has been revoked"));
+        }
+        self.issue(id, scopes, renewal).await
     }
 
     /// Revokes the grant of a reused code or refresh token: one of its two users holds a stolen one.

@@ -32,9 +32,10 @@ impl Auth {
         }
     }
 
-    /// Accepts tokens of `issuer` that its introspection endpoint confirms.
+    /// Accepts tokens of `issuer` that its introspection endpoint confirms. A response that names another issuer is
+    /// refused.
     pub fn introspection(issuer: &str, introspection: Introspection) -> AuthBuilder {
-        Self::verifier(issuer, introspection)
+        Self::verifier(issuer, introspection.issued_by(issuer))
     }
 
     /// Accepts tokens from a list. The metadata then names no authorization server: none issues these tokens.

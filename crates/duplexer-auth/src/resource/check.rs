@@ -33,6 +33,9 @@ impl Auth {
                 return Err(reply::error(&unverifiable()));
             }
         };
+        if !token.is_named() {
+            return Err(self.unauthenticated("the token names neither a subject nor a client"));
+        }
         if token.principal.expires_at.is_some_and(|end| end <= self.0.clock.now()) {
             return Err(self.unauthenticated("the token has expired"));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use url::form_urlencoded;
 
-use super::{AccessToken, TokenVerifier};
+use super::{AccessToken, DEFAULT_SKEW, TokenVerifier, has_begun};
+use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::fetch::{self, FetchError, Fetcher};
 use crate::secret::{self, Secret};
@@ -29,6 +30,10 @@ pub struct Introspection {
     client_id: String,
     secret: Secret,
     fetcher: Fetcher,
+    /// Issuer that responses name, where they name one.
+    issuer: Option<String>,
+    skew: Duration,
+    clock: Clock,
     /// Lifetime of a cached response. Zero disables the cache.
     keep: Duration,
     /// By the digest of the token.
@@ -44,6 +49,9 @@ impl Introspection {
             client_id: client_id.to_owned(),
             secret,
             fetcher: Fetcher::new()?,
+            issuer: None,
+            skew: DEFAULT_SKEW,
+            clock: Clock::default(),
             keep: Duration::ZERO,
             cached: Mutex::default(),
         })
@@ -53,6 +61,27 @@ impl Introspection {
     #[must_use]
     pub fn keep(mut self, time: Duration) -> Self {
         self.keep = time;
+        self
+    }
+
+    /// Sets the tolerated difference between the clocks of issuer and server, for the beginning of a token. Default: one
+    /// minute.
+    #[must_use]
+    pub fn skew(mut self, skew: Duration) -> Self {
+        self.skew = skew;
+        self
+    }
+
+    /// Sets the source of the current time. For tests.
+    #[must_use]
+    pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(now);
+        self
+    }
+
+    /// Sets the issuer to which `iss` is compared.
+    pub(crate) fn issued_by(mut self, issuer: &str) -> Self {
+        self.issuer = Some(issuer.to_owned());
         self
     }
 
@@ -70,8 +99,17 @@ impl Introspection {
             .body(form);
         let answer = fetch::read(request, MAX_ANSWER).await?;
         let claims: Map<String, Value> = serde_json::from_slice(&answer).map_err(FetchError::Malformed)?;
-        let active = claims.get("active").and_then(Value::as_bool) == Some(true);
-        Ok(active.then(|| AccessToken::from_claims(&claims)))
+        Ok(if self.is_valid(&claims) { AccessToken::from_claims(&claims) } else { None })
+    }
+
+    /// Checks a response. Issuer and beginning are compared where they are given: RFC 7662 requires `active` only.
+    fn is_valid(&self, claims: &Map<String, Value>) -> bool {
+        let is_active = claims.get("active").and_then(Value::as_bool) == Some(true);
+        let is_issuers = match (claims.get("iss"), &self.issuer) {
+            (Some(named), Some(issuer)) => named.as_str() == Some(issuer),
+            _ => true,
+        };
+        is_active && is_issuers && has_begun(claims, self.clock.seconds(), self.skew)
     }
 
     /// Builds `Basic` credentials. Id and secret are form-encoded before they are joined (RFC 6749).

@@ -1,15 +1,17 @@
 //! The keys of an issuer: discovered through its metadata, cached, and fetched again when a token names an unknown key.
 //!
-//! Concurrent requests share one fetch. Tokens with unknown key ids cause at most one fetch per 30 seconds, so that a
-//! client cannot use this server to flood the issuer.
+//! Concurrent requests share one fetch, and keys that are due for a fetch are used while it runs. Tokens with unknown key
+//! ids cause at most one fetch per 30 seconds, so that a client cannot use this server to flood the issuer.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 
@@ -19,6 +21,10 @@ use crate::urls;
 
 /// Time after which cached keys are fetched again.
 const MAX_AGE: Duration = Duration::from_secs(3600);
+/// Time after which cached keys that could not be fetched again are not used any more.
+const MAX_STALE: Duration = Duration::from_secs(24 * 3600);
+/// Time for which the request that starts a fetch waits for it before it uses stale keys.
+const STALE_WAIT: Duration = Duration::from_secs(1);
 /// Minimum time between two fetches, successful or not.
 const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_DOCUMENT: usize = 512 * 1024;
@@ -28,14 +34,28 @@ const MAX_KEYS: usize = 64;
 /// The keys of one issuer.
 #[derive(Debug)]
 pub(crate) struct Keys {
+    source: Source,
+    cache: Arc<Cache>,
+    /// The fetch, if one runs.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// Location of the keys.
+#[derive(Clone, Debug)]
+struct Source {
     issuer: String,
     /// Possible URLs of its metadata, in the order in which they are tried.
     metadata_urls: Vec<String>,
     /// Configured URL of its keys.
     jwks_uri: Option<String>,
     fetcher: Fetcher,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
     state: Mutex<State>,
-    fetching: tokio::sync::Mutex<()>,
+    /// Held by the task that fetches the keys.
+    fetching: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +63,14 @@ struct State {
     keys: Vec<Key>,
     fetched: Option<Instant>,
     tried: Option<Instant>,
+}
+
+/// Cached keys that can have signed a token.
+enum Cached {
+    Fresh(Vec<DecodingKey>),
+    /// They are due for a fetch.
+    Stale(Vec<DecodingKey>),
+    Missing,
 }
 
 /// One public key and its permitted algorithms.
@@ -64,6 +92,8 @@ pub(crate) enum KeysError {
     NoKeys,
     #[error("the issuer could not be asked a moment ago")]
     TriedJustNow,
+    #[error("the runtime stopped the fetch of the issuer's keys")]
+    Stopped,
 }
 
 /// The used members of RFC 8414 and `OpenID` Connect Discovery metadata.
@@ -81,25 +111,19 @@ struct KeySet {
 impl Keys {
     pub(crate) fn new(issuer: &str, fetcher: Fetcher) -> Result<Self, ConfigError> {
         let metadata_urls = metadata_urls(&urls::issuer(issuer)?);
-        Ok(Self {
-            issuer: issuer.to_owned(),
-            metadata_urls,
-            jwks_uri: None,
-            fetcher,
-            state: Mutex::default(),
-            fetching: tokio::sync::Mutex::default(),
-        })
+        let source = Source { issuer: issuer.to_owned(), metadata_urls, jwks_uri: None, fetcher };
+        Ok(Self { source, cache: Arc::default(), tasks: Mutex::default() })
     }
 
     /// Sets the URL of the keys, which disables discovery.
     pub(crate) fn at(mut self, jwks_uri: &str) -> Result<Self, ConfigError> {
         urls::endpoint(jwks_uri)?;
-        self.jwks_uri = Some(jwks_uri.to_owned());
+        self.source.jwks_uri = Some(jwks_uri.to_owned());
         Ok(self)
     }
 
     pub(crate) fn issuer(&self) -> &str {
-        &self.issuer
+        &self.source.issuer
     }
 
     /// Returns the keys that can have signed a token with this key id and algorithm.
@@ -108,53 +132,105 @@ impl Keys {
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Vec<DecodingKey>, KeysError> {
-        if let Some(found) = self.known(id, algorithm) {
-            return Ok(found);
+        match self.cache.look_up(id, algorithm) {
+            Cached::Fresh(found) => return Ok(found),
+            Cached::Stale(found) => return Ok(self.renewed(id, algorithm).await.unwrap_or(found)),
+            Cached::Missing => {}
         }
         // Concurrent requests wait here and use the keys that the first one fetches.
-        let _fetching = self.fetching.lock().await;
-        if let Some(found) = self.known(id, algorithm) {
+        let fetching = Arc::clone(&self.cache.fetching).lock_owned().await;
+        if let Cached::Fresh(found) | Cached::Stale(found) = self.cache.look_up(id, algorithm) {
             return Ok(found);
         }
-        match self.renew().await {
+        match self.renew(fetching).await {
             Ok(()) => {}
-            // Stale keys are used while the issuer is unreachable; without any keys the verification fails.
-            Err(error) if self.lock().fetched.is_some() => {
-                tracing::debug!(%error, issuer = self.issuer, "an issuer's keys are not renewed");
+            // The known keys are used while the issuer is unreachable; without any keys the verification fails.
+            Err(error) if self.cache.is_usable() => {
+                tracing::debug!(%error, issuer = self.issuer(), "an issuer's keys are not renewed");
             }
             Err(error) => return Err(error),
         }
-        Ok(matching(&self.lock().keys, id, algorithm))
+        Ok(matching(&self.cache.lock().keys, id, algorithm))
     }
 
-    /// Returns matching keys from a fresh cache.
-    fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Vec<DecodingKey>> {
-        let state = self.lock();
-        let is_fresh = state.fetched.is_some_and(|fetched| fetched.elapsed() < MAX_AGE);
-        let found = matching(&state.keys, id, algorithm);
-        (is_fresh && !found.is_empty()).then_some(found)
+    /// Starts a fetch unless one runs, and returns its keys if they arrive soon.
+    async fn renewed(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Vec<DecodingKey>> {
+        let fetching = Arc::clone(&self.cache.fetching).try_lock_owned().ok()?;
+        match tokio::time::timeout(STALE_WAIT, self.renew(fetching)).await {
+            Ok(Ok(())) => Some(matching(&self.cache.lock().keys, id, algorithm)),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, issuer = self.issuer(), "an issuer's keys are not renewed");
+                None
+            }
+            Err(_) => None,
+        }
     }
 
-    async fn renew(&self) -> Result<(), KeysError> {
+    async fn renew(&self, fetching: OwnedMutexGuard<()>) -> Result<(), KeysError> {
         let now = Instant::now();
         {
-            let mut state = self.lock();
+            let mut state = self.cache.lock();
             if state.tried.is_some_and(|tried| now - tried < MIN_FETCH_INTERVAL) {
                 return Err(KeysError::TriedJustNow);
             }
             state.tried = Some(now);
         }
-        let keys = self.fetch().await?;
+        self.start(fetching, now).await.unwrap_or(Err(KeysError::Stopped))
+    }
+
+    /// Fetches the keys in a task of its own: a client that disconnects does not end the fetch that others need.
+    fn start(&self, fetching: OwnedMutexGuard<()>, now: Instant) -> oneshot::Receiver<Result<(), KeysError>> {
+        let (source, cache) = (self.source.clone(), Arc::clone(&self.cache));
+        let (done, outcome) = oneshot::channel();
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // The earlier ones have ended: they held the lock.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let fetched = source.fetch().await.map(|keys| cache.store(keys, now));
+            drop(fetching);
+            // The request can have ended meanwhile.
+            let _ = done.send(fetched);
+        });
+        outcome
+    }
+}
+
+impl Cache {
+    fn look_up(&self, id: Option<&str>, algorithm: Algorithm) -> Cached {
+        let state = self.lock();
+        let found = matching(&state.keys, id, algorithm);
+        match state.age() {
+            _ if found.is_empty() => Cached::Missing,
+            Some(age) if age < MAX_AGE => Cached::Fresh(found),
+            Some(age) if age < MAX_STALE => Cached::Stale(found),
+            _ => Cached::Missing,
+        }
+    }
+
+    fn store(&self, keys: Vec<Key>, now: Instant) {
         let mut state = self.lock();
         state.keys = keys;
         state.fetched = Some(now);
-        Ok(())
+    }
+
+    /// Returns whether there are keys that are not too old.
+    fn is_usable(&self) -> bool {
+        self.lock().age().is_some_and(|age| age < MAX_STALE)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
+impl State {
+    /// Returns the time since the keys were fetched.
+    fn age(&self) -> Option<Duration> {
+        self.fetched.map(|fetched| fetched.elapsed())
+    }
+}
+
+impl Source {
     async fn fetch(&self) -> Result<Vec<Key>, KeysError> {
         let at = match &self.jwks_uri {
             Some(known) => known.clone(),

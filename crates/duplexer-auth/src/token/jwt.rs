@@ -11,13 +11,11 @@ use jsonwebtoken::{Algorithm, Validation};
 use serde_json::{Map, Value};
 
 use super::jwks::{Keys, KeysError};
-use super::{AccessToken, TokenVerifier, seconds};
+use super::{AccessToken, DEFAULT_SKEW, TokenVerifier, has_begun, seconds};
 use crate::clock::Clock;
 use crate::error::ConfigError;
 use crate::fetch::Fetcher;
 
-/// Default tolerated difference between the clocks of issuer and server.
-const DEFAULT_SKEW: Duration = Duration::from_secs(60);
 /// Maximum size of a token.
 const MAX_TOKEN: usize = 16 * 1024;
 
@@ -116,14 +114,10 @@ impl Jwt {
     }
 
     fn is_current(&self, claims: &Map<String, Value>) -> bool {
-        let (now, skew) = (self.clock.seconds(), self.skew.as_secs());
+        let now = self.clock.seconds();
         let ends = claims.get("exp").and_then(seconds);
-        let begins = match claims.get("nbf") {
-            None => Some(0),
-            Some(time) => seconds(time),
-        };
-        ends.is_some_and(|ends| now < ends.saturating_add(skew))
-            && begins.is_some_and(|begins| begins <= now.saturating_add(skew))
+        ends.is_some_and(|ends| now < ends.saturating_add(self.skew.as_secs()))
+            && has_begun(claims, now, self.skew)
     }
 }
 
@@ -140,8 +134,7 @@ impl TokenVerifier for Jwt {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
         Box::pin(async move {
             let claims = self.claims(token).await?;
-            Ok(claims.map(|claims| {
-                let mut token = AccessToken::from_claims(&claims);
+            Ok(claims.and_then(|claims| AccessToken::from_claims(&claims)).map(|mut token| {
                 // Later expiry checks do not know the skew, so it is added here.
                 token.principal.expires_at =
                     token.principal.expires_at.and_then(|end| end.checked_add(self.skew));

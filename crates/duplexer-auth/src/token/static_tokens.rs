@@ -71,7 +71,10 @@ impl StaticToken {
     }
 
     fn known(self) -> Result<Known, ConfigError> {
-        let client = self.client_id.ok_or(ConfigError::StaticToken("client_id"))?;
+        let client = self
+            .client_id
+            .filter(|client| !client.is_empty())
+            .ok_or(ConfigError::StaticToken("client_id"))?;
         if self.audience.is_empty() {
             return Err(ConfigError::StaticToken("audience"));
         }

@@ -209,6 +209,46 @@ async fn two_pages_of_one_browser_are_two_questions() {
     }
 }
 
+/// O-authorize-room: pages that are left open do not keep others from opening theirs; the oldest one makes room.
+#[tokio::test]
+async fn open_pages_make_room_for_new_ones() {
+    let time = Time::new();
+    let site = Site::with_authorization_server(&time, |builder| builder).await;
+    let oldest = handle(&site.authorize(&question(&[])).await.text().await.unwrap());
+    time.pass(1);
+    let page = site.authorize(&question(&[])).await;
+    let cookie = header(&page, "set-cookie").split(';').next().unwrap().to_owned();
+    let second = handle(&page.text().await.unwrap());
+    time.pass(1);
+    for _ in 2..51 {
+        assert_eq!(site.authorize(&question(&[])).await.status(), 200);
+    }
+    let submit = async |handle: &str| {
+        let form = site.post("/authorize/consent", &[("request", handle), ("decision", "allow")]);
+        form.header("cookie", &cookie).send().await.unwrap()
+    };
+    assert_eq!(refusal(submit(&oldest).await).await.2, "this page has been used or is too old");
+    assert_eq!(submit(&second).await.status(), 302);
+}
+
+/// O-invisible: a name that would not be visible is replaced by the id of the client.
+#[tokio::test]
+async fn a_blank_name_is_not_shown() {
+    let names = ["", " \u{a0}\u{2003}", "\u{3164}", "\u{e0041}\u{34f}\u{ad}", "\u{2800}\u{fe0f}"];
+    let time = Time::new();
+    let site = Site::with_authorization_server(&time, |builder| {
+        names.iter().enumerate().fold(builder, |builder, (number, name)| {
+            builder.client(duplexer_auth::Client::public(format!("blank-{number}"), [REDIRECT]).name(*name))
+        })
+    });
+    let site = site.await;
+    for (number, name) in names.iter().enumerate() {
+        let id = format!("blank-{number}");
+        let page = site.authorize(&question(&[("client_id", &id)])).await.text().await.unwrap();
+        assert!(page.contains(&format!("<b>{id}</b>")), "{name:?}: {page}");
+    }
+}
+
 /// AS-03, O14: a declined request is redirected to the client as an error.
 #[tokio::test]
 async fn a_user_may_decline() {

@@ -169,6 +169,8 @@ async fn settings_are_checked_when_they_are_built() {
     let listed = |token: StaticToken| Auth::static_tokens([token]).audience("https://x.example");
     assert!(wrong(listed(StaticToken::new("t").client_id("ada"))).contains("no audience"));
     assert!(wrong(listed(StaticToken::new("t").audience("https://x.example"))).contains("no client_id"));
+    let nameless = StaticToken::new("t").client_id("").audience("https://x.example");
+    assert!(wrong(listed(nameless)).contains("no client_id"));
     let site = Site::new(|base| Auth::jwt(base).audience(base).build().unwrap()).await;
     let metadata = json_of(site.get("/.well-known/oauth-protected-resource").await).await;
     assert_eq!(metadata["resource"], *site.base);
@@ -195,4 +197,26 @@ async fn a_token_that_cannot_be_verified_gets_a_503() {
     let (status, error, text) = refusal(site.tool("x", Some("t")).send().await.unwrap()).await;
     assert_eq!((status, &*error), (503, "temporarily_unavailable"));
     assert!(!text.contains("password"));
+}
+
+/// A principal without a name is refused, whatever verifier returns it: it would be the same for all tokens.
+#[tokio::test]
+async fn a_principal_without_client_and_subject_is_refused() {
+    use duplexer_auth::{AccessToken, TokenVerifier};
+    use duplexer_core::dispatch::BoxFuture;
+    use duplexer_core::error::BoxError;
+
+    struct Named(String);
+    impl TokenVerifier for Named {
+        fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
+            let principal = duplexer_server::Principal::new(token.trim_matches('-'));
+            Box::pin(async { Ok(Some(AccessToken::new(principal, vec![self.0.clone()]))) })
+        }
+    }
+    let site = Site::new(|base| {
+        Auth::verifier("https://i.example", Named(base.into())).audience(base).build().unwrap()
+    });
+    let site = site.await;
+    assert_eq!(site.whoami("app").await.unwrap()["client"], "app");
+    assert_eq!(site.whoami("---").await, None);
 }

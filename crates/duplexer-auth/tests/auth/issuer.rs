@@ -1,7 +1,7 @@
 //! An issuer of signed tokens that counts its requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
@@ -50,11 +50,17 @@ impl Signer {
 pub(crate) struct Published {
     pub(crate) keys: Mutex<Vec<Value>>,
     pub(crate) asked: AtomicUsize,
+    is_hanging: AtomicBool,
 }
 
 impl Published {
     pub(crate) fn publish(&self, jwk: Value) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).push(jwk);
+    }
+
+    /// Sets whether requests for the keys are left without a response.
+    pub(crate) fn hang(&self, is_hanging: bool) {
+        self.is_hanging.store(is_hanging, Ordering::SeqCst);
     }
 
     pub(crate) fn asked(&self) -> usize {
@@ -64,7 +70,11 @@ impl Published {
 
 /// An issuer on a socket. `named` replaces its own URL in the metadata.
 pub(crate) async fn issuer(named: Option<&str>) -> (Site, Arc<Published>) {
-    let published = Arc::new(Published { keys: Mutex::default(), asked: AtomicUsize::new(0) });
+    let published = Arc::new(Published {
+        keys: Mutex::default(),
+        asked: AtomicUsize::new(0),
+        is_hanging: AtomicBool::new(false),
+    });
     let shared = Arc::clone(&published);
     let site = Site::routes(|base| {
         let metadata =
@@ -73,6 +83,9 @@ pub(crate) async fn issuer(named: Option<&str>) -> (Site, Arc<Published>) {
             let shared = Arc::clone(&shared);
             async move {
                 shared.asked.fetch_add(1, Ordering::SeqCst);
+                if shared.is_hanging.load(Ordering::SeqCst) {
+                    std::future::pending::<()>().await;
+                }
                 let keys = shared.keys.lock().unwrap_or_else(PoisonError::into_inner);
                 json!({ "keys": *keys }).to_string()
             }

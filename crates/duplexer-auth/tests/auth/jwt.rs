@@ -118,6 +118,30 @@ async fn every_claim_is_checked() {
     assert_eq!(stage.site.whoami(&token).await, None, "it has ended meanwhile");
 }
 
+/// Without a subject and a client, the tokens of all users would have the same principal.
+#[tokio::test]
+async fn a_signed_token_without_subject_and_client_is_refused() {
+    let stage = stage().await;
+    let token = |names: &[(&str, &str)]| {
+        stage.token(|claims| {
+            let claims = claims.as_object_mut().unwrap();
+            claims.retain(|name, _| name != "sub" && name != "client_id");
+            claims.extend(names.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
+        })
+    };
+    for nameless in [&[][..], &[("sub", "")], &[("client_id", "")], &[("azp", ""), ("sub", "")]] {
+        assert_eq!(stage.site.whoami(&token(nameless)).await, None, "{nameless:?}");
+    }
+    for (named, client, subject) in [
+        (&[("sub", "ada")][..], "ada", Some("ada")),
+        (&[("client_id", "app"), ("sub", "")], "app", None),
+        (&[("azp", "app"), ("client_id", "")], "app", None),
+    ] {
+        let who = stage.site.whoami(&token(named)).await.unwrap();
+        assert_eq!((&who["client"], &who["subject"]), (&json!(client), &json!(subject)), "{named:?}");
+    }
+}
+
 fn encoded(value: &Value) -> String {
     URL_SAFE_NO_PAD.encode(value.to_string())
 }
@@ -232,4 +256,39 @@ async fn an_issuer_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
         let response = site.tool("whoami", Some(&token)).send().await.unwrap();
         assert_eq!(response.status(), 503, "{base}");
     }
+}
+
+/// Stale keys are used while a fetch of new ones hangs: one request waits a second for it, the others do not wait, and
+/// keys that could not be renewed for a day are not used.
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_hangs_does_not_delay_tokens_of_known_keys() {
+    use duplexer_auth::TokenVerifier;
+    let (issuer, published) = issuer(None).await;
+    let signer = Signer::new("first");
+    published.publish(signer.jwk());
+    let time = Time::new();
+    let jwt = Jwt::new(&issuer.base).unwrap().clock(time.clock());
+    let token =
+        signer.sign("JWT", &json!({"iss": issuer.base, "aud": "x", "sub": "ada", "exp": time.seconds() + 9}));
+    let verify = async || {
+        let started = tokio::time::Instant::now();
+        let verified = jwt.verify(&token).await.map(|token| token.is_some());
+        (verified.unwrap_or(false), started.elapsed())
+    };
+    assert!(verify().await.0);
+    published.hang(true);
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    let (one, other) = tokio::join!(verify(), verify());
+    assert!(one.0 && other.0, "stale keys are used");
+    assert!(one.1.max(other.1) <= Duration::from_secs(1), "{one:?} {other:?}");
+    assert_eq!(one.1.min(other.1), Duration::ZERO, "only one request waits for the fetch");
+    assert_eq!(published.asked(), 2, "one fetch runs");
+    published.hang(false);
+    // The clock is paused: the time of the fetch runs out, then its task ends.
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    assert!(verify().await.0);
+    assert_eq!(published.asked(), 3, "the keys are fetched again");
+    published.hang(true);
+    tokio::time::advance(Duration::from_secs(24 * 3600)).await;
+    assert!(!verify().await.0, "keys of yesterday are not used");
 }

@@ -1,5 +1,6 @@
 //! Dynamic client registration.
 
+use duplexer_auth::{Auth, AuthorizationServer, DevBackend, MemoryStore};
 use serde_json::{Value, json};
 
 use crate::support::{REDIRECT, Site, Time, header, json_of, question, refusal};
@@ -96,7 +97,8 @@ async fn invalid_metadata_is_not_registered() {
     assert_eq!(site.get("/register").await.status(), 405);
 }
 
-/// O12: a body of a megabyte is not read, and the number of clients is limited; unused ones expire.
+/// O12, O-register-room: a body of a megabyte is not read, and the number of clients is limited. The oldest unused client
+/// makes room; clients in use stay, also if they are older.
 #[tokio::test]
 async fn registration_is_bounded() {
     let time = Time::new();
@@ -104,17 +106,108 @@ async fn registration_is_bounded() {
     let large = json!({"redirect_uris": [REDIRECT], "client_name": "x".repeat(1 << 20)});
     assert_eq!(register(&site, &large).await.status(), 413);
     let metadata = json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none"});
-    let first = json_of(register(&site, &metadata).await).await;
-    let id = first["client_id"].as_str().unwrap();
-    for _ in 1..50 {
-        assert_eq!(register(&site, &metadata).await.status(), 201);
+    let used = registered(&site, &metadata).await;
+    time.pass(1);
+    let unused = registered(&site, &metadata).await;
+    time.pass(1);
+    for _ in 2..50 {
+        registered(&site, &metadata).await;
     }
-    let (status, error, _) = refusal(register(&site, &metadata).await).await;
+    use_client(&site, &used).await;
+    let last = registered(&site, &metadata).await;
+    assert!(is_known(&site, &used).await && is_known(&site, &last).await);
+    assert!(!is_known(&site, &unused).await, "it was the oldest one without a use");
+    time.pass(24 * 3600);
+    assert!(is_known(&site, &used).await && !is_known(&site, &last).await, "an unused one ends after a day");
+}
+
+/// O12: clients in use are not removed for new ones.
+#[tokio::test]
+async fn a_client_in_use_keeps_its_registration() {
+    let time = Time::new();
+    let site = Site::new(|base| {
+        let backend = DevBackend::new("ada").keep_in(MemoryStore::new().max(2).clock(time.clock()));
+        let server = AuthorizationServer::builder(base, backend).resource(base).scopes(["read"]);
+        let server = server.clock(time.clock()).build().unwrap();
+        Auth::authorization_server(server).audience(base).clock(time.clock()).build().unwrap()
+    });
+    let site = site.await;
+    let metadata = json!({"redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none"});
+    for _ in 0..2 {
+        use_client(&site, &registered(&site, &metadata).await).await;
+    }
+    let response = register(&site, &metadata).await;
+    assert_eq!(header(&response, "retry-after"), "1");
+    let (status, error, _) = refusal(response).await;
     assert_eq!((status, &*error), (503, "temporarily_unavailable"));
-    // The first one is in use by now.
+}
+
+/// O-register-memory: members without a meaning take little room, and so does the whole registration.
+#[tokio::test]
+async fn a_registration_keeps_little_that_it_does_not_use() {
+    let site = site().await;
+    let long = "x".repeat(2048);
+    let metadata =
+        json!({"redirect_uris": [REDIRECT], "client_name": "App", "software_id": "x", "notes": long});
+    let response = register(&site, &metadata).await;
+    assert_eq!(response.status(), 201);
+    let registered = json_of(response).await;
+    assert_eq!(registered["client_name"], "App");
+    assert_eq!((registered.get("notes"), registered.get("software_id")), (None, None));
+    for (name, value) in [
+        ("client_uri", json!(format!("https://app.example/{}", "x".repeat(8192)))),
+        ("grant_types", json!(vec!["authorization_code"; 1000])),
+        ("redirect_uris", json!(vec![format!("https://app.example/{}", "x".repeat(1000)); 16])),
+    ] {
+        let mut metadata = metadata.clone();
+        metadata[name] = value;
+        let (status, error, text) = refusal(register(&site, &metadata).await).await;
+        assert_eq!((status, &*error), (400, "invalid_client_metadata"), "{name}");
+        assert_eq!(text, "the metadata is too large: at most 8192 bytes", "{name}");
+    }
+}
+
+/// O-register-simple: a request that a browser sends for any page without asking registers nothing.
+#[tokio::test]
+async fn a_registration_must_be_json() {
+    let site = site().await;
+    let metadata = json!({ "redirect_uris": [REDIRECT] }).to_string();
+    let send = async |kind: Option<&str>| {
+        let request = site.http.post(site.url("/register")).body(metadata.clone());
+        match kind {
+            Some(kind) => request.header("content-type", kind),
+            None => request,
+        }
+        .send()
+        .await
+        .unwrap()
+    };
+    for kind in [
+        None,
+        Some("text/plain"),
+        Some("application/x-www-form-urlencoded"),
+        Some("text/json;application/json"),
+    ] {
+        let (status, error, text) = refusal(send(kind).await).await;
+        assert_eq!((status, &*error), (415, "invalid_request"), "{kind:?}");
+        assert_eq!(text, "the body must be application/json");
+    }
+    for kind in ["application/json", "Application/JSON; charset=utf-8"] {
+        assert_eq!(send(Some(kind)).await.status(), 201, "{kind}");
+    }
+}
+
+async fn registered(site: &Site, metadata: &Value) -> String {
+    let response = register(site, metadata).await;
+    assert_eq!(response.status(), 201);
+    json_of(response).await["client_id"].as_str().unwrap().to_owned()
+}
+
+async fn is_known(site: &Site, id: &str) -> bool {
+    site.authorize(&question(&[("client_id", id)])).await.status() == 200
+}
+
+async fn use_client(site: &Site, id: &str) {
     let code = site.code(&[("client_id", id)]).await;
     assert_eq!(site.redeem(&code, &[("client_id", id)]).await.status(), 200);
-    time.pass(24 * 3600);
-    assert_eq!(register(&site, &metadata).await.status(), 201);
-    assert_eq!(site.authorize(&question(&[("client_id", id)])).await.status(), 200);
 }

@@ -43,6 +43,7 @@ async fn a_code_becomes_tokens() {
         (&json!("app"), &json!("ada"), &json!(site.base))
     );
     assert_eq!(who["scopes"], json!(["read", "write"]));
+    assert_eq!(who["expires"], true, "long-lived requests end with the token");
     assert_eq!(site.whoami(tokens["refresh_token"].as_str().unwrap()).await, None);
     time.pass(600);
     assert_eq!(site.whoami(access).await, None);
