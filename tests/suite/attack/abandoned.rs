@@ -1,9 +1,10 @@
 //! Attacks by work that a client starts and leaves: calls, handshakes, and bodies that never end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::sessions::{Session, opening};
 use super::site::{Post, Site};
@@ -35,7 +36,7 @@ async fn unconfirmed_sessions_keep_others_out_of_nothing() {
     let site = Site::with_sessions().await;
     let confirmed = Session::open(&site).await;
     let mut socket = site.connect().await;
-    for _ in 0..LIMIT / 100 + 1 {
+    for _ in 0..=LIMIT / 100 {
         socket.send(&opening().bytes().repeat(100)).await;
         for _ in 0..100 {
             assert_eq!(socket.reply().await.expect("a response").status, 200);

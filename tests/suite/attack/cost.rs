@@ -1,10 +1,11 @@
 //! Attacks by the cost of arguments: values whose check would take exponential time or memory without a budget.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::lines::spawn;
 use super::load::peak;
