@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use duplexer_auth::{Auth, AuthorizationServer, ConfigError, DevBackend};
+use duplexer_auth::{Auth, AuthConfigError, AuthorizationServer, DevBackend};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::{HttpServer, MemoryEventStore, StreamableHttp};
@@ -23,11 +23,11 @@ use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::prompt::{
-    GetPromptParams, GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage,
+    GetPromptParams, GetPromptResult, ListPromptsResult, PromptArgument, PromptDefinition, PromptMessage,
 };
 use duplexer_types::resource::{
-    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate,
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceParams, ReadResourceResult,
+    ResourceContents, ResourceDefinition, ResourceTemplate,
 };
 use tokio::net::TcpListener;
 
@@ -75,7 +75,7 @@ enum Kind {
 }
 
 /// Every call requires the scope `mcp`; a call that changes something requires `write` too.
-fn auth(base: &str) -> Result<Auth, ConfigError> {
+fn auth(base: &str) -> Result<Auth, AuthConfigError> {
     let resource = format!("{base}/mcp");
     let issuer = AuthorizationServer::builder(base, DevBackend::new("ada"));
     let issuer = issuer.resource(&resource).scopes(["mcp", "write"]).build()?;
@@ -132,7 +132,7 @@ fn build(server: ServerBuilder<()>) -> Result<Server, duplexer_server::BuildErro
 }
 
 async fn list_resources(_: PaginatedParams) -> Result<ListResourcesResult, McpError> {
-    let text = Resource::new("demo://text", "text").mime_type("text/plain").title("A text");
+    let text = ResourceDefinition::new("demo://text", "text").mime_type("text/plain").title("A text");
     Ok(ListResourcesResult::new(vec![text]))
 }
 
@@ -155,7 +155,7 @@ async fn read_resource(params: ReadResourceParams) -> Result<ReadResourceResult,
 
 async fn list_prompts(_: PaginatedParams) -> Result<ListPromptsResult, McpError> {
     let argument = PromptArgument::new("name").required(true);
-    Ok(ListPromptsResult::new(vec![Prompt::new("greeting").arguments(vec![argument])]))
+    Ok(ListPromptsResult::new(vec![PromptDefinition::new("greeting").arguments(vec![argument])]))
 }
 
 async fn get_prompt(params: GetPromptParams) -> Result<GetPromptResult, McpError> {

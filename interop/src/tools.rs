@@ -12,7 +12,7 @@ use duplexer_types::input::{InputRequest, InputRequiredResult, InputResponse};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::sampling::{CreateMessageParams, SamplingMessage};
-use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, ToolDefinition};
 use duplexer_types::version::Era;
 use serde::Deserialize;
 
@@ -37,8 +37,9 @@ const NAMES: [&str; 11] = [
 pub(crate) async fn list(_: PaginatedParams) -> Result<ListToolsResult, McpError> {
     let schema = Json::parse(r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
     let schema = schema.map_err(McpError::internal)?;
-    let tools =
-        NAMES.iter().map(|name| Tool::new(*name, schema.clone()).description(format!("Shows {name}.")));
+    let tools = NAMES
+        .iter()
+        .map(|name| ToolDefinition::new(*name, schema.clone()).description(format!("Shows {name}.")));
     Ok(ListToolsResult::new(tools.collect::<Vec<_>>()))
 }
 

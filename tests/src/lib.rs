@@ -20,7 +20,7 @@ use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::prompt::{GetPromptParams, GetPromptResult, ListPromptsResult};
 use duplexer_types::sampling::{CreateMessageParams, SamplingMessage, ToolChoice};
-use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, ToolDefinition};
 use duplexer_types::version::{ProtocolVersion, Window};
 use duplexer_types::wire::{CacheScope, Freshness};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub fn server() -> Server {
         .lifespan(|| async { Ok::<_, McpError>(Greeting { word: "hello", waiting: AtomicU32::new(0) }) })
         .on_shutdown(|_| async { eprintln!("the fixture has ended") })
         .on(methods::ToolsList, |_: PaginatedParams| async {
-            Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
+            Ok::<_, McpError>(ListToolsResult::new(vec![ToolDefinition::new("echo", Json::object())]))
         })
         .on(methods::PromptsList, |_: PaginatedParams| async {
             Ok::<_, McpError>(ListPromptsResult::new(vec![]).ttl_ms(0_u64))

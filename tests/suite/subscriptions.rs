@@ -9,7 +9,7 @@ use duplexer_types::json::Json;
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::resource::{ListResourcesResult, ReadResourceParams, ReadResourceResult};
-use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, ToolDefinition};
 use serde_json::{Value, json};
 
 use crate::matrix::{Link, Needs};
@@ -24,7 +24,7 @@ fn server() -> Server {
         .request_state(RequestState::ephemeral())
         .subscriptions(MemoryBus::new())
         .on(methods::ToolsList, |_: PaginatedParams| async {
-            Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("change", Json::object())]))
+            Ok::<_, McpError>(ListToolsResult::new(vec![ToolDefinition::new("change", Json::object())]))
         })
         .on(methods::ResourcesList, |_: PaginatedParams| async {
             Ok::<_, McpError>(ListResourcesResult::new(vec![]))

@@ -35,8 +35,9 @@ const USAGE: &str = "usage: bench-server stdio [OFFER]... | bench-server http PO
 
 async fn serve(port: u16, options: &[String]) -> Result<(), BoxError> {
     let (offer, options) = Offer::read(options)?;
-    // Enough for measurements with many idle streams.
-    let mut service = StreamableHttp::builder(build(offer)?).max_requests(16_384);
+    // Enough for measurements with many idle streams, and with many calls in one session.
+    let mut service =
+        StreamableHttp::builder(build(offer)?).max_requests(16_384).max_calls_per_session(16_384);
     let mut options = options.iter();
     while let Some(option) = options.next() {
         service = match option.as_str() {

@@ -41,7 +41,7 @@ use crate::token::{AccessToken, TokenVerifier};
 
 pub use backend::{Assertion, AuthBackend, Grant, User};
 pub use builder::AuthorizationServerBuilder;
-pub use client::{AuthMethod, Client, ClientMetadata};
+pub use client::{AuthMethod, ClientMetadata, RegisteredClient};
 pub use memory::{DevBackend, MemoryStore};
 pub use store::{Record, RecordKey, RecordKind, Retention, Store, Swapped, When};
 
@@ -57,7 +57,7 @@ struct Inner {
     records: Records,
     settings: Settings,
     /// Clients from the configuration.
-    clients: HashMap<String, Client>,
+    clients: HashMap<String, RegisteredClient>,
     /// Clients whose id is the URL of their metadata document.
     documents: Option<ClientDocuments>,
     /// Verifier of identity assertions of another issuer.

@@ -1,7 +1,7 @@
 //! Authorization for development: a protected server and its authorization server in one process, with one user.
 
 use crate::authorization_server::{AuthorizationServer, DevBackend};
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 use crate::resource::Auth;
 
 /// Scope that every request requires.
@@ -18,7 +18,7 @@ pub const SCOPE: &str = "mcp";
 /// StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
 /// # Ok(()) }
 /// ```
-pub fn auth(base_url: &str, user: &str) -> Result<Auth, ConfigError> {
+pub fn auth(base_url: &str, user: &str) -> Result<Auth, AuthConfigError> {
     let base = base_url.strip_suffix('/').unwrap_or(base_url);
     let resource = format!("{base}/mcp");
     let issuer = AuthorizationServer::builder(base, DevBackend::new(user));

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Invalid settings. The text says what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum AuthConfigError {
     /// The URL is not a valid issuer.
     #[error("'{url}' cannot be an issuer: {reason}")]
     Issuer {

@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder};
 
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 
 pub(crate) use public_only::{Guarded, is_public};
 
@@ -36,17 +36,17 @@ pub(crate) enum FetchError {
 pub(crate) struct Fetcher(Client);
 
 impl Fetcher {
-    pub(crate) fn new() -> Result<Self, ConfigError> {
+    pub(crate) fn new() -> Result<Self, AuthConfigError> {
         Self::build(builder())
     }
 
     /// Creates a client that connects to the public network only, whatever a name resolves to.
-    pub(crate) fn guarded() -> Result<Self, ConfigError> {
+    pub(crate) fn guarded() -> Result<Self, AuthConfigError> {
         Self::build(builder().https_only(true).dns_resolver(Arc::new(Guarded)))
     }
 
-    pub(crate) fn build(builder: ClientBuilder) -> Result<Self, ConfigError> {
-        builder.build().map(Self).map_err(|error| ConfigError::Http(error.to_string()))
+    pub(crate) fn build(builder: ClientBuilder) -> Result<Self, AuthConfigError> {
+        builder.build().map(Self).map_err(|error| AuthConfigError::Http(error.to_string()))
     }
 
     /// Fetches a JSON document of at most `limit` bytes.

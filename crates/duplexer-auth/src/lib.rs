@@ -70,12 +70,12 @@ mod token;
 mod urls;
 
 pub use authorization_server::{
-    Assertion, AuthBackend, AuthMethod, AuthorizationServer, AuthorizationServerBuilder, Client,
-    ClientMetadata, DevBackend, Grant, MemoryStore, Record, RecordKey, RecordKind, Retention, Store, Swapped,
-    User, When,
+    Assertion, AuthBackend, AuthMethod, AuthorizationServer, AuthorizationServerBuilder, ClientMetadata,
+    DevBackend, Grant, MemoryStore, Record, RecordKey, RecordKind, RegisteredClient, Retention, Store,
+    Swapped, User, When,
 };
 pub use duplexer_core::error::StoreError;
-pub use error::{ConfigError, OAuthError};
+pub use error::{AuthConfigError, OAuthError};
 pub use resource::{Auth, AuthBuilder, AuthService, ScopeGuard, ScopeGuardBuilder};
 pub use secret::Secret;
 pub use token::introspection::Introspection;

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 
 /// Validates an issuer: https (or http on this machine), without query and fragment.
-pub(crate) fn issuer(text: &str) -> Result<Url, ConfigError> {
-    let wrong = |reason| ConfigError::Issuer { url: text.to_owned(), reason };
+pub(crate) fn issuer(text: &str) -> Result<Url, AuthConfigError> {
+    let wrong = |reason| AuthConfigError::Issuer { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
     if !is_protected(&url) {
         return Err(wrong("it must be https, except on this machine"));
@@ -18,8 +18,8 @@ pub(crate) fn issuer(text: &str) -> Result<Url, ConfigError> {
 }
 
 /// Validates the canonical URL of a protected server. Plain http is for this machine and for tests.
-pub(crate) fn resource(text: &str) -> Result<Url, ConfigError> {
-    let wrong = |reason| ConfigError::Resource { url: text.to_owned(), reason };
+pub(crate) fn resource(text: &str) -> Result<Url, AuthConfigError> {
+    let wrong = |reason| AuthConfigError::Resource { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
     if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {
         return Err(wrong("it must be an http(s) URL"));
@@ -29,8 +29,8 @@ pub(crate) fn resource(text: &str) -> Result<Url, ConfigError> {
 }
 
 /// Validates the URL of an endpoint that secrets are sent to.
-pub(crate) fn endpoint(text: &str) -> Result<Url, ConfigError> {
-    let wrong = |reason| ConfigError::Endpoint { url: text.to_owned(), reason };
+pub(crate) fn endpoint(text: &str) -> Result<Url, AuthConfigError> {
+    let wrong = |reason| AuthConfigError::Endpoint { url: text.to_owned(), reason };
     let url = Url::parse(text).map_err(|_| wrong("it is not a URL"))?;
     if is_protected(&url) { Ok(url) } else { Err(wrong("it must be https, except on this machine")) }
 }
@@ -85,10 +85,10 @@ pub(crate) fn origin(url: &Url) -> String {
 }
 
 /// Validates the name of a scope (RFC 6749).
-pub(crate) fn check_scope(scope: &str) -> Result<(), ConfigError> {
+pub(crate) fn check_scope(scope: &str) -> Result<(), AuthConfigError> {
     let is_fine = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
     if scope.is_empty() || !scope.bytes().all(is_fine) {
-        return Err(ConfigError::Scope(scope.to_owned()));
+        return Err(AuthConfigError::Scope(scope.to_owned()));
     }
     Ok(())
 }

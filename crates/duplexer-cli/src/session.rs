@@ -12,7 +12,7 @@ use duplexer::client::{
 };
 use duplexer::dispatch::{CallClock, CallOptions};
 use duplexer::transport::child::{Child, ChildCommand};
-use duplexer::transport::{Direction, Tap, Transport};
+use duplexer::transport::{FrameDirection, Tap, Transport};
 use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
@@ -205,7 +205,7 @@ async fn connect(
     let opening = async {
         if arguments.trace {
             let shown = Tap::new(transport, move |passing, frame| {
-                let arrow = if passing == Direction::Out { "-->" } else { "<--" };
+                let arrow = if passing == FrameDirection::Out { "-->" } else { "<--" };
                 trace.note(&format!("{arrow} {frame}"));
             });
             builder.connect(shown).await

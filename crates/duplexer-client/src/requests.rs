@@ -12,11 +12,11 @@ use duplexer_types::methods::{
     ToolsCall, ToolsList,
 };
 use duplexer_types::page::PaginatedParams;
-use duplexer_types::prompt::{GetPromptParams, Prompt};
+use duplexer_types::prompt::{GetPromptParams, PromptDefinition};
 use duplexer_types::resource::{
-    ReadResourceParams, Resource, ResourceTemplate, SubscribeParams, UnsubscribeParams,
+    ReadResourceParams, ResourceDefinition, ResourceTemplate, SubscribeParams, UnsubscribeParams,
 };
-use duplexer_types::tool::{CallToolParams, Tool};
+use duplexer_types::tool::{CallToolParams, ToolDefinition};
 
 use super::{Call, Client, ClientError, IntoArguments};
 
@@ -156,12 +156,12 @@ impl Client {
     /// Fails if a page fails, with [`ClientError::RepeatedCursor`] if a cursor repeats, and with
     /// [`ClientError::TooManyPages`] if there are more pages than
     /// [`ClientBuilder::max_pages`](super::ClientBuilder::max_pages) allows.
-    pub async fn all_tools(&self) -> Result<Vec<Tool>, ClientError> {
+    pub async fn all_tools(&self) -> Result<Vec<ToolDefinition>, ClientError> {
         self.all::<ToolsList, _>(|page| (page.tools, page.next_cursor)).await
     }
 
     /// Returns all resources of the server. Fails like [`Client::all_tools`].
-    pub async fn all_resources(&self) -> Result<Vec<Resource>, ClientError> {
+    pub async fn all_resources(&self) -> Result<Vec<ResourceDefinition>, ClientError> {
         self.all::<ResourcesList, _>(|page| (page.resources, page.next_cursor)).await
     }
 
@@ -171,7 +171,7 @@ impl Client {
     }
 
     /// Returns all prompts of the server. Fails like [`Client::all_tools`].
-    pub async fn all_prompts(&self) -> Result<Vec<Prompt>, ClientError> {
+    pub async fn all_prompts(&self) -> Result<Vec<PromptDefinition>, ClientError> {
         self.all::<PromptsList, _>(|page| (page.prompts, page.next_cursor)).await
     }
 

@@ -33,7 +33,8 @@ pub use context::{CallContext, Cancellation, Channel, Latch};
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use jsonrpc::{
-    CancelMode, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Observer, Peer, RunError, Unreadable,
+    CancelMode, DispatchLimits, DispatchOptions, FailureMode, JsonRpcDispatcher, Observer, Peer, RunError,
+    Unreadable,
 };
 pub use message::Message;
 pub use outbound::{

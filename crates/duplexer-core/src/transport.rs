@@ -28,7 +28,7 @@ use bytestring::ByteString;
 pub use crate::shutdown_signal as signal;
 pub use frames::{FrameMeta, Frames};
 pub use headers::{HeaderSource, Headers};
-pub use tap::{Direction, Tap};
+pub use tap::{FrameDirection, Tap};
 
 /// A duplex stream of frames.
 ///

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use duplexer_core::dispatch::{
-    CallContext, Dispatch, DispatchOptions, Inbound, JsonRpcDispatcher, Limits, Message, Outbound,
+    CallContext, Dispatch, DispatchLimits, DispatchOptions, Inbound, JsonRpcDispatcher, Message, Outbound,
     OutboundRequest,
 };
 use duplexer_core::error::McpError;
@@ -124,7 +124,7 @@ impl Peer {
 }
 
 /// Serves over pipes while `peer` runs in a thread; the run must end when the peer has.
-fn with_peer(limits: impl FnOnce(&mut Limits), peer: impl FnOnce(Peer) + Send + 'static) {
+fn with_peer(limits: impl FnOnce(&mut DispatchLimits), peer: impl FnOnce(Peer) + Send + 'static) {
     let ((input, writer), (reader, output)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     let ((begun, begins), (release, released), (done, ended)) =
         (sync_channel(64), sync_channel(64), sync_channel(1));

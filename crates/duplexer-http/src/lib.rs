@@ -14,7 +14,7 @@ mod server;
 mod session;
 
 pub use server::{
-    ConfigError, Cors, Handshake, HttpServer, InvalidName, Listener, PathService, ResponseBody,
+    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, ResponseBody,
     ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
     StreamableHttpBuilder,
 };

@@ -42,7 +42,7 @@ use self::service_state::ServiceState;
 pub(crate) use service_state::lock;
 
 pub use body::{ResponseBody, StreamTimedOut};
-pub use config::{ConfigError, Cors, Handshake, Responses, StreamableHttpBuilder};
+pub use config::{Cors, Handshake, HttpConfigError, Responses, StreamableHttpBuilder};
 pub use security::InvalidName;
 pub use serve::{HttpServer, Listener, PathService, ServeError};
 pub use service_state::ShutdownHandle;

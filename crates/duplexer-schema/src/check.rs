@@ -20,7 +20,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::compile::Compiled;
-use crate::limits::Limits;
+use crate::limits::CheckLimits;
 use crate::node::{Keyword, Node, NodeId};
 use crate::report::{Report, Violation};
 use crate::value;
@@ -54,13 +54,13 @@ struct Checker<'s> {
 }
 
 /// Returns whether `value` is valid. A value that is too complex to check is not.
-pub(crate) fn is_valid(schema: &Compiled, limits: &Limits, value: &Value) -> bool {
+pub(crate) fn is_valid(schema: &Compiled, limits: &CheckLimits, value: &Value) -> bool {
     let mut checker = Checker::new(schema, limits, value);
     checker.valid(schema.root, value, Scope::EMPTY) == Ok(true)
 }
 
 /// Returns what is wrong with `value`.
-pub(crate) fn check(schema: &Compiled, limits: &Limits, value: &Value) -> Report {
+pub(crate) fn check(schema: &Compiled, limits: &CheckLimits, value: &Value) -> Report {
     let mut checker = Checker::new(schema, limits, value);
     let stop = match checker.valid(schema.root, value, Scope::EMPTY) {
         Ok(true) => return checker.report(),
@@ -79,12 +79,12 @@ pub(crate) fn check(schema: &Compiled, limits: &Limits, value: &Value) -> Report
 }
 
 impl<'s> Checker<'s> {
-    fn new(schema: &'s Compiled, limits: &Limits, value: &Value) -> Self {
+    fn new(schema: &'s Compiled, limits: &CheckLimits, value: &Value) -> Self {
         let size = value::size(value);
         Self {
             schema,
             budget: Budget::new(limits.steps_for(size)),
-            memo: Memo::new(Limits::verdicts_for(size)),
+            memo: Memo::new(CheckLimits::verdicts_for(size)),
             scopes: Scopes::new(schema),
             findings: Findings::new(limits.most_violations()),
             names: HashMap::new(),

@@ -20,7 +20,7 @@
 //!
 //! # What a check costs
 //!
-//! A check never takes more steps than its [`Limits`] allow for the length of the value; a value that needs more has the
+//! A check never takes more steps than its [`CheckLimits`] allow for the length of the value; a value that needs more has the
 //! violation `too complex to check`. Ordinary schemas stay far below:
 //!
 //! - Branches of `oneOf` and `anyOf` are chosen by their tag: a required member with a constant in each branch (serde's
@@ -58,6 +58,6 @@ mod value;
 
 pub use ambiguity::Ambiguity;
 pub use error::CompileError;
-pub use limits::Limits;
+pub use limits::CheckLimits;
 pub use report::{Report, Violation};
 pub use schema::{Schema, SchemaBuilder};

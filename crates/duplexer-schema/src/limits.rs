@@ -6,13 +6,13 @@
 /// A check takes at most `steps + steps_per_byte * n` steps, where `n` is the length of the value's JSON text, and keeps
 /// at most four verdicts per byte, and 4096 besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CheckLimits {
     steps: u64,
     steps_per_byte: u64,
     violations: usize,
 }
 
-impl Limits {
+impl CheckLimits {
     /// Maximum depth of schema nodes below each other in one check, the root being 1.
     ///
     /// A message is at most 128 deep, and a recursive type takes two or three nodes per level.
@@ -49,7 +49,7 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for CheckLimits {
     fn default() -> Self {
         Self { steps: 32_768, steps_per_byte: 128, violations: 32 }
     }

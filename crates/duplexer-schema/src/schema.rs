@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::ambiguity::{self, Ambiguity};
 use crate::compile::{self, Compiled};
 use crate::error::CompileError;
-use crate::limits::Limits;
+use crate::limits::CheckLimits;
 use crate::report::Report;
 use crate::{check, metaschema, upgrade};
 
 /// A compiled JSON Schema.
 pub struct Schema {
     compiled: Compiled,
-    limits: Limits,
+    limits: CheckLimits,
 }
 
 impl Schema {
@@ -43,7 +43,7 @@ impl Schema {
     }
 
     /// Returns the limits that checks have.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &CheckLimits {
         &self.limits
     }
 
@@ -60,12 +60,12 @@ impl Schema {
         schema: &Value,
         documents: &[(String, Value)],
     ) -> Result<Self, CompileError> {
-        Ok(Self { compiled: compile::compile(schema, documents)?, limits: Limits::default() })
+        Ok(Self { compiled: compile::compile(schema, documents)?, limits: CheckLimits::default() })
     }
 
     /// Checks a schema, whose author is trusted.
     pub(crate) fn check_unlimited(&self, schema: &Value) -> Report {
-        let limits = Limits::default().steps(u64::MAX, 0);
+        let limits = CheckLimits::default().steps(u64::MAX, 0);
         check::check(&self.compiled, &limits, schema)
     }
 }
@@ -80,7 +80,7 @@ impl fmt::Debug for Schema {
 #[derive(Clone, Debug, Default)]
 pub struct SchemaBuilder {
     documents: Vec<(String, Value)>,
-    limits: Limits,
+    limits: CheckLimits,
 }
 
 impl SchemaBuilder {
@@ -93,7 +93,7 @@ impl SchemaBuilder {
 
     /// Sets the limits of checks.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: CheckLimits) -> Self {
         self.limits = limits;
         self
     }

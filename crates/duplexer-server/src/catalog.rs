@@ -70,9 +70,9 @@ pub(crate) type Visible = Box<dyn Fn(&Context, CatalogItem<'_>) -> bool + Send +
 #[non_exhaustive]
 pub enum CatalogItem<'a> {
     /// Definition of a tool.
-    Tool(&'a wire::tool::Tool),
+    Tool(&'a wire::tool::ToolDefinition),
     /// Definition of a prompt.
-    Prompt(&'a wire::prompt::Prompt),
+    Prompt(&'a wire::prompt::PromptDefinition),
     /// URI of a resource.
     Resource(&'a str),
     /// URI template of a resource template.

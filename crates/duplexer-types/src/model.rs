@@ -8,7 +8,7 @@
 /// ```text
 /// model! {
 ///     /// A tool.
-///     pub struct Tool {
+///     pub struct ToolDefinition {
 ///         /// Unique name.
 ///         name: String = "name",
 ///     } optional {

@@ -11,7 +11,7 @@ model! {
     /// Definition of a [prompt](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#prompt), an item of [`ListPromptsResult`].
     ///
     /// A server registers a `prompt::Prompt` of `duplexer-server`, which adds the function to the definition.
-    pub struct Prompt {
+    pub struct PromptDefinition {
         /// Unique identifier of the prompt.
         name: String = "name",
     } optional {
@@ -48,7 +48,7 @@ model! {
     #[doc(alias = "prompts/list")]
     pub cacheable result ListPromptsResult {
         /// The prompts of this page.
-        prompts: Vec<Prompt> = "prompts",
+        prompts: Vec<PromptDefinition> = "prompts",
     } optional {
         /// Cursor of the next page. Absent on the last page.
         next_cursor: String = "nextCursor",

@@ -13,7 +13,7 @@ model! {
     /// Definition of a [resource](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource), an item of [`ListResourcesResult`].
     ///
     /// A server registers a `resource::Resource` of `duplexer-server`, which adds the function to the definition.
-    pub struct Resource {
+    pub struct ResourceDefinition {
         /// URI of the resource.
         uri: String = "uri",
         /// Name of the resource.
@@ -65,7 +65,7 @@ model! {
     #[doc(alias = "resources/list")]
     pub cacheable result ListResourcesResult {
         /// The resources of this page.
-        resources: Vec<Resource> = "resources",
+        resources: Vec<ResourceDefinition> = "resources",
     } optional {
         /// Cursor of the next page. Absent on the last page.
         next_cursor: String = "nextCursor",

@@ -6,7 +6,7 @@ use crate::annotations::Role;
 use crate::content::{AudioContent, Content, ImageContent, TextContent};
 use crate::json::{Json, JsonObject};
 use crate::model::{kinds, model, open_enum};
-use crate::tool::Tool;
+use crate::tool::ToolDefinition;
 use crate::wire::handshake::{Messages, is_structured};
 use crate::wire::{Shape, Wire};
 
@@ -33,7 +33,7 @@ model! {
         /// Provider-specific metadata.
         metadata: JsonObject = "metadata",
         /// Tools that the model can use.
-        tools: Vec<Tool> = "tools" since V2025_11_25,
+        tools: Vec<ToolDefinition> = "tools" since V2025_11_25,
         /// How the model uses tools. Default: auto.
         tool_choice: ToolChoice = "toolChoice" since V2025_11_25,
     }

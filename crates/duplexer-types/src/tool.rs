@@ -11,7 +11,7 @@ model! {
     /// Definition of a [tool](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool), an item of [`ListToolsResult`].
     ///
     /// A server registers a `tool::Tool` of `duplexer-server`, which adds the function to the definition.
-    pub struct Tool {
+    pub struct ToolDefinition {
         /// Unique identifier of the tool.
         name: String = "name",
         /// JSON Schema of the arguments; its root `type` is `object`.
@@ -80,7 +80,7 @@ model! {
     #[doc(alias = "tools/list")]
     pub cacheable result ListToolsResult {
         /// The tools of this page.
-        tools: Vec<Tool> = "tools",
+        tools: Vec<ToolDefinition> = "tools",
     } optional {
         /// Cursor of the next page. Absent on the last page.
         next_cursor: String = "nextCursor",

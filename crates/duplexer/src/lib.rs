@@ -24,7 +24,7 @@
 //! - [`Context`] is the optional first argument of a handler: state, progress, logging, [questions to the user](elicit).
 //! - [`run_stdio`] serves over standard input and output, `http` over HTTP.
 //! - [`client`] connects to servers; [`testing`] connects to one in the same process.
-//! - [`tool`], [`resource`], [`prompt`], [`completion`], [`middleware`] and [`elicit`] hold the types of one subject each.
+//! - [`tool`](mod@tool), [`resource`](mod@resource), [`prompt`](mod@prompt), [`completion`], [`middleware`] and [`elicit`] hold the types of one subject each.
 //! - [`server`] is the low-level server: handlers of single methods, subscriptions, request state, and the
 //!   [drivers](server::driver) that transports call.
 //! - [`types`] are the messages of the protocol.

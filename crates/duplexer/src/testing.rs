@@ -27,11 +27,11 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// ```
 /// # use duplexer::{McpError, Server, testing::TestClient};
-/// # use duplexer::types::{json::Json, methods, page::PaginatedParams, tool::{ListToolsResult, Tool}};
+/// # use duplexer::types::{json::Json, methods, page::PaginatedParams, tool::{ListToolsResult, ToolDefinition}};
 /// # tokio_test(async {
 /// let server = Server::builder("demo", "1.0.0")
 ///     .on(methods::ToolsList, async |_: PaginatedParams| {
-///         Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
+///         Ok::<_, McpError>(ListToolsResult::new(vec![ToolDefinition::new("echo", Json::object())]))
 ///     })
 ///     .build()?;
 /// let client = TestClient::new(&server).await?;

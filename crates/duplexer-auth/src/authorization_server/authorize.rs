@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::client::Client;
+use super::client::RegisteredClient;
 use super::form::Form;
 use super::{AuthorizationServer, Hosts};
 use crate::error::OAuthError;
@@ -62,7 +62,7 @@ impl AuthorizationServer {
     fn wanted(
         &self,
         form: &Form,
-        client: &Client,
+        client: &RegisteredClient,
         back: &ClientRedirect<'_>,
     ) -> Result<AuthorizationRequest, OAuthError> {
         if form.required("response_type")? != "code" {
@@ -88,7 +88,7 @@ impl AuthorizationServer {
 
     /// Returns the requested scopes, or those of the registration, or all. The registration is not a limit: a client
     /// learns from later challenges which scopes it needs.
-    fn scopes(&self, form: &Form, client: &Client) -> Result<Vec<String>, OAuthError> {
+    fn scopes(&self, form: &Form, client: &RegisteredClient) -> Result<Vec<String>, OAuthError> {
         let known = &self.0.settings.scopes;
         let wanted = form.scopes().or_else(|| client.scopes()).unwrap_or_else(|| known.clone());
         match wanted.iter().find(|scope| !known.contains(scope)) {

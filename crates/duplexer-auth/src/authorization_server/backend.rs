@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::client::Client;
+use super::client::RegisteredClient;
 use super::store::Store;
 use crate::error::OAuthError;
 
@@ -23,7 +23,11 @@ pub trait AuthBackend: Send + Sync + 'static {
     fn user<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<User, Response<Bytes>>>;
 
     /// Approves a grant before tokens are issued or renewed: the user may have been removed meanwhile.
-    fn approve<'a>(&'a self, client: &'a Client, grant: &'a Grant) -> BoxFuture<'a, Result<(), OAuthError>> {
+    fn approve<'a>(
+        &'a self,
+        client: &'a RegisteredClient,
+        grant: &'a Grant,
+    ) -> BoxFuture<'a, Result<(), OAuthError>> {
         let _ = (client, grant);
         Box::pin(std::future::ready(Ok(())))
     }
@@ -31,7 +35,7 @@ pub trait AuthBackend: Send + Sync + 'static {
     /// Maps an identity assertion to a user. Its signature, time and audience are validated.
     fn assertion<'a>(
         &'a self,
-        client: &'a Client,
+        client: &'a RegisteredClient,
         assertion: &'a Assertion,
     ) -> BoxFuture<'a, Result<User, OAuthError>> {
         let _ = (client, assertion);

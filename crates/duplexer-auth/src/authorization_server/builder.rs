@@ -8,11 +8,11 @@ use super::backend::AuthBackend;
 use super::client_metadata_document::ClientDocuments;
 use super::records::Records;
 use super::{
-    AuthorizationServer, Client, Hosts, Inner, Issuer, Lifetimes, Registration, Settings, identity_assertion,
-    redirect,
+    AuthorizationServer, Hosts, Inner, Issuer, Lifetimes, RegisteredClient, Registration, Settings,
+    identity_assertion, redirect,
 };
 use crate::clock::Clock;
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 use crate::token::jwt::Jwt;
 use crate::urls;
 
@@ -43,8 +43,8 @@ pub struct AuthorizationServerBuilder {
     issuer: String,
     backend: Box<dyn AuthBackend>,
     settings: Settings,
-    clients: Vec<Client>,
-    documents: Option<Result<ClientDocuments, ConfigError>>,
+    clients: Vec<RegisteredClient>,
+    documents: Option<Result<ClientDocuments, AuthConfigError>>,
     assertions: Option<Jwt>,
     clock: Clock,
 }
@@ -63,7 +63,7 @@ impl AuthorizationServerBuilder {
     }
 
     /// Adds a configured client, which does not have to register.
-    pub fn client(mut self, client: Client) -> Self {
+    pub fn client(mut self, client: RegisteredClient) -> Self {
         self.clients.push(client);
         self
     }
@@ -127,10 +127,10 @@ impl AuthorizationServerBuilder {
     ///
     /// # Errors
     /// Fails if no resource is set, or if a URL, a scope or a client of the settings is invalid.
-    pub fn build(self) -> Result<AuthorizationServer, ConfigError> {
+    pub fn build(self) -> Result<AuthorizationServer, AuthConfigError> {
         let url = urls::issuer(&self.issuer)?;
         if self.settings.resources.is_empty() {
-            return Err(ConfigError::NoResource);
+            return Err(AuthConfigError::NoResource);
         }
         self.settings.resources.iter().try_for_each(|resource| urls::resource(resource).map(drop))?;
         self.settings.scopes.iter().try_for_each(|scope| urls::check_scope(scope))?;
@@ -157,13 +157,10 @@ impl AuthorizationServerBuilder {
     }
 }
 
-fn check_client(client: &Client) -> Result<(), ConfigError> {
-    client
-        .metadata()
-        .redirect_uris
-        .iter()
-        .try_for_each(|uri| redirect::check(uri))
-        .map_err(|error| ConfigError::Client { id: client.id().to_owned(), reason: error.error_description })
+fn check_client(client: &RegisteredClient) -> Result<(), AuthConfigError> {
+    client.metadata().redirect_uris.iter().try_for_each(|uri| redirect::check(uri)).map_err(|error| {
+        AuthConfigError::Client { id: client.id().to_owned(), reason: error.error_description }
+    })
 }
 
 impl std::fmt::Debug for AuthorizationServerBuilder {

@@ -21,7 +21,7 @@ pub enum AuthMethod {
     ClientSecretBasic,
 }
 
-/// Client metadata (RFC 7591).
+/// RegisteredClient metadata (RFC 7591).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names are those of RFC 7591")]
@@ -62,7 +62,7 @@ pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer
 
 /// A known client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Client {
+pub struct RegisteredClient {
     id: String,
     /// Digest of the secret, if it has one.
     secret: Option<String>,
@@ -78,7 +78,7 @@ enum Origin {
     Document,
 }
 
-impl Client {
+impl RegisteredClient {
     /// Creates a public client, which cannot keep a secret.
     pub fn public(id: impl Into<String>, redirect_uris: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let metadata = ClientMetadata {

@@ -1,4 +1,4 @@
-//! Client authentication at the token and revocation endpoints.
+//! RegisteredClient authentication at the token and revocation endpoints.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,12 +8,12 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::AuthorizationServer;
-use super::client::{AuthMethod, Client};
+use super::client::{AuthMethod, RegisteredClient};
 use super::form::Form;
 use super::store::RecordKind;
 use crate::error::OAuthError;
 
-/// Client id and secret of a `Basic` `Authorization` header.
+/// RegisteredClient id and secret of a `Basic` `Authorization` header.
 struct Basic {
     id: String,
     secret: Zeroizing<String>,
@@ -21,7 +21,7 @@ struct Basic {
 
 impl AuthorizationServer {
     /// Finds a client by id: configured, described by a metadata document, or registered.
-    pub(super) async fn client(&self, id: &str) -> Result<Option<Client>, OAuthError> {
+    pub(super) async fn client(&self, id: &str) -> Result<Option<RegisteredClient>, OAuthError> {
         if let Some(known) = self.0.clients.get(id) {
             return Ok(Some(known.clone()));
         }
@@ -37,7 +37,7 @@ impl AuthorizationServer {
         headers: &HeaderMap,
         form: &Form,
         code: &'static str,
-    ) -> Result<Client, OAuthError> {
+    ) -> Result<RegisteredClient, OAuthError> {
         let refusal = |reason| OAuthError::new(code, reason).with_status(StatusCode::UNAUTHORIZED);
         let basic = basic(headers)?;
         if basic.is_some() && form.get("client_secret").is_some() {

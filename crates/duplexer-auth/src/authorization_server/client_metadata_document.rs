@@ -1,4 +1,4 @@
-//! Client id metadata documents: clients whose id is the URL of their metadata.
+//! RegisteredClient id metadata documents: clients whose id is the URL of their metadata.
 //!
 //! The URL is untrusted: it must be https and resolve to the public network, and the response is limited in time and
 //! size and must not redirect. A document is cached for five minutes, a failure for half a minute.
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::AuthorizationServer;
-use super::client::{Client, ClientMetadata};
+use super::client::{ClientMetadata, RegisteredClient};
 use super::register::has_secret_members;
 use super::store::RecordKind;
-use crate::error::{ConfigError, OAuthError};
+use crate::error::{AuthConfigError, OAuthError};
 use crate::fetch::{FetchError, Fetcher, is_public};
 use crate::urls;
 
@@ -55,7 +55,7 @@ struct Document {
 }
 
 impl ClientDocuments {
-    pub(super) fn new() -> Result<Self, ConfigError> {
+    pub(super) fn new() -> Result<Self, AuthConfigError> {
         Ok(Self::with(Fetcher::guarded()?, is_public))
     }
 
@@ -67,7 +67,7 @@ impl ClientDocuments {
         &self,
         authorization_server: &AuthorizationServer,
         id: &str,
-    ) -> Result<Option<Client>, OAuthError> {
+    ) -> Result<Option<RegisteredClient>, OAuthError> {
         let records = &authorization_server.0.records;
         if let Some(known) = records.get(RecordKind::Document, id).await? {
             return Ok(Some(known));
@@ -91,7 +91,7 @@ impl ClientDocuments {
             .and_then(|document| usable(document, id))
             .and_then(|metadata| authorization_server.check(&metadata).map(|()| metadata));
         let metadata = metadata.inspect_err(|error| self.failures().add(id.to_owned(), error.clone()))?;
-        let client = Client::documented(id, metadata);
+        let client = RegisteredClient::documented(id, metadata);
         let until = authorization_server.after(MAX_AGE);
         records.put_evictable(RecordKind::Document, id, &client, until).await?;
         Ok(Some(client))

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::authorize::{AuthorizationRequest, refusal_pairs};
 use super::backend::{Grant, User};
-use super::client::Client;
+use super::client::RegisteredClient;
 use super::form::Form;
 use super::records::{Code, Use};
 use super::store::RecordKind;
@@ -48,7 +48,7 @@ impl AuthorizationServer {
     pub(super) async fn ask(
         &self,
         parts: &Parts,
-        client: &Client,
+        client: &RegisteredClient,
         user: &User,
         wanted: AuthorizationRequest,
     ) -> Result<Reply, OAuthError> {
@@ -163,7 +163,13 @@ impl AuthorizationServer {
         is_ours.then(|| Secret::new(value))
     }
 
-    fn page(&self, client: &Client, user: &User, wanted: &AuthorizationRequest, handle: &Secret) -> String {
+    fn page(
+        &self,
+        client: &RegisteredClient,
+        user: &User,
+        wanted: &AuthorizationRequest,
+        handle: &Secret,
+    ) -> String {
         let name = client.metadata().client_name.as_deref().filter(|name| !is_blank(name));
         let name = name.unwrap_or(client.id());
         let items: Vec<String> = wanted.scopes.iter().map(|scope| escaped(scope)).collect();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::AuthorizationServer;
 use super::backend::{Assertion, Grant};
-use super::client::{AuthMethod, Client};
+use super::client::{AuthMethod, RegisteredClient};
 use super::form::Form;
 use super::records::{Renewal, Tokens};
 use super::store::RecordKind;
@@ -19,7 +19,7 @@ use crate::{clock, secret};
 pub(super) const KINDS: &[&str] = &["oauth-id-jag+jwt"];
 
 impl AuthorizationServer {
-    pub(super) async fn assert(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
+    pub(super) async fn assert(&self, client: &RegisteredClient, form: &Form) -> Result<Tokens, OAuthError> {
         if client.metadata.token_endpoint_auth_method == AuthMethod::None {
             let text = "identity assertions are for clients that can keep a secret";
             return Err(OAuthError::new("unauthorized_client", text));
@@ -43,7 +43,7 @@ impl AuthorizationServer {
     async fn claims(
         &self,
         verifier: &Jwt,
-        client: &Client,
+        client: &RegisteredClient,
         assertion: &str,
     ) -> Result<Map<String, Value>, OAuthError> {
         let wrong = || OAuthError::invalid_grant("the assertion is not valid");

@@ -11,7 +11,7 @@ use http::Response;
 use http::request::Parts;
 
 use super::backend::{Assertion, AuthBackend, User};
-use super::client::Client;
+use super::client::RegisteredClient;
 use super::store::{Record, RecordKey, RecordKind, Retention, Store, Swapped, When};
 use crate::clock::{self, Clock};
 use crate::error::OAuthError;
@@ -200,7 +200,7 @@ impl AuthBackend for DevBackend {
     /// The users of a trusted issuer are users here, with the same subject.
     fn assertion<'a>(
         &'a self,
-        _: &'a Client,
+        _: &'a RegisteredClient,
         assertion: &'a Assertion,
     ) -> BoxFuture<'a, Result<User, OAuthError>> {
         Box::pin(std::future::ready(Ok(User::new(&*assertion.subject))))

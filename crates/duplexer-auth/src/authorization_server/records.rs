@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::{AuthBackend, Grant, User};
 use super::store::{Record, RecordKey, RecordKind, Swapped, When};
-use super::{AuthorizationServer, Client};
+use super::{AuthorizationServer, RegisteredClient};
 use crate::clock;
 use crate::error::OAuthError;
 use crate::secret::{self, Secret};
@@ -304,7 +304,7 @@ impl AuthorizationServer {
     }
 
     /// Extends the lifetime of a registered client that is in use. A registration that was removed is not restored.
-    pub(super) async fn keep(&self, client: &Client) -> Result<(), OAuthError> {
+    pub(super) async fn keep(&self, client: &RegisteredClient) -> Result<(), OAuthError> {
         if client.is_registered() {
             let until = self.after(self.0.settings.lifetimes.refresh.saturating_mul(2));
             let record = Some(Record::new(written(client)?, until));

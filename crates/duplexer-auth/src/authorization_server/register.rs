@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::client::{AUTHORIZATION_CODE, AuthMethod, Client, ClientMetadata, JWT_BEARER};
+use super::client::{AUTHORIZATION_CODE, AuthMethod, ClientMetadata, JWT_BEARER, RegisteredClient};
 use super::form::media_type;
 use super::store::RecordKind;
 use super::{AuthorizationServer, redirect};
@@ -50,7 +50,7 @@ impl AuthorizationServer {
             AuthMethod::None => None,
             AuthMethod::ClientSecretPost | AuthMethod::ClientSecretBasic => Some(secret::random_hex::<32>()?),
         };
-        let client = Client::registered(uuid()?, secret.as_deref(), metadata);
+        let client = RegisteredClient::registered(uuid()?, secret.as_deref(), metadata);
         let until = self.after(self.0.settings.lifetimes.client);
         // It becomes a required record with its first tokens.
         self.0.records.put_evictable(RecordKind::Client, client.id(), &client, until).await?;

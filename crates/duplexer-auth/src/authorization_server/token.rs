@@ -4,7 +4,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::AuthorizationServer;
 use super::backend::Grant;
-use super::client::{AUTHORIZATION_CODE, Client, JWT_BEARER, REFRESH_TOKEN};
+use super::client::{AUTHORIZATION_CODE, JWT_BEARER, REFRESH_TOKEN, RegisteredClient};
 use super::form::Form;
 use super::records::{Code, Refresh, Renewal, Tokens, Use};
 use super::store::RecordKind;
@@ -41,7 +41,7 @@ impl AuthorizationServer {
         Ok(reply::json(StatusCode::OK, &tokens))
     }
 
-    async fn redeem(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
+    async fn redeem(&self, client: &RegisteredClient, form: &Form) -> Result<Tokens, OAuthError> {
         let digest = secret::digest(form.required("code")?);
         let verifier = form.required("code_verifier")?;
         let absent = || OAuthError::invalid_grant(NO_CODE);
@@ -70,7 +70,7 @@ impl AuthorizationServer {
         self.spent(replaced, tokens, &code.grant, NO_CODE).await
     }
 
-    async fn refresh(&self, client: &Client, form: &Form) -> Result<Tokens, OAuthError> {
+    async fn refresh(&self, client: &RegisteredClient, form: &Form) -> Result<Tokens, OAuthError> {
         let digest = secret::digest(form.required("refresh_token")?);
         let absent = || OAuthError::invalid_grant(NO_REFRESH);
         let found = self.0.records.find::<Refresh>(RecordKind::RefreshToken, digest).await?;
@@ -116,7 +116,7 @@ impl AuthorizationServer {
     }
 
     /// Returns the grant, if it belongs to this client.
-    async fn grant(&self, id: &str, client: &Client) -> Result<Option<Grant>, OAuthError> {
+    async fn grant(&self, id: &str, client: &RegisteredClient) -> Result<Option<Grant>, OAuthError> {
         let grant: Option<Grant> = self.0.records.get(RecordKind::Grant, id).await?;
         Ok(grant.filter(|grant| grant.client_id == client.id()))
     }
@@ -124,7 +124,7 @@ impl AuthorizationServer {
     /// Issues tokens after the approval of the backend, unless the grant was revoked meanwhile.
     async fn granted(
         &self,
-        client: &Client,
+        client: &RegisteredClient,
         id: &str,
         grant: &Grant,
         scopes: Vec<String>,

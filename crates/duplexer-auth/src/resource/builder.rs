@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::{Auth, ResourceMetadata, Rules, Site};
 use crate::authorization_server::AuthorizationServer;
 use crate::clock::Clock;
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 use crate::token::TokenVerifier;
 use crate::token::introspection::Introspection;
 use crate::token::jwt::Jwt;
@@ -23,7 +23,7 @@ impl Auth {
     /// use duplexer_auth::Auth;
     ///
     /// let auth = Auth::jwt("https://login.example.com").audience("https://mcp.example.com/mcp").build()?;
-    /// # Ok::<_, duplexer_auth::ConfigError>(())
+    /// # Ok::<_, duplexer_auth::AuthConfigError>(())
     /// ```
     pub fn jwt(issuer: &str) -> AuthBuilder {
         match Jwt::new(issuer) {
@@ -62,7 +62,7 @@ impl Auth {
 #[must_use = "nothing is protected until it is built"]
 pub struct AuthBuilder {
     issuers: Vec<String>,
-    verifier: Result<Box<dyn TokenVerifier>, ConfigError>,
+    verifier: Result<Box<dyn TokenVerifier>, AuthConfigError>,
     names: Names,
     implied: BTreeMap<String, Vec<String>>,
     authorization_server: Option<AuthorizationServer>,
@@ -80,7 +80,7 @@ struct Names {
 }
 
 impl AuthBuilder {
-    fn new(issuers: Vec<String>, verifier: Result<Box<dyn TokenVerifier>, ConfigError>) -> Self {
+    fn new(issuers: Vec<String>, verifier: Result<Box<dyn TokenVerifier>, AuthConfigError>) -> Self {
         Self {
             issuers,
             verifier,
@@ -135,12 +135,12 @@ impl AuthBuilder {
     ///
     /// # Errors
     /// Fails if the audience is missing, or if a URL, a scope or a token of the settings is invalid.
-    pub fn build(self) -> Result<Auth, ConfigError> {
+    pub fn build(self) -> Result<Auth, AuthConfigError> {
         let verifier = self.verifier?;
-        let resource = self.names.audience.ok_or(ConfigError::NoAudience)?;
+        let resource = self.names.audience.ok_or(AuthConfigError::NoAudience)?;
         let url = urls::resource(&resource)?;
         if self.authorization_server.as_ref().is_some_and(|server| !server.issues_for(&resource)) {
-            return Err(ConfigError::UnknownResource(resource));
+            return Err(AuthConfigError::UnknownResource(resource));
         }
         for issuer in &self.issuers {
             urls::issuer(issuer)?;
@@ -176,10 +176,10 @@ impl AuthBuilder {
 }
 
 /// Validates a scope that a challenge names.
-pub(super) fn check_required(scope: &str) -> Result<(), ConfigError> {
+pub(super) fn check_required(scope: &str) -> Result<(), AuthConfigError> {
     urls::check_scope(scope)?;
     if scope == "offline_access" {
-        return Err(ConfigError::OfflineAccess(scope.to_owned()));
+        return Err(AuthConfigError::OfflineAccess(scope.to_owned()));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::Auth;
 use super::builder::check_required;
 use super::challenge::unauthenticated;
 use crate::clock;
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 
 /// Middleware that requires further scopes for single tools or methods.
 ///
@@ -68,7 +68,7 @@ impl ScopeGuardBuilder {
     ///
     /// # Errors
     /// Fails if a scope is not a scope name, or is one that no server can require.
-    pub fn build(self) -> Result<ScopeGuard, ConfigError> {
+    pub fn build(self) -> Result<ScopeGuard, AuthConfigError> {
         let mut scopes = self.0.rules.iter().flat_map(|rule| &rule.scopes);
         scopes.try_for_each(|scope| check_required(scope))?;
         Ok(self.0)

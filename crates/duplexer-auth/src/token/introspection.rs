@@ -14,7 +14,7 @@ use url::form_urlencoded;
 
 use super::{AccessToken, DEFAULT_SKEW, TokenVerifier, has_begun};
 use crate::clock::Clock;
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 use crate::fetch::{self, FetchError, Fetcher};
 use crate::secret::{self, Secret};
 use crate::urls;
@@ -42,7 +42,7 @@ pub struct Introspection {
 
 impl Introspection {
     /// Creates a verifier for an endpoint and the credentials of this server there.
-    pub fn new(endpoint: &str, client_id: &str, secret: Secret) -> Result<Self, ConfigError> {
+    pub fn new(endpoint: &str, client_id: &str, secret: Secret) -> Result<Self, AuthConfigError> {
         urls::endpoint(endpoint)?;
         Ok(Self {
             endpoint: endpoint.to_owned(),

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 use crate::fetch::{FetchError, Fetcher};
 use crate::urls;
 
@@ -109,14 +109,14 @@ struct KeySet {
 }
 
 impl Keys {
-    pub(crate) fn new(issuer: &str, fetcher: Fetcher) -> Result<Self, ConfigError> {
+    pub(crate) fn new(issuer: &str, fetcher: Fetcher) -> Result<Self, AuthConfigError> {
         let metadata_urls = metadata_urls(&urls::issuer(issuer)?);
         let source = Source { issuer: issuer.to_owned(), metadata_urls, jwks_uri: None, fetcher };
         Ok(Self { source, cache: Arc::default(), tasks: Mutex::default() })
     }
 
     /// Sets the URL of the keys, which disables discovery.
-    pub(crate) fn at(mut self, jwks_uri: &str) -> Result<Self, ConfigError> {
+    pub(crate) fn at(mut self, jwks_uri: &str) -> Result<Self, AuthConfigError> {
         urls::endpoint(jwks_uri)?;
         self.source.jwks_uri = Some(jwks_uri.to_owned());
         Ok(self)

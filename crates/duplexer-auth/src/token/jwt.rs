@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::jwks::{Keys, KeysError};
 use super::{AccessToken, DEFAULT_SKEW, TokenVerifier, has_begun, seconds};
 use crate::clock::Clock;
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 use crate::fetch::Fetcher;
 
 /// Maximum size of a token.
@@ -38,7 +38,7 @@ impl Jwt {
     ///
     /// # Errors
     /// Fails if the issuer is invalid, or if the HTTP client cannot be set up.
-    pub fn new(issuer: &str) -> Result<Self, ConfigError> {
+    pub fn new(issuer: &str) -> Result<Self, AuthConfigError> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
         let keys = Keys::new(issuer, Fetcher::new()?)?;
         // With two backends compiled in, the library cannot choose. The first installed provider applies.
@@ -51,8 +51,8 @@ impl Jwt {
     ///
     /// # Errors
     /// Fails for an algorithm that is unknown or uses shared secrets.
-    pub fn algorithms(mut self, names: &[&str]) -> Result<Self, ConfigError> {
-        let wrong = |name: &&str| ConfigError::Algorithm((*name).to_owned());
+    pub fn algorithms(mut self, names: &[&str]) -> Result<Self, AuthConfigError> {
+        let wrong = |name: &&str| AuthConfigError::Algorithm((*name).to_owned());
         let read = |name: &&str| {
             let algorithm = name.parse::<Algorithm>().map_err(|_| wrong(name))?;
             let is_public = self.algorithms.contains(&algorithm);
@@ -66,7 +66,7 @@ impl Jwt {
     ///
     /// # Errors
     /// Fails if the URL is neither https nor on this machine.
-    pub fn jwks_uri(mut self, url: &str) -> Result<Self, ConfigError> {
+    pub fn jwks_uri(mut self, url: &str) -> Result<Self, AuthConfigError> {
         self.keys = self.keys.at(url)?;
         Ok(self)
     }

@@ -8,7 +8,7 @@ use duplexer_server::Principal;
 use subtle::{Choice, ConstantTimeEq};
 
 use super::{AccessToken, TokenVerifier};
-use crate::error::ConfigError;
+use crate::error::AuthConfigError;
 use crate::secret;
 
 /// Token from the configuration. [`Self::client_id`] and [`Self::audience`] are required.
@@ -19,7 +19,7 @@ use crate::secret;
 /// let url = "http://127.0.0.1:8000/mcp";
 /// let token = StaticToken::new("a-long-random-text").client_id("ada").audience(url).scopes(["mcp"]);
 /// let auth = Auth::static_tokens([token]).audience(url).build()?;
-/// # Ok::<_, duplexer_auth::ConfigError>(())
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct StaticToken {
@@ -70,13 +70,13 @@ impl StaticToken {
         self
     }
 
-    fn known(self) -> Result<Known, ConfigError> {
+    fn known(self) -> Result<Known, AuthConfigError> {
         let client = self
             .client_id
             .filter(|client| !client.is_empty())
-            .ok_or(ConfigError::StaticToken("client_id"))?;
+            .ok_or(AuthConfigError::StaticToken("client_id"))?;
         if self.audience.is_empty() {
-            return Err(ConfigError::StaticToken("audience"));
+            return Err(AuthConfigError::StaticToken("audience"));
         }
         let mut principal = Principal::new(client.clone());
         principal.subject = Some(client);
@@ -97,7 +97,7 @@ struct Known {
 }
 
 impl StaticTokens {
-    pub(crate) fn new(tokens: impl IntoIterator<Item = StaticToken>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(tokens: impl IntoIterator<Item = StaticToken>) -> Result<Self, AuthConfigError> {
         tokens.into_iter().map(StaticToken::known).collect::<Result<_, _>>().map(Self)
     }
 

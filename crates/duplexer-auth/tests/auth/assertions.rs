@@ -1,6 +1,6 @@
 //! Identity assertions of an enterprise issuer, in place of the consent page.
 
-use duplexer_auth::{Client, Jwt};
+use duplexer_auth::{Jwt, RegisteredClient};
 use serde_json::{Value, json};
 
 use crate::issuer::{Signer, issuer};
@@ -23,8 +23,8 @@ async fn stage() -> Stage {
     let site = Site::with_authorization_server(&time, |builder| {
         builder
             .trust(Jwt::new(&issuer.base).unwrap().clock(time.clock()))
-            .client(Client::confidential("corp", "pw", [REDIRECT]).identity_assertions())
-            .client(Client::public("loose", [REDIRECT]).identity_assertions())
+            .client(RegisteredClient::confidential("corp", "pw", [REDIRECT]).identity_assertions())
+            .client(RegisteredClient::public("loose", [REDIRECT]).identity_assertions())
     });
     Stage { site: site.await, issuer, signer, time }
 }
@@ -116,7 +116,7 @@ async fn assertions_require_a_permitted_client() {
     assert_eq!(send(&stage.site, "loose").await, "unauthorized_client");
     assert_eq!(send(&stage.site, "app").await, "unsupported_grant_type");
     let off = Site::with_authorization_server(&stage.time, |builder| {
-        builder.client(Client::public("loose", [REDIRECT]).identity_assertions())
+        builder.client(RegisteredClient::public("loose", [REDIRECT]).identity_assertions())
     });
     assert_eq!(send(&off.await, "loose").await, "unsupported_grant_type");
 }
@@ -146,7 +146,7 @@ async fn a_backend_rejects_assertions_by_default() {
             .resource(format!("{base}/mcp"))
             .scopes(["read"])
             .trust(Jwt::new(&stage.issuer.base).unwrap().clock(stage.time.clock()))
-            .client(Client::confidential("corp", "pw", [REDIRECT]).identity_assertions())
+            .client(RegisteredClient::confidential("corp", "pw", [REDIRECT]).identity_assertions())
             .build()
             .unwrap();
         Auth::authorization_server(authorization_server).audience(format!("{base}/mcp")).build().unwrap()

@@ -119,7 +119,7 @@ async fn other_refusals_go_back_to_the_client() {
 async fn a_redirect_may_be_omitted_if_there_is_only_one() {
     let time = Time::new();
     let site = Site::with_authorization_server(&time, |builder| {
-        builder.client(duplexer_auth::Client::public("two", [REDIRECT, "https://two.example/cb"]))
+        builder.client(duplexer_auth::RegisteredClient::public("two", [REDIRECT, "https://two.example/cb"]))
     });
     let site = site.await;
     let response = site.decide(&question(&[("redirect_uri", "")]), "allow").await;
@@ -238,7 +238,9 @@ async fn a_blank_name_is_not_shown() {
     let time = Time::new();
     let site = Site::with_authorization_server(&time, |builder| {
         names.iter().enumerate().fold(builder, |builder, (number, name)| {
-            builder.client(duplexer_auth::Client::public(format!("blank-{number}"), [REDIRECT]).name(*name))
+            builder.client(
+                duplexer_auth::RegisteredClient::public(format!("blank-{number}"), [REDIRECT]).name(*name),
+            )
         })
     });
     let site = site.await;

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use duplexer_auth::{Client, Jwt};
+use duplexer_auth::{Jwt, RegisteredClient};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -65,9 +65,9 @@ async fn no_secret_reaches_the_log() {
     published.publish(signer.jwk());
     let time = Time::new();
     let site = Site::with_authorization_server(&time, |builder| {
-        builder
-            .trust(Jwt::new(&idp.base).unwrap().clock(time.clock()))
-            .client(Client::confidential("corp", "corporate-password", [REDIRECT]).identity_assertions())
+        builder.trust(Jwt::new(&idp.base).unwrap().clock(time.clock())).client(
+            RegisteredClient::confidential("corp", "corporate-password", [REDIRECT]).identity_assertions(),
+        )
     });
     let site = site.await;
     let metadata = json!({"redirect_uris": [REDIRECT]}).to_string();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_auth::{
-    Auth, AuthBackend, AuthorizationServer, Client, Grant, MemoryStore, OAuthError, Record, RecordKey,
-    RecordKind, Store, StoreError, Swapped, User, When,
+    Auth, AuthBackend, AuthorizationServer, Grant, MemoryStore, OAuthError, Record, RecordKey, RecordKind,
+    RegisteredClient, Store, StoreError, Swapped, User, When,
 };
 use duplexer_core::dispatch::BoxFuture;
 use http::request::Parts;
@@ -81,7 +81,7 @@ impl AuthBackend for Slow {
         Box::pin(std::future::ready(Ok(User::new("ada"))))
     }
 
-    fn approve<'a>(&'a self, _: &'a Client, _: &'a Grant) -> BoxFuture<'a, Result<(), OAuthError>> {
+    fn approve<'a>(&'a self, _: &'a RegisteredClient, _: &'a Grant) -> BoxFuture<'a, Result<(), OAuthError>> {
         Box::pin(async move {
             self.gates.approval.pass().await;
             Ok(())
@@ -96,7 +96,7 @@ async fn site() -> (Site, Arc<Gates>) {
         let authorization_server = AuthorizationServer::builder(base, backend)
             .resource(base)
             .scopes(["read"])
-            .client(Client::public("app", [REDIRECT]))
+            .client(RegisteredClient::public("app", [REDIRECT]))
             .build()
             .unwrap();
         Auth::authorization_server(authorization_server).audience(base).build().unwrap()

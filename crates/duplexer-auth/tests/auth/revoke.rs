@@ -7,7 +7,7 @@ use crate::support::{Site, Time, header, json_of, refusal};
 async fn a_revoked_token_is_invalid() {
     let time = Time::new();
     let site = Site::with_authorization_server(&time, |builder| {
-        builder.client(duplexer_auth::Client::public("other", [crate::support::REDIRECT]))
+        builder.client(duplexer_auth::RegisteredClient::public("other", [crate::support::REDIRECT]))
     });
     let site = site.await;
     for (kind, hint) in [

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::get;
-use duplexer_auth::{Auth, AuthorizationServer, ConfigError, DevBackend};
+use duplexer_auth::{Auth, AuthConfigError, AuthorizationServer, DevBackend};
 use duplexer_http::StreamableHttp;
 use tower_layer::Layer;
 
@@ -72,9 +72,9 @@ fn an_authorization_server_protects_the_servers_it_knows() {
     );
     let unknown =
         Auth::authorization_server(authorization_server).audience("http://localhost:1/other").build();
-    assert_eq!(unknown.unwrap_err(), ConfigError::UnknownResource("http://localhost:1/other".into()));
+    assert_eq!(unknown.unwrap_err(), AuthConfigError::UnknownResource("http://localhost:1/other".into()));
     let nothing = AuthorizationServer::builder("http://localhost:1", DevBackend::new("ada")).build();
-    assert_eq!(nothing.unwrap_err(), ConfigError::NoResource);
+    assert_eq!(nothing.unwrap_err(), AuthConfigError::NoResource);
     let clear = AuthorizationServer::builder("http://auth.example", DevBackend::new("ada"))
         .resource("https://x.example");
     assert!(clear.build().is_err());

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use duplexer_auth::{
-    Auth, AuthorizationServer, AuthorizationServerBuilder, Client, DevBackend, MemoryStore, ScopeGuardBuilder,
+    Auth, AuthorizationServer, AuthorizationServerBuilder, DevBackend, MemoryStore, RegisteredClient,
+    ScopeGuardBuilder,
 };
 use duplexer_core::error::McpError;
 use duplexer_http::{Handshake, StreamableHttp};
@@ -148,8 +149,8 @@ impl Site {
             let builder = AuthorizationServer::builder(base, backend)
                 .resource(format!("{base}/mcp"))
                 .scopes(["read", "write"])
-                .client(Client::public("app", [REDIRECT]).name("An <app>"))
-                .client(Client::confidential("web", "s3cret/+", ["https://web.example/cb?x=1"]))
+                .client(RegisteredClient::public("app", [REDIRECT]).name("An <app>"))
+                .client(RegisteredClient::confidential("web", "s3cret/+", ["https://web.example/cb?x=1"]))
                 .clock(time.clock());
             let authorization_server = configure(builder).build().unwrap();
             Auth::authorization_server(authorization_server)

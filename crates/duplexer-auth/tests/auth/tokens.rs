@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use duplexer_auth::{AuthMethod, Client};
+use duplexer_auth::{AuthMethod, RegisteredClient};
 use serde_json::json;
 
 use crate::support::{REDIRECT, Site, Time, header, json_of, question, refusal};
 
 async fn site(time: &Time) -> Site {
     Site::with_authorization_server(time, |builder| {
-        let basic =
-            Client::confidential("basic", "p:w d", [REDIRECT]).auth_method(AuthMethod::ClientSecretBasic);
-        let bare = Client::public("bare", [REDIRECT]).auth_method(AuthMethod::ClientSecretPost);
+        let basic = RegisteredClient::confidential("basic", "p:w d", [REDIRECT])
+            .auth_method(AuthMethod::ClientSecretBasic);
+        let bare = RegisteredClient::public("bare", [REDIRECT]).auth_method(AuthMethod::ClientSecretPost);
         builder
             .client(basic)
             .client(bare)
-            .client(Client::public("other", [REDIRECT]))
+            .client(RegisteredClient::public("other", [REDIRECT]))
             .access_lifetime(Duration::from_secs(600))
             .refresh_lifetime(Duration::from_secs(6000))
     })
@@ -245,7 +245,11 @@ async fn the_backend_can_reject_tokens() {
             let known = request.headers.contains_key("x-user");
             Box::pin(std::future::ready(if known { Ok(User::new("ada")) } else { Err(page) }))
         }
-        fn approve<'a>(&'a self, _: &'a Client, grant: &'a Grant) -> BoxFuture<'a, Result<(), OAuthError>> {
+        fn approve<'a>(
+            &'a self,
+            _: &'a RegisteredClient,
+            grant: &'a Grant,
+        ) -> BoxFuture<'a, Result<(), OAuthError>> {
             assert_eq!((&*grant.user.subject, &*grant.client_id), ("ada", "app"));
             Box::pin(std::future::ready(Err(OAuthError::new("access_denied", "the account is closed"))))
         }
@@ -254,7 +258,7 @@ async fn the_backend_can_reject_tokens() {
         let authorization_server = AuthorizationServer::builder(base, Strict(MemoryStore::new()))
             .resource(base)
             .scopes(["read"])
-            .client(Client::public("app", [REDIRECT]))
+            .client(RegisteredClient::public("app", [REDIRECT]))
             .build()
             .unwrap();
         Auth::authorization_server(authorization_server).audience(base).build().unwrap()

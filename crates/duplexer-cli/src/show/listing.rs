@@ -1,9 +1,9 @@
 //! Lists of tools, resources and prompts as text.
 
 use duplexer::Json;
-use duplexer::types::prompt::Prompt;
-use duplexer::types::resource::{Resource, ResourceTemplate};
-use duplexer::types::tool::Tool;
+use duplexer::types::prompt::PromptDefinition;
+use duplexer::types::resource::{ResourceDefinition, ResourceTemplate};
+use duplexer::types::tool::ToolDefinition;
 
 use super::signature::signature;
 use crate::verbs::Kind;
@@ -30,10 +30,10 @@ pub(crate) fn listing(kind: Kind, entries: &[Json]) -> String {
 /// Returns usage and description of an entry. An entry that cannot be read is shown verbatim.
 fn described(kind: Kind, entry: &Json) -> (String, Option<String>) {
     let known = match kind {
-        Kind::Tools => entry
-            .decode()
-            .map(|tool: Tool| (signature(&tool.name, &tool.input_schema), tool.description.or(tool.title))),
-        Kind::Resources => entry.decode().map(|resource: Resource| {
+        Kind::Tools => entry.decode().map(|tool: ToolDefinition| {
+            (signature(&tool.name, &tool.input_schema), tool.description.or(tool.title))
+        }),
+        Kind::Resources => entry.decode().map(|resource: ResourceDefinition| {
             let about = resource.description.or(resource.title).unwrap_or(resource.name);
             (with_type(resource.uri, resource.mime_type), Some(about))
         }),
@@ -41,7 +41,7 @@ fn described(kind: Kind, entry: &Json) -> (String, Option<String>) {
             let about = template.description.or(template.title).unwrap_or(template.name);
             (with_type(template.uri_template, template.mime_type), Some(about))
         }),
-        Kind::Prompts => entry.decode().map(|prompt: Prompt| {
+        Kind::Prompts => entry.decode().map(|prompt: PromptDefinition| {
             let argument = |argument: &duplexer::types::prompt::PromptArgument| {
                 let mark = if argument.required == Some(true) { "" } else { "?" };
                 format!("{}{mark}", argument.name)

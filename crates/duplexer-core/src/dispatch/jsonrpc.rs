@@ -47,7 +47,9 @@ pub struct DispatchOptions {
     /// What a handler's failure does apart from the response.
     pub failures: FailureMode,
     /// The bounds of the connection.
-    pub limits: Limits,
+    pub limits: DispatchLimits,
+    /// Timeout of own requests that have none. Default: none.
+    pub request_timeout: Option<Duration>,
     /// Called with input that is not a frame.
     pub observer: Option<Arc<Observer>>,
     /// Observes every own request.
@@ -80,7 +82,7 @@ pub enum FailureMode {
 /// The bounds of one connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct DispatchLimits {
     /// Maximum number of requests whose handlers run at the same time.
     pub running: usize,
     /// Maximum number of further requests that are queued, in the order of arrival.
@@ -95,7 +97,7 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for DispatchLimits {
     fn default() -> Self {
         Self {
             running: 1024,

@@ -4,21 +4,21 @@
 //! a line beyond the limit without buffering it.
 
 mod buffer;
-mod reader;
 #[cfg(test)]
 mod tests;
-mod writer;
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::io::poll_read_buf;
 
-use super::{FrameReader, FrameWriter, Transport, TransportContext};
-
-pub(super) use reader::{LineReader, Source};
-#[cfg(unix)]
-pub(super) use writer::write_error;
-
-use reader::AsyncSource;
-use writer::LineWriter;
+use self::buffer::{Line, LineBuffer};
+use super::{
+    FrameReader, FrameWriter, Frames, Incoming, IncomingMessage, Transport, TransportContext, TransportError,
+};
 
 /// Default maximum length of a line: 4 MiB.
 pub const DEFAULT_LIMIT: usize = 4 * 1024 * 1024;
@@ -48,5 +48,114 @@ where
 {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
         (Box::new(self.reader), Box::new(self.writer))
+    }
+}
+
+const TOO_LONG: &str = "the line is longer than the limit";
+
+/// A source of bytes.
+pub(super) trait Source: Send + 'static {
+    /// Reads once into the spare capacity of `buffer`, which is not empty; 0 at the end.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>>;
+}
+
+struct AsyncSource<R>(R);
+
+impl<R: AsyncRead + Send + Unpin + 'static> Source for AsyncSource<R> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        poll_read_buf(Pin::new(&mut self.0), cx, buffer)
+    }
+}
+
+pub(super) struct LineReader<S> {
+    source: S,
+    buffer: LineBuffer,
+    context: Arc<TransportContext>,
+    ended: bool,
+}
+
+impl<S: Source> LineReader<S> {
+    pub(super) fn new(source: S, context: TransportContext, limit: usize) -> Self {
+        Self { source, buffer: LineBuffer::new(limit), context: Arc::new(context), ended: false }
+    }
+
+    fn incoming(&self, line: Line) -> Incoming {
+        match line {
+            Line::Text(text) => Incoming::Message(IncomingMessage::new(text, Arc::clone(&self.context))),
+            Line::TooLong => Incoming::Unreadable(TOO_LONG),
+        }
+    }
+}
+
+impl<S: Source> FrameReader for LineReader<S> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Incoming, TransportError>>> {
+        loop {
+            if let Some(line) = self.buffer.take() {
+                return Poll::Ready(Some(Ok(self.incoming(line))));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            let buffer = self.buffer.spare();
+            let spare = buffer.capacity() - buffer.len();
+            match ready!(self.source.poll_fill(cx, buffer)) {
+                Ok(0) => {
+                    self.ended = true;
+                    let last = self.buffer.finish();
+                    return Poll::Ready(last.map(|line| Ok(self.incoming(line))));
+                }
+                Ok(read) => self.buffer.filled(read, spare),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+            }
+        }
+    }
+}
+
+/// Writes frames verbatim: they are lines already.
+struct LineWriter<W> {
+    sink: W,
+    /// There are written bytes that have not been flushed.
+    unflushed: bool,
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
+    fn new(sink: W) -> Self {
+        Self { sink, unflushed: false }
+    }
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> FrameWriter for LineWriter<W> {
+    fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
+        while !frames.is_empty() {
+            match ready!(Pin::new(&mut self.sink).poll_write(cx, frames.bytes())).map_err(write_error)? {
+                0 => return Poll::Ready(Err(TransportError::Closed)),
+                written => frames.advance(written),
+            }
+            self.unflushed = true;
+        }
+        if self.unflushed {
+            ready!(Pin::new(&mut self.sink).poll_flush(cx)).map_err(write_error)?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Pin::new(&mut self.sink).poll_shutdown(cx).map_err(write_error)
+    }
+}
+
+/// Distinguishes a peer that is gone from a failure of the transport.
+pub(super) fn write_error(error: impl Into<io::Error>) -> TransportError {
+    let error = error.into();
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::NotConnected => {
+            TransportError::Closed
+        }
+        _ => TransportError::Io(error),
     }
 }

@@ -8,14 +8,14 @@ use super::{FrameReader, FrameWriter, Frames, Incoming, Transport, TransportErro
 
 /// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum FrameDirection {
     /// To the peer.
     Out,
     /// From the peer.
     In,
 }
 
-type Show = dyn Fn(Direction, &str) + Send + Sync;
+type Show = dyn Fn(FrameDirection, &str) + Send + Sync;
 
 /// A transport whose frames are shown to a function. For wire logs and transcripts.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct Tap<T> {
 impl<T: Transport> Tap<T> {
     /// Wraps `transport`. `show` gets a frame to the peer once it is written, and one from the peer once it is read. It is
     /// called on the connection's own task and must not block for long.
-    pub fn new(transport: T, show: impl Fn(Direction, &str) + Send + Sync + 'static) -> Self {
+    pub fn new(transport: T, show: impl Fn(FrameDirection, &str) + Send + Sync + 'static) -> Self {
         Self { transport, show: Arc::new(show) }
     }
 }
@@ -57,8 +57,8 @@ impl FrameReader for TappedReader {
         let next = self.reader.poll_next(cx);
         if let Poll::Ready(Some(Ok(incoming))) = &next {
             match incoming {
-                Incoming::Message(message) => (self.show)(Direction::In, &message.text),
-                Incoming::Unreadable(reason) => (self.show)(Direction::In, reason),
+                Incoming::Message(message) => (self.show)(FrameDirection::In, &message.text),
+                Incoming::Unreadable(reason) => (self.show)(FrameDirection::In, reason),
             }
         }
         next
@@ -80,7 +80,7 @@ impl FrameWriter for TappedWriter {
         for byte in before.into_iter().take(written) {
             if byte == b'\n' {
                 let frame = std::mem::take(&mut self.partial);
-                (self.show)(Direction::Out, &String::from_utf8_lossy(&frame));
+                (self.show)(FrameDirection::Out, &String::from_utf8_lossy(&frame));
             } else {
                 self.partial.push(byte);
             }

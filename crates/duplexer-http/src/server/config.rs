@@ -14,7 +14,7 @@ use super::security::Allowed;
 use crate::session::{EventStore, SessionStore};
 
 pub use builder::StreamableHttpBuilder;
-pub use error::ConfigError;
+pub use error::HttpConfigError;
 
 /// Form of the responses to requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 mod call;
 mod call_count;
 mod channel;
+mod detached;
 mod initialize;
 mod ownership;
 mod resume;

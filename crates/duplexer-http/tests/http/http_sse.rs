@@ -618,3 +618,40 @@ async fn paths_are_checked_and_the_transport_is_off_by_default() {
     wire.head().await.unwrap();
     assert!(wire.event().await.unwrap().data.starts_with("/messages?session_id="), "a slash is added");
 }
+
+/// Hardening 2: a request of the server to the client fails after the timeout.
+#[tokio::test]
+async fn a_question_on_an_old_stream_ends() {
+    let site = Site::with(|builder| old(builder).client_request_timeout(Duration::from_millis(50))).await;
+    let mut client = Old::open(&site).await;
+    client.say(&tool(1, "question")).await;
+    assert_eq!(client.next().await["method"], "roots/list");
+    let answer = loop {
+        let message = client.next().await;
+        // The question is cancelled first.
+        if message["method"].is_null() {
+            break message;
+        }
+        assert_eq!(message["method"], "notifications/cancelled");
+    };
+    assert!(answer["result"]["content"][0]["text"].to_string().contains("roots/list"), "{answer}");
+}
+
+/// Hardening 2: one stream has a limit of calls that run, and the others wait.
+#[tokio::test]
+async fn an_old_stream_has_a_limit_of_calls_in_flight() {
+    let site = Site::with(|builder| old(builder).max_calls_per_session(2)).await;
+    let mut client = Old::open(&site).await;
+    for id in 1..=4 {
+        client.say(&tool(id, "go")).await;
+    }
+    for started in 2..=4 {
+        site.stage.until(&site.stage.started, started).await;
+        assert_eq!(site.post(&Post::tool("echo")).await.status, 200, "others are served");
+        assert_eq!(site.stage.started.load(Ordering::SeqCst), 2 * started - 1);
+        site.stage.go.notify_one();
+        client.next().await;
+    }
+    site.stage.go.notify_one();
+    client.next().await;
+}

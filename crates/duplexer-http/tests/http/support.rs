@@ -24,7 +24,7 @@ use duplexer_types::page::PaginatedParams;
 use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
-use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, ToolDefinition};
 use http::Request;
 use http_body::{Body, Frame};
 use serde_json::{Value, json};
@@ -225,7 +225,7 @@ pub(crate) fn server(stage: &Arc<Stage>) -> Server {
             async move { down.count(&down.torn_down) }
         })
         .on(methods::ToolsList, |_: PaginatedParams| async {
-            Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("echo", Json::object())]))
+            Ok::<_, McpError>(ListToolsResult::new(vec![ToolDefinition::new("echo", Json::object())]))
         })
         .on(methods::ToolsCall, call)
         .on(methods::SubscriptionsListen, listen)

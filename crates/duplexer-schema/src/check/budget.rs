@@ -1,7 +1,7 @@
 //! Counts steps and depth.
 
 use super::Stop;
-use crate::limits::Limits;
+use crate::limits::CheckLimits;
 
 pub(super) struct Budget {
     steps: u64,
@@ -39,7 +39,7 @@ impl Budget {
     }
 
     pub(super) fn enter(&mut self) -> Result<(), Stop> {
-        if self.depth >= Limits::DEPTH {
+        if self.depth >= CheckLimits::DEPTH {
             return Err(Stop::TooComplex);
         }
         self.depth += 1;

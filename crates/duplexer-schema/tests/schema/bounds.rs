@@ -1,6 +1,6 @@
 //! What a check costs, in steps and in what it keeps, for values that are nested deep and wrong at the bottom.
 
-use duplexer_schema::{Limits, Report, Schema};
+use duplexer_schema::{CheckLimits, Report, Schema};
 use serde_json::{Value, json};
 
 /// Levels of nesting that `serde_json` reads.
@@ -243,7 +243,7 @@ fn deep_schemas_do_not_overflow_the_stack() {
 #[test]
 fn what_exceeds_the_budget_is_too_complex_to_check() {
     let schema = json!({ "items": { "type": "integer" } });
-    let limits = Limits::default().steps(20, 1);
+    let limits = CheckLimits::default().steps(20, 1);
     let schema = Schema::builder().limits(limits).compile(&schema).unwrap();
     let value = Value::from(vec![1; 1000]);
     assert!(!schema.is_valid(&value));

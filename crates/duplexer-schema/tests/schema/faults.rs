@@ -1,6 +1,6 @@
 //! The words for what is wrong: a model reads them and corrects itself.
 
-use duplexer_schema::{Limits, Schema};
+use duplexer_schema::{CheckLimits, Schema};
 use serde_json::{Value, json};
 
 fn faults(schema: &Value, value: &Value) -> Vec<String> {
@@ -196,7 +196,7 @@ fn long_values_and_long_lists_are_cut() {
     let report = Schema::compile(&schema).unwrap().check(&value);
     assert_eq!((report.violations().len(), report.is_cut()), (32, true));
     assert!(report.to_string().ends_with("\n- and more"));
-    let few = Schema::builder().limits(Limits::default().violations(2)).compile(&schema).unwrap();
+    let few = Schema::builder().limits(CheckLimits::default().violations(2)).compile(&schema).unwrap();
     assert_eq!(few.check(&value).violations().len(), 2);
     assert!(!few.check(&json!([1, 2])).is_cut(), "nothing was left out");
     let long = faults(&json!({"type": "integer"}), &json!("x".repeat(10_000)));

@@ -1,6 +1,6 @@
 //! Random schemas and random values: no panic, no cost beyond the limits, and one answer.
 
-use duplexer_schema::{Limits, Schema};
+use duplexer_schema::{CheckLimits, Schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ proptest! {
 
     #[test]
     fn checks_agree_and_stay_within_their_limits(schema in schema(), value in value()) {
-        for limits in [Limits::default(), Limits::default().steps(50, 1).violations(3)] {
+        for limits in [CheckLimits::default(), CheckLimits::default().steps(50, 1).violations(3)] {
             let compiled = Schema::builder().limits(limits).compile(&schema);
             let compiled = compiled.unwrap_or_else(|error| panic!("{error} in {schema}"));
             let report = compiled.check(&value);

@@ -28,7 +28,7 @@ pub use output::PromptOutput;
 
 /// A prompt that can be registered with a server whose state is `S`: its definition and its function.
 ///
-/// (The definition alone, as `prompts/list` sends it, is [`duplexer_types::prompt::Prompt`].)
+/// (The definition alone, as `prompts/list` sends it, is [`duplexer_types::prompt::PromptDefinition`].)
 ///
 /// ```
 /// # use duplexer_server::Server;
@@ -56,7 +56,7 @@ pub struct Prompt<S> {
 
 /// The definition of a prompt, and the first fault found in it.
 struct PromptSpec {
-    prompt: wire::Prompt,
+    prompt: wire::PromptDefinition,
     fault: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl<S: Send + Sync + 'static> Prompt<S> {
         H::Output: PromptOutput,
         Shape: 'static,
     {
-        let spec = PromptSpec { prompt: wire::Prompt::new(name), fault: None };
+        let spec = PromptSpec { prompt: wire::PromptDefinition::new(name), fault: None };
         let get = Arc::new(Typed::<H, A, Shape>::new(handler));
         let mut prompt = Self { spec, get, completions: Completions::default() };
         match schema::of_arguments::<A>() {

@@ -28,7 +28,7 @@ pub(crate) use spec::ResourceSpec;
 
 /// A resource, or a template for many, that can be registered with a server whose state is `S`.
 ///
-/// (The definition alone, as `resources/list` sends it, is [`duplexer_types::resource::Resource`].)
+/// (The definition alone, as `resources/list` sends it, is [`duplexer_types::resource::ResourceDefinition`].)
 ///
 /// ```
 /// # use duplexer_server::Server;

@@ -36,7 +36,7 @@ pub(crate) use spec::{ToolContract, ToolSpec};
 
 /// A tool that can be registered with a server whose state is `S`: its definition and its function.
 ///
-/// (The definition alone, as `tools/list` sends it, is [`duplexer_types::tool::Tool`].)
+/// (The definition alone, as `tools/list` sends it, is [`duplexer_types::tool::ToolDefinition`].)
 ///
 /// ```
 /// # use duplexer_server::Server;
@@ -133,7 +133,7 @@ impl<S: Send + Sync + 'static> Tool<S> {
 
 impl<S> Tool<S> {
     /// Returns the definition that `tools/list` sends.
-    pub fn definition(&self) -> &wire::Tool {
+    pub fn definition(&self) -> &wire::ToolDefinition {
         &self.spec.tool
     }
 }

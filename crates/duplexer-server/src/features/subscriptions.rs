@@ -25,7 +25,7 @@ use crate::registry::{Handlers, RunningServer};
 use duplexer_core::dispatch::{BoxFuture, Cancellation};
 use duplexer_core::error::McpError;
 
-pub use bus::{Event, Listener, MemoryBus, Subscription, SubscriptionBus};
+pub use bus::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus};
 
 /// Limits of the subscriptions of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use duplexer_schema::{Limits, Schema};
+use duplexer_schema::{CheckLimits, Schema};
 use serde_json::Value;
 
 /// Maximum number of violations in a report.
@@ -24,7 +24,7 @@ impl SchemaValidator {
     /// fetched; such a schema does not compile.
     pub(crate) fn compile(&self) -> Result<&Schema, &str> {
         let compiled = self.compiled.get_or_init(|| {
-            let limits = Limits::default().violations(LISTED + 1);
+            let limits = CheckLimits::default().violations(LISTED + 1);
             Schema::builder().limits(limits).compile(&self.schema).map_err(|error| error.to_string())
         });
         compiled.as_ref().map_err(String::as_str)

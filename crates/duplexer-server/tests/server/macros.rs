@@ -5,7 +5,7 @@ use duplexer_core::dispatch::Message;
 use duplexer_macros::tool;
 use duplexer_server::driver::check_param_headers;
 use duplexer_types::headers::Values;
-use duplexer_types::tool::Tool;
+use duplexer_types::tool::ToolDefinition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -216,7 +216,7 @@ async fn a_marked_function_can_be_registered_while_the_server_runs() {
 async fn the_signature_is_the_schema() {
     both(&server(), async |client, _| {
         let tools = client.all_tools().await.unwrap();
-        let named = |name: &str| -> &Tool { tools.iter().find(|tool| tool.name == name).unwrap() };
+        let named = |name: &str| -> &ToolDefinition { tools.iter().find(|tool| tool.name == name).unwrap() };
         let sum = named("add");
         assert_eq!(sum.description.as_deref(), Some("Adds two numbers.\n\nAnd nothing else."));
         assert_eq!(

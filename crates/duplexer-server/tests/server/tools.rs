@@ -421,6 +421,7 @@ enum Filter {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema and its decoder are of interest")]
 struct Query {
     filter: Filter,
 }
@@ -429,10 +430,8 @@ struct Query {
 /// The cost does not grow with the alternatives at every level.
 #[tokio::test]
 async fn deeply_nested_alternatives_are_checked_within_a_budget() {
-    let server = Server::builder("test", "0")
-        .tool(Tool::new("query", |Query { filter: _ }: Query| async { "found" }))
-        .build()
-        .unwrap();
+    let server =
+        Server::builder("test", "0").tool(Tool::new("query", |_: Query| async { "found" })).build().unwrap();
     let mut filter = json!({"kind": "is", "field": "a", "value": "wrong"});
     for _ in 0..100 {
         filter = json!({"kind": "not", "left": filter});
@@ -457,6 +456,7 @@ enum Untagged {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is of interest")]
 struct Ambiguous {
     tree: Untagged,
 }
@@ -471,6 +471,7 @@ enum Overlapping {
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is of interest")]
 struct Doubling {
     tree: Overlapping,
 }
@@ -479,8 +480,8 @@ struct Doubling {
 /// tag, and the build says so. Decoding such a value takes exponential time: 610 bytes took ten seconds.
 #[test]
 fn a_recursive_enum_without_a_tag_fails_the_build() {
-    let walk = Tool::new("walk", |Ambiguous { tree: _ }: Ambiguous| async {});
-    let double = Tool::new("double", |Doubling { tree: _ }: Doubling| async {});
+    let walk = Tool::new("walk", |_: Ambiguous| async {});
+    let double = Tool::new("double", |_: Doubling| async {});
     for (name, tool) in [("walk", walk), ("double", double)] {
         let error = Server::builder("test", "0").tool(tool).build().unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("give the enum a tag"), "{error}");

@@ -8,7 +8,7 @@ use duplexer_types::elicitation::{ElicitParams, ElicitResult, FormSchema};
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods;
 use duplexer_types::page::PaginatedParams;
-use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, Tool};
+use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult, ToolDefinition};
 use duplexer_types::version::Era;
 
 use super::*;
@@ -20,7 +20,7 @@ fn server() -> Server {
     Server::builder("demo", "1.2.3")
         .state(String::from("state"))
         .on(methods::ToolsList, async |_: PaginatedParams| {
-            Ok::<_, McpError>(ListToolsResult::new(vec![Tool::new("greet", Json::object())]))
+            Ok::<_, McpError>(ListToolsResult::new(vec![ToolDefinition::new("greet", Json::object())]))
         })
         .on(methods::ToolsCall, async |cx: Context<String>, params: CallToolParams| {
             match params.name.as_str() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use crate::dispatch::lock;
-use crate::transport::{Direction, Tap, Transport};
+use crate::transport::{FrameDirection, Tap, Transport};
 
 /// Frames of a connection in transmission order: `-->` to the server, `<--` to the client.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +16,8 @@ impl Transcript {
         let lines = Arc::clone(&self.0);
         Tap::new(transport, move |passing, frame| {
             let arrow = match passing {
-                Direction::Out => "-->",
-                Direction::In => "<--",
+                FrameDirection::Out => "-->",
+                FrameDirection::In => "<--",
             };
             lock(&lines).push(format!("{arrow} {frame}"));
         })

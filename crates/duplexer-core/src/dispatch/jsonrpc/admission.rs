@@ -11,7 +11,7 @@ use duplexer_types::jsonrpc::RequestId;
 
 use super::read::{AfterFrame, error_response};
 use super::shared::{Call, NotificationChannel, Shared, Table};
-use super::{Connection, Limits};
+use super::{Connection, DispatchLimits};
 use crate::dispatch::call_table::LockedCalls;
 use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{CallContext, Cancellation, Inbound, Message, NotificationRoute, Schedule, lock};
@@ -156,7 +156,7 @@ impl Shared {
 }
 
 impl Table {
-    fn can_admit(&self, schedule: Schedule, limits: &Limits) -> bool {
+    fn can_admit(&self, schedule: Schedule, limits: &DispatchLimits) -> bool {
         match schedule {
             Schedule::LongLived => self.capacity.long_lived < limits.long_lived,
             Schedule::Inline => true,
@@ -166,7 +166,7 @@ impl Table {
 
     /// A request that was read although the queue is full, because of a call of ours that has ended meanwhile: it is
     /// admitted, and reading stops after it.
-    fn admits_overflow(&self, limits: &Limits) -> bool {
+    fn admits_overflow(&self, limits: &DispatchLimits) -> bool {
         self.calls.outgoing.is_empty()
             && self.capacity.queued.len() <= limits.queued
             && self.capacity.queued_bytes / 2 < limits.queued_bytes
@@ -174,13 +174,13 @@ impl Table {
 }
 
 impl Capacity {
-    fn is_full(&self, limits: &Limits) -> bool {
+    fn is_full(&self, limits: &DispatchLimits) -> bool {
         self.running >= limits.running
             && (self.queued.len() >= limits.queued || self.queued_bytes >= limits.queued_bytes)
     }
 
     /// Counts a request. Returns it if it is to be started now; otherwise it is queued.
-    fn admit(&mut self, accepted: Accepted, limits: &Limits) -> Option<Accepted> {
+    fn admit(&mut self, accepted: Accepted, limits: &DispatchLimits) -> Option<Accepted> {
         match accepted.call.schedule {
             Schedule::LongLived => self.long_lived += 1,
             Schedule::Concurrent if self.running >= limits.running => {
@@ -194,7 +194,7 @@ impl Capacity {
     }
 
     /// Takes the next request from the queue and counts it as running.
-    fn dequeue(&mut self, limits: &Limits) -> Option<Accepted> {
+    fn dequeue(&mut self, limits: &DispatchLimits) -> Option<Accepted> {
         // Inline methods can exceed the limit.
         if self.running >= limits.running {
             return None;
@@ -206,7 +206,7 @@ impl Capacity {
     }
 
     /// Counts a notification, unless too many are being handled.
-    fn admit_notification(&mut self, limits: &Limits) -> bool {
+    fn admit_notification(&mut self, limits: &DispatchLimits) -> bool {
         if self.notifications < limits.notifications {
             self.notifications += 1;
             return true;

@@ -175,7 +175,7 @@ fn capacity_grows_with_traffic_and_shrinks_in_quiet_times() {
 }
 
 /// Returns one chunk per read and counts the reads.
-struct Chunks(Vec<io::Result<&'static [u8]>>, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+struct Chunks(Vec<io::Result<&'static [u8]>>, Arc<std::sync::atomic::AtomicUsize>);
 
 impl AsyncRead for Chunks {
     fn poll_read(
@@ -193,10 +193,10 @@ impl AsyncRead for Chunks {
 
 #[tokio::test]
 async fn lines_that_came_with_one_read_are_given_out_without_another() {
-    let reads = std::sync::Arc::default();
+    let reads = Arc::default();
     let chunks = vec![Ok(&b"{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n"[..])];
     let transport = over(
-        Chunks(chunks, std::sync::Arc::clone(&reads)),
+        Chunks(chunks, Arc::clone(&reads)),
         tokio::io::sink(),
         TransportContext::stream("test"),
         DEFAULT_LIMIT,
@@ -220,8 +220,7 @@ async fn a_failing_read_is_an_error_and_then_the_end() {
         Err(io::ErrorKind::ConnectionAborted.into()),
     ];
     let context = TransportContext::stream("test");
-    let (mut reader, _) =
-        over(Chunks(chunks, std::sync::Arc::default()), tokio::io::sink(), context, 100).split();
+    let (mut reader, _) = over(Chunks(chunks, Arc::default()), tokio::io::sink(), context, 100).split();
     assert_eq!(text(next(&mut reader).await), "{\"a\":1}");
     assert_eq!(text(next(&mut reader).await), "{\"b\":2}");
     assert!(matches!(next(&mut reader).await, Some(Err(TransportError::Io(_)))));
@@ -232,8 +231,7 @@ async fn a_failing_read_is_an_error_and_then_the_end() {
 async fn serving_goes_on_after_a_line_beyond_the_limit() {
     let chunks = vec![Ok(&b"0123456789"[..]), Ok(&b"0123456789\n{\"a\":1}\n"[..])];
     let context = TransportContext::stream("test");
-    let (mut reader, _) =
-        over(Chunks(chunks, std::sync::Arc::default()), tokio::io::sink(), context, 8).split();
+    let (mut reader, _) = over(Chunks(chunks, Arc::default()), tokio::io::sink(), context, 8).split();
     assert!(matches!(next(&mut reader).await, Some(Ok(Incoming::Unreadable(_)))));
     assert_eq!(text(next(&mut reader).await), "{\"a\":1}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use duplexer_core::dispatch::OutboundHook;
 use duplexer_server::Server;
 
-use super::{Config, ConfigError, Cors, Handshake, Responses, SharedSessions};
+use super::{Config, Cors, Handshake, HttpConfigError, Responses, SharedSessions};
 use crate::server::StreamableHttp;
 use crate::server::http_sse::InvalidPath;
 use crate::server::security::InvalidName;
@@ -20,7 +20,7 @@ use crate::session::{EventStore, SessionStore};
 pub struct StreamableHttpBuilder {
     server: Server,
     config: Config,
-    fault: Option<ConfigError>,
+    fault: Option<HttpConfigError>,
 }
 
 impl StreamableHttpBuilder {
@@ -34,7 +34,7 @@ impl StreamableHttpBuilder {
         if path.starts_with('/') && !path.contains(['?', '#', ' ']) {
             self.config.path = Some(path.trim_end_matches('/').to_owned());
         } else {
-            self.fault(ConfigError::Path(path));
+            self.fault(HttpConfigError::Path(path));
         }
         self
     }
@@ -239,12 +239,12 @@ impl StreamableHttpBuilder {
 
     fn note_path(mut self, set: Result<(), InvalidPath>) -> Self {
         if let Err(InvalidPath(path)) = set {
-            self.fault(ConfigError::Endpoint(path));
+            self.fault(HttpConfigError::Endpoint(path));
         }
         self
     }
 
-    fn fault(&mut self, fault: ConfigError) {
+    fn fault(&mut self, fault: HttpConfigError) {
         self.fault.get_or_insert(fault);
     }
 
@@ -253,13 +253,13 @@ impl StreamableHttpBuilder {
     /// # Errors
     ///
     /// Returns the first invalid setting.
-    pub fn build(self) -> Result<StreamableHttp, ConfigError> {
+    pub fn build(self) -> Result<StreamableHttp, HttpConfigError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
         let Config { limits, timing, sessions, path, http_sse, .. } = &self.config;
         if let Some(path) = http_sse.clash(path.as_deref().unwrap_or(PATH)) {
-            return Err(ConfigError::SamePath(path.to_owned()));
+            return Err(HttpConfigError::SamePath(path.to_owned()));
         }
         let limits = [
             ("the largest body", limits.body),
@@ -271,7 +271,7 @@ impl StreamableHttpBuilder {
             ("the number of calls per session", sessions.calls.in_flight),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {
-            return Err(ConfigError::Zero(name));
+            return Err(HttpConfigError::Zero(name));
         }
         let times = [
             ("the body's timeout", timing.body),
@@ -284,10 +284,10 @@ impl StreamableHttpBuilder {
             ("`abandoned_call_timeout`", sessions.calls.abandoned.unwrap_or(Duration::MAX)),
         ];
         if let Some((name, _)) = times.into_iter().find(|(_, time)| time.is_zero()) {
-            return Err(ConfigError::Instant(name));
+            return Err(HttpConfigError::Instant(name));
         }
         if timing.unread <= timing.keep_alive {
-            return Err(ConfigError::Unread { unread: timing.unread, ping: timing.keep_alive });
+            return Err(HttpConfigError::Unread { unread: timing.unread, ping: timing.keep_alive });
         }
         Ok(StreamableHttp(Arc::new(ServiceState::new(self.server, self.config))))
     }

@@ -7,7 +7,7 @@ use crate::server::security::InvalidName;
 /// Error of an invalid setting. Its text says what to change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum HttpConfigError {
     /// A text that is neither a host nor an origin.
     #[error(transparent)]
     Name(#[from] InvalidName),

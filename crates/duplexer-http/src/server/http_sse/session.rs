@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::transport::{BodyHandle, SseSessionBody, SseTransport, transport};
 use super::unknown_session;
 use crate::server::body::{Expiry, ResponseBody};
+use crate::server::config::CallLimits;
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::request::{AdmittedRequest, RequestContext};
 use crate::server::service_state::{ServiceState, lock, shrink};
@@ -96,8 +97,9 @@ impl ServedSession {
     async fn serve(self, running: RunningServer, transport: SseTransport, caller: Caller) {
         let mut options = DispatchOptions::default();
         options.hook.clone_from(&self.service.config.sessions.hook);
-        let calls = self.service.config.sessions.calls.in_flight;
-        (options.limits.running, options.limits.queued) = (calls, calls);
+        let CallLimits { in_flight, client_request, .. } = self.service.config.sessions.calls;
+        (options.limits.running, options.limits.queued) = (in_flight, in_flight);
+        options.request_timeout = client_request;
         options.limits.drain = self.service.config.timing.shutdown_grace;
         let (stream, peer) = StreamServer::new(&running, transport, options);
         let mut serving = pin!(stream.with_caller(caller).run());

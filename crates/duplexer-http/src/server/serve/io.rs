@@ -192,7 +192,7 @@ mod tests {
         let start = Instant::now();
         let answers = async {
             loop {
-                tokio::time::sleep(seconds(30)).await;
+                sleep(seconds(30)).await;
                 peer.write_all(b"pong").await.unwrap();
             }
         };

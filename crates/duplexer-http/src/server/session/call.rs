@@ -6,7 +6,6 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use duplexer_core::dispatch::{
     Accepted, BoxFuture, CallContext, Cancellation, CatchUnwind, Disposition, Message, RejectReason,
@@ -19,6 +18,7 @@ use duplexer_types::version::feature;
 use http::StatusCode;
 
 use super::channel::{NotificationChannel, RequestChannel, StreamUse};
+use super::detached::{AbandonedCall, DetachOnDrop};
 use super::sse_body::{ReaderHandle, SseBody};
 use super::stream::Stream;
 use super::{ActivityGuard, NOT_FOUND, Session, ownership};
@@ -172,13 +172,13 @@ impl SessionCall {
             serving.run(runner, transport, message).await;
             drop(guard);
         });
-        Self { work: DetachOnDrop { service, future: Some(future), watch }, reader, activity }
+        Self { work: DetachOnDrop::new(service, future, watch), reader, activity }
     }
 }
 
 impl ResponseSource for SessionCall {
     fn service(&self) -> &Arc<ServiceState> {
-        &self.work.service
+        self.work.service()
     }
 
     /// The mode has no effect: it follows from the kind of the stream.
@@ -194,58 +194,10 @@ impl ResponseSource for SessionCall {
 
     fn into_body(self) -> ResponseBody {
         let Self { work, reader, activity } = self;
-        let service = Arc::clone(&work.service);
+        let service = Arc::clone(work.service());
         drop(work);
         let prefix = priming_event(&service, &activity.session, reader.stream());
         ResponseBody::session(SseBody::new(&service, reader, prefix, activity))
-    }
-}
-
-/// Work that continues as a tracked task when it is dropped.
-struct DetachOnDrop {
-    service: Arc<ServiceState>,
-    future: Option<BoxFuture<'static, ()>>,
-    /// Cancels a detached call that no client reads. `None` for a notification, or without a limit.
-    watch: Option<AbandonedCall>,
-}
-
-impl DetachOnDrop {
-    fn poll(&mut self, cx: &mut Context<'_>) {
-        if let Some(future) = &mut self.future
-            && future.as_mut().poll(cx).is_ready()
-        {
-            self.future = None;
-        }
-    }
-}
-
-impl Drop for DetachOnDrop {
-    fn drop(&mut self) {
-        let Some(future) = self.future.take() else { return };
-        match self.watch.take() {
-            Some(watch) => self.service.spawn_tracked(watch.run(future)),
-            None => self.service.spawn_tracked(future),
-        }
-    }
-}
-
-/// Cancels a call whose stream has had no reader for too long.
-struct AbandonedCall {
-    stream: Arc<Stream>,
-    limit: Duration,
-    cancellation: Arc<Cancellation>,
-}
-
-impl AbandonedCall {
-    async fn run(self, mut work: BoxFuture<'static, ()>) {
-        tokio::select! {
-            biased;
-            () = &mut work => return,
-            () = self.stream.abandoned(self.limit) => {}
-        }
-        tracing::debug!("a call that no client reads is cancelled");
-        self.cancellation.cancel();
-        work.await;
     }
 }
 
@@ -371,7 +323,7 @@ pub(in crate::server) async fn notification(
             tracing::error!(%error, "a notification's handler failed");
         }
     });
-    let mut work = DetachOnDrop { service, future: Some(future), watch: None };
+    let mut work = DetachOnDrop::new(service, future, None);
     poll_fn(|cx| {
         work.poll(cx);
         Poll::Ready(())

@@ -71,12 +71,11 @@ pub(in crate::server) async fn find(
     };
     // The request of another principal must not move the session, so its owner is known before the claim.
     let caller = principal.map(|principal| &**principal);
-    let belongs = match &local {
-        Some(local) => local.belongs_to(principal),
-        None => {
-            let stored = with_timeout(|| shared.store.load(id)).await?;
-            stored.is_some_and(|record| PrincipalKey::admits(record.principal.as_ref(), caller))
-        }
+    let belongs = if let Some(local) = &local {
+        local.belongs_to(principal)
+    } else {
+        let stored = with_timeout(|| shared.store.load(id)).await?;
+        stored.is_some_and(|record| PrincipalKey::admits(record.principal.as_ref(), caller))
     };
     if !belongs {
         return Ok(None);

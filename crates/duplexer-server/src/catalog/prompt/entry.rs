@@ -18,7 +18,7 @@ use crate::registry::StateSlot;
 
 /// A registered prompt.
 pub(crate) struct PromptEntry {
-    prompt: wire::Prompt,
+    prompt: wire::PromptDefinition,
     scope: usize,
     get: BoundHandler<GetPrompt>,
     pub(crate) completions: BoundCompletions,
@@ -75,15 +75,15 @@ impl Item for PromptEntry {
 }
 
 impl Listed for PromptEntry {
-    type Definition = wire::Prompt;
+    type Definition = wire::PromptDefinition;
     type Page = ListPromptsResult;
     const METHOD: Method = Method::PromptsList;
 
-    fn definition(&self, _: ProtocolVersion) -> wire::Prompt {
+    fn definition(&self, _: ProtocolVersion) -> wire::PromptDefinition {
         self.prompt.clone()
     }
 
-    fn page(prompts: Vec<wire::Prompt>, next: Option<String>) -> ListPromptsResult {
+    fn page(prompts: Vec<wire::PromptDefinition>, next: Option<String>) -> ListPromptsResult {
         let mut page = ListPromptsResult::new(prompts);
         page.next_cursor = next;
         page

@@ -128,13 +128,14 @@ impl Item for TemplateEntry {
 }
 
 impl Listed for ResourceEntry {
-    type Definition = wire::Resource;
+    type Definition = wire::ResourceDefinition;
     type Page = ListResourcesResult;
     const METHOD: Method = Method::ResourcesList;
 
-    fn definition(&self, _: ProtocolVersion) -> wire::Resource {
+    fn definition(&self, _: ProtocolVersion) -> wire::ResourceDefinition {
         let spec = &*self.spec;
-        let mut resource = wire::Resource::new(&*spec.uri, spec.name.as_ref().unwrap_or(&spec.uri).as_str());
+        let mut resource =
+            wire::ResourceDefinition::new(&*spec.uri, spec.name.as_ref().unwrap_or(&spec.uri).as_str());
         resource.title.clone_from(&spec.title);
         resource.description.clone_from(&spec.description);
         resource.mime_type.clone_from(&spec.mime_type);
@@ -145,7 +146,7 @@ impl Listed for ResourceEntry {
         resource
     }
 
-    fn page(resources: Vec<wire::Resource>, next: Option<String>) -> ListResourcesResult {
+    fn page(resources: Vec<wire::ResourceDefinition>, next: Option<String>) -> ListResourcesResult {
         let mut page = ListResourcesResult::new(resources);
         page.next_cursor = next;
         page

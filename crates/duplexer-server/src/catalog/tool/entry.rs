@@ -9,7 +9,7 @@ use duplexer_types::error::ErrorCode;
 use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::{Json, JsonText};
 use duplexer_types::methods::Method;
-use duplexer_types::tool::{ListToolsResult, Tool};
+use duplexer_types::tool::{ListToolsResult, ToolDefinition};
 use duplexer_types::version::{ProtocolVersion, feature};
 use duplexer_types::wire::CacheScope;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
 
 /// A registered tool.
 pub(crate) struct ToolEntry {
-    pub(crate) tool: Tool,
+    pub(crate) tool: ToolDefinition,
     pub(crate) scope: usize,
     pub(crate) contract: Arc<ToolContract>,
     pub(crate) headers: Option<Arc<ParamHeaders>>,
@@ -76,11 +76,11 @@ impl ToolEntry {
 }
 
 impl Listed for ToolEntry {
-    type Definition = Tool;
+    type Definition = ToolDefinition;
     type Page = ListToolsResult;
     const METHOD: Method = Method::ToolsList;
 
-    fn definition(&self, version: ProtocolVersion) -> Tool {
+    fn definition(&self, version: ProtocolVersion) -> ToolDefinition {
         let mut tool = self.tool.clone();
         if let Some(wrapped) = &self.contract.output.wrapped
             && !version.has(feature::STRUCTURED_ANY)
@@ -90,7 +90,7 @@ impl Listed for ToolEntry {
         tool
     }
 
-    fn page(tools: Vec<Tool>, next: Option<String>) -> ListToolsResult {
+    fn page(tools: Vec<ToolDefinition>, next: Option<String>) -> ListToolsResult {
         let mut page = ListToolsResult::new(tools);
         page.next_cursor = next;
         page

@@ -24,7 +24,7 @@ use crate::schema::validate::SchemaValidator;
 /// The definition of a tool, its settings, and the first fault found in them.
 #[derive(Debug)]
 pub(crate) struct ToolSpec {
-    pub(crate) tool: wire::Tool,
+    pub(crate) tool: wire::ToolDefinition,
     arguments: ArgumentSchema,
     pub(super) output: OutputSpec,
     headers: Option<Arc<ParamHeaders>>,
@@ -108,7 +108,7 @@ impl ToolSpec {
             wrapped: None,
             is_checked: cfg!(debug_assertions),
         };
-        let tool = wire::Tool::new(name, input_schema);
+        let tool = wire::ToolDefinition::new(name, input_schema);
         Self { tool, arguments, output, headers: None, timeout: None, ui: None, fault: None }
     }
 

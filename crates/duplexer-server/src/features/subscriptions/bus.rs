@@ -45,7 +45,7 @@ fn read_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::
 }
 
 /// Callback for every event. It must not block, because the bus waits for it.
-pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+pub type EventListener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Carries events to listeners, in this process or across many.
 ///
@@ -60,7 +60,7 @@ pub trait SubscriptionBus: Send + Sync + 'static {
     fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>>;
 
     /// Calls `listener` for every event that is published from now on, until the returned subscription is dropped.
-    fn subscribe(&self, listener: Listener) -> Subscription;
+    fn subscribe(&self, listener: EventListener) -> Subscription;
 }
 
 impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
@@ -68,7 +68,7 @@ impl<B: SubscriptionBus + ?Sized> SubscriptionBus for Arc<B> {
         (**self).publish(event)
     }
 
-    fn subscribe(&self, listener: Listener) -> Subscription {
+    fn subscribe(&self, listener: EventListener) -> Subscription {
         (**self).subscribe(listener)
     }
 }
@@ -108,7 +108,7 @@ struct Listeners {
     next: u64,
     /// By id, which is the order of subscription. Shared with the publications in flight, so that neither waits for the
     /// other.
-    all: Arc<BTreeMap<u64, Listener>>,
+    all: Arc<BTreeMap<u64, EventListener>>,
 }
 
 impl MemoryBus {
@@ -140,7 +140,7 @@ impl SubscriptionBus for MemoryBus {
         })
     }
 
-    fn subscribe(&self, listener: Listener) -> Subscription {
+    fn subscribe(&self, listener: EventListener) -> Subscription {
         let mut listeners = lock(&self.0);
         let id = listeners.next;
         listeners.next += 1;
@@ -169,7 +169,7 @@ impl fmt::Debug for MemoryBus {
 mod tests {
     use super::*;
 
-    fn recorder(seen: &Arc<Mutex<Vec<u8>>>, name: u8) -> Listener {
+    fn recorder(seen: &Arc<Mutex<Vec<u8>>>, name: u8) -> EventListener {
         let seen = Arc::clone(seen);
         Arc::new(move |_| lock(&seen).push(name))
     }
@@ -221,7 +221,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the test measures the time of the machine")]
     fn many_subscriptions_end_quickly() {
         let bus = MemoryBus::new();
-        let listener: Listener = Arc::new(|_| {});
+        let listener: EventListener = Arc::new(|_| {});
         let all: Vec<_> = (0..200_000).map(|_| bus.subscribe(Arc::clone(&listener))).collect();
         let start = std::time::Instant::now();
         drop(all);

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::Subscriptions;
 use super::backlog::{Backlog, Pushed};
-use super::bus::{Event, Listener, Subscription};
+use super::bus::{Event, EventListener, Subscription};
 use super::filter::{AdvertisedEvents, TooMany, Uris};
 use crate::kernel::connection::Connection;
 use crate::kernel::context::{Context, StateMap};
@@ -127,7 +127,7 @@ impl ConnectionListener {
     }
 
     /// Returns the callback for the bus, which holds a weak reference only.
-    fn callback(self: &Arc<Self>) -> Listener {
+    fn callback(self: &Arc<Self>) -> EventListener {
         let listener = Arc::downgrade(self);
         Arc::new(move |event| {
             if let Some(listener) = listener.upgrade() {

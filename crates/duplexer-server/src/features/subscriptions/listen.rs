@@ -19,7 +19,7 @@ use duplexer_types::wire::{self, WireObject};
 use tokio::sync::Notify;
 
 use super::backlog::{Backlog, Pushed};
-use super::bus::{Event, Listener, Subscription};
+use super::bus::{Event, EventListener, Subscription};
 use super::filter::{AdvertisedEvents, EventFilter};
 use super::{StreamPermit, Subscriptions};
 use crate::kernel::context::{Context, StateMap};
@@ -157,7 +157,7 @@ impl ListenStream {
     }
 
     /// Returns the callback for the bus. It holds a weak reference, so a bus that never drops it keeps nothing alive.
-    fn listener(self: &Arc<Self>) -> Listener {
+    fn listener(self: &Arc<Self>) -> EventListener {
         let stream = Arc::downgrade(self);
         Arc::new(move |event| {
             if let Some(stream) = stream.upgrade() {

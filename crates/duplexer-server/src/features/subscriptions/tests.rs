@@ -13,7 +13,7 @@ use duplexer_types::prompt::ListPromptsResult;
 use duplexer_types::resource::ListResourcesResult;
 use duplexer_types::tool::{CallToolParams, CallToolResult, ListToolsResult};
 
-use super::{Event, Listener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};
+use super::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus, SubscriptionLimits};
 use crate::builder::ServerBuilder;
 use crate::kernel::context::Context;
 use crate::registry::{RunningServer, Server};
@@ -75,12 +75,12 @@ fn listeners(bus: &MemoryBus) -> String {
 #[derive(Clone)]
 struct OddBus {
     inner: MemoryBus,
-    on_subscribe: Arc<dyn Fn(&Listener) + Send + Sync>,
+    on_subscribe: Arc<dyn Fn(&EventListener) + Send + Sync>,
     on_unsubscribe: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl OddBus {
-    fn new(on_subscribe: impl Fn(&Listener) + Send + Sync + 'static) -> Self {
+    fn new(on_subscribe: impl Fn(&EventListener) + Send + Sync + 'static) -> Self {
         Self {
             inner: MemoryBus::new(),
             on_subscribe: Arc::new(on_subscribe),
@@ -94,7 +94,7 @@ impl SubscriptionBus for OddBus {
         self.inner.publish(event)
     }
 
-    fn subscribe(&self, listener: Listener) -> Subscription {
+    fn subscribe(&self, listener: EventListener) -> Subscription {
         (self.on_subscribe)(&listener);
         let (inner, odd) = (self.inner.subscribe(listener), Arc::clone(&self.on_unsubscribe));
         Subscription::new(move || {

@@ -25,6 +25,7 @@ impl<S> Context<S> {
     /// }
     /// # }
     /// ```
+    #[inline]
     pub fn progress(&self, progress: impl Into<f64>) -> ProgressReport<'_> {
         ProgressReport {
             scope: &self.scope,
@@ -48,12 +49,14 @@ pub struct ProgressReport<'a> {
 
 impl<'a> ProgressReport<'a> {
     /// Sets the value at which the work is complete.
+    #[inline]
     pub fn total(mut self, total: impl Into<f64>) -> Self {
         self.total = Some(total.into());
         self
     }
 
     /// Sets a text for the user.
+    #[inline]
     pub fn message(mut self, message: impl Into<Cow<'a, str>>) -> Self {
         self.message = Some(message.into());
         self
@@ -76,6 +79,7 @@ impl IntoFuture for ProgressReport<'_> {
     type Output = ();
     type IntoFuture = NotifyFuture;
 
+    #[inline]
     fn into_future(self) -> NotifyFuture {
         self.send()
     }

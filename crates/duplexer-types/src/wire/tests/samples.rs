@@ -23,7 +23,7 @@ use crate::prompt::PromptMessage;
 use crate::resource::{ReadResourceResult, ResourceContents};
 use crate::sampling::{Blocks, CreateMessageParams, CreateMessageResult, SamplingContent, SamplingMessage};
 use crate::task::{CreateTaskResult, DetailedTask, Task, TaskStatus};
-use crate::tool::{CallToolResult, ListToolsResult, Tool};
+use crate::tool::{CallToolResult, ListToolsResult, ToolDefinition};
 use crate::version::ProtocolVersion as V;
 use crate::wire::{ForRevision, Shape, Wire, result_type, result_type_of, write_params};
 
@@ -62,7 +62,9 @@ fn structured_null_is_not_absent() {
 /// TYP-08: only the names of the specification are accepted.
 #[test]
 fn snake_case_is_not_an_alias() {
-    assert!(serde_json::from_str::<Tool>(r#"{"name":"t","input_schema":{"type":"object"}}"#).is_err());
+    assert!(
+        serde_json::from_str::<ToolDefinition>(r#"{"name":"t","input_schema":{"type":"object"}}"#).is_err()
+    );
     let result: CallToolResult = read(r#"{"content":[],"is_error":true}"#);
     assert_eq!(result.is_error, None);
 }
@@ -124,7 +126,7 @@ fn structured_content_that_is_no_object_is_omitted_in_older_revisions() {
 #[test]
 fn output_schemas_of_other_types_are_omitted_in_older_revisions() {
     let tool = |schema: &str| {
-        Tool::new("t", Json::parse(r#"{"type":"object"}"#).unwrap())
+        ToolDefinition::new("t", Json::parse(r#"{"type":"object"}"#).unwrap())
             .output_schema(Json::parse(schema).unwrap())
     };
     for schema in [r#"{"type":"array"}"#, r#"{"properties":{}}"#, r#"{"type":["object","null"]}"#, "{}"] {

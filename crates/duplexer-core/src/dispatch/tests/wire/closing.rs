@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::{Wire, error, result};
 use crate::dispatch::tests::{Reply, TestInbound};
 use crate::dispatch::{
-    CancelMode, Dispatch, DispatchOptions, FailureMode, JsonRpcDispatcher, Limits, Outbound, OutboundRequest,
-    RunError, Schedule,
+    CancelMode, Dispatch, DispatchLimits, DispatchOptions, FailureMode, JsonRpcDispatcher, Outbound,
+    OutboundRequest, RunError, Schedule,
 };
 use crate::error::{CallError, McpError};
 use crate::transport::memory;
@@ -207,7 +207,7 @@ async fn the_direction_to_the_peer_ends_with_the_run() {
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_does_not_read_cannot_keep_the_run_alive() {
     let options = DispatchOptions {
-        limits: Limits { drain: Duration::from_secs(1), ..Limits::default() },
+        limits: DispatchLimits { drain: Duration::from_secs(1), ..DispatchLimits::default() },
         ..DispatchOptions::default()
     };
     let inbound = TestInbound::new().on("big", |_, _| async { Ok(Reply::of(&json!("x".repeat(400_000)))) });

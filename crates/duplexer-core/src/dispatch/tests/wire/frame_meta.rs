@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::dispatch::tests::{Reply, TestInbound};
 use crate::dispatch::{
-    CallOptions, Dispatch, DispatchOptions, JsonRpcDispatcher, Limits, Outbound, OutboundHook,
+    CallOptions, Dispatch, DispatchLimits, DispatchOptions, JsonRpcDispatcher, Outbound, OutboundHook,
     OutboundRequest, OutboundSpan, Peer, lock,
 };
 use crate::error::CallError;
@@ -165,7 +165,7 @@ async fn headers_and_resumption_accompany_a_plain_call() {
 #[tokio::test(start_paused = true)]
 async fn the_hook_of_an_unanswered_request_runs_when_the_peer_has_cancelled_it() {
     let inbound = TestInbound::new().on("stuck", |_, _| std::future::pending());
-    let limits = Limits { drain: Duration::ZERO, running: 2, ..Limits::default() };
+    let limits = DispatchLimits { drain: Duration::ZERO, running: 2, ..DispatchLimits::default() };
     let mut harness = Harness::new(inbound, DispatchOptions { limits, ..DispatchOptions::default() }).await;
     let called = Arc::new(Mutex::new(Vec::new()));
     let hook = |id: i64| {

@@ -8,9 +8,9 @@ use tokio::sync::Semaphore;
 
 use super::{Wire, error, result};
 use crate::dispatch::tests::{Reply, TestInbound};
-use crate::dispatch::{DispatchOptions, Limits, Outbound, OutboundRequest, Schedule};
+use crate::dispatch::{DispatchLimits, DispatchOptions, Outbound, OutboundRequest, Schedule};
 
-fn limits(limits: Limits) -> DispatchOptions {
+fn limits(limits: DispatchLimits) -> DispatchOptions {
     DispatchOptions { limits, ..DispatchOptions::default() }
 }
 
@@ -30,7 +30,8 @@ fn gated(gate: &Arc<Semaphore>) -> TestInbound {
 #[tokio::test(start_paused = true)]
 async fn requests_beyond_the_running_ones_wait_in_order() {
     let gate = Arc::new(Semaphore::new(0));
-    let mut wire = Wire::with(gated(&gate), limits(Limits { running: 1, ..Limits::default() })).await;
+    let mut wire =
+        Wire::with(gated(&gate), limits(DispatchLimits { running: 1, ..DispatchLimits::default() })).await;
     for id in 1..=4 {
         wire.request(&json!(id), "wait").await;
     }
@@ -49,7 +50,7 @@ async fn requests_beyond_the_running_ones_wait_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_stops_the_reading_and_an_ended_request_resumes_it() {
     let gate = Arc::new(Semaphore::new(0));
-    let bounds = Limits { running: 1, queued: 2, ..Limits::default() };
+    let bounds = DispatchLimits { running: 1, queued: 2, ..DispatchLimits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
@@ -70,7 +71,7 @@ async fn a_full_queue_stops_the_reading_and_an_ended_request_resumes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_queue_is_full_when_its_bytes_are() {
     let gate = Arc::new(Semaphore::new(0));
-    let bounds = Limits { running: 1, queued_bytes: 100, ..Limits::default() };
+    let bounds = DispatchLimits { running: 1, queued_bytes: 100, ..DispatchLimits::default() };
     let mut wire = Wire::holding(gated(&gate), limits(bounds), 200).await;
     let flood = async {
         for id in 1..=50 {
@@ -95,7 +96,9 @@ async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_
             Ok(Reply::Text(answer.to_string()))
         }
     });
-    let mut wire = Wire::with(inbound, limits(Limits { running: 2, queued: 1, ..Limits::default() })).await;
+    let mut wire =
+        Wire::with(inbound, limits(DispatchLimits { running: 2, queued: 1, ..DispatchLimits::default() }))
+            .await;
     wire.request(&json!(1), "ask").await;
     for id in 2..=3 {
         wire.request(&json!(id), "wait").await;
@@ -128,8 +131,11 @@ async fn while_a_call_of_ours_is_outstanding_reading_continues_and_new_requests_
 #[tokio::test(start_paused = true)]
 async fn a_request_that_arrives_after_our_call_was_dropped_is_not_refused() {
     let gate = Arc::new(Semaphore::new(0));
-    let mut wire =
-        Wire::with(gated(&gate), limits(Limits { running: 1, queued: 1, ..Limits::default() })).await;
+    let mut wire = Wire::with(
+        gated(&gate),
+        limits(DispatchLimits { running: 1, queued: 1, ..DispatchLimits::default() }),
+    )
+    .await;
     let peer = wire.peer.clone();
     let mut calls = tokio::task::JoinSet::new();
     calls.spawn(async move { peer.request(OutboundRequest::new("ask")).await });
@@ -156,8 +162,11 @@ async fn long_lived_requests_have_a_limit_of_their_own() {
     let inbound = TestInbound::new()
         .schedule("listen", Schedule::LongLived)
         .on("listen", |_, _| std::future::pending());
-    let mut wire =
-        Wire::with(inbound, limits(Limits { running: 1, long_lived: 2, ..Limits::default() })).await;
+    let mut wire = Wire::with(
+        inbound,
+        limits(DispatchLimits { running: 1, long_lived: 2, ..DispatchLimits::default() }),
+    )
+    .await;
     for id in 1..=3 {
         wire.request(&json!(id), "listen").await;
     }
@@ -172,8 +181,11 @@ async fn long_lived_requests_have_a_limit_of_their_own() {
 /// A queue of size zero neither refuses nor deadlocks requests that can run.
 #[tokio::test(start_paused = true)]
 async fn without_a_queue_requests_that_can_run_are_admitted() {
-    let mut wire =
-        Wire::with(TestInbound::new(), limits(Limits { running: 1, queued: 0, ..Limits::default() })).await;
+    let mut wire = Wire::with(
+        TestInbound::new(),
+        limits(DispatchLimits { running: 1, queued: 0, ..DispatchLimits::default() }),
+    )
+    .await;
     for _ in 0..10 {
         wire.send_line("{").await;
         assert_eq!(wire.receive().await["error"]["code"], json!(-32700));
@@ -194,7 +206,8 @@ async fn notifications_have_a_bound() {
             done.add_permits(1);
         }
     });
-    let mut wire = Wire::with(inbound, limits(Limits { notifications: 2, ..Limits::default() })).await;
+    let mut wire =
+        Wire::with(inbound, limits(DispatchLimits { notifications: 2, ..DispatchLimits::default() })).await;
     for _ in 0..5 {
         wire.send_line(r#"{"jsonrpc":"2.0","method":"note"}"#).await;
     }
