@@ -4,7 +4,14 @@
 //! once; nothing grows without bound; no internal detail is revealed. Ids that begin with R- are attack cases that other
 //! servers are known to have failed.
 
+mod abandoned;
+#[cfg(target_os = "linux")]
+mod batches;
 mod bodies;
+#[cfg(target_os = "linux")]
+mod cost;
+#[cfg(unix)]
+mod files;
 mod forged;
 mod garbage;
 mod heads;

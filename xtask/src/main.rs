@@ -12,6 +12,7 @@
 mod bench;
 mod compare;
 mod conformance;
+mod deny;
 mod fuzz;
 mod interop;
 mod load;
@@ -44,8 +45,14 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "tidy",
         usage: "tidy",
-        about: "the rules of the source tree: module edges, stray literals, file sizes",
+        about: "the rules of the source tree: module edges, stray literals, file sizes, dependencies",
         run: tidy::command,
+    },
+    Command {
+        name: "deny",
+        usage: "deny",
+        about: "the dependencies against the published advisories and deny.toml; needs cargo-deny",
+        run: deny::command,
     },
     Command {
         name: "requirements",

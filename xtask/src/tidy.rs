@@ -1,7 +1,9 @@
 //! `cargo xtask tidy`: the invariants of the source tree, checked on every test run.
 //!
-//! [`rules`] is the table of rules; `tree`, `scan` and `paths` provide the sources.
+//! [`rules`] is the table of rules; `tree`, `scan` and `paths` provide the sources, `licences` those of the
+//! dependencies.
 
+mod licences;
 mod paths;
 mod rules;
 mod scan;
@@ -50,10 +52,13 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
 
 /// Prints every finding; `Err` gives their number.
 pub(crate) fn check_repository() -> Result<(), String> {
-    let tree = Tree::read(&process::root())?;
+    let mut tree = Tree::read(&process::root())?;
     // An empty tree breaks no rule, so a wrong folder must be an error.
     if !tree.sources().any(|source| source.path.starts_with("crates/")) {
         return Err("no sources below crates/: is this the root of the repository?".to_owned());
+    }
+    if let Some(report) = licences::read() {
+        tree.add(licences::REPORT, &report);
     }
     let mut failures = 0_usize;
     for rule in RULES {

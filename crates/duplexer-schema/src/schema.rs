@@ -47,9 +47,11 @@ impl Schema {
         &self.limits
     }
 
-    /// Returns a choice that contains itself and whose forms have the same members, if there is one.
+    /// Returns a choice that contains itself and two of whose forms cannot be distinguished before they are read, if there
+    /// is one: they have the same members, or both contain the choice in the same place.
     ///
-    /// Nothing distinguishes such forms: neither serde nor a list of violations can name the one that was meant.
+    /// In the first case neither serde nor a list of violations can name the form that was meant. In both cases serde
+    /// reads the inner choice once for each form, so that the time to decode a value doubles with each of its levels.
     pub fn ambiguity(&self) -> Option<Ambiguity> {
         ambiguity::find(&self.compiled.nodes)
     }

@@ -1,9 +1,10 @@
 //! The target server of the attack tests, written as a user would write it.
 //!
 //! `attacked stdio` serves the standard streams. `attacked http` (no sessions) and `attacked sessions` (sessions with an
-//! event store) listen on a free loopback port and print the address.
+//! event store) listen on a free loopback port and print the address. A second argument is a directory to offer.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use duplexer_core::transport::signal::ShutdownSignals;
 use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp, StreamableHttpBuilder};
@@ -29,8 +30,57 @@ struct Add {
     b: i64,
 }
 
-fn server() -> Result<Server, BoxError> {
-    let server = Server::builder("attacked", "1")
+/// A recursive type with a tag, as authors write it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "snake_case")]
+enum Filter {
+    And { left: Box<Filter>, right: Box<Filter> },
+    Or { left: Box<Filter>, right: Box<Filter> },
+    Not { left: Box<Filter> },
+    Is { field: String },
+}
+
+impl Filter {
+    fn leaves(&self) -> usize {
+        match self {
+            Self::And { left, right } | Self::Or { left, right } => left.leaves() + right.leaves(),
+            Self::Not { left } => left.leaves(),
+            Self::Is { field } => usize::from(!field.is_empty()),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Search {
+    filter: Filter,
+}
+
+/// A recursive type without a tag, whose forms have distinct members.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Shape {
+    Group { group: Vec<Shape> },
+    Turned { turned: Box<Shape>, degrees: Option<i64> },
+    Leaf { name: String },
+}
+
+impl Shape {
+    fn leaves(&self) -> usize {
+        match self {
+            Self::Group { group } => group.iter().map(Self::leaves).sum(),
+            Self::Turned { turned, degrees } => turned.leaves() + usize::from(degrees.is_some()),
+            Self::Leaf { name } => usize::from(!name.is_empty()),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Draw {
+    shape: Shape,
+}
+
+fn server(offered: Option<&str>) -> Result<Server, BoxError> {
+    let mut server = Server::builder("attacked", "1")
         .dynamic()
         .tool(Tool::new("echo", |Echo { text }| async move { text }))
         .tool(Tool::new("add", |Add { a, b }| async move { a + b }))
@@ -49,22 +99,29 @@ fn server() -> Result<Server, BoxError> {
             let who: Echo = cx.elicit("who", "Who are you?").await?.accepted()?;
             Ok::<_, ToolError>(format!("{text} {}", who.text))
         }))
+        .tool(Tool::new("search", |Search { filter }| async move { filter.leaves() }))
+        .tool(Tool::new("draw", |Draw { shape }| async move { shape.leaves() }))
+        .tool(Tool::blocking("block", || std::thread::sleep(Duration::from_secs(60))))
         .resource(Resource::text("test://one", "one"))
-        .resource(Resource::template("test://files/{name}", |File { name }| async move { name }))
-        .build()?;
-    Ok(server)
+        .resource(Resource::text("test://large", "x".repeat(1 << 20)))
+        .resource(Resource::template("test://files/{name}", |File { name }| async move { name }));
+    if let Some(directory) = offered {
+        server = server.directory("test://offered", directory);
+    }
+    Ok(server.build()?)
 }
 
 async fn panics() -> String {
     panic!("secret-internal-detail")
 }
 
-fn run(transport: Option<&str>) -> Result<(), BoxError> {
+fn run(transport: Option<&str>, offered: Option<&str>) -> Result<(), BoxError> {
+    let server = server(offered)?;
     match transport {
-        Some("stdio") => Ok(duplexer_server::run_stdio(&server()?)?),
-        Some("http") => listen(StreamableHttp::builder(server()?).handshake(Handshake::Stateless)),
-        Some("sessions") => listen(StreamableHttp::builder(server()?).event_store(MemoryEventStore::new())),
-        _ => Err("usage: attacked stdio|http|sessions".into()),
+        Some("stdio") => Ok(duplexer_server::run_stdio(&server)?),
+        Some("http") => listen(StreamableHttp::builder(server).handshake(Handshake::Stateless)),
+        Some("sessions") => listen(StreamableHttp::builder(server).event_store(MemoryEventStore::new())),
+        _ => Err("usage: attacked stdio|http|sessions [directory]".into()),
     }
 }
 
@@ -80,7 +137,8 @@ fn listen(service: StreamableHttpBuilder) -> Result<(), BoxError> {
 }
 
 fn main() -> ExitCode {
-    match run(std::env::args().nth(1).as_deref()) {
+    let mut arguments = std::env::args().skip(1);
+    match run(arguments.next().as_deref(), arguments.next().as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -16,7 +16,7 @@ use crate::wire::error_of;
 use crate::{ENVELOPE, HANDSHAKE};
 
 /// The shutdown budget, with a margin for a loaded machine.
-const BOUND: Duration = Duration::from_millis(5000 + 1500);
+pub const BOUND: Duration = Duration::from_millis(5000 + 1500);
 
 pub fn send_shutdown_signal(child: &Child) {
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).expect("it runs");

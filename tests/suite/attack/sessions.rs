@@ -10,12 +10,12 @@ use crate::HANDSHAKE;
 use crate::wire::initialize;
 
 /// A session, from the client's side.
-struct Session<'a> {
+pub struct Session<'a> {
     site: &'a Site,
     id: String,
 }
 
-fn opening() -> Post {
+pub fn opening() -> Post {
     let able = json!({ "elicitation": {} });
     let frame = request(HANDSHAKE, 0, "initialize", initialize(HANDSHAKE, able));
     Post::raw(HANDSHAKE, frame.to_string())
@@ -26,7 +26,7 @@ fn notification(method: &str, params: &Value) -> Value {
 }
 
 impl<'a> Session<'a> {
-    async fn open(site: &'a Site) -> Self {
+    pub async fn open(site: &'a Site) -> Self {
         let reply = site.send(&opening()).await;
         let session = Self { site, id: reply.headers["mcp-session-id"].clone() };
         let reply = session.send(&notification("notifications/initialized", &json!({}))).await;
@@ -34,15 +34,15 @@ impl<'a> Session<'a> {
         session
     }
 
-    fn post(&self, frame: &Value) -> Post {
+    pub fn post(&self, frame: &Value) -> Post {
         Post::raw(HANDSHAKE, frame.to_string()).header("Mcp-Session-Id", &self.id)
     }
 
-    async fn send(&self, frame: &Value) -> Reply {
+    pub async fn send(&self, frame: &Value) -> Reply {
         self.site.send(&self.post(frame)).await
     }
 
-    async fn echo(&self, id: i64) -> Reply {
+    pub async fn echo(&self, id: i64) -> Reply {
         self.send(&echo(HANDSHAKE, id, "honest")).await
     }
 

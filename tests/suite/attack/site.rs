@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,16 +26,21 @@ pub struct Site {
 impl Site {
     /// Starts a server without sessions.
     pub async fn open() -> Self {
-        Self::start("http").await
+        Self::start(&["http"]).await
+    }
+
+    /// Starts a server without sessions that offers a directory.
+    pub async fn offering(directory: &Path) -> Self {
+        Self::start(&["http", directory.to_str().expect("a path in UTF-8")]).await
     }
 
     pub async fn with_sessions() -> Self {
-        Self::start("sessions").await
+        Self::start(&["sessions"]).await
     }
 
-    async fn start(transport: &str) -> Self {
+    async fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_attacked"))
-            .arg(transport)
+            .args(arguments)
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

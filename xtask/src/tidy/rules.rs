@@ -3,6 +3,7 @@
 //! `ARCHITECTURE.md` gives the reasons of the design; a remedy describes the change. A new rule is a new row and a new
 //! pair of samples in `rules/tests.rs`, which fails for a rule without samples.
 
+mod dependencies;
 mod edges;
 mod layout;
 mod literals;
@@ -91,6 +92,21 @@ pub(super) const RULES: &[Rule] = &[
         name: "phrase",
         remedy: "name the actor and use the term of the field: cancelled, resumed, in flight, admitted, ignored",
         check: phrases::phrases,
+    },
+    Rule {
+        name: "dependency-licence",
+        remedy: "use another crate, or allow the licence in deny.toml after reading it",
+        check: dependencies::licences,
+    },
+    Rule {
+        name: "dependency-source",
+        remedy: "dependencies come from the crate registry or from this repository",
+        check: dependencies::sources,
+    },
+    Rule {
+        name: "dependency-versions",
+        remedy: "use one version of a crate, or list the older one under `skip` in deny.toml with the reason",
+        check: dependencies::duplicates,
     },
 ];
 

@@ -80,6 +80,11 @@ impl Tree {
         Self { files }
     }
 
+    /// Adds a text that is not a file of the repository.
+    pub(crate) fn add(&mut self, path: &str, text: &str) {
+        self.files.push(Source::of(path, text));
+    }
+
     pub(crate) fn files(&self) -> impl Iterator<Item = &Source> {
         self.files.iter()
     }

@@ -461,12 +461,31 @@ struct Ambiguous {
     tree: Untagged,
 }
 
-/// P-SCH-6: an enum that contains itself and whose forms have the same members needs a tag, and the build says so.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is of interest")]
+enum Overlapping {
+    Pair { left: Box<Overlapping>, right: Box<Overlapping> },
+    Wrapped { left: Box<Overlapping>, note: Option<String> },
+    Leaf { value: i64 },
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is of interest")]
+struct Doubling {
+    tree: Overlapping,
+}
+
+/// P-SCH-6: an enum that contains itself and whose forms have the same members, or contain it in the same one, needs a
+/// tag, and the build says so. Decoding such a value takes exponential time: 610 bytes took ten seconds.
 #[test]
 fn a_recursive_enum_without_a_tag_fails_the_build() {
-    let tool = Tool::new("walk", |_: Ambiguous| async {});
-    let error = Server::builder("test", "0").tool(tool).build().unwrap_err().to_string();
-    assert!(error.contains("walk") && error.contains("give the enum a tag"), "{error}");
+    let walk = Tool::new("walk", |_: Ambiguous| async {});
+    let double = Tool::new("double", |_: Doubling| async {});
+    for (name, tool) in [("walk", walk), ("double", double)] {
+        let error = Server::builder("test", "0").tool(tool).build().unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("give the enum a tag"), "{error}");
+    }
 }
 
 /// Not known to be false before it runs.

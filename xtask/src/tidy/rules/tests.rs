@@ -2,12 +2,38 @@
 
 use super::RULES;
 use crate::tidy::Finding;
+use crate::tidy::licences::REPORT;
 use crate::tidy::tree::Tree;
 
 type Files = &'static [(&'static str, &'static str)];
 
+const DENY_PATH: &str = "deny.toml";
+const LOCK: &str = "Cargo.lock";
 const CORE: &str = "crates/duplexer-server/src/kernel/context.rs";
 const KERNEL: &str = "crates/duplexer-server/src/kernel/runner.rs";
+
+const DENY: &str = r#"
+[licenses]
+allow = [
+    "MIT",
+    "Apache-2.0 WITH LLVM-exception",
+]
+exceptions = [
+    { crate = "roots", allow = ["CDLA-Permissive-2.0"] },
+]
+[bans]
+skip = [
+    { crate = "twice@0.2", reason = "an old dependency" },
+]
+"#;
+const LOCKED: &str = r#"
+name = "roots"
+version = "1.0.0"
+name = "twice"
+version = "0.2.17"
+name = "twice"
+version = "0.4.3"
+"#;
 
 /// The rule, a tree that breaks it, and the line of the finding.
 const BROKEN: &[(&str, Files, usize)] = &[
@@ -118,6 +144,44 @@ const BROKEN: &[(&str, Files, usize)] = &[
     ("phrase", &[("crates/duplexer-core/tests/it.rs", "let told = 1;")], 1),
     ("phrase", &[("README.md", "# Streams\n\nA stream is taken up\nagain, as it stands.")], 3),
     ("phrase", &[("docs/guide.md", "Only those with a token are Let in; others are passed over.")], 1),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, LOCKED), (REPORT, "a v1|MIT\nb v1|GPL-3.0")], 2),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, LOCKED), (REPORT, "a v1|")], 1),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, LOCKED), (REPORT, "a v1|MIT AND GPL-3.0")], 1),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, LOCKED), (REPORT, "a v1|(MIT OR X) AND (X OR Y)")], 1),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, LOCKED), (REPORT, "a v1|(MIT")], 1),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, LOCKED), (REPORT, "a v1|MIT WITH X")], 1),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, LOCKED), (REPORT, "a v1|CDLA-Permissive-2.0")], 1),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, ""), (REPORT, "a v1|MIT")], 8),
+    ("dependency-source", &[(LOCK, "name = \"a\"\nsource = \"git+https://a.example/a\"")], 2),
+    ("dependency-source", &[("fuzz/Cargo.lock", "source = \"registry+https://a.example/index\"")], 1),
+    (
+        "dependency-versions",
+        &[
+            (DENY_PATH, DENY),
+            (
+                LOCK,
+                "name = \"twice\"\nversion = \"0.2.1\"\nname = \"b\"\nversion = \"1\"\nname = \"b\"\nversion = \"2\"",
+            ),
+        ],
+        5,
+    ),
+    (
+        "dependency-versions",
+        &[
+            (DENY_PATH, DENY),
+            (
+                LOCK,
+                "name = \"twice\"\nversion = \"0.2.1\"\nname = \"twice\"\nversion = \"0.20.1\"\nname = \"twice\"\nversion = \"2\"",
+            ),
+        ],
+        5,
+    ),
+    ("dependency-versions", &[(DENY_PATH, DENY), (LOCK, "name = \"twice\"\nversion = \"0.4.3\"")], 12),
+    (
+        "dependency-versions",
+        &[(DENY_PATH, "[bans]\nskip = [\n  { crate = \"twice@0.2\" },\n]"), (LOCK, LOCKED)],
+        3,
+    ),
 ];
 
 /// The rule and a tree that keeps it, for possible false positives.
@@ -212,6 +276,24 @@ const KEPT: &[(&str, Files)] = &[
     ("phrase", &[(CORE, "// They call.\n\n// Off they go.")]),
     ("phrase", &[("CHANGELOG.md", "`call_off` is now `cancel`: whoever used it has to rename it.")]),
     ("phrase", &[("interop/drive.py", "nobody = 1")]),
+    (
+        "dependency-licence",
+        &[
+            (DENY_PATH, DENY),
+            (LOCK, LOCKED),
+            (
+                REPORT,
+                "a v1|MIT\n\nb v1 (/b)|Apache-2.0/MIT (*)\nc v1|X OR (MIT AND MIT)\nroots v1|CDLA-Permissive-2.0\n\
+                 d v1|X OR Apache-2.0 WITH LLVM-exception OR Y",
+            ),
+        ],
+    ),
+    ("dependency-licence", &[(DENY_PATH, DENY), (LOCK, "")]),
+    (
+        "dependency-source",
+        &[(LOCK, "name = \"a\"\nsource = \"registry+https://github.com/rust-lang/crates.io-index\"")],
+    ),
+    ("dependency-versions", &[(DENY_PATH, DENY), (LOCK, LOCKED)]),
 ];
 
 fn check(rule: &str, files: &[(&str, &str)]) -> Vec<Finding> {
