@@ -82,7 +82,7 @@ pub struct OutboundRequest {
     pub method: Cow<'static, str>,
     /// The params: JSON text of an object.
     pub params: Option<Json>,
-    /// JsonObject of `params._meta`.
+    /// Members of `params._meta`.
     pub meta: JsonObject,
     /// Options of the call.
     pub options: CallOptions,
@@ -287,7 +287,7 @@ fn refuse(request: OutboundRequest) -> BoxFuture<'static, Result<ByteString, Cal
 
 /// Observes every own request before it is sent, and its outcome. For tracing.
 pub trait OutboundHook: Send + Sync + 'static {
-    /// Called before a request is sent. JsonObject added to `meta` are sent in `params._meta`.
+    /// Called before a request is sent. Members added to `meta` are sent in `params._meta`.
     fn begin(
         &self,
         id: &RequestId,

@@ -23,22 +23,22 @@ impl<S> Tool<S> {
         self
     }
 
-    /// FrameMeta that the tool does not modify its environment.
+    /// Hints that the tool does not modify its environment.
     pub fn read_only(self) -> Self {
         self.annotate(|annotations| annotations.read_only_hint(true))
     }
 
-    /// FrameMeta that the tool can perform destructive updates.
+    /// Hints that the tool can perform destructive updates.
     pub fn destructive(self) -> Self {
         self.annotate(|annotations| annotations.destructive_hint(true))
     }
 
-    /// FrameMeta that repeated calls with the same arguments have no additional effect.
+    /// Hints that repeated calls with the same arguments have no additional effect.
     pub fn idempotent(self) -> Self {
         self.annotate(|annotations| annotations.idempotent_hint(true))
     }
 
-    /// FrameMeta that the tool does not interact with anything outside this server.
+    /// Hints that the tool does not interact with anything outside this server.
     pub fn closed_world(self) -> Self {
         self.annotate(|annotations| annotations.open_world_hint(false))
     }
