@@ -126,9 +126,9 @@ impl serde::Serialize for Ordered<'_> {
             root.get(keyword).map_or(Ok(()), |value| map.serialize_entry(keyword, value))?;
         }
         match root.get("properties") {
-            Some(Value::Object(properties)) => {
+            Some(Value::Object(schemas)) => {
                 let required = root.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                map.serialize_entry("properties", &Properties { properties, fields: self.fields, required })?;
+                map.serialize_entry("properties", &Properties { schemas, fields: self.fields, required })?;
             }
             Some(other) => map.serialize_entry("properties", other)?,
             None => {}
@@ -165,7 +165,7 @@ impl serde::Serialize for Keyword<'_> {
 }
 
 struct Properties<'a> {
-    properties: &'a Map<String, Value>,
+    schemas: &'a Map<String, Value>,
     fields: &'a [&'a str],
     required: &'a [Value],
 }
@@ -177,7 +177,7 @@ impl serde::Serialize for Properties<'_> {
             let required = self.required.iter().position(|field| field == name);
             (declared.unwrap_or(usize::MAX), required.unwrap_or(usize::MAX))
         };
-        let mut ordered: Vec<_> = self.properties.iter().collect();
+        let mut ordered: Vec<_> = self.schemas.iter().collect();
         ordered.sort_by_key(|(name, _)| position(name));
         serializer
             .collect_map(ordered.into_iter().map(|(name, schema)| (name, Ordered { schema, fields: &[] })))

@@ -1,4 +1,4 @@
-//! Running the program, and a demo server to run it against.
+//! Runs the program, and a demo server to run it against.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

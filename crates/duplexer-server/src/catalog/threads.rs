@@ -159,7 +159,7 @@ mod tests {
         let mut running = tokio::task::JoinSet::new();
         for _ in 0..16 {
             let barrier = std::sync::Arc::clone(&barrier);
-            running.spawn(run_with((), move || drop(barrier.wait())));
+            running.spawn(run_with((), move || barrier.wait().is_leader()));
         }
         for done in running.join_all().await {
             done.unwrap();

@@ -250,7 +250,7 @@ impl Connection {
         let mut state = lock(&self.state);
         let index = state.iter().position(|kept| kept.is::<T>());
         // Dropped outside the lock, because its `Drop` is user code.
-        let _reindexd = index.map(|index| state.swap_remove(index));
+        let _replaced = index.map(|index| state.swap_remove(index));
         state.push(Arc::clone(&value) as _);
         drop(state);
         value

@@ -210,7 +210,7 @@ fn entries(base: &Path, relative: &str) -> io::Result<Vec<Entry>> {
     for entry in resolve(base, relative)?.read_dir()? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
         // Resolved like a request for it: a link can lead outside or to a hidden file.
-        let resolved = resolve(base, &format!("{relative}/{name}").trim_start_matches('/'));
+        let resolved = resolve(base, format!("{relative}/{name}").trim_start_matches('/'));
         let Ok(metadata) = resolved.and_then(|path| path.metadata()) else { continue };
         let (kind, size) = match metadata.file_type() {
             kind if kind.is_dir() => ("directory", None),

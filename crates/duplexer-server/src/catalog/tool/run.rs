@@ -1,4 +1,4 @@
-//! Running a tool: decode the arguments, call the function, shape the result.
+//! Runs a tool: decode the arguments, call the function, shape the result.
 
 use std::sync::Arc;
 
