@@ -21,7 +21,7 @@ pub enum AuthMethod {
     ClientSecretBasic,
 }
 
-/// RegisteredClient metadata (RFC 7591).
+/// Client metadata (RFC 7591).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names are those of RFC 7591")]

@@ -1,4 +1,4 @@
-//! RegisteredClient authentication at the token and revocation endpoints.
+//! Client authentication at the token and revocation endpoints.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use super::form::Form;
 use super::store::RecordKind;
 use crate::error::OAuthError;
 
-/// RegisteredClient id and secret of a `Basic` `Authorization` header.
+/// Client id and secret of a `Basic` `Authorization` header.
 struct Basic {
     id: String,
     secret: Zeroizing<String>,

@@ -1,4 +1,4 @@
-//! RegisteredClient id metadata documents: clients whose id is the URL of their metadata.
+//! Client id metadata documents: clients whose id is the URL of their metadata.
 //!
 //! The URL is untrusted: it must be https and resolve to the public network, and the response is limited in time and
 //! size and must not redirect. A document is cached for five minutes, a failure for half a minute.

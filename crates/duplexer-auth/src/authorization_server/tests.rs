@@ -1,4 +1,4 @@
-//! RegisteredClient id metadata documents, fetched over TLS from a local socket.
+//! Client id metadata documents, fetched over TLS from a local socket.
 //!
 //! The name `client.example` resolves to it and its certificate is trusted; everything else is as in production.
 
