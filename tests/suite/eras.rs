@@ -207,8 +207,7 @@ async fn a_cancelled_request_is_never_answered() {
 async fn a_failure_can_be_raised_out_of_the_run() {
     for revision in [HANDSHAKE, ENVELOPE] {
         let running = duplexer_tests::server().start().await.unwrap();
-        let mut options = DispatchOptions::default();
-        options.failures = FailureMode::Raise;
+        let options = DispatchOptions::default().failures(FailureMode::Raise);
         let mut wire = Wire::connect_to(Link::Memory, &running, options);
         wire.open(revision).await;
         assert_eq!(error_of(&wire.tool("refuse").await).0, 7);

@@ -124,7 +124,10 @@ impl Peer {
 }
 
 /// Serves over pipes while `peer` runs in a thread; the run must end when the peer has.
-fn with_peer(limits: impl FnOnce(&mut DispatchLimits), peer: impl FnOnce(Peer) + Send + 'static) {
+fn with_peer(
+    limits: impl FnOnce(DispatchLimits) -> DispatchLimits,
+    peer: impl FnOnce(Peer) + Send + 'static,
+) {
     let ((input, writer), (reader, output)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
     let ((begun, begins), (release, released), (done, ended)) =
         (sync_channel(64), sync_channel(64), sync_channel(1));
@@ -151,8 +154,7 @@ fn with_peer(limits: impl FnOnce(&mut DispatchLimits), peer: impl FnOnce(Peer) +
         let output = pipe::Sender::from_owned_fd(OwnedFd::from(output)).unwrap();
         let context = TransportContext::stream("pipe");
         let transport = lines::over(input, output, context, lines::DEFAULT_LIMIT);
-        let mut options = DispatchOptions::default();
-        limits(&mut options.limits);
+        let options = DispatchOptions::default().limits(limits(DispatchLimits::default()));
         let (dispatcher, _peer) = JsonRpcDispatcher::with_options(transport, options);
         dispatcher.run(server).await.unwrap();
         // The peer may have ended first, which is allowed.
@@ -180,7 +182,7 @@ fn flood(writer: PipeWriter, method: &'static str, count: usize) {
 #[test]
 fn of_a_hundred_thousand_pipelined_echoes_none_is_lost_or_doubled() {
     with_peer(
-        |_| {},
+        |limits| limits,
         |mut peer| {
             let writing = in_background(&mut peer, |writer| flood(writer, "echo", 100_000));
             let answers = peer.rest();
@@ -197,7 +199,7 @@ fn of_a_hundred_thousand_pipelined_echoes_none_is_lost_or_doubled() {
 #[test]
 fn responses_that_are_not_read_wait_within_bounds_and_all_arrive() {
     with_peer(
-        |_| {},
+        |limits| limits,
         |mut peer| {
             // The input stays open: this is not about the end of it.
             let kept_open = peer.writer.as_ref().unwrap().try_clone().unwrap();
@@ -221,7 +223,7 @@ fn responses_that_are_not_read_wait_within_bounds_and_all_arrive() {
 fn requests_before_an_immediate_end_of_input_are_all_answered() {
     for _ in 0..20 {
         with_peer(
-            |_| {},
+            |limits| limits,
             |mut peer| {
                 flood(peer.writer.take().unwrap(), "echo", 50);
                 assert_eq!(peer.rest().len(), 50);
@@ -233,7 +235,7 @@ fn requests_before_an_immediate_end_of_input_are_all_answered() {
 #[test]
 fn two_hundred_cancels_cost_none_of_two_hundred_calls_its_answer() {
     with_peer(
-        |_| {},
+        |limits| limits,
         |mut peer| {
             for id in 0..200 {
                 peer.request(1000 + id, "never");
@@ -252,7 +254,7 @@ fn two_hundred_cancels_cost_none_of_two_hundred_calls_its_answer() {
 #[test]
 fn twenty_panics_among_twenty_calls_are_forty_answers() {
     with_peer(
-        |_| {},
+        |limits| limits,
         |mut peer| {
             for id in 0..40 {
                 peer.request(id, if id % 2 == 0 { "panics" } else { "echo" });
@@ -307,7 +309,7 @@ fn all_connections_share_one_watchdog_thread() {
 #[test]
 fn a_handler_that_computes_alone_does_not_keep_the_others_from_being_read() {
     with_peer(
-        |_| {},
+        |limits| limits,
         |mut peer| {
             for round in 0..6 {
                 // Long enough for every thread of the runtime, and for the watchdog, to go to sleep.
@@ -328,7 +330,7 @@ fn a_handler_that_computes_alone_does_not_keep_the_others_from_being_read() {
 #[test]
 fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
     with_peer(
-        |_| {},
+        |limits| limits,
         |mut peer| {
             for round in 0..4 {
                 let first = round * 10;
@@ -355,7 +357,7 @@ fn a_handler_that_computes_without_awaiting_does_not_delay_the_others() {
 #[test]
 fn handlers_that_call_the_peer_while_the_queue_is_full_do_not_deadlock() {
     with_peer(
-        |limits| (limits.running, limits.queued) = (2, 2),
+        |limits| limits.running(2).queued(2),
         |mut peer| {
             for id in 0..100 {
                 peer.request(id, "asks");
@@ -381,7 +383,7 @@ fn handlers_that_call_the_peer_while_the_queue_is_full_do_not_deadlock() {
 #[test]
 fn a_full_queue_is_back_pressure_for_the_peer() {
     with_peer(
-        |limits| (limits.running, limits.queued) = (1, 2),
+        |limits| limits.running(1).queued(2),
         |mut peer| {
             let (written, is_written) = sync_channel(1);
             let writing = in_background(&mut peer, move |writer| {
@@ -404,7 +406,7 @@ fn a_full_queue_is_back_pressure_for_the_peer() {
 #[test]
 fn a_handler_that_blocks_its_thread_does_not_keep_the_run_alive() {
     with_peer(
-        |limits| limits.drain = Duration::from_millis(200),
+        |limits| limits.drain(Duration::from_millis(200)),
         |mut peer| {
             peer.request(1, "blocks");
             peer.begun.recv().unwrap();

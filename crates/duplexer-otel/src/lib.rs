@@ -13,8 +13,7 @@
 //!
 //! // After `opentelemetry::global::set_tracer_provider`. The first middleware is the outermost one.
 //! let server = Server::builder("traced", "1.0.0").middleware(OtelMiddleware::new()).build();
-//! let mut options = DispatchOptions::default();
-//! options.hook = Some(Arc::new(OtelHook::new()));
+//! let options = DispatchOptions::default().hook(Arc::new(OtelHook::new()) as Arc<_>);
 //! ```
 //!
 //! Without a tracer provider no span is recorded; the context of an incoming message is still propagated.

@@ -110,8 +110,7 @@ async fn serve<T>(
     let (reader, writer) = split(there);
     let transport = lines::over(reader, writer, TransportContext::stream("test"), lines::DEFAULT_LIMIT);
     let running = server.build().unwrap().start().await.unwrap();
-    let mut options = DispatchOptions::default();
-    options.hook = hook.map(|hook| Arc::new(hook) as _);
+    let options = DispatchOptions::default().hook(hook.map(|hook| Arc::new(hook) as _));
     let (stream, _) = StreamServer::new(&running, transport, options);
     let (reader, writer) = split(here);
     let mut wire = Wire { lines: BufReader::new(reader).lines(), writer };

@@ -324,9 +324,8 @@ async fn an_in_process_session_is_negotiated_like_others() {
 async fn unreadable_frames_are_passed_to_the_observer() {
     let seen = Recorder::new();
     let push = seen.push();
-    let observer = Arc::new(move |unreadable: &Unreadable<'_>| push(unreadable.text.map(str::to_owned)));
-    let mut dispatch = DispatchOptions::default();
-    dispatch.observer = Some(observer);
+    let observer = move |unreadable: &Unreadable<'_>| push(unreadable.text.map(str::to_owned));
+    let dispatch = DispatchOptions::default().observer(observer);
     let (client, mut server) = envelope_session(builder().dispatch(dispatch)).await;
     let mut frames = Frames::default();
     frames.push(b"this is a log line", None);

@@ -42,18 +42,56 @@ pub struct JsonRpcDispatcher {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct DispatchOptions {
-    /// What the peer's cancellation does to a handler.
-    pub cancel: CancelMode,
-    /// What a handler's failure does apart from the response.
-    pub failures: FailureMode,
-    /// The bounds of the connection.
-    pub limits: DispatchLimits,
-    /// Timeout of own requests that have none. Default: none.
-    pub request_timeout: Option<Duration>,
-    /// Called with input that is not a frame.
-    pub observer: Option<Arc<Observer>>,
-    /// Observes every own request.
-    pub hook: Option<Arc<dyn OutboundHook>>,
+    pub(crate) cancel: CancelMode,
+    pub(crate) failures: FailureMode,
+    pub(crate) limits: DispatchLimits,
+    pub(crate) request_timeout: Option<Duration>,
+    pub(crate) observer: Option<Arc<Observer>>,
+    pub(crate) hook: Option<Arc<dyn OutboundHook>>,
+}
+
+impl DispatchOptions {
+    /// Sets what the peer's cancellation does to a handler.
+    #[must_use]
+    pub fn cancel(mut self, cancel: CancelMode) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Sets what a handler's failure does apart from the response.
+    #[must_use]
+    pub fn failures(mut self, failures: FailureMode) -> Self {
+        self.failures = failures;
+        self
+    }
+
+    /// Sets the bounds of the connection.
+    #[must_use]
+    pub fn limits(mut self, limits: DispatchLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the timeout of own requests that have none. Default: none.
+    #[must_use]
+    pub fn request_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.request_timeout = timeout.into();
+        self
+    }
+
+    /// Calls `observer` with input that is not a frame.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Fn(&Unreadable<'_>) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Observes every own request with `hook`.
+    #[must_use]
+    pub fn hook(mut self, hook: impl Into<Option<Arc<dyn OutboundHook>>>) -> Self {
+        self.hook = hook.into();
+        self
+    }
 }
 
 /// Observes input that is not a frame. Nothing else is read meanwhile: it must not block.
@@ -83,18 +121,40 @@ pub enum FailureMode {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DispatchLimits {
-    /// Maximum number of requests whose handlers run at the same time.
-    pub running: usize,
-    /// Maximum number of further requests that are queued, in the order of arrival.
-    pub queued: usize,
-    /// Maximum bytes of text that queued requests hold. When either limit is reached, reading stops.
-    pub queued_bytes: usize,
-    /// Maximum number of long-lived requests.
-    pub long_lived: usize,
-    /// Maximum number of notifications whose handlers run at the same time; more are dropped.
-    pub notifications: usize,
-    /// Maximum time that accepted requests continue after the end of the stream.
-    pub drain: Duration,
+    pub(crate) running: usize,
+    pub(crate) queued: usize,
+    pub(crate) queued_bytes: usize,
+    pub(crate) long_lived: usize,
+    pub(crate) notifications: usize,
+    pub(crate) drain: Duration,
+}
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $type:ty;)*) => {
+        impl DispatchLimits {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name(mut self, limit: $type) -> Self {
+                self.$name = limit;
+                self
+            }
+        )*}
+    };
+}
+
+limits! {
+    /// Sets the maximum number of requests whose handlers run at the same time. Default: 1024.
+    running: usize;
+    /// Sets the maximum number of further requests that are queued, in the order of arrival. Default: 16 384.
+    queued: usize;
+    /// Sets the maximum bytes of text that queued requests hold. When either limit is reached, reading stops. Default: 8 MiB.
+    queued_bytes: usize;
+    /// Sets the maximum number of long-lived requests. Default: 2048.
+    long_lived: usize;
+    /// Sets the maximum number of notifications whose handlers run at the same time; more are dropped. Default: 1024.
+    notifications: usize;
+    /// Sets the maximum time that accepted requests continue after the end of the stream. Default: 3 s.
+    drain: Duration;
 }
 
 impl Default for DispatchLimits {

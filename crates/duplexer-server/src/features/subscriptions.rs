@@ -31,14 +31,40 @@ pub use bus::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscriptionLimits {
-    /// Maximum number of streams of all clients together (envelope era).
-    pub streams: usize,
-    /// Maximum number of URIs of one stream, or of one connection in the handshake era.
-    pub uris: usize,
-    /// Maximum number of bytes of these URIs together.
-    pub uri_bytes: usize,
-    /// Maximum number of different events that wait for one stream. One more ends the stream.
-    pub backlog: usize,
+    pub(crate) streams: usize,
+    pub(crate) uris: usize,
+    pub(crate) uri_bytes: usize,
+    pub(crate) backlog: usize,
+}
+
+impl SubscriptionLimits {
+    /// Sets the maximum number of streams of all clients together (envelope era). Default: 1024.
+    #[must_use]
+    pub fn streams(mut self, limit: usize) -> Self {
+        self.streams = limit;
+        self
+    }
+
+    /// Sets the maximum number of URIs of one stream, or of one connection in the handshake era. Default: 1024.
+    #[must_use]
+    pub fn uris(mut self, limit: usize) -> Self {
+        self.uris = limit;
+        self
+    }
+
+    /// Sets the maximum number of bytes of these URIs together. Default: 256 KiB.
+    #[must_use]
+    pub fn uri_bytes(mut self, limit: usize) -> Self {
+        self.uri_bytes = limit;
+        self
+    }
+
+    /// Sets the maximum number of different events that wait for one stream. One more ends the stream. Default: 1024.
+    #[must_use]
+    pub fn backlog(mut self, limit: usize) -> Self {
+        self.backlog = limit;
+        self
+    }
 }
 
 impl Default for SubscriptionLimits {

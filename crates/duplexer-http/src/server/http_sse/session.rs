@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_core::dispatch::{DispatchOptions, Peer};
+use duplexer_core::dispatch::{DispatchLimits, DispatchOptions, Peer};
 use duplexer_core::transport::Incoming;
 use duplexer_server::driver::StreamServer;
 use duplexer_server::{Caller, Principal, RunningServer};
@@ -95,12 +95,13 @@ struct ServedSession {
 
 impl ServedSession {
     async fn serve(self, running: RunningServer, transport: SseTransport, caller: Caller) {
-        let mut options = DispatchOptions::default();
-        options.hook.clone_from(&self.service.config.sessions.hook);
-        let CallLimits { in_flight, client_request, .. } = self.service.config.sessions.calls;
-        (options.limits.running, options.limits.queued) = (in_flight, in_flight);
-        options.request_timeout = client_request;
-        options.limits.drain = self.service.config.timing.shutdown_grace;
+        let config = &self.service.config;
+        let CallLimits { in_flight, client_request, .. } = config.sessions.calls;
+        let drain = config.timing.shutdown_grace;
+        let options = DispatchOptions::default()
+            .hook(config.sessions.hook.clone())
+            .request_timeout(client_request)
+            .limits(DispatchLimits::default().running(in_flight).queued(in_flight).drain(drain));
         let (stream, peer) = StreamServer::new(&running, transport, options);
         let mut serving = pin!(stream.with_caller(caller).run());
         let ended = tokio::select! {
