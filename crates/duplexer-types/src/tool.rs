@@ -41,7 +41,7 @@ model! {
     ///
     /// They are untrusted, unless the server is trusted.
     pub struct ToolAnnotations {} optional {
-        /// Display name. [`Tool::title`] takes precedence.
+        /// Display name. [`ToolDefinition::title`] takes precedence.
         title: String = "title",
         /// The tool does not modify its environment. Default: false.
         read_only_hint: bool = "readOnlyHint",

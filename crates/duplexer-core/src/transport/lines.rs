@@ -26,7 +26,7 @@ pub const DEFAULT_LIMIT: usize = 4 * 1024 * 1024;
 /// Creates a transport over two byte streams.
 ///
 /// A line of more than `limit` bytes is skipped and reported once as
-/// [`Incoming::Unreadable`](super::Incoming::Unreadable). See [`DEFAULT_LIMIT`].
+/// [`Incoming::Unreadable`]. See [`DEFAULT_LIMIT`].
 pub fn over(
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,

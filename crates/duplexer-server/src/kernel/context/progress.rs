@@ -1,6 +1,5 @@
 //! Progress reports of a request: the builder that handlers await, and the check that reports grow.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +43,7 @@ pub struct ProgressReport<'a> {
     request: &'a Message,
     progress: f64,
     total: Option<f64>,
-    message: Option<Cow<'a, str>>,
+    message: Option<&'a str>,
 }
 
 impl<'a> ProgressReport<'a> {
@@ -57,8 +56,8 @@ impl<'a> ProgressReport<'a> {
 
     /// Sets a text for the user.
     #[inline]
-    pub fn message(mut self, message: impl Into<Cow<'a, str>>) -> Self {
-        self.message = Some(message.into());
+    pub fn message(mut self, message: &'a str) -> Self {
+        self.message = Some(message);
         self
     }
 
@@ -100,7 +99,7 @@ struct ProgressBody<'a> {
     token: &'a RequestId,
     progress: f64,
     total: Option<f64>,
-    message: Option<Cow<'a, str>>,
+    message: Option<&'a str>,
     version: ProtocolVersion,
 }
 
@@ -108,7 +107,7 @@ impl Body for ProgressBody<'_> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         let mut params = ProgressParams::new(self.token.clone(), self.progress);
         params.total = self.total;
-        params.message = self.message.as_deref().map(Into::into);
+        params.message = self.message.map(Into::into);
         TypedParams(&params, self.version).write(out)
     }
 }
