@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::lock;
 
-/// Clock of a call's timeout: it stands still while a pause is held. Clones share the clock.
+/// Clock of a call's timeout. It is paused while a pause is held. Clones share the clock.
 #[derive(Clone, Debug, Default)]
 pub struct CallClock(Arc<Shared>);
 

@@ -99,6 +99,7 @@ pub type Observer = dyn Fn(&Unreadable<'_>) + Send + Sync;
 
 /// What a cancellation by the peer does to a handler. Either way the request is never answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CancelMode {
     /// The handler's future is dropped.
     #[default]
@@ -109,6 +110,7 @@ pub enum CancelMode {
 
 /// What is done with a failure that is not meant for the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FailureMode {
     /// It is answered and logged.
     #[default]

@@ -180,6 +180,7 @@ impl CallOptions {
 
 /// What is sent to the peer when a call is dropped or times out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnDrop {
     /// A cancellation.
     #[default]

@@ -177,7 +177,7 @@ impl Batch {
     async fn start(&mut self, id: RequestId, call: Message) {
         let context = loop {
             let is_full = self.running.len() >= self.context.service().config.limits.batch_requests;
-            // The permit of the batch itself stands for its only running request.
+            // The permit of the batch itself counts as the permit of its only running request.
             let beyond = if self.running.is_empty() { BeyondLimit::Allowed } else { BeyondLimit::Refused };
             if !is_full && let Some(context) = self.context.for_batch_item(beyond) {
                 break context;

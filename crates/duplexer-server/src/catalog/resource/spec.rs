@@ -101,7 +101,7 @@ impl<S> Resource<S> {
     /// Sets the size in bytes. A template has no size; setting one fails the build.
     pub fn size(mut self, size: u64) -> Self {
         if self.spec.template.is_some() {
-            self.spec.fail("a template has no size: it stands for many resources".to_owned());
+            self.spec.fail("a template has no size: each of its resources has one of its own".to_owned());
         }
         self.spec.size = Some(size);
         self
