@@ -14,7 +14,7 @@ mod schemas;
 mod tools;
 
 use duplexer::prelude::*;
-use duplexer::transport::signal::ShutdownSignals;
+use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer_http::{MemoryEventStore, StreamableHttp};
 
 #[tokio::main]

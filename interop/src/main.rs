@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use duplexer_auth::{Auth, AuthConfigError, AuthorizationServer, DevBackend};
 use duplexer_core::error::{BoxError, McpError};
-use duplexer_core::transport::signal::ShutdownSignals;
+use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_http::{HttpServer, MemoryEventStore, StreamableHttp};
 use duplexer_server::request_state::RequestState;
 use duplexer_server::subscriptions::MemoryBus;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use duplexer::prelude::*;
-use duplexer::transport::signal::ShutdownSignals;
+use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer_bench::server::{Offer, build};
 use duplexer_http::{Handshake, StreamableHttp};
 

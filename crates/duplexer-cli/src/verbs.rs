@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use duplexer::client::ClientError;
 use duplexer::error::CallError;
-use duplexer::transport::signal::ShutdownSignals;
+use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer::types::error::ErrorCode;
 
 use crate::arguments::Request;

@@ -30,6 +30,7 @@ pub use sync::lock;
 pub use call_table::{Accepted, CallTable, Disposition, FrameSink, RejectReason};
 pub use clock::{CallClock, ClockPause};
 pub use context::{CallContext, Cancellation, Channel, Latch};
+pub use control_messages::cancelled;
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
 pub use frame::{Frame, Rejected};
 pub use jsonrpc::{

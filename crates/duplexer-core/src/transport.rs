@@ -24,8 +24,6 @@ use std::task::{Context, Poll};
 
 use bytestring::ByteString;
 
-#[cfg(unix)]
-pub use crate::shutdown_signal as signal;
 pub use frames::{FrameMeta, Frames};
 pub use headers::{HeaderSource, Headers};
 pub use tap::{FrameDirection, Tap};

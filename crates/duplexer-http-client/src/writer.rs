@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use duplexer_core::dispatch::cancelled;
 use duplexer_core::transport::{FrameWriter, Frames, TransportError};
 use duplexer_types::jsonrpc::{self, RawCall, RawFrame, RequestId};
 use duplexer_types::meta::is_envelope;
 use duplexer_types::methods::{Cancelled, Initialize, Initialized, Notification, Request};
-use serde::Deserialize;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -77,7 +77,7 @@ impl Writer {
             Some(RawFrame::Notification(call))
                 if call.method == <Cancelled as Notification>::METHOD.name() =>
             {
-                let id = call.params.and_then(cancelled_id);
+                let id = cancelled(call.params);
                 self.cancel(connection, id.as_ref(), message);
             }
             Some(RawFrame::Notification(call))
@@ -213,15 +213,6 @@ fn role(call: &RawCall<'_>) -> SessionRole {
     } else {
         SessionRole::Member
     }
-}
-
-fn cancelled_id(params: &str) -> Option<RequestId> {
-    #[derive(Deserialize)]
-    struct Params {
-        #[serde(rename = "requestId")]
-        id: RequestId,
-    }
-    serde_json::from_str::<Params>(params).ok().map(|params| params.id)
 }
 
 #[cfg(test)]

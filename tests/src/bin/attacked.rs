@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use duplexer_core::transport::signal::ShutdownSignals;
+use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::resource::Resource;
 use duplexer_server::tool::{Tool, ToolError};

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use duplexer::Server;
 use duplexer::auth::{Auth, dev};
 use duplexer::prelude::run_stdio;
-use duplexer::transport::signal::ShutdownSignals;
+use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer_http::{ServeError, StreamableHttp};
 
 use super::welcome::{USER, welcome};

@@ -10,8 +10,8 @@ use super::outbound::Progress;
 pub(crate) const CANCELLED: &str = Cancelled::METHOD.name();
 pub(crate) const PROGRESS: &str = Reported::METHOD.name();
 
-/// Returns the request that the peer cancels. Malformed params cancel nothing.
-pub(crate) fn cancelled(params: Option<&str>) -> Option<RequestId> {
+/// Returns the request that the params of `notifications/cancelled` name. Malformed params name none.
+pub fn cancelled(params: Option<&str>) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct Params {
         #[serde(rename = "requestId")]

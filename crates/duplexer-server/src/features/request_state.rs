@@ -19,7 +19,7 @@ use duplexer_types::methods::Method;
 use duplexer_types::wire::result_type;
 
 use self::claims::Binding;
-use self::params::Found;
+use self::params::Occurrence;
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 use crate::middleware::{Middleware, Next};
@@ -287,9 +287,9 @@ impl Policy {
         };
         let [state] = params::find(params, [STATE]).map_err(|error| McpError::InvalidParams(error.into()))?;
         let opened = match state {
-            Found::Absent | Found::One("null") => return Ok((message, None)),
-            Found::Several => Err("it stands twice in the request".into()),
-            Found::One(state) => self.open_in(cx, method, params, state),
+            Occurrence::Absent | Occurrence::One("null") => return Ok((message, None)),
+            Occurrence::Several => Err("the request has it twice".into()),
+            Occurrence::One(state) => self.open_in(cx, method, params, state),
         };
         let (params, binding) = opened.map_err(|cause| refusal(method, &*cause))?;
         Ok((message.with_params(Some(params.into())), Some(binding)))
@@ -333,12 +333,12 @@ impl Policy {
         }
         let text = outcome.as_text().ok_or("a result of an unknown type asks for input")?;
         let replaced = match params::find(text, [STATE])? {
-            [Found::One(state)] if state.starts_with('"') => {
+            [Occurrence::One(state)] if state.starts_with('"') => {
                 let plain: String = serde_json::from_str(state)?;
                 params::replace(text, state, &self.sealed(&plain, &bind()?)?)?
             }
-            [Found::Several] => return Err("the result has a state twice".into()),
-            [Found::Absent | Found::One(_)] => return Ok(outcome),
+            [Occurrence::Several] => return Err("the result has a state twice".into()),
+            [Occurrence::Absent | Occurrence::One(_)] => return Ok(outcome),
         };
         Ok(outcome.with_text(replaced)?)
     }

@@ -24,7 +24,7 @@ pub(super) struct Lifespan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
-    InFlightGuard,
+    Pending,
     Done,
     Failed,
 }
@@ -50,7 +50,7 @@ impl Lifespan {
     async fn started(&self) -> Result<&RunningServer, StartFailed> {
         let mut start = self.start();
         // The sender is dropped without a value only if the runtime ends.
-        let _ = start.wait_for(|start| *start != Start::InFlightGuard).await;
+        let _ = start.wait_for(|start| *start != Start::Pending).await;
         self.running.get().ok_or(StartFailed)
     }
 
@@ -62,7 +62,7 @@ impl Lifespan {
         {
             return start.clone();
         }
-        let (sender, start) = watch::channel(Start::InFlightGuard);
+        let (sender, start) = watch::channel(Start::Pending);
         *starting = Some(start.clone());
         let (server, running) = (self.server.clone(), std::sync::Arc::clone(&self.running));
         self.tasks.spawn(async move {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::canonical::canonical;
-use super::params::Found;
+use super::params::Occurrence;
 use duplexer_core::error::BoxError;
 
 const VERSION: u64 = 1;
@@ -38,16 +38,16 @@ impl Binding {
     /// Computes the binding of a request to `method` with these members in its params.
     pub(super) fn new(
         method: Method,
-        target: Found<&str>,
-        arguments: Found<&str>,
+        target: Occurrence<&str>,
+        arguments: Occurrence<&str>,
         principal: Option<String>,
     ) -> Result<Self, BoxError> {
-        let Found::One(target) = target else { return Err("the request has no single target".into()) };
+        let Occurrence::One(target) = target else { return Err("the request has no single target".into()) };
         let target = serde_json::from_str(target).map_err(|_| "the request's target is not a string")?;
         let arguments = match arguments {
-            Found::Absent | Found::One("null") => digest(b"{}"),
-            Found::One(text) => digest(&canonical(text)?),
-            Found::Several => return Err("the request has arguments twice".into()),
+            Occurrence::Absent | Occurrence::One("null") => digest(b"{}"),
+            Occurrence::One(text) => digest(&canonical(text)?),
+            Occurrence::Several => return Err("the request has arguments twice".into()),
         };
         Ok(Self { method, target, arguments, principal })
     }

@@ -1,6 +1,6 @@
 //! Finds the members of an object that request state depends on, and replaces one of them.
 
-pub(super) use duplexer_types::json::{Occurrence as Found, find_members as find};
+pub(super) use duplexer_types::json::{Occurrence, find_members as find};
 
 /// Returns whether an object with this text can have a member `name`: a cheap test before the look-up.
 ///
@@ -26,7 +26,15 @@ mod tests {
     fn members_are_found_in_every_spelling_and_never_picked_from_several() {
         let text = r#"{"a":{"b":1},"\u0062": "x" ,"c":1,"c":2,"A":3}"#;
         let found = find(text, ["a", "b", "c", "d"]).unwrap();
-        assert_eq!(found, [Found::One(r#"{"b":1}"#), Found::One("\"x\""), Found::Several, Found::Absent]);
+        assert_eq!(
+            found,
+            [
+                Occurrence::One(r#"{"b":1}"#),
+                Occurrence::One("\"x\""),
+                Occurrence::Several,
+                Occurrence::Absent
+            ]
+        );
         assert!(["[]", "1", "", "{} {}", "{"].iter().all(|text| find(text, ["a"]).is_err()));
         assert!(may_have(text, "a") && may_have(r#"{"\u0071":1}"#, "q") && !may_have("{\"x\":1}", "y"));
     }
@@ -34,7 +42,7 @@ mod tests {
     #[test]
     fn one_value_is_replaced_and_everything_else_stays() {
         let text = r#"{"x": 1 ,"s": "old", "x":2}"#;
-        let [Found::One(part)] = find(text, ["s"]).unwrap() else { panic!("it is there once") };
+        let [Occurrence::One(part)] = find(text, ["s"]).unwrap() else { panic!("it is there once") };
         assert_eq!(replace(text, part, "n\"é").unwrap(), r#"{"x": 1 ,"s": "n\"é", "x":2}"#);
     }
 }

@@ -248,7 +248,7 @@ proptest! {
     fn what_is_sealed_opens(state in any::<String>(), target in any::<String>(), user in any::<Option<String>>()) {
         let ring = KeyRing::new([SECRET]).unwrap();
         let target = serde_json::to_string(&target).unwrap();
-        let bind = |user| Binding::new(Method::ToolsCall, Found::One(&target), Found::Absent, user).unwrap();
+        let bind = |user| Binding::new(Method::ToolsCall, Occurrence::One(&target), Occurrence::Absent, user).unwrap();
         let now = UNIX_EPOCH + Duration::from_secs(START);
         let claims = claims::write(&state, &bind(user.clone()), "a", now, DEFAULT_TTL).unwrap();
         prop_assert!(claims.is_ascii());
