@@ -8,12 +8,11 @@ mod buffer;
 mod tests;
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::io::poll_read_buf;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 use self::buffer::{Line, LineBuffer};
 use super::{
@@ -63,7 +62,8 @@ struct AsyncSource<R>(R);
 
 impl<R: AsyncRead + Send + Unpin + 'static> Source for AsyncSource<R> {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        poll_read_buf(Pin::new(&mut self.0), cx, buffer)
+        // The future has no state of its own, so a new one can continue.
+        pin!(self.0.read_buf(buffer)).poll(cx)
     }
 }
 

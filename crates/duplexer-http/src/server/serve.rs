@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use duplexer_core::tasks::TaskTracker;
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -22,7 +23,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::task::TaskTracker;
 use tower_layer::Layer;
 use tower_service::Service;
 

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
+use duplexer_core::tasks::TaskTracker;
 use duplexer_server::{RunningServer, Server};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
-use tokio_util::task::TaskTracker;
 
 use self::lifespan::Lifespan;
 use super::config::Config;

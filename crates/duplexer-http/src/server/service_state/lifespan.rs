@@ -4,9 +4,9 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use duplexer_core::error::Chain;
+use duplexer_core::tasks::TaskTracker;
 use duplexer_server::{RunningServer, Server};
 use tokio::sync::watch;
-use tokio_util::task::TaskTracker;
 
 use super::lock;
 
