@@ -2,6 +2,5 @@
 
 pub mod dispatch;
 pub mod error;
-#[cfg(unix)]
 pub mod shutdown_signal;
 pub mod transport;
