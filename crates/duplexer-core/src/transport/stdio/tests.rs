@@ -38,7 +38,7 @@ fn the_subject() {
         }
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    // Dropping the runtime must not wait for input, whoever owns it.
+    // Dropping the runtime must not wait for input.
     runtime.unwrap().block_on(async {
         match role.as_str() {
             "echo" | "echo-multi" => echo(native().unwrap()).await,
