@@ -2,7 +2,6 @@
 
 pub mod dispatch;
 pub mod error;
-#[cfg(unix)]
 pub mod shutdown_signal;
 pub mod tasks;
 pub mod transport;

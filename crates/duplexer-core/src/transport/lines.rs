@@ -58,7 +58,7 @@ pub(super) trait Source: Send + 'static {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 }
 
-struct AsyncSource<R>(R);
+pub(super) struct AsyncSource<R>(pub(super) R);
 
 impl<R: AsyncRead + Send + Unpin + 'static> Source for AsyncSource<R> {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
@@ -116,14 +116,14 @@ impl<S: Source> FrameReader for LineReader<S> {
 }
 
 /// Writes frames verbatim: they are lines already.
-struct LineWriter<W> {
+pub(super) struct LineWriter<W> {
     sink: W,
     /// There are written bytes that have not been flushed.
     unflushed: bool,
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
-    fn new(sink: W) -> Self {
+    pub(super) fn new(sink: W) -> Self {
         Self { sink, unflushed: false }
     }
 }
