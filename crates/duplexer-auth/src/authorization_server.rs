@@ -82,6 +82,7 @@ struct Settings {
     registration: Registration,
     hosts: Hosts,
     lifetimes: Lifetimes,
+    body_timeout: Duration,
 }
 
 /// Whether clients can register themselves.

@@ -29,7 +29,7 @@ use tower_service::Service;
 use self::connection_state::{ConnectionState, PeerBody};
 use self::connections::Connections;
 use self::io::{TimedIo, Timeouts};
-use super::body::ResponseBody;
+use super::body::{ResponseBody, UnsentOwner};
 use super::head::is_last_on_connection;
 use super::service_state::{ServiceState, StartFailed};
 use super::{ResponseFuture, StreamableHttp, reply, route};
@@ -312,7 +312,7 @@ impl ConnectionService {
                     let mut response = response.await?;
                     // A layer can have answered instead of the service.
                     if let Some(service) = watched {
-                        response.body_mut().watch_text(&service);
+                        response.body_mut().watch_text(&UnsentOwner { service, share: None });
                     }
                     (response, is_last)
                 }
