@@ -28,7 +28,7 @@ pub use error::ToolError;
 pub(crate) use middleware::Chain;
 pub use middleware::{ToolCall, ToolMiddleware};
 use output::Fallible;
-pub use output::ToolOutput;
+pub use output::{ToolOutput, WithText};
 #[doc(hidden)]
 pub use output::{PassThrough, Returned};
 pub(crate) use run::{CallTool, into_outcome};
