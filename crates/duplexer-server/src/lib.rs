@@ -28,8 +28,8 @@ mod schema;
 
 pub use builder::{BuildError, Extension, ServerBuilder};
 pub use catalog::{
-    Catalog, CatalogEdit, CatalogError, CatalogItem, HandlerError, NotInCatalog, ResultExt, completion, elicit,
-    prompt, resource, tool,
+    Catalog, CatalogEdit, CatalogError, CatalogItem, HandlerError, NotInCatalog, ResultExt, completion,
+    elicit, prompt, resource, tool,
 };
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use features::{request_state, subscriptions};

@@ -82,11 +82,12 @@ pub use duplexer_types::json::Json;
 /// that transports call.
 pub mod server {
     pub use duplexer_server::{
-        Amount, BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability, ClientProfile,
-        Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride, IntoReply, Logger,
-        Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport, ReadError, Reply,
-        RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError, TypedParams, driver,
-        request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with, subscriptions,
+        Amount, BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability,
+        ClientProfile, Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride,
+        IntoReply, Logger, Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport,
+        ReadError, Reply, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError,
+        TypedParams, driver, request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with,
+        subscriptions,
     };
 }
 

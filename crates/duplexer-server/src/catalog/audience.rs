@@ -106,8 +106,9 @@ impl From<HandlerError> for ResourceError {
 impl From<HandlerError> for McpError {
     fn from(HandlerError(audience): HandlerError) -> Self {
         match audience {
-            Audience::Client(error) => protocol_error(error)
-                .unwrap_or_else(|error| ErrorObject::new(ErrorCode::INTERNAL_ERROR, error.to_string()).into()),
+            Audience::Client(error) => protocol_error(error).unwrap_or_else(|error| {
+                ErrorObject::new(ErrorCode::INTERNAL_ERROR, error.to_string()).into()
+            }),
             Audience::Log(error) => Self::internal(error),
         }
     }

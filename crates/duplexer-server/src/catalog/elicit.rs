@@ -160,7 +160,9 @@ impl<S: Send + Sync> Context<S> {
     /// Does nothing in revisions without this notification (all but 2025-11-25).
     pub fn elicitation_complete(&self, id: &ElicitationId) -> NotifyFuture {
         match &id.0 {
-            Some(id) => self.notify::<methods::ElicitationComplete>(&ElicitationCompleteParams::new(id.as_str())),
+            Some(id) => {
+                self.notify::<methods::ElicitationComplete>(&ElicitationCompleteParams::new(id.as_str()))
+            }
             None => NotifyFuture::done(),
         }
     }

@@ -159,10 +159,9 @@ async fn users_can_decline_or_dismiss_a_question() {
             let said = cx.sample("capital", CreateMessageParams::new([question], 10)).await?;
             Ok::<_, ToolError>(format!("{} {:?}", said.model, said.content))
         }))
-        .tool(Tool::new(
-            "roots",
-            |cx: Context| async move { Ok::<_, ToolError>(cx.roots("roots").await?.remove(0).uri) },
-        ))
+        .tool(Tool::new("roots", |cx: Context| async move {
+            Ok::<_, ToolError>(cx.roots("roots").await?.remove(0).uri)
+        }))
         .build()
         .unwrap();
     in_both(&server, async |client, _, _| {
