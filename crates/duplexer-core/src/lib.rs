@@ -3,5 +3,6 @@
 pub mod dispatch;
 pub mod error;
 pub mod shutdown_signal;
+pub mod stderr_log;
 pub mod tasks;
 pub mod transport;
