@@ -4,8 +4,7 @@ use duplexer::client::{Client, ClientBuilder, Negotiation};
 use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
-use duplexer::types::json::JsonObject;
-use duplexer::{Context, Json};
+use duplexer::Context;
 use duplexer_examples::{call, same, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +28,7 @@ async fn book(cx: Context, day: String) -> Result<String, ToolError> {
 fn client(guests: Option<u8>) -> ClientBuilder {
     Client::builder("story", "1").on_elicitation(move |_| async move {
         Ok(match guests {
-            Some(guests) => ElicitResult::accept(JsonObject::new().with("guests", Json::from(json!(guests)))),
+            Some(guests) => ElicitResult::accept(json!({"guests": guests})),
             None => ElicitResult::decline(),
         })
     })
