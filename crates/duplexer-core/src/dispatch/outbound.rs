@@ -12,8 +12,8 @@ use bytestring::ByteString;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
 
-use super::clock::CallClock;
 use super::panic::catch_unwind;
+use crate::clock::CallClock;
 use crate::error::CallError;
 
 /// A boxed future, for object-safe traits.

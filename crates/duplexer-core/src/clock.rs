@@ -1,12 +1,10 @@
 //! A timeout clock that can be paused while a person is busy.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-
-use super::lock;
 
 /// Clock of a call's timeout. It is paused while a pause is held. Clones share the clock.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +16,12 @@ struct Shared {
     changed: Notify,
 }
 
+impl Shared {
+    fn pauses(&self) -> MutexGuard<'_, usize> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl CallClock {
     /// Creates a clock that runs.
     pub fn new() -> Self {
@@ -26,19 +30,19 @@ impl CallClock {
 
     /// Pauses the clock until the guard is dropped. Pauses nest.
     pub fn pause(&self) -> ClockPause {
-        *lock(&self.0.pauses) += 1;
+        *self.0.pauses() += 1;
         self.0.changed.notify_waiters();
         ClockPause(Arc::clone(&self.0))
     }
 
-    /// Resolves when the clock has run for `duration`.
-    pub(crate) async fn run_for(&self, duration: Duration) {
+    /// Resolves when the clock has run for `duration`. Time during which it is paused does not count.
+    pub async fn run_for(&self, duration: Duration) {
         let mut left = duration;
         loop {
             let changed = self.0.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if *lock(&self.0.pauses) > 0 {
+            if *self.0.pauses() > 0 {
                 changed.await;
                 continue;
             }
@@ -57,7 +61,7 @@ pub struct ClockPause(Arc<Shared>);
 
 impl Drop for ClockPause {
     fn drop(&mut self) {
-        let mut pauses = lock(&self.0.pauses);
+        let mut pauses = self.0.pauses();
         *pauses = pauses.saturating_sub(1);
         drop(pauses);
         self.0.changed.notify_waiters();
