@@ -1,10 +1,10 @@
 //! Elicitation: one function for clients that accept server requests and for clients that repeat the call with the answer.
 
+use duplexer::Context;
 use duplexer::client::{Client, ClientBuilder, Negotiation};
 use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
-use duplexer::Context;
 use duplexer_examples::{call, same, text};
 use schemars::JsonSchema;
 use serde::Deserialize;

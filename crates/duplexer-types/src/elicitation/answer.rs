@@ -36,7 +36,8 @@ impl FormSchema {
             match self.properties.get(name) {
                 None => faults.push(format!("the form has no field `{name}`")),
                 Some(field) => {
-                    let fault = value.decode().map_or(Some("valid JSON".to_owned()), |value| misfit(field, &value));
+                    let fault =
+                        value.decode().map_or(Some("valid JSON".to_owned()), |value| misfit(field, &value));
                     faults.extend(fault.map(|expected| format!("`{name}` must be {expected}")));
                 }
             }
@@ -192,7 +193,8 @@ mod tests {
         );
         let check = |content: &str, faults: &[&str]| {
             let content: JsonObject = serde_json::from_str(content).unwrap();
-            let found = form.check(&content).map_or_else(|invalid| invalid.faults().to_vec(), |()| Vec::new());
+            let found =
+                form.check(&content).map_or_else(|invalid| invalid.faults().to_vec(), |()| Vec::new());
             assert_eq!(found, faults, "{content:?}");
         };
         check(r#"{"name": "Al", "age": 9, "ratio": 0.5, "ok": false, "role": "a", "all": ["x"]}"#, &[]);
@@ -202,10 +204,7 @@ mod tests {
             r#"{"name": "A", "age": 0}"#,
             &["`name` must be at least 2 characters", "`age` must be an integer of at least 1"],
         );
-        check(
-            r#"{"name": 5, "age": 1.5}"#,
-            &["`name` must be a string", "`age` must be an integer"],
-        );
+        check(r#"{"name": 5, "age": 1.5}"#, &["`name` must be a string", "`age` must be an integer"]);
         check(
             r#"{"name": "Al", "age": 1, "ok": "yes", "role": "c", "all": ["x", "y"], "more": 1}"#,
             &[
@@ -222,7 +221,8 @@ mod tests {
         let check = |schema: &str, expected: Result<Value, &str>| {
             let params = ElicitFormParams::new("m", form(schema));
             let accepted = ElicitResult::accept_defaults(&params);
-            let content = accepted.map(|result| Json::from(result.content.unwrap()).decode::<Value>().unwrap());
+            let content =
+                accepted.map(|result| Json::from(result.content.unwrap()).decode::<Value>().unwrap());
             assert_eq!(content.map_err(|invalid| invalid.to_string()), expected.map_err(str::to_owned));
         };
         let given = r#"{"properties": {"n": {"type": "integer", "default": 2}}, "required": ["n"]}"#;
