@@ -16,11 +16,15 @@ use duplexer_types::roots::ListRootsResult;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use duplexer_types::version::{Era, ProtocolVersion};
 
+use super::cache::{Cache, SessionCache};
 use super::call::ResultValidator;
 use super::connection_task::ConnectionTask;
+use super::endpoint::Endpoint;
 use super::error::ConnectError;
 use super::handler::{Callbacks, ServerNotification};
 use super::inbound::ClientInbound;
+use super::list_handlers::ListHandlers;
+use super::resources::Resources;
 use super::subscriptions::Routes;
 use super::{Client, Inner, negotiate};
 use duplexer_core::dispatch::{Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound};
@@ -53,6 +57,9 @@ pub struct ClientBuilder {
     dispatch: DispatchOptions,
     validator: Option<Arc<dyn ResultValidator>>,
     max_pages: usize,
+    cache: Option<Cache>,
+    #[cfg(feature = "schema")]
+    pub(super) output_validation: super::OutputValidation,
 }
 
 /// Maximum number of pages of a list, unless the builder sets another.
@@ -119,16 +126,23 @@ impl ClientBuilder {
             dispatch: DispatchOptions::default(),
             validator: None,
             max_pages: MAX_PAGES,
+            cache: None,
+            #[cfg(feature = "schema")]
+            output_validation: super::OutputValidation::default(),
         }
     }
 
-    /// Opens a session over `transport`.
+    /// Opens a session with `endpoint`, usually a transport.
     ///
     /// # Errors
     ///
     /// Fails if the configuration is invalid, if the server refuses the session or does not answer in time, and if
     /// there is no common protocol revision. The connection is closed in all these cases.
-    pub async fn connect(self, transport: impl Transport) -> Result<Client, ConnectError> {
+    pub async fn connect<E: Endpoint>(self, endpoint: E) -> Result<Client, E::Error> {
+        endpoint.connect(self).await
+    }
+
+    pub(super) async fn connect_transport(self, transport: impl Transport) -> Result<Client, ConnectError> {
         self.check()?;
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, self.dispatch.clone());
         let stop = peer.clone();
@@ -183,7 +197,10 @@ impl ClientBuilder {
         start: impl FnOnce(Arc<ClientInbound>) -> T,
     ) -> Result<Client, ConnectError> {
         let routes = Arc::new(Routes::default());
-        let inbound = Arc::new(ClientInbound::new(self.callbacks.clone(), Arc::clone(&routes)));
+        let cache = SessionCache::new(self.cache.clone().unwrap_or_default());
+        let resources = Arc::new(Resources::new(cache));
+        let inbound = ClientInbound::new(self.callbacks.clone(), Arc::clone(&routes), Arc::clone(&resources));
+        let inbound = Arc::new(inbound);
         let task = start(Arc::clone(&inbound)).await;
         let session = match negotiate::negotiate(&*peer, &self, &inbound).await {
             Ok(session) => session,
@@ -193,9 +210,17 @@ impl ClientBuilder {
                 return Err(error);
             }
         };
+        #[cfg(feature = "schema")]
+        let schemas = super::output_schemas::OutputSchemas::of(self.output_validation);
+        #[cfg(not(feature = "schema"))]
+        let schemas = None;
         let Self { timeout, validator, callbacks, max_pages, .. } = self;
-        let inner = Inner { peer, session, timeout, max_pages, validator, callbacks, routes, task };
-        Ok(Client(Arc::new(inner)))
+        let validator = validator.or(schemas);
+        let inner =
+            Inner { peer, session, timeout, max_pages, validator, callbacks, routes, resources, task };
+        let client = Client(Arc::new(inner));
+        ListHandlers::start(&client);
+        Ok(client)
     }
 }
 
@@ -257,6 +282,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the cache of results. Default: a cache of the session's own.
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Sets how often a request is sent again with input that the server requests: up to 10 times by default.
+    pub fn max_input_rounds(mut self, rounds: u32) -> Self {
+        self.callbacks.input_rounds = rounds;
+        self
+    }
+
     /// Validates every final result of a typed request before the caller gets it.
     pub fn result_validator(mut self, validator: impl ResultValidator) -> Self {
         self.validator = Some(Arc::new(validator));
@@ -288,6 +325,18 @@ impl ClientBuilder {
     pub fn sampling_capability(mut self, capability: SamplingCapability) -> Self {
         self.callbacks.declared.sampling = capability;
         self
+    }
+
+    /// Sets the callback that answers `sampling/createMessage` together with the capability that is declared for it.
+    pub fn on_sampling_with<F>(
+        self,
+        capability: SamplingCapability,
+        callback: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, McpError>> + Send + 'static,
+    {
+        self.sampling_capability(capability).on_sampling(callback)
     }
 
     /// Sets the callback that answers `elicitation/create`: questions to the user.

@@ -1,6 +1,7 @@
 //! Errors of connecting and of requests.
 
 use duplexer_types::methods::Method;
+use duplexer_types::tool::ToolFailed;
 use duplexer_types::version::ProtocolVersion;
 
 use duplexer_core::error::{BoxError, CallError, Chain, ErrorKind, McpError};
@@ -129,6 +130,12 @@ pub enum ClientError {
     /// The [`ResultValidator`](super::ResultValidator) of the session rejected the result.
     #[error("the answer of the server did not pass the check")]
     Validation(#[source] BoxError),
+    /// The tool reports a failure in its result.
+    #[error(transparent)]
+    ToolFailed(#[from] ToolFailed),
+    /// The structured content of a result is missing or has another type.
+    #[error("the structured content of the result cannot be decoded")]
+    Structured(#[source] serde_json::Error),
 }
 
 impl ClientError {

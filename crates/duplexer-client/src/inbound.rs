@@ -12,6 +12,7 @@ use duplexer_types::wire::{ForRevision, Shape, Wire};
 
 use super::handler::{Callbacks, ServerNotification, invalid_result};
 use super::negotiate::PROPOSED;
+use super::resources::Resources;
 use super::subscriptions::{Change, Routes};
 use duplexer_core::dispatch::{Batches, CallContext, Inbound, Message, NotificationRoute};
 use duplexer_core::error::McpError;
@@ -21,11 +22,12 @@ pub(super) struct ClientInbound {
     callbacks: Callbacks,
     negotiated: OnceLock<ProtocolVersion>,
     routes: Arc<Routes>,
+    resources: Arc<Resources>,
 }
 
 impl ClientInbound {
-    pub(super) fn new(callbacks: Callbacks, routes: Arc<Routes>) -> Self {
-        Self { callbacks, negotiated: OnceLock::new(), routes }
+    pub(super) fn new(callbacks: Callbacks, routes: Arc<Routes>, resources: Arc<Resources>) -> Self {
+        Self { callbacks, negotiated: OnceLock::new(), routes, resources }
     }
 
     /// Sets the revision of the session.
@@ -100,6 +102,7 @@ impl ClientInbound {
         match notification {
             Ok(notification) => {
                 if let Some(change) = change(&notification) {
+                    self.resources.cache.invalidate(&change);
                     self.routes.deliver(call, change);
                 }
                 self.callbacks.notify(notification);

@@ -6,18 +6,26 @@
 
 mod arguments;
 mod builder;
+mod cache;
 mod call;
+mod changes;
 mod connection_task;
+mod endpoint;
 mod error;
 mod handler;
 mod inbound;
 mod input;
+mod list_handlers;
 mod negotiate;
+#[cfg(feature = "schema")]
+mod output_schemas;
 mod requests;
+mod resources;
 mod session;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod tool_call;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,6 +40,7 @@ use duplexer_types::wire::{ForRevision, Shape};
 
 use self::connection_task::ConnectionTask;
 use self::handler::Callbacks;
+use self::resources::Resources;
 use self::session::Session;
 use self::subscriptions::Routes;
 use duplexer_core::dispatch::{Outbound, OutboundRequest, RunError};
@@ -39,13 +48,18 @@ use duplexer_core::error::CallError;
 
 pub use arguments::IntoArguments;
 pub use builder::{ClientBuilder, Negotiation, PinnedVersion};
-pub use duplexer_core::error::ErrorKind;
-pub use duplexer_core::transport::HttpRefusal;
-
+pub use cache::Cache;
 pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
+pub use changes::Changes;
+pub use endpoint::Endpoint;
 pub use error::{ClientError, ConnectError};
 pub use handler::ServerNotification;
+#[cfg(feature = "schema")]
+pub use output_schemas::OutputValidation;
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
+
+pub use duplexer_core::error::ErrorKind;
+pub use duplexer_core::transport::HttpRefusal;
 
 /// Session with a server. Clones share it. It ends with [`Client::close`] or when the last clone is dropped.
 ///
@@ -75,6 +89,7 @@ struct Inner {
     validator: Option<Arc<dyn ResultValidator>>,
     callbacks: Callbacks,
     routes: Arc<Routes>,
+    resources: Arc<Resources>,
     task: ConnectionTask,
 }
 
@@ -87,13 +102,16 @@ impl Client {
     }
 
     /// Closes the session: writes queued messages and drains requests of the server. Requests in flight fail with
-    /// [`CallError::Closed`].
+    /// [`CallError::Closed`]. Then it ends what the session owns, such as a server process ([`Client::on_close`]).
     ///
     /// # Errors
     ///
     /// Fails with the reason if the connection had broken. A second call returns `Ok` without waiting.
     pub async fn close(&self) -> Result<(), RunError> {
-        self.0.task.end().await
+        self.0.resources.stop_tasks();
+        let ended = self.0.task.end().await;
+        self.0.resources.close().await;
+        ended
     }
 
     /// Waits until the connection has ended, on either side. For clients that only receive notifications.

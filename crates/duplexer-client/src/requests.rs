@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use duplexer_types::completion::{CompleteParams, CompletionArgument, CompletionReference};
-use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::logging::{LoggingLevel, SetLevelParams};
 use duplexer_types::methods::{
@@ -17,11 +16,16 @@ use duplexer_types::resource::{
     ReadResourceParams, ResourceDefinition, ResourceTemplate, SubscribeParams, UnsubscribeParams,
 };
 use duplexer_types::tool::{CallToolParams, ToolDefinition};
+use serde::Serialize;
 
+use super::arguments::tool_arguments;
 use super::{Call, Client, ClientError, IntoArguments};
 
 impl Client {
-    /// Calls a tool (`tools/call`). Use `()` for a call without arguments.
+    /// Calls a tool (`tools/call`). The arguments are anything that serializes as a JSON object, or `()` for none.
+    ///
+    /// The call fails when it is awaited if the arguments are not an object. See [`Call`] for its options, and
+    /// [`Call::structured`] and [`Call::text`] for other forms of its result.
     ///
     /// ```no_run
     /// # use duplexer_client::{Client, ClientError};
@@ -31,9 +35,12 @@ impl Client {
     /// let now = client.call_tool("now", ()).await?;
     /// # Ok(()) }
     /// ```
-    pub fn call_tool(&self, name: impl Into<String>, arguments: impl IntoArguments<Json>) -> Call<ToolsCall> {
+    pub fn call_tool(&self, name: impl Into<String>, arguments: impl Serialize) -> Call<ToolsCall> {
         let mut params = CallToolParams::new(name);
-        params.arguments = arguments.into_arguments();
+        match tool_arguments(&arguments) {
+            Ok(arguments) => params.arguments = arguments,
+            Err(fault) => return self.call_tool_with(params).fault(fault),
+        }
         self.call_tool_with(params)
     }
 
@@ -92,11 +99,7 @@ impl Client {
     /// let filled = client.get_prompt("review", [("language", "Rust")]).await?;
     /// # Ok(()) }
     /// ```
-    pub fn get_prompt(
-        &self,
-        name: impl Into<String>,
-        arguments: impl IntoArguments<JsonObject<String>>,
-    ) -> Call<PromptsGet> {
+    pub fn get_prompt(&self, name: impl Into<String>, arguments: impl IntoArguments) -> Call<PromptsGet> {
         let mut params = GetPromptParams::new(name);
         params.arguments = arguments.into_arguments();
         self.get_prompt_with(params)
