@@ -143,13 +143,15 @@ impl ClientError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Call(error) => error.kind(),
+            Self::ToolFailed(_) => ErrorKind::Refused,
             Self::Unavailable { .. } | Self::Unanswered { .. } => ErrorKind::Local,
             Self::TooManyRounds { .. }
             | Self::ResultType { .. }
             | Self::RepeatedCursor(_)
             | Self::TooManyPages { .. }
             | Self::ListTooLarge { .. }
-            | Self::Validation(_) => ErrorKind::Protocol,
+            | Self::Validation(_)
+            | Self::Structured(_) => ErrorKind::Protocol,
         }
     }
 
