@@ -69,20 +69,24 @@ pub(crate) enum Verb {
     /// Start the demo server (this is the default)
     Demo(DemoArguments),
     /// Show what a server offers
-    #[command(override_usage = "duplexer list [OPTIONS] URL [KIND-OR-NAME]\n       \
-        duplexer list [OPTIONS] [KIND-OR-NAME] -- COMMAND...\n\n\
-        KIND is tools, resources, templates or prompts; NAME is one of them")]
+    #[command(
+        override_usage = "duplexer list [OPTIONS] URL [KIND|NAME]\n       \
+        duplexer list [OPTIONS] [KIND|NAME] -- COMMAND...",
+        after_help = "KIND is tools, resources, templates or prompts; NAME is one of them."
+    )]
     List(ListArguments),
     /// Call a tool
-    #[command(override_usage = "duplexer call [OPTIONS] URL TOOL [ARGUMENT]...\n       \
-        duplexer call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND...\n\n\
-        An ARGUMENT is name=text, or name:=json for numbers, lists and all the rest; name=@file and name:=@file\n\
-        take the text or the JSON from a file, and name=@@text is a text that begins with @")]
+    #[command(
+        override_usage = "duplexer call [OPTIONS] URL TOOL [ARGUMENT]...\n       \
+        duplexer call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND...",
+        after_help = "An ARGUMENT is name=text, or name:=json for numbers, lists and all the rest. name=@file and \
+        name:=@file take the text or the JSON from a file; name=@@text is a text that begins with @."
+    )]
     Call(Request),
     /// Read a resource
     #[command(
-        override_usage = "duplexer read [OPTIONS] URL RESOURCE\n       duplexer read [OPTIONS] RESOURCE -- COMMAND...\n\n\
-        Bytes go to standard output as they are, unless that is a terminal"
+        override_usage = "duplexer read [OPTIONS] URL RESOURCE\n       duplexer read [OPTIONS] RESOURCE -- COMMAND...",
+        after_help = "Bytes go to standard output as they are, unless that is a terminal."
     )]
     Read(Request),
     /// Fill a prompt
@@ -91,14 +95,17 @@ pub(crate) enum Verb {
     Prompt(Request),
     /// Suggest values for an argument of a prompt or a variable of a resource template
     #[command(
-        override_usage = "duplexer complete [OPTIONS] URL PROMPT-OR-TEMPLATE NAME=BEGINNING [known=text]...\n       \
-        duplexer complete [OPTIONS] PROMPT-OR-TEMPLATE NAME=BEGINNING [known=text]... -- COMMAND..."
+        override_usage = "duplexer complete [OPTIONS] URL OF NAME=BEGINNING [known=text]...\n       \
+        duplexer complete [OPTIONS] OF NAME=BEGINNING [known=text]... -- COMMAND...",
+        after_help = "OF is the name of a prompt, or a resource template."
     )]
     Complete(Request),
     /// Show change notifications of a server, until Ctrl-C
-    #[command(override_usage = "duplexer listen [OPTIONS] URL [RESOURCE]...\n       \
-        duplexer listen [OPTIONS] [RESOURCE]... -- COMMAND...\n\n\
-        Changes of lists are always shown, those of resources only for each given RESOURCE")]
+    #[command(
+        override_usage = "duplexer listen [OPTIONS] URL [RESOURCE]...\n       \
+        duplexer listen [OPTIONS] [RESOURCE]... -- COMMAND...",
+        after_help = "Changes of lists are always shown, those of resources only for each given RESOURCE."
+    )]
     Listen(Request),
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]

@@ -51,12 +51,13 @@ fn protected(url: &str, address: SocketAddr) -> String {
             "who gives out tokens".to_owned(),
         ),
         (format!("curl -s http://{address}/.well-known/oauth-authorization-server"), "how".to_owned()),
-        ("npx @modelcontextprotocol/inspector".to_owned(), format!("connect to {url}")),
+        ("npx @modelcontextprotocol/inspector".to_owned(), "connect to the server".to_owned()),
     ];
     format!(
         "\
 The demo server listens at {url} and asks for tokens. Ctrl-C ends it.
-Tokens come from http://{address}, where everybody is `{USER}`: clients find that by themselves and show you a page.
+Tokens come from http://{address}, where everybody is `{USER}`.
+Clients find that by themselves and show you a page.
 
 Watch the flow:
 {}",

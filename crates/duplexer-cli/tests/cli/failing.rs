@@ -114,9 +114,6 @@ fn a_refusal_is_5() {
         place.run(&["call", "ad", "a:=1"]).failed(5, "did you mean `add`?");
         place.run(&["prompt", "gret"]).failed(5, "did you mean `greet`?");
         place.run(&["read", "demo://clok"]).failed(5, "did you mean `demo://clock`?");
-        place
-            .run(&["complete", "world://{country}", "a="])
-            .failed(5, "did you mean `world://{country}/capital`?");
     }
     // `cat` echoes the request, which is no response.
     run(&["list", "--era", "handshake", "--", "cat"]).failed(5, "try --era auto");

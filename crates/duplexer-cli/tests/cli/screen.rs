@@ -115,13 +115,19 @@ fn a_server_gets_no_command_through() {
 
 #[test]
 fn help_and_lists_fit_into_the_terminal() {
-    for columns in [60, 80, 100] {
-        for words in [&["--help"][..], &["call", "--help"], &["demo", "--help"], &LIST] {
-            let text = shown(columns, &[("NO_COLOR", "1")], words);
-            let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
-            assert!(widest <= usize::from(columns), "{columns} {words:?}\n{text}");
+    let check = |columns: u16, words: &[&str]| {
+        let text = shown(columns, &[("NO_COLOR", "1")], words);
+        let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
+        assert!(widest <= usize::from(columns), "{columns} {words:?}\n{text}");
+    };
+    for columns in [80, 110] {
+        for verb in ["list", "call", "read", "prompt", "complete", "listen", "ping", "demo"] {
+            check(columns, &[verb, "--help"]);
         }
+        check(columns, &["--help"]);
+        check(columns, &LIST);
     }
+    check(40, &LIST);
     let narrow = shown(60, &[("NO_COLOR", "1")], &LIST);
     assert!(narrow.replace('\r', "").contains("get a structured\n      value"), "{narrow}");
 }
