@@ -28,7 +28,7 @@ pub(crate) struct CommandLine {
     pub(crate) verb: Option<Verb>,
     #[command(flatten)]
     pub(crate) demo: DemoArguments,
-    /// Use colours; `auto` means on terminals, unless NO_COLOR or CLICOLOR=0 is set
+    /// Use colours; `auto` means on terminals, unless `NO_COLOR` or `CLICOLOR=0` is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     color: ColorChoice,
 }

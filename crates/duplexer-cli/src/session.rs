@@ -233,7 +233,7 @@ async fn with_program(
 fn traced(direction: FrameDirection, frame: &str) -> Text {
     let (style, arrow) = match direction {
         FrameDirection::Out => (Style::Sent, "-->"),
-        _ => (Style::Received, "<--"),
+        FrameDirection::In => (Style::Received, "<--"),
     };
     let mut line = Text::new().then(style, arrow).then(Style::Plain, " ");
     line.append(&show::verbatim(frame));

@@ -2,22 +2,18 @@
 //!
 //! Control characters in texts of a server are escaped, because a terminal would interpret them.
 
+mod bar;
+
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use duplexer::dispatch::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::text::{Colour, Style, Text, clean};
-
-/// Resolution of the progress bar.
-const STEPS: u32 = 1000;
-/// Interval of the spinner.
-const TURN: Duration = Duration::from_millis(100);
+use self::bar::{Bar, described};
+use crate::text::{Colour, Style, Text};
 
 /// Standard error with a progress bar.
 #[derive(Debug)]
@@ -38,7 +34,7 @@ enum Screen {
 #[derive(Debug)]
 enum Line {
     Empty,
-    Bar(ProgressBar),
+    Bar(Bar),
     /// A question that waits for its answer.
     Question,
     /// The user has ended the command: nothing is drawn any more.
@@ -99,13 +95,10 @@ impl Terminal {
         }
         let mut line = self.line();
         if matches!(*line, Line::Empty) {
-            *line = Line::Bar(new_bar(report));
+            *line = Line::Bar(Bar::new(report));
         }
         if let Line::Bar(bar) = &*line {
-            if let Some(share) = share(report) {
-                bar.set_position(share);
-            }
-            bar.set_message(clean(&described(report)).into_owned());
+            bar.show(report);
         }
     }
 
@@ -124,7 +117,7 @@ impl Terminal {
     pub(crate) fn clear(&self) {
         let mut line = self.line();
         if let Line::Bar(bar) = &*line {
-            bar.finish_and_clear();
+            bar.clear();
             *line = Line::Empty;
         }
     }
@@ -140,39 +133,6 @@ impl Terminal {
             Colour::Off => AutoStream::always_ansi(io::stderr()),
         }
     }
-}
-
-fn new_bar(report: &Progress) -> ProgressBar {
-    let (bar, look) = if report.total.is_some() {
-        (ProgressBar::new(STEPS.into()), "{bar:32} {msg}")
-    } else {
-        (ProgressBar::new_spinner(), "{spinner} {msg}")
-    };
-    bar.set_draw_target(ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template(look) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(TURN);
-    bar
-}
-
-/// Returns the position of the bar, if there is a total.
-fn share(report: &Progress) -> Option<u64> {
-    let total = report.total.filter(|total| *total > 0.0)?;
-    let share = (report.progress / total).clamp(0.0, 1.0) * f64::from(STEPS);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and STEPS")]
-    Some(share as u64)
-}
-
-fn described(report: &Progress) -> String {
-    let mut text = report.progress.to_string();
-    if let Some(total) = report.total {
-        text = format!("{text}/{total}");
-    }
-    if let Some(message) = &report.message {
-        text = format!("{text} {message}");
-    }
-    text
 }
 
 /// Returns whether styles are shown on a stream, by `--color`, `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`.

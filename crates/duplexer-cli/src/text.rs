@@ -1,4 +1,4 @@
-//! Text with styles. Knows no terminal: whoever prints it decides about colour.
+//! Text with styles. Knows no terminal: `terminal` decides about colour.
 //!
 //! A style is never part of the text itself, so a text of a server can be cleaned of control characters as it is printed,
 //! and cannot imitate a style.
@@ -106,7 +106,7 @@ impl Text {
         let mut shown = String::with_capacity(self.text.len() + 8 * self.parts.len());
         for (style, part) in self.parts() {
             match style.codes().filter(|_| colour == Colour::On) {
-                Some(codes) => shown.push_str(&format!("\x1b[{codes}m{}\x1b[0m", clean(part))),
+                Some(codes) => shown.extend(["\x1b[", codes, "m", &clean(part), "\x1b[0m"]),
                 None => shown.push_str(&clean(part)),
             }
         }
