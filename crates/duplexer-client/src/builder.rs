@@ -55,6 +55,9 @@ pub struct ClientBuilder {
     max_pages: usize,
 }
 
+/// Timeout of requests, unless the builder sets another. Servers give their own questions as long.
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
 /// Maximum number of pages of a list, unless the builder sets another.
 const MAX_PAGES: usize = 1000;
 
@@ -113,7 +116,7 @@ impl ClientBuilder {
         Self {
             info: Implementation::new(name, version),
             negotiation: Negotiation::default(),
-            timeout: None,
+            timeout: Some(TIMEOUT),
             log_level: None,
             callbacks: Callbacks::default(),
             dispatch: DispatchOptions::default(),
@@ -231,9 +234,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the default timeout of requests. Without it, requests wait indefinitely.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+    /// Sets the default timeout of requests; `None` for no limit. Default: 10 minutes. A call can have its own:
+    /// [`Call::timeout`](super::Call::timeout).
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
         self
     }
 
