@@ -26,7 +26,7 @@ fn http_2(post: &Post) -> Request<Full<Bytes>> {
 #[tokio::test]
 async fn unread_responses_are_dropped_after_their_time() {
     const RESPONSES: usize = 200;
-    let settings = ["http", "keep_alive=1000", "unread_timeout=5000", "max_requests=210"];
+    let settings = ["http", "keep_alive=1000", "unread_timeout=15000", "max_requests=210"];
     let site = Site::start(&settings).await;
     let stream = TcpStream::connect(site.address).await.unwrap();
     let mut builder = http2::Builder::new(TokioExecutor::new());
