@@ -1,4 +1,4 @@
-//! Attacks by responses over HTTP/2 that nobody reads.
+//! Attacks by responses over HTTP/2 that the client does not read.
 
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
