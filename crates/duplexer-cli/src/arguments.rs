@@ -119,7 +119,7 @@ pub(crate) struct SessionArguments {
     /// Era: negotiated with the server, with a handshake, or with self-contained requests
     #[arg(long, value_enum, default_value_t = EraChoice::Auto)]
     pub(crate) era: EraChoice,
-    /// Time limit for opening the session and for each response, 600 by default; questions of the server do not count
+    /// Time limit for opening the session and for each response; time spent on questions of the server does not count
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
     /// Add a header to every HTTP request, such as 'Authorization: Bearer ...'

@@ -4,7 +4,6 @@
 //! and report progress. Servers and clients implement [`Inbound`], and get [`Outbound`] from it.
 
 pub(crate) mod call_table;
-pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod control_messages;
 pub(crate) mod direct;
@@ -21,14 +20,15 @@ mod tests;
 
 use std::sync::Arc;
 
+use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
 
 use crate::error::McpError;
 
 pub use sync::lock;
 
+pub use crate::clock::{CallClock, ClockPause};
 pub use call_table::{Accepted, CallTable, Disposition, FrameSink, RejectReason};
-pub use clock::{CallClock, ClockPause};
 pub use context::{CallContext, Cancellation, Channel, Latch};
 pub use control_messages::cancelled;
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};
@@ -71,6 +71,11 @@ pub trait Inbound: Send + Sync + 'static {
     /// Called with every notification in wire order, before its handler starts.
     fn on_notification_read(&self, _call: &Message) -> NotificationRoute {
         NotificationRoute::Forward
+    }
+
+    /// Returns the response to a request that the end of the connection cuts off.
+    fn cut_off(&self) -> ErrorObject {
+        ErrorObject::connection_closed()
     }
 
     /// Returns whether batches are accepted at this moment.

@@ -17,7 +17,7 @@ model! {
         /// Messages of the conversation. Revisions that allow one block per message get one message per block.
         messages: Vec<SamplingMessage> = "messages" through Messages,
         /// Maximum number of tokens to sample.
-        max_tokens: u64 = "maxTokens",
+        max_tokens: u64 = "maxTokens" as number,
     } optional {
         /// Preferences for the selection of a model.
         model_preferences: ModelPreferences = "modelPreferences",
@@ -77,6 +77,13 @@ model! {
     } optional {
         /// Reason why sampling stopped.
         stop_reason: StopReason = "stopReason",
+    }
+}
+
+impl CreateMessageResult {
+    /// Creates a result with one text of the assistant, from the model with this name.
+    pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, SamplingContent::text(text), model)
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn input(value: &mut Value) -> bool {
 
 /// Simplifies a schema of output.
 pub(super) fn output(value: &mut Value) {
+    as_object(value);
     walk(value, &mut |schema| {
         natural_number(schema);
         one_enum(schema);
@@ -201,6 +202,13 @@ fn without_null(property: &mut Map<String, Value>) {
     }
 }
 
+/// Writes the schema `true` as `{}`: both accept everything, and some clients expect an object.
+fn as_object(schema: &mut Value) {
+    if *schema == Value::Bool(true) {
+        *schema = Value::Object(Map::new());
+    }
+}
+
 /// Visits every subschema, inner ones first.
 pub(super) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     walk_beside(value, &Value::Null, &mut |schema, _| visit(schema));
@@ -217,12 +225,24 @@ pub(super) fn walk_beside(
         let beside = &other[keyword.as_str()];
         match (inner, keyword.as_str()) {
             (Value::Object(named), keyword) if NAMED.contains(&keyword) => {
-                named.iter_mut().for_each(|(name, inner)| walk_beside(inner, &beside[name.as_str()], visit));
+                for (name, inner) in named.iter_mut() {
+                    as_object(inner);
+                    walk_beside(inner, &beside[name.as_str()], visit);
+                }
             }
             (Value::Array(several), keyword) if SEVERAL.contains(&keyword) => {
-                several.iter_mut().enumerate().for_each(|(at, inner)| walk_beside(inner, &beside[at], visit));
+                for (at, inner) in several.iter_mut().enumerate() {
+                    as_object(inner);
+                    walk_beside(inner, &beside[at], visit);
+                }
             }
-            (inner, keyword) if ONE.contains(&keyword) => walk_beside(inner, beside, visit),
+            (inner, keyword) if ONE.contains(&keyword) => {
+                // `additionalProperties` is a boolean in the schemas of all clients.
+                if keyword != "additionalProperties" {
+                    as_object(inner);
+                }
+                walk_beside(inner, beside, visit);
+            }
             _ => {}
         }
     }

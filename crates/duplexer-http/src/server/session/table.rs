@@ -7,9 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use duplexer_core::tasks::TaskTracker;
 use duplexer_server::Connection;
 use tokio::time::{sleep, timeout};
-use tokio_util::task::TaskTracker;
 
 use self::principal_counts::PrincipalCounts;
 use super::Session;
