@@ -1,6 +1,8 @@
 //! Every exit code with its message.
 
-use crate::support::{Demo, NOWHERE, PROGRAM, Place, RunningServer, answering, guarded, run};
+use std::sync::atomic::Ordering;
+
+use crate::support::{Demo, NOWHERE, PROGRAM, Place, RunningServer, answering, endless, guarded, run};
 
 #[test]
 fn a_tool_that_fails_is_1_and_its_words_are_the_result() {
@@ -117,6 +119,14 @@ fn a_refusal_is_5() {
     }
     // `cat` echoes the request, which is no response.
     run(&["list", "--era", "handshake", "--", "cat"]).failed(5, "try --era auto");
+}
+
+/// Hardening, C-pages: a list ends after 1000 pages, although every page names another.
+#[test]
+fn a_list_without_an_end_is_5() {
+    let (url, pages) = endless();
+    run(&["list", &url, "tools"]).failed(5, "`tools/list` has more than 1000 pages");
+    assert_eq!(pages.load(Ordering::SeqCst), 1000);
 }
 
 #[test]
