@@ -6,13 +6,16 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use duplexer_core::shutdown_signal::ShutdownSignals;
+use duplexer_core::dispatch::{DispatchLimits, DispatchOptions};
 use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::resource::Resource;
 use duplexer_server::tool::{Tool, ToolError};
 use duplexer_server::{BoxError, Context, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+/// Time for requests in flight at the end. Shorter than the default, so that tests of the shutdown are short too.
+const DRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -118,7 +121,10 @@ async fn panics() -> String {
 fn run(transport: Option<&str>, offered: Option<&str>) -> Result<(), BoxError> {
     let server = server(offered)?;
     match transport {
-        Some("stdio") => Ok(duplexer_server::run_stdio(&server)?),
+        Some("stdio") => {
+            let limits = DispatchLimits::default().drain(DRAIN);
+            Ok(duplexer_server::run_stdio_with(&server, DispatchOptions::default().limits(limits))?)
+        }
         Some("http") => listen(StreamableHttp::builder(server).handshake(Handshake::Stateless)),
         Some("sessions") => listen(StreamableHttp::builder(server).event_store(MemoryEventStore::new())),
         _ => Err("usage: attacked stdio|http|sessions [directory]".into()),
@@ -128,11 +134,9 @@ fn run(transport: Option<&str>, offered: Option<&str>) -> Result<(), BoxError> {
 fn listen(service: StreamableHttpBuilder) -> Result<(), BoxError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let bound = service.build()?.bind("127.0.0.1:0").await?;
+        let bound = service.shutdown_grace(3 * DRAIN).build()?.bind("127.0.0.1:0").await?;
         println!("{}", bound.local_addr()?);
-        let mut signals = ShutdownSignals::listen()?;
-        bound.serve_until(async move { signals.next().await }).await;
-        Ok(())
+        Ok(bound.serve().await?)
     })
 }
 
