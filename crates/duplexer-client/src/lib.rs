@@ -49,6 +49,9 @@ use duplexer_core::error::CallError;
 pub use arguments::IntoArguments;
 pub use builder::{ClientBuilder, Negotiation, PinnedVersion};
 pub use cache::Cache;
+pub use duplexer_core::error::ErrorKind;
+pub use duplexer_core::transport::HttpRefusal;
+
 pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
 pub use changes::Changes;
 pub use endpoint::Endpoint;

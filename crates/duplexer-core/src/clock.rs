@@ -12,12 +12,21 @@ pub struct CallClock(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    pauses: Mutex<usize>,
+    pauses: Mutex<Pauses>,
     changed: Notify,
 }
 
+#[derive(Debug, Default)]
+struct Pauses {
+    held: usize,
+    /// Start of the current pause.
+    since: Option<Instant>,
+    /// Total length of all earlier pauses.
+    total: Duration,
+}
+
 impl Shared {
-    fn pauses(&self) -> MutexGuard<'_, usize> {
+    fn pauses(&self) -> MutexGuard<'_, Pauses> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -30,9 +39,18 @@ impl CallClock {
 
     /// Pauses the clock until the guard is dropped. Pauses nest.
     pub fn pause(&self) -> ClockPause {
-        *self.0.pauses() += 1;
+        let mut pauses = self.0.pauses();
+        pauses.held += 1;
+        pauses.since.get_or_insert_with(Instant::now);
+        drop(pauses);
         self.0.changed.notify_waiters();
         ClockPause(Arc::clone(&self.0))
+    }
+
+    /// Returns how long the clock has been paused in total.
+    pub(crate) fn paused(&self) -> Duration {
+        let pauses = self.0.pauses();
+        pauses.total + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Resolves when the clock has run for `duration`. Time during which it is paused does not count.
@@ -42,7 +60,7 @@ impl CallClock {
             let changed = self.0.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if *self.0.pauses() > 0 {
+            if self.0.pauses().held > 0 {
                 changed.await;
                 continue;
             }
@@ -62,7 +80,12 @@ pub struct ClockPause(Arc<Shared>);
 impl Drop for ClockPause {
     fn drop(&mut self) {
         let mut pauses = self.0.pauses();
-        *pauses = pauses.saturating_sub(1);
+        pauses.held = pauses.held.saturating_sub(1);
+        if pauses.held == 0
+            && let Some(since) = pauses.since.take()
+        {
+            pauses.total += since.elapsed();
+        }
         drop(pauses);
         self.0.changed.notify_waiters();
     }

@@ -40,6 +40,7 @@
 //! | `http` | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
 //! | `http-client` | `http_client` | its client side |
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
+//! | `schema` | `client` | clients validate results of tools against their output schemas |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //!
 //! # Guarantees
@@ -48,15 +49,17 @@
 //! lines, bodies, nesting, requests, sessions. A cancelled request is dropped at its next `await`. Shutdown takes at most
 //! five seconds. Logs go through `tracing` and contain no payloads above `TRACE`.
 //!
-//! This crate re-exports the `duplexer-*` crates. Only [`testing`], which needs server and client, is its own.
+//! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, and the parts of
+//! [`client`] that need several transports: targets, groups and `mcp.json`.
 
 #[cfg(any(doc, doctest))]
 pub mod guide;
+
+pub mod client;
 pub mod testing;
 
 #[cfg(feature = "auth")]
 pub use duplexer_auth as auth;
-pub use duplexer_client as client;
 #[cfg(unix)]
 pub use duplexer_core::shutdown_signal;
 pub use duplexer_core::{dispatch, error, transport};

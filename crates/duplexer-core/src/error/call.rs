@@ -27,8 +27,8 @@ pub enum ErrorKind {
     Protocol,
     /// The peer responded with an error.
     Refused,
-    /// The request could not be sent as it is.
-    Invalid,
+    /// The failure is on this side: the request could not be sent as it is, or a callback failed.
+    Local,
 }
 
 /// Error of our own request to the peer.
@@ -90,14 +90,14 @@ impl CallError {
                 },
                 TransportFailure::SessionEnded | TransportFailure::Interrupted(_) => ErrorKind::Closed,
                 TransportFailure::Protocol(_) => ErrorKind::Protocol,
-                TransportFailure::Unsendable(_) => ErrorKind::Invalid,
+                TransportFailure::Unsendable(_) => ErrorKind::Local,
             },
             Self::Unexpected(_) => ErrorKind::Protocol,
             Self::Unsupported(_)
             | Self::NoBackChannel(_)
             | Self::DuplicateId(_)
             | Self::Encode(_)
-            | Self::NotRunning => ErrorKind::Invalid,
+            | Self::NotRunning => ErrorKind::Local,
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
             (CallError::Closed, ErrorKind::Closed, false),
             (rpc(ErrorCode::INVALID_PARAMS), ErrorKind::Refused, false),
             (rpc(ErrorCode::CONNECTION_CLOSED), ErrorKind::Closed, false),
-            (CallError::NotRunning, ErrorKind::Invalid, false),
+            (CallError::NotRunning, ErrorKind::Local, false),
         ];
         for (error, kind, retryable) in cases {
             assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{error:?}");

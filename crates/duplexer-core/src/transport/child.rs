@@ -67,8 +67,7 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// Builder of a server process.
-#[derive(Debug)]
+/// Builder of a server process. `Debug` shows the program, not its arguments and environment, which may be secret.
 pub struct ChildCommand {
     command: Command,
     stderr: Stderr,
@@ -152,6 +151,12 @@ impl ChildCommand {
         let transport =
             ChildTransport { stdin: Arc::clone(&stdin), stdout: Arc::clone(&stdout), limit: self.limit };
         Ok((transport, Child { process, stdin, stdout, draining }))
+    }
+}
+
+impl fmt::Debug for ChildCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildCommand").field("program", &self.command.get_program()).finish_non_exhaustive()
     }
 }
 
