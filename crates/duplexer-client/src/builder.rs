@@ -24,10 +24,15 @@ use super::error::ConnectError;
 use super::handler::{Callbacks, ServerNotification};
 use super::inbound::ClientInbound;
 use super::list_handlers::ListHandlers;
+use super::renewal::Renewal;
 use super::resources::Resources;
 use super::subscriptions::Routes;
+use super::timeouts::Timeouts;
+use super::tool_headers::ToolHeaders;
 use super::{Client, Inner, negotiate};
-use duplexer_core::dispatch::{Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound};
+use duplexer_core::dispatch::{
+    CallClock, Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound,
+};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::Transport;
 
@@ -51,7 +56,7 @@ use duplexer_core::transport::Transport;
 pub struct ClientBuilder {
     pub(super) info: Implementation,
     pub(super) negotiation: Negotiation,
-    pub(super) timeout: Option<Duration>,
+    pub(super) timeouts: Timeouts,
     pub(super) log_level: Option<LoggingLevel>,
     pub(super) callbacks: Callbacks,
     dispatch: DispatchOptions,
@@ -120,7 +125,7 @@ impl ClientBuilder {
         Self {
             info: Implementation::new(name, version),
             negotiation: Negotiation::default(),
-            timeout: None,
+            timeouts: Timeouts::default(),
             log_level: None,
             callbacks: Callbacks::default(),
             dispatch: DispatchOptions::default(),
@@ -142,8 +147,12 @@ impl ClientBuilder {
         endpoint.connect(self).await
     }
 
-    pub(super) async fn connect_transport(self, transport: impl Transport) -> Result<Client, ConnectError> {
+    pub(super) async fn connect_transport(
+        mut self,
+        transport: impl Transport,
+    ) -> Result<Client, ConnectError> {
         self.check()?;
+        self.timeouts.clock = transport.clock().unwrap_or_default();
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, self.dispatch.clone());
         let stop = peer.clone();
         self.open(Arc::new(peer), |inbound| {
@@ -160,11 +169,12 @@ impl ClientBuilder {
     ///
     /// Fails under the same conditions as [`ClientBuilder::connect`].
     pub async fn connect_dispatcher(
-        self,
+        mut self,
         dispatcher: impl Dispatch,
         peer: Arc<dyn Outbound>,
     ) -> Result<Client, ConnectError> {
         self.check()?;
+        self.timeouts.clock = CallClock::new();
         let stopped = Arc::new(Cancellation::new());
         let stop = Arc::clone(&stopped);
         self.open(peer, |inbound| {
@@ -199,8 +209,13 @@ impl ClientBuilder {
         let routes = Arc::new(Routes::default());
         let cache = SessionCache::new(self.cache.clone().unwrap_or_default());
         let resources = Arc::new(Resources::new(cache));
-        let inbound = ClientInbound::new(self.callbacks.clone(), Arc::clone(&routes), Arc::clone(&resources));
-        let inbound = Arc::new(inbound);
+        let clock = self.timeouts.clock.clone();
+        let inbound = Arc::new(ClientInbound::new(
+            self.callbacks.clone(),
+            Arc::clone(&routes),
+            Arc::clone(&resources),
+            clock,
+        ));
         let task = start(Arc::clone(&inbound)).await;
         let session = match negotiate::negotiate(&*peer, &self, &inbound).await {
             Ok(session) => session,
@@ -214,10 +229,20 @@ impl ClientBuilder {
         let schemas = super::output_schemas::OutputSchemas::of(self.output_validation);
         #[cfg(not(feature = "schema"))]
         let schemas = None;
-        let Self { timeout, validator, callbacks, max_pages, .. } = self;
-        let validator = validator.or(schemas);
-        let inner =
-            Inner { peer, session, timeout, max_pages, validator, callbacks, routes, resources, task };
+        let Self { timeouts, validator, callbacks, max_pages, .. } = self;
+        let inner = Inner {
+            peer,
+            session,
+            timeouts,
+            renewal: Renewal::default(),
+            tool_headers: ToolHeaders::default(),
+            max_pages,
+            validator: validator.or(schemas),
+            callbacks,
+            routes,
+            resources,
+            task,
+        };
         let client = Client(Arc::new(inner));
         ListHandlers::start(&client);
         Ok(client)
@@ -256,10 +281,33 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the default timeout of requests. Without it, requests wait indefinitely.
+    /// Sets the maximum time of a request without progress: 5 minutes by default.
+    ///
+    /// Every progress notification restarts it, for calls that request progress ([`Call::on_progress`]). It does not run
+    /// while a callback answers a question of the server. Subscriptions and streams of changes have no timeout.
+    ///
+    /// [`Call::on_progress`]: super::Call::on_progress
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeouts.idle = timeout;
         self
+    }
+
+    /// Sets the maximum time of a request, whatever progress it reports: one hour by default.
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.total = timeout;
+        self
+    }
+
+    /// Sets the maximum time of [`ClientBuilder::connect`]: 30 seconds by default, and not more than
+    /// [`ClientBuilder::timeout`].
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.handshake = Some(timeout);
+        self
+    }
+
+    /// Waits for responses indefinitely. The limit of [`ClientBuilder::connect`] stays.
+    pub fn no_timeout(self) -> Self {
+        self.timeout(Duration::MAX).total_timeout(Duration::MAX)
     }
 
     /// Sets the default minimum level of log messages that requests carry (envelope era).

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytestring::ByteString;
+use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods::{Method, Request};
@@ -102,10 +103,21 @@ impl<M: Request> Call<M> {
         self
     }
 
-    /// Sets the timeout of each round. Default: the timeout of the client.
+    /// Sets the maximum time without progress, of each round. Default: the timeout of the client.
     pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options = self.options.idle_timeout(timeout);
+        self
+    }
+
+    /// Sets the maximum time of each round, whatever progress it reports.
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.options = self.options.timeout(timeout);
         self
+    }
+
+    /// Waits for the response indefinitely.
+    pub fn no_timeout(self) -> Self {
+        self.timeout(Duration::MAX).total_timeout(Duration::MAX)
     }
 
     /// Requests progress notifications and sets their callback.
@@ -162,7 +174,15 @@ impl<M: Request> Call<M> {
     }
 
     fn decode(&self, text: &str) -> Result<M::Result, CallError> {
-        decode_result(text, self.client.0.session.result_revision)
+        let mut result = decode_result(text, self.client.0.session.result_revision)?;
+        self.client.learn_tools(&self.params, &mut result);
+        Ok(result)
+    }
+
+    /// Sends the request and returns the result with the size of its text.
+    pub(super) async fn sized(mut self) -> Result<(M::Result, usize), ClientError> {
+        let text = self.finish().await?;
+        Ok((self.decode(&text)?, text.len()))
     }
 
     /// Sends the request once.
@@ -170,7 +190,16 @@ impl<M: Request> Call<M> {
         let client = &self.client;
         let request = self.outbound(retry)?;
         let params = client.0.validator.as_ref().and(request.params.clone());
-        let text = client.0.peer.request(request).await?;
+        let text = match client.send(request).await {
+            Err(CallError::Rpc(refusal)) if self.can_correct_headers(&refusal) => {
+                // Without the new annotations the refusal is final.
+                if client.refresh_tool_headers().await.is_err() {
+                    return Err(CallError::Rpc(refusal).into());
+                }
+                client.send(self.outbound(retry)?).await?
+            }
+            outcome => outcome?,
+        };
         if client.0.session.result_revision.is_none() {
             match &*result_type_of(&text).map_err(CallError::Unexpected)? {
                 result_type::COMPLETE => {}
@@ -194,6 +223,13 @@ impl<M: Request> Call<M> {
         Ok(CallResponse::Complete(text))
     }
 
+    /// Returns whether a call of a tool was refused because the annotations of its headers have changed.
+    fn can_correct_headers(&self, refusal: &ErrorObject) -> bool {
+        M::METHOD == Method::ToolsCall
+            && refusal.code == ErrorCode::HEADER_MISMATCH
+            && self.client.0.session.result_revision.is_none()
+    }
+
     /// Builds the request of one round.
     fn outbound(&self, retry: &Retry) -> Result<OutboundRequest, ClientError> {
         let client = &self.client;
@@ -203,9 +239,10 @@ impl<M: Request> Call<M> {
         client.check_available(M::METHOD)?;
         let mut request = client.0.session.envelope.attach::<M>(&self.params, self.meta.clone())?;
         request.params = retry.add_to(request.params)?;
-        let headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
+        let mut headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
+        headers.extend(client.param_headers(&self.params));
         request.options.headers = merge_headers(headers, std::mem::take(&mut request.options.headers));
-        request.options.timeout = self.options.timeout.or(client.0.timeout);
+        client.0.timeouts.apply(&mut request.options);
         Ok(request)
     }
 
@@ -268,11 +305,8 @@ impl<M: Request + 'static> IntoFuture for Call<M> {
     type Output = Result<M::Result, ClientError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
-    fn into_future(mut self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let text = self.finish().await?;
-            Ok(self.decode(&text)?)
-        })
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { Ok(self.sized().await?.0) })
     }
 }
 

@@ -13,7 +13,7 @@ use duplexer_types::version::Era;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::subscriptions::{Change, ListenStream, Route, SubscriptionLost};
+use super::subscriptions::{Change, ListenStream, Route, SubscriptionLost, all_changes};
 use super::{Client, ClientError, Inner};
 use duplexer_core::dispatch::Cancellation;
 
@@ -170,18 +170,6 @@ pub(super) fn backoff(attempt: u32) -> Duration {
     let full = (FIRST_BACKOFF * 2_u32.saturating_pow(attempt.min(8))).min(MAX_BACKOFF);
     let random = RandomState::new().hash_one(attempt) % 1000;
     full / 2 + full / 2 * u32::try_from(random).unwrap_or(0) / 1000
-}
-
-/// Returns every change that a filter selects.
-fn all_changes(filter: &SubscriptionFilter) -> Vec<Change> {
-    let lists = [
-        (filter.tools_list_changed, Change::Tools),
-        (filter.prompts_list_changed, Change::Prompts),
-        (filter.resources_list_changed, Change::Resources),
-    ];
-    let selected =
-        lists.into_iter().filter(|(selected, _)| *selected == Some(true)).map(|(_, change)| change);
-    selected.chain(filter.resource_subscriptions.iter().flatten().cloned().map(Change::Resource)).collect()
 }
 
 /// Subscriptions of the handshake era. Dropping them unsubscribes from resources that have no other reader.

@@ -41,6 +41,9 @@ pub enum ServerNotification {
     ResourceUpdated(ResourceUpdatedParams),
     /// The interaction at the URL of an elicitation is complete.
     ElicitationComplete(ElicitationCompleteParams),
+    /// The server had ended the session, and a new one is open (handshake era). What the server reported in between is lost;
+    /// log level and subscriptions are restored. It comes from this client, not from the server.
+    SessionRenewed,
     /// A notification that the session's revision does not define.
     Other {
         /// Method of the notification.

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use duplexer_types::json::JsonObject;
 use duplexer_types::jsonrpc::RequestId;
@@ -12,7 +11,6 @@ use duplexer_types::methods::{Request, SubscriptionsListen};
 use duplexer_types::subscription::{SubscriptionFilter, SubscriptionsListenParams};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::{Client, ClientError};
 use duplexer_core::dispatch::{Message, lock};
@@ -114,10 +112,12 @@ impl Client {
                 }
             }
         };
-        let limit = self.0.timeout.unwrap_or(Duration::MAX);
-        match timeout(limit, acknowledged).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(CallError::timeout(SubscriptionsListen::METHOD.name()).into()),
+        tokio::select! {
+            biased;
+            outcome = acknowledged => outcome,
+            () = self.0.timeouts.clock.run_for(self.0.timeouts.idle) => {
+                Err(CallError::timeout(SubscriptionsListen::METHOD.name()).into())
+            }
         }
     }
 }
@@ -202,6 +202,15 @@ impl Routes {
         last
     }
 
+    /// Queues every change that watchers can have missed.
+    pub(super) fn report_missed(&self) {
+        for (filter, route) in &lock(&self.watchers).routes {
+            for change in all_changes(filter) {
+                route.deliver(change);
+            }
+        }
+    }
+
     /// Queues a change for the stream it belongs to.
     pub(super) fn deliver(&self, call: &Message, change: Change) {
         for (_, route) in lock(&self.watchers).routes.iter().filter(|(filter, _)| selects(filter, &change)) {
@@ -211,6 +220,18 @@ impl Routes {
             route.deliver(change);
         }
     }
+}
+
+/// Returns every change that a filter selects.
+pub(super) fn all_changes(filter: &SubscriptionFilter) -> Vec<Change> {
+    let lists = [
+        (filter.tools_list_changed, Change::Tools),
+        (filter.prompts_list_changed, Change::Prompts),
+        (filter.resources_list_changed, Change::Resources),
+    ];
+    let selected =
+        lists.into_iter().filter(|(selected, _)| *selected == Some(true)).map(|(_, change)| change);
+    selected.chain(filter.resource_subscriptions.iter().flatten().cloned().map(Change::Resource)).collect()
 }
 
 fn selects(filter: &SubscriptionFilter, change: &Change) -> bool {
