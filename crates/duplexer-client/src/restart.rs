@@ -51,10 +51,7 @@ impl RestartPolicy {
     }
 
     /// Returns an endpoint whose process is started by `command`, and again by this policy.
-    pub fn command(
-        self,
-        command: impl Fn() -> ChildCommand + Send + Sync + 'static,
-    ) -> RestartingCommand {
+    pub fn command(self, command: impl Fn() -> ChildCommand + Send + Sync + 'static) -> RestartingCommand {
         RestartingCommand { policy: self, command: Box::new(command) }
     }
 

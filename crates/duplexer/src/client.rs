@@ -27,6 +27,8 @@ pub mod prelude {
     pub use duplexer_types::subscription::SubscriptionFilter;
     pub use duplexer_types::tool::{CallToolParams, CallToolResult, ToolFailed};
 
+    #[cfg(unix)]
+    pub use super::RestartPolicy;
     pub use super::{
         Change, Client, ClientBuilder, ClientError, ClientGroup, ConnectError, ErrorKind, McpConfig,
         Negotiation, OpenError,

@@ -28,6 +28,8 @@ pub(super) struct Link {
     /// Requests that the current process has not answered.
     in_flight: HashSet<RequestId>,
     failures: VecDeque<Incoming>,
+    /// The first frame of the caller was being written to a process that has ended.
+    discard_front: bool,
     wakers: Wakers,
 }
 
@@ -43,7 +45,7 @@ struct Running {
     writer: Box<dyn FrameWriter>,
     child: Child,
     started: Instant,
-    /// Frames that were taken over and are not written yet.
+    /// Copy of the first frame of the caller, while it is written.
     staged: Frames,
 }
 
@@ -86,6 +88,7 @@ impl Link {
             session: Session::NotNeeded,
             in_flight: HashSet::new(),
             failures: VecDeque::new(),
+            discard_front: false,
             wakers: Wakers::default(),
         })
     }
@@ -135,6 +138,9 @@ impl Link {
         frames: &mut Frames,
     ) -> Poll<Result<(), TransportError>> {
         loop {
+            if std::mem::take(&mut self.discard_front) {
+                frames.pop();
+            }
             let State::Running(running) = &mut self.state else {
                 if matches!(self.state, State::Closed) {
                     return Poll::Ready(Err(TransportError::Closed));
@@ -143,19 +149,21 @@ impl Link {
                 return Poll::Pending;
             };
             if running.staged.is_empty() {
-                let Some((frame, meta)) = frames.pop() else { return Poll::Ready(Ok(())) };
-                if !admit(&frame, &mut self.session, &mut self.in_flight, &mut self.failures) {
+                let Some(frame) =
+                    frames.bytes().split(|byte| *byte == b'\n').next().filter(|_| !frames.is_empty())
+                else {
+                    return Poll::Ready(Ok(()));
+                };
+                if !admit(frame, &mut self.session, &mut self.in_flight, &mut self.failures) {
+                    frames.pop();
                     self.wake();
                     continue;
                 }
-                running.staged.push(&frame, Some(meta));
+                running.staged.push(frame, None);
             }
             match running.writer.poll_write(cx, &mut running.staged) {
-                Poll::Pending => {
-                    self.wakers.writer = Some(cx.waker().clone());
-                    return Poll::Pending;
-                }
-                Poll::Ready(Ok(())) => {}
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(())) => drop(frames.pop()),
                 Poll::Ready(Err(_)) => {
                     self.lose();
                     self.wake();
@@ -183,10 +191,11 @@ impl Link {
 
     /// Gives up the process. Its requests may have run, so they fail and are not sent again.
     fn lose(&mut self) {
-        if let State::Running(running) = &self.state
-            && running.started.elapsed() >= STABLE
-        {
-            self.restarts = 0;
+        if let State::Running(running) = &self.state {
+            self.discard_front = !running.staged.is_empty();
+            if running.started.elapsed() >= STABLE {
+                self.restarts = 0;
+            }
         }
         let interrupted = || TransportFailure::Interrupted("the server process has ended".into());
         self.failures.extend(self.in_flight.drain().map(|id| Incoming::Failed(id, interrupted())));
@@ -199,7 +208,11 @@ impl Link {
     fn wait_or_close(&mut self) {
         self.state = match self.policy.delay_before(self.restarts) {
             Some(delay) => {
-                tracing::warn!(restart = self.restarts + 1, ?delay, "a server process has ended and is started again");
+                tracing::warn!(
+                    restart = self.restarts + 1,
+                    ?delay,
+                    "a server process has ended and is started again"
+                );
                 self.restarts += 1;
                 State::Waiting(Box::pin(sleep(delay)))
             }

@@ -2,9 +2,12 @@
 
 use super::{Client, ClientBuilder, ConfigError, ConnectError, ServerEntry};
 use crate::server::StartError;
+use crate::transport::TransportError;
 #[cfg(unix)]
-use crate::transport::child::{Child, ChildCommand};
-use crate::transport::{Transport, TransportError};
+use {
+    super::{RestartingCommand, StartProcessError},
+    crate::transport::child::ChildCommand,
+};
 
 /// Where a server is: a URL, a program to start, or an entry of a configuration file.
 ///
@@ -19,6 +22,8 @@ pub(super) enum Location {
     Http(Box<duplexer_http_client::HttpTransport>),
     #[cfg(unix)]
     Command(Box<ChildCommand>),
+    #[cfg(unix)]
+    Restarting(Box<RestartingCommand>),
     Entry(Box<ServerEntry>),
 }
 
@@ -45,6 +50,13 @@ impl From<duplexer_http_client::HttpTransport> for Target {
 impl From<ChildCommand> for Target {
     fn from(command: ChildCommand) -> Self {
         Self(Location::Command(Box::new(command)))
+    }
+}
+
+#[cfg(unix)]
+impl From<RestartingCommand> for Target {
+    fn from(command: RestartingCommand) -> Self {
+        Self(Location::Restarting(Box::new(command)))
     }
 }
 
@@ -91,6 +103,17 @@ pub enum OpenError {
     /// The server was reached, and the session could not be opened.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+}
+
+#[cfg(unix)]
+impl From<StartProcessError> for OpenError {
+    fn from(error: StartProcessError) -> Self {
+        match error {
+            StartProcessError::Start(error) => error.into(),
+            StartProcessError::Connect(error) => error.into(),
+            _ => Self::Unsupported("the process cannot be started"),
+        }
+    }
 }
 
 /// `Client::open(target)`.
@@ -141,6 +164,8 @@ impl OpenWith for ClientBuilder {
             Location::Http(transport) => Ok(self.connect(*transport).await?),
             #[cfg(unix)]
             Location::Command(command) => open_command(self, *command).await,
+            #[cfg(unix)]
+            Location::Restarting(command) => Ok(self.connect(*command).await?),
             Location::Entry(_) => Err(OpenError::Unsupported("an entry cannot refer to another entry")),
         }
     }
@@ -167,12 +192,6 @@ async fn open_url(builder: ClientBuilder, url: &str) -> Result<Client, OpenError
 #[cfg(unix)]
 async fn open_command(builder: ClientBuilder, command: ChildCommand) -> Result<Client, OpenError> {
     let (transport, child) = command.spawn()?;
-    own(builder, transport, child).await
-}
-
-/// Connects over a transport whose process the session owns.
-#[cfg(unix)]
-async fn own(builder: ClientBuilder, transport: impl Transport, child: Child) -> Result<Client, OpenError> {
     match builder.connect(transport).await {
         Ok(client) => {
             client.on_close(move || async move {
