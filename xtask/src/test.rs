@@ -27,6 +27,7 @@ enum Action {
     Together,
     Inspector,
     Conformance,
+    ConformanceClient,
 }
 
 const STEPS: &[Step] = &[
@@ -52,6 +53,7 @@ const STEPS: &[Step] = &[
     Step { name: "both clients at once", needs: &["python3", "npm"], action: Action::Together },
     Step { name: "MCP Inspector", needs: &["npm"], action: Action::Inspector },
     Step { name: "conformance suite", needs: &["npm"], action: Action::Conformance },
+    Step { name: "conformance suite, client", needs: &["npm"], action: Action::ConformanceClient },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {
@@ -68,6 +70,7 @@ impl Action {
             Self::Together => interop::together(),
             Self::Inspector => interop::inspector(),
             Self::Conformance => conformance::every_revision(),
+            Self::ConformanceClient => conformance::every_client_revision(),
         }
     }
 
@@ -80,6 +83,7 @@ impl Action {
                 "cargo xtask interop".to_owned()
             }
             Self::Conformance => "cargo xtask conformance".to_owned(),
+            Self::ConformanceClient => "cargo xtask conformance client".to_owned(),
         }
     }
 }
