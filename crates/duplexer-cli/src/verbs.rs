@@ -112,7 +112,6 @@ pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
             job.interrupted()
         }
     };
-    let done = done.map_err(|failure| session.judge(failure));
     session.close().await;
     done
 }

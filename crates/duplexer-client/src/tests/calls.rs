@@ -267,7 +267,7 @@ async fn headers_mirror_the_envelope() {
     let sent = server.sent.lock().unwrap();
     let [probe, read, list] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(headers(&probe.1), [version, ("Mcp-Method", "server/discover")]);
-    assert_eq!((probe.1.timeout, probe.1.on_drop), (Some(Duration::from_secs(10)), OnDrop::Detach));
+    assert_eq!((probe.1.timeout, probe.1.on_drop), (None, OnDrop::CancelRemote));
     let name = "=?base64?ZmlsZTovLy/DpA==?=";
     assert_eq!(
         headers(&read.1),
