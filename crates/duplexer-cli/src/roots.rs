@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use duplexer::types::roots::Root;
-use reqwest::Url;
+use url::Url;
 
 use crate::failure::Failure;
 

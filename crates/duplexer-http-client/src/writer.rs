@@ -241,7 +241,7 @@ mod tests {
 
     use duplexer_core::transport::{FrameMeta, TransportContext};
     use reqwest::header::HeaderMap;
-    use reqwest::{Client, Url};
+    use reqwest::Url;
     use tokio::sync::mpsc;
 
     use super::*;

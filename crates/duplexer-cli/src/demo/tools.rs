@@ -129,7 +129,7 @@ pub(super) async fn remember(cx: Context<Notebook>, text: String) -> Result<Stri
 /// Lists the folders that the client lets the server work on (its roots).
 #[tool(read_only)]
 pub(super) async fn folders(cx: Context<Notebook>) -> Result<String, ToolError> {
-    let roots = cx.roots().await?;
+    let roots = cx.roots("roots").await?;
     let names: Vec<String> = roots.into_iter().map(|root| root.uri).collect();
     Ok(if names.is_empty() { "There are none.".to_owned() } else { names.join("\n") })
 }
