@@ -57,7 +57,7 @@ async fn main() -> Result<(), BoxError> {
     let handle = mcp.handle();
 
     // The protected endpoint also serves the metadata that tells clients where to get a token.
-    let protected = auth.protect(mcp);
+    let protected = tower_layer::Layer::layer(&auth, mcp);
     let app = auth
         .metadata_paths()
         .iter()

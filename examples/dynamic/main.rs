@@ -61,6 +61,6 @@ async fn main() -> Result<(), BoxError> {
         .tool(learn)
         .tool(forget)
         .build()?;
-    StreamableHttp::new(server).bind(&address).await?.layer(auth).serve().await?;
+    StreamableHttp::new(server).bind(&address).await?.layer(auth).serve_until(std::future::pending()).await;
     Ok(())
 }

@@ -62,7 +62,7 @@ fn checksum(cx: Context<Folder>, file: String, #[default(1000)] rounds: u32) -> 
     let bytes = std::fs::read(cx.state().0.join(name))?;
     let mut sum = 0_u32;
     for round in 1..=rounds {
-        if cx.cancellation().is_cancelled() {
+        if cx.is_cancelled() {
             return Err(ToolError::new("Cancelled."));
         }
         sum = bytes.iter().fold(sum, |sum, byte| sum.wrapping_add(u32::from(*byte)));

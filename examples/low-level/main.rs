@@ -11,10 +11,11 @@ use duplexer::types::error::ErrorCode;
 use duplexer::types::methods;
 use duplexer::types::page::PaginatedParams;
 use duplexer::types::tool::{CallToolParams, ListToolsResult, ToolDefinition};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Text {
     text: String,
 }

@@ -6,6 +6,8 @@
 mod first;
 #[path = "examples/http.rs"]
 mod http;
+#[path = "examples/sqlite.rs"]
+mod sqlite;
 #[path = "examples/stdio.rs"]
 mod stdio;
 #[path = "examples/support.rs"]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::RequestId;
 
 use crate::dispatch::panic::catch_unwind;
@@ -61,6 +62,17 @@ impl McpError {
     /// Creates an error that the peer sees unchanged.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::Rpc(ErrorObject::new(code, message))
+    }
+
+    /// Sets the `data` of an error that the peer sees. The other variants send no details, and stay unchanged.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Into<Json>) -> Self {
+        match &mut self {
+            Self::Rpc(error) => error.data = Some(data.into()),
+            Self::Forbidden(challenge) => challenge.error.data = Some(data.into()),
+            Self::InvalidParams(_) | Self::Internal(_) | Self::Panicked(_) => {}
+        }
+        self
     }
 
     /// Creates a failure whose cause is logged and never sent to the peer.
@@ -259,6 +271,13 @@ mod tests {
         for hidden in [McpError::internal("secret"), McpError::panicked(&"secret"), McpError::panicked(&5)] {
             assert_eq!(hidden.to_wire("m"), ErrorObject::internal());
         }
+    }
+
+    #[test]
+    fn data_is_added_to_an_error_that_the_peer_sees_and_to_no_other() {
+        let shown = McpError::new(ErrorCode(7), "text").with_data("more").to_wire("m");
+        assert_eq!(shown.data::<String>().as_deref(), Some("more"));
+        assert_eq!(McpError::internal("secret").with_data("more").to_wire("m"), ErrorObject::internal());
     }
 
     /// A failure is answered even if its error panics when it is formatted.

@@ -1,5 +1,6 @@
 //! Decodes what clients send and, if it does not fit, lists every violation of the schema.
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -29,6 +30,16 @@ impl ArgumentSchema {
     /// A schema that accepts every value.
     pub(crate) fn any() -> Self {
         Self { validator: SchemaValidator::new(true.into()), validates_always: false }
+    }
+
+    /// Derives the schema of a type. A type whose schema cannot be derived accepts every value that it can be decoded from.
+    pub(crate) fn of<T: DeserializeOwned + JsonSchema>() -> Self {
+        super::of_arguments::<T>().map_or_else(|_| Self::any(), Self::derived)
+    }
+
+    /// Returns whether a value that can be decoded is still to be validated.
+    pub(crate) fn validates_always(&self) -> bool {
+        self.validates_always
     }
 
     /// Checks that the schema is valid.

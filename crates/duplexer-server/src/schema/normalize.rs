@@ -51,6 +51,7 @@ pub(super) fn input(mut value: Value) -> Generated {
 }
 
 pub(super) fn output(mut value: Value) -> Value {
+    as_object(&mut value);
     walk(&mut value, &mut |schema| {
         natural_number(schema);
         one_enum(schema);
@@ -202,6 +203,13 @@ fn without_null(property: &mut Map<String, Value>) {
     }
 }
 
+/// Writes the schema `true` as `{}`: both accept everything, and some clients expect an object.
+fn as_object(schema: &mut Value) {
+    if *schema == Value::Bool(true) {
+        *schema = Value::Object(Map::new());
+    }
+}
+
 /// Visits every subschema, inner ones first.
 fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(schema) = value else { return };
@@ -210,15 +218,23 @@ fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
         match inner {
             Value::Object(named) if NAMED.contains(&keyword) => {
                 for inner in named.values_mut() {
+                    as_object(inner);
                     walk(inner, visit);
                 }
             }
             Value::Array(several) if SEVERAL.contains(&keyword) => {
                 for inner in several {
+                    as_object(inner);
                     walk(inner, visit);
                 }
             }
-            inner if ONE.contains(&keyword) => walk(inner, visit),
+            inner if ONE.contains(&keyword) => {
+                // `additionalProperties` is a boolean in the schemas of all clients.
+                if keyword != "additionalProperties" {
+                    as_object(inner);
+                }
+                walk(inner, visit);
+            }
             _ => {}
         }
     }

@@ -72,17 +72,17 @@ impl OutputContract {
                 self.check_result(&result)?;
                 result
             }
-            Ok(Output(Returning::Structured(value))) => {
+            Ok(Output(Returning::Structured(value, text))) => {
                 self.check(&value)?;
-                self.structured(value, version)
+                self.structured(value, text, version)
             }
             Err(error) => return into_outcome(error),
         };
         Ok(Outcome::of(result))
     }
 
-    fn structured(&self, value: Json, version: ProtocolVersion) -> CallToolResult {
-        let text = Content::text(value.as_str());
+    fn structured(&self, value: Json, text: Option<String>, version: ProtocolVersion) -> CallToolResult {
+        let text = text.map_or_else(|| Content::text(value.as_str()), Content::text);
         let wrap = self.schema.is_wrapped() && !version.has(feature::STRUCTURED_ANY);
         let content = if wrap { wrapped(&value) } else { value };
         CallToolResult::new([text]).structured_content(content)
