@@ -81,6 +81,7 @@ struct Settings {
     resources: Vec<String>,
     registration: Registration,
     hosts: Hosts,
+    iss: IssParameter,
     lifetimes: Lifetimes,
 }
 
@@ -97,6 +98,13 @@ enum Hosts {
     /// Only the host of the issuer: under another name a foreign page could submit the consent form.
     Issuer,
     Any,
+}
+
+/// Whether redirects to the client name the issuer (RFC 9207).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IssParameter {
+    Sent,
+    Omitted,
 }
 
 #[derive(Clone, Copy, Debug)]

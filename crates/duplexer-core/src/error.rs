@@ -9,6 +9,7 @@ use duplexer_types::json::Json;
 use duplexer_types::jsonrpc::RequestId;
 
 use crate::dispatch::panic::catch_unwind;
+use crate::stderr_log;
 
 /// A boxed error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -118,10 +119,12 @@ impl McpError {
             }
             Self::Internal(cause) => {
                 tracing::error!(method, cause = %Chain(&**cause), "a handler failed");
+                stderr_log::error(format_args!("the handler of {method} failed: {}", Chain(&**cause)));
                 ErrorObject::internal()
             }
             Self::Panicked(message) => {
                 tracing::error!(method, panic = ?message, "a handler panicked");
+                stderr_log::error(format_args!("the handler of {method} panicked: {message}"));
                 ErrorObject::internal()
             }
         }

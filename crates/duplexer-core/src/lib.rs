@@ -4,4 +4,5 @@ pub mod dispatch;
 pub mod error;
 #[cfg(unix)]
 pub mod shutdown_signal;
+pub mod stderr_log;
 pub mod transport;

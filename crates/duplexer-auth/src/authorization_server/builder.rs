@@ -8,8 +8,8 @@ use super::backend::AuthBackend;
 use super::client_metadata_document::ClientDocuments;
 use super::records::Records;
 use super::{
-    AuthorizationServer, Hosts, Inner, Issuer, Lifetimes, RegisteredClient, Registration, Settings,
-    identity_assertion, redirect,
+    AuthorizationServer, Hosts, Inner, IssParameter, Issuer, Lifetimes, RegisteredClient, Registration,
+    Settings, identity_assertion, redirect,
 };
 use crate::clock::Clock;
 use crate::error::AuthConfigError;
@@ -27,6 +27,7 @@ impl AuthorizationServer {
                 resources: Vec::new(),
                 registration: Registration::Open,
                 hosts: Hosts::Issuer,
+                iss: IssParameter::Sent,
                 lifetimes: Lifetimes::default(),
             },
             clients: Vec::new(),
@@ -90,6 +91,14 @@ impl AuthorizationServerBuilder {
     /// Serves the consent page under any host name. Use it only behind a proxy that checks the host.
     pub fn any_host(mut self) -> Self {
         self.settings.hosts = Hosts::Any;
+        self
+    }
+
+    /// Omits the `iss` parameter (RFC 9207) from redirects to clients, and says so in the metadata. For clients that reject
+    /// parameters they do not know. Clients that use several authorization servers lose a protection against mix-up
+    /// attacks.
+    pub fn without_iss_parameter(mut self) -> Self {
+        self.settings.iss = IssParameter::Omitted;
         self
     }
 

@@ -182,7 +182,7 @@ impl Default for Timing {
             sse_after: seconds(15),
             keep_alive: seconds(15),
             unread: seconds(60),
-            shutdown_grace: seconds(3),
+            shutdown_grace: seconds(10),
         }
     }
 }

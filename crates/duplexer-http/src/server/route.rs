@@ -124,8 +124,8 @@ fn route(config: &Config, parts: &Parts, head: &Head<'_>) -> Result<Route, Rejec
         http_sse::check(end, &parts.method, head)?;
         return Ok(Route::HttpSse(end));
     }
-    if config.path.as_ref().is_some_and(|own| path.strip_suffix('/').unwrap_or(path) != own) {
-        return Err(reply::empty(StatusCode::NOT_FOUND).into());
+    if let Some(own) = config.path.as_ref().filter(|own| path.strip_suffix('/').unwrap_or(path) != **own) {
+        return Err(reply::not_found(own).into());
     }
     let (claimed, accepts) = (head.claimed_era(), head.accepts);
     match (&parts.method, config.handshake, claimed) {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
+use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_server::{RunningServer, Server};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -24,8 +25,8 @@ use super::session::Sessions;
 pub(super) use lifespan::StartFailed;
 use stream_watch::StreamWatch;
 
-/// Time for the whole shutdown: grace, last responses, lifespans.
-const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
+/// Time of the shutdown after the grace: last responses, sessions, lifespans.
+const TEARDOWN_BUDGET: Duration = Duration::from_secs(5);
 /// Time for the error responses of requests that the end of the grace aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -119,12 +120,18 @@ impl ServiceState {
         }
     }
 
-    /// Shuts the service down. The teardown runs once.
-    pub(super) async fn shutdown(self: &Arc<Self>) {
+    /// Shuts the service down; `cut` ends the grace. The teardown runs once.
+    pub(super) async fn shutdown_until(self: &Arc<Self>, cut: impl Future<Output = ()>) {
         let start = Instant::now();
         self.closing.cancel();
         self.sessions.close_standalone();
-        if timeout(self.config.timing.shutdown_grace, self.idle()).await.is_err() {
+        let grace = self.config.timing.shutdown_grace;
+        let is_idle = tokio::select! {
+            idle = timeout(grace, self.idle()) => idle.is_ok(),
+            () = cut => false,
+        };
+        let budget = grace.saturating_add(TEARDOWN_BUDGET);
+        if !is_idle {
             tracing::warn!("requests were still in flight at the end of the shutdown grace");
             self.abort.cancel();
             let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
@@ -132,8 +139,8 @@ impl ServiceState {
         self.streams.shut_down();
         let first = std::mem::replace(&mut *lock(&self.ended), Ended::Yes) == Ended::No;
         if first {
-            Sessions::end_all(self, SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
-            self.lifespan.end(SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
+            Sessions::end_all(self, budget.saturating_sub(start.elapsed())).await;
+            self.lifespan.end(budget.saturating_sub(start.elapsed())).await;
         }
     }
 }
@@ -200,9 +207,26 @@ impl ShutdownHandle {
     }
 
     /// Rejects new requests, lets those in flight finish within the shutdown grace, answers the rest with an error,
-    /// ends streams, and runs the teardown of the server's lifespan. Takes at most five seconds with the default grace.
+    /// ends streams, and runs the teardown of the server's lifespan. Takes at most 15 seconds with the default grace.
     pub async fn shutdown(&self) {
-        self.0.shutdown().await;
+        self.0.shutdown_until(std::future::pending()).await;
+    }
+
+    /// Returns a future that waits for SIGTERM or Ctrl-C and then shuts the service down; a second signal ends the grace.
+    /// For a server of another library: `axum::serve(listener, app).with_graceful_shutdown(handle.on_signal()?)`.
+    ///
+    /// Must be called within a tokio runtime. From this call on the signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the signals cannot be caught.
+    pub fn on_signal(&self) -> std::io::Result<impl Future<Output = ()> + Send + use<>> {
+        let mut signals = ShutdownSignals::listen()?;
+        let service = Arc::clone(&self.0);
+        Ok(async move {
+            signals.next().await;
+            service.shutdown_until(signals.next()).await;
+        })
     }
 }
 

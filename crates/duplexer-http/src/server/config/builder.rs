@@ -96,6 +96,13 @@ impl StreamableHttpBuilder {
         self.note(added)
     }
 
+    /// Allows requests by scripts of any origin: every page that a user opens can then call this service. Only for a
+    /// service that is public, or that requires a token.
+    pub fn allow_any_origin(mut self) -> Self {
+        self.config.allowed.any_origin();
+        self
+    }
+
     /// Sets whether scripts of allowed origins can read the responses.
     pub fn cors(mut self, cors: Cors) -> Self {
         self.config.cors = cors;
@@ -159,7 +166,8 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the time for requests in flight to finish after the shutdown begins. Default: 3 s.
+    /// Sets the time for requests in flight to finish after the shutdown begins. Default: 10 s; the whole shutdown
+    /// takes at most 5 s more. Keep it below the time that the supervisor of the process allows (Kubernetes: 30 s).
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.timing.shutdown_grace = grace;
         self

@@ -4,6 +4,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use duplexer_core::error::Chain;
+use duplexer_core::stderr_log;
 use duplexer_server::{RunningServer, Server};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -73,6 +74,7 @@ impl Lifespan {
                 }
                 Err(error) => {
                     tracing::error!(error = %Chain(&error), "a mounted server did not start");
+                    stderr_log::error(format_args!("the server did not start: {}", Chain(&error)));
                     Start::Failed
                 }
             };

@@ -53,7 +53,7 @@ pub(in crate::server) async fn initialize(
     let response = tokio::select! {
         biased;
         finished = work => finished.unwrap_or_else(|panicked| errors.response(&panicked)),
-        () = service.abort.cancelled() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+        () = service.abort.cancelled() => errors.failure(&ErrorObject::shutting_down(), StatusCode::OK),
     };
     if response.has_failed() || session.connection.agreed().is_none() {
         return Ok(response.into_reply());
