@@ -13,7 +13,6 @@ use duplexer::Context;
 use duplexer::auth::Auth;
 use duplexer::http::StreamableHttp;
 use duplexer::prelude::*;
-use duplexer::shutdown_signal::ShutdownSignals;
 
 /// Notes, each with its author.
 #[derive(Default)]
@@ -57,21 +56,15 @@ async fn main() -> Result<(), BoxError> {
     let handle = mcp.handle();
 
     // The protected endpoint also serves the metadata that tells clients where to get a token.
-    let protected = tower_layer::Layer::layer(&auth, mcp);
+    let protected = auth.protect(mcp);
     let app = auth
         .metadata_paths()
         .iter()
         .fold(Router::new(), |app, path| app.route_service(path, protected.clone()));
     let app = app.route_service("/mcp", protected).route("/", get(|| async { "Notes for your assistant." }));
 
-    // On Ctrl-C or SIGTERM calls in flight end first; then axum stops.
-    let mut signals = ShutdownSignals::listen()?;
     let listener = tokio::net::TcpListener::bind(address).await?;
-    axum::serve(listener, app)
-        .with_graceful_shutdown(async move {
-            signals.next().await;
-            handle.shutdown().await;
-        })
-        .await?;
+    // On Ctrl-C or SIGTERM calls in flight end first; then axum stops.
+    axum::serve(listener, app).with_graceful_shutdown(handle.on_signal()?).await?;
     Ok(())
 }

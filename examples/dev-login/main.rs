@@ -21,6 +21,6 @@ async fn main() -> Result<(), BoxError> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8000".into());
     let auth = dev::auth(&format!("http://{address}"), "ada")?;
     let server = Server::builder("whoami", "1.0.0").tool(whoami).build()?;
-    StreamableHttp::new(server).bind(&address).await?.layer(auth).serve_until(std::future::pending()).await;
+    StreamableHttp::new(server).bind(&address).await?.layer(auth).serve().await?;
     Ok(())
 }

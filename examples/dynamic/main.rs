@@ -15,7 +15,7 @@ use duplexer::server::subscriptions::MemoryBus;
 /// Returns the name of the caller.
 #[tool(read_only)]
 async fn whoami(cx: Context) -> String {
-    cx.principal().and_then(|who| who.client_id.clone()).unwrap_or_default()
+    cx.principal().map(|who| who.client_id.clone()).unwrap_or_default()
 }
 
 /// Adds a tool that returns a text.
@@ -61,6 +61,6 @@ async fn main() -> Result<(), BoxError> {
         .tool(learn)
         .tool(forget)
         .build()?;
-    StreamableHttp::new(server).bind(&address).await?.layer(auth).serve_until(std::future::pending()).await;
+    StreamableHttp::new(server).bind(&address).await?.layer(auth).serve().await?;
     Ok(())
 }

@@ -60,9 +60,9 @@ impl Site {
     }
 
     pub(crate) async fn client(&self, token: &str) -> Client {
-        let transport = HttpTransport::new(&self.url()).unwrap();
-        let transport = transport.header("Authorization", &format!("Bearer {token}")).unwrap();
-        Client::builder("test", "1").connect(transport).await.unwrap()
+        let transport =
+            HttpTransport::builder(&self.url()).header("Authorization", &format!("Bearer {token}"));
+        Client::builder("test", "1").connect(transport.build().unwrap()).await.unwrap()
     }
 
     /// Ends the program as a supervisor does, and returns whether it ended in good order.
