@@ -2,6 +2,7 @@
 //! and the transport.
 
 pub mod authored;
+pub mod protected;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

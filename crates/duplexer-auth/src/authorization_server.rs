@@ -83,6 +83,7 @@ struct Settings {
     hosts: Hosts,
     iss: IssParameter,
     lifetimes: Lifetimes,
+    body_timeout: Duration,
 }
 
 /// Whether clients can register themselves.

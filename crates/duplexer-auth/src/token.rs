@@ -5,6 +5,7 @@
 pub(crate) mod introspection;
 pub(crate) mod jwks;
 pub(crate) mod jwt;
+mod signature;
 pub(crate) mod static_tokens;
 
 use std::sync::Arc;

@@ -57,9 +57,7 @@ pub mod testing;
 #[cfg(feature = "auth")]
 pub use duplexer_auth as auth;
 pub use duplexer_client as client;
-#[cfg(unix)]
-pub use duplexer_core::shutdown_signal;
-pub use duplexer_core::{dispatch, error, transport};
+pub use duplexer_core::{dispatch, error, shutdown_signal, transport};
 #[cfg(feature = "http")]
 pub use duplexer_http as http;
 #[cfg(feature = "http-client")]

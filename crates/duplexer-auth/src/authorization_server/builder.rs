@@ -29,6 +29,7 @@ impl AuthorizationServer {
                 hosts: Hosts::Issuer,
                 iss: IssParameter::Sent,
                 lifetimes: Lifetimes::default(),
+                body_timeout: Duration::from_secs(30),
             },
             clients: Vec::new(),
             documents: Some(ClientDocuments::new()),
@@ -117,6 +118,12 @@ impl AuthorizationServerBuilder {
     /// Sets the time after its last renewal in which a grant can be renewed. Default: 30 days.
     pub fn refresh_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.refresh = time;
+        self
+    }
+
+    /// Sets the time within which the body of a request must arrive. Default: 30 s.
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.body_timeout = timeout;
         self
     }
 

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
+use crate::tasks::TaskTracker;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
-use tokio_util::task::TaskTracker;
 
 use self::read::FrameSource;
 use self::shared::Shared;

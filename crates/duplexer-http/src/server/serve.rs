@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use duplexer_core::shutdown_signal::ShutdownSignals;
 use duplexer_core::stderr_log;
+use duplexer_core::tasks::TaskTracker;
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -24,14 +25,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::task::TaskTracker;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use self::connection_state::{ConnectionState, PeerBody};
 use self::connections::Connections;
 use self::io::{TimedIo, Timeouts};
-use super::body::ResponseBody;
+use super::body::{ResponseBody, UnsentOwner};
 use super::head::is_last_on_connection;
 use super::service_state::{ServiceState, StartFailed};
 use super::{ResponseFuture, StreamableHttp, reply, route};
@@ -337,7 +337,7 @@ impl ConnectionService {
                     let mut response = response.await?;
                     // A layer can have answered instead of the service.
                     if let Some(service) = watched {
-                        response.body_mut().watch_text(&service);
+                        response.body_mut().watch_text(&UnsentOwner { service, share: None });
                     }
                     (response, is_last)
                 }

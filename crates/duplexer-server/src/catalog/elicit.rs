@@ -103,6 +103,7 @@ impl<S: Send + Sync> Context<S> {
         let (form, schema) = form::<T>()?;
         match self.elicit_form(key, message, form).await? {
             Elicited::Accepted(content) => {
+                // A form is flat, so its check takes a few steps per member: no thread is needed.
                 let decoded = schema.decode(Json::from(content).as_str());
                 decoded.map(Elicited::Accepted).map_err(|violations| {
                     unfit(key, &validate::report("it does not follow the form:", &violations))
@@ -219,8 +220,7 @@ fn form<T: DeserializeOwned + JsonSchema>() -> Result<(FormSchema, ArgumentSchem
     let unusable =
         |reason: String| McpError::internal(format!("{} is not a form: {reason}", T::schema_name()));
     let generated = schema::of_arguments::<T>().map_err(unusable)?;
-    let text = schema::render(&generated.value, schema::declared_order::<T>());
-    let mut form: FormSchema = text.decode().map_err(|error| unusable(error.to_string()))?;
+    let mut form: FormSchema = generated.listed.decode().map_err(|error| unusable(error.to_string()))?;
     // The protocol defines no other members of a form.
     form.others = JsonObject::new();
     let other = form.properties.iter().find(|(_, field)| matches!(field, PrimitiveSchema::Other(_)));

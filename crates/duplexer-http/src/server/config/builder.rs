@@ -121,9 +121,22 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets the maximum number of requests in flight of one principal, including streams and responses that it has not
+    /// read. Further ones get 503. Default: 1024. Requests without a principal have no limit but the total.
+    pub fn max_requests_per_principal(mut self, requests: usize) -> Self {
+        self.config.limits.requests_per_principal = requests;
+        self
+    }
+
     /// Sets the maximum number of open subscriptions. Further ones get 503. Default: 1024.
     pub fn max_subscriptions(mut self, subscriptions: usize) -> Self {
         self.config.limits.subscriptions = subscriptions;
+        self
+    }
+
+    /// Sets the maximum number of open subscriptions of one principal. Further ones get 503. Default: 128.
+    pub fn max_subscriptions_per_principal(mut self, subscriptions: usize) -> Self {
+        self.config.limits.subscriptions_per_principal = subscriptions;
         self
     }
 
@@ -177,6 +190,14 @@ impl StreamableHttpBuilder {
     /// client has not sent `notifications/initialized`; if there is none, it gets 503.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.config.sessions.max = sessions;
+        self
+    }
+
+    /// Sets the maximum number of open sessions of one principal. Default: 1000. At the limit a handshake ends the oldest
+    /// session of the same principal whose client has not sent `notifications/initialized`; if there is none, it gets 503.
+    /// Sessions without a principal have no limit but the total.
+    pub fn max_sessions_per_principal(mut self, sessions: usize) -> Self {
+        self.config.sessions.max_per_principal = sessions;
         self
     }
 
@@ -272,10 +293,13 @@ impl StreamableHttpBuilder {
         let limits = [
             ("the largest body", limits.body),
             ("the number of requests", limits.requests),
+            ("the number of requests per principal", limits.requests_per_principal),
             ("the number of subscriptions", limits.subscriptions),
+            ("the number of subscriptions per principal", limits.subscriptions_per_principal),
             ("the concurrency of a batch", limits.batch_requests),
             ("the largest response to a batch", limits.batch_bytes),
             ("the number of sessions", sessions.max),
+            ("the number of sessions per principal", sessions.max_per_principal),
             ("the number of calls per session", sessions.calls.in_flight),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use duplexer_core::error::Chain;
 use duplexer_core::stderr_log;
+use duplexer_core::tasks::TaskTracker;
 use duplexer_server::{RunningServer, Server};
 use tokio::sync::watch;
-use tokio_util::task::TaskTracker;
 
 use super::lock;
 

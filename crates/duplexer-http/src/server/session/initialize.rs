@@ -26,11 +26,12 @@ pub(in crate::server) async fn initialize(
     message: Message,
 ) -> Result<Reply, Rejection> {
     let service = Arc::clone(context.service());
-    let permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
-    let session_id: Arc<str> =
-        random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
     let principal = context.request.caller.principal.clone();
     let key = principal.as_deref().map(PrincipalKey::of);
+    let permit = Sessions::reserve(&service, key.as_ref());
+    let permit = permit.ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
+    let session_id: Arc<str> =
+        random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
     let caller = caller(&session_id, principal.clone());
     let session = Session::new(&service, session_id, key, |channel| {
         let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, channel);

@@ -11,13 +11,12 @@ use duplexer_types::json::Json;
 use duplexer_types::tool::CallToolResult;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::error::ToolError;
 use crate::catalog::function::Seal;
 use crate::kernel::handler::{IntoReply, Reply};
 use crate::kernel::outcome::Outcome;
-use crate::schema;
+use crate::schema::{self, GeneratedOutput};
 
 /// Return types of a tool.
 ///
@@ -57,7 +56,7 @@ enum Kind {
     Unspecified,
     Text,
     Nothing,
-    Structured(Arc<Value>),
+    Structured(Arc<GeneratedOutput>),
 }
 
 impl OutputSchema {
@@ -66,7 +65,7 @@ impl OutputSchema {
     }
 
     /// Returns the JSON Schema of structured output.
-    pub(super) fn value(&self) -> Option<&Value> {
+    pub(super) fn structured(&self) -> Option<&GeneratedOutput> {
         match &self.0 {
             Kind::Structured(schema) => Some(schema),
             Kind::Unspecified | Kind::Text | Kind::Nothing => None,
@@ -75,7 +74,7 @@ impl OutputSchema {
 
     /// Returns whether values are wrapped for revisions whose structured content is always an object.
     pub(super) fn is_wrapped(&self) -> bool {
-        self.value().is_some_and(|schema| !schema::is_object(schema))
+        self.structured().is_some_and(|schema| schema.wrapped.is_some())
     }
 }
 
