@@ -21,6 +21,8 @@ struct Api {
 impl Api {
     fn from_env() -> Result<Self, BoxError> {
         let base = std::env::var("WEATHER_API").unwrap_or_else(|_| "https://api.open-meteo.com".into());
+        // reqwest uses the TLS library that the program chooses. With its feature `rustls` it brings one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(Duration::from_secs(10)).build()?;
         Ok(Self { http, base })
     }

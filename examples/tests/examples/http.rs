@@ -2,13 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use axum::Router;
 use axum::routing::get;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use reqwest::StatusCode;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -17,13 +17,15 @@ use crate::support::{Site, text, tool_names};
 /// An issuer of signed tokens.
 struct Issuer {
     url: String,
-    key: EncodingKey,
+    key: EcdsaKeyPair,
 }
 
 impl Issuer {
     async fn new() -> Self {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
-        let public = pair.public_key().as_ref();
+        let (kind, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let key = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
+        let key = EcdsaKeyPair::from_pkcs8(kind, key.as_ref(), &random).unwrap();
+        let public = key.public_key().as_ref();
         let (x, y) = (URL_SAFE_NO_PAD.encode(&public[1..33]), URL_SAFE_NO_PAD.encode(&public[33..65]));
         let keys = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "k", "use": "sig", "x": x, "y": y}]});
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -33,31 +35,39 @@ impl Issuer {
             .route("/.well-known/openid-configuration", get(async move || metadata.to_string()))
             .route("/keys", get(async move || keys.to_string()));
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { url, key: EncodingKey::from_ec_der(pair.to_pkcs8v1().unwrap().as_ref()) }
+        Self { url, key }
     }
 
     fn token(&self, subject: &str, audience: &str, scope: &str) -> String {
-        // With two backends compiled in, the library cannot choose.
-        let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let header = json!({"alg": "ES256", "typ": "at+jwt", "kid": "k"});
         let claims =
             json!({"iss": self.url, "sub": subject, "aud": audience, "scope": scope, "exp": now + 600});
-        let header = Header { kid: Some("k".into()), ..Header::new(Algorithm::ES256) };
-        jsonwebtoken::encode(&header, &claims, &self.key).unwrap()
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(&header), part(&claims));
+        let signature = self.key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
+}
+
+/// Returns a client that follows no redirects.
+fn browser() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
 #[tokio::test]
 async fn the_axum_application_requires_tokens_and_scopes_and_ends_in_good_order() {
     let issuer = Issuer::new().await;
     let site = Site::new(env!("CARGO_BIN_EXE_axum-jwt"), &[&issuer.url]);
-    let page = reqwest::get(format!("http://{}/", site.address)).await.unwrap();
+    let http = browser();
+    let page = http.get(format!("http://{}/", site.address)).send().await.unwrap();
     assert_eq!(page.text().await.unwrap(), "Notes for your assistant.");
-    let stranger = reqwest::Client::new().post(site.url()).send().await.unwrap();
+    let stranger = http.post(site.url()).send().await.unwrap();
     assert_eq!(stranger.status(), StatusCode::UNAUTHORIZED);
     let challenge = stranger.headers()["www-authenticate"].to_str().unwrap().to_owned();
     let (_, metadata) = challenge.split_once("resource_metadata=\"").unwrap();
-    let metadata = reqwest::get(metadata.split('"').next().unwrap()).await.unwrap();
+    let metadata = http.get(metadata.split('"').next().unwrap()).send().await.unwrap();
     let metadata: Value = serde_json::from_str(&metadata.text().await.unwrap()).unwrap();
     assert_eq!(metadata["authorization_servers"], json!([issuer.url]));
 
@@ -80,7 +90,7 @@ async fn the_axum_application_requires_tokens_and_scopes_and_ends_in_good_order(
 async fn the_dev_login_gives_a_token_to_a_client_that_the_user_allows() {
     let site = Site::new(env!("CARGO_BIN_EXE_dev-login"), &[]);
     let base = format!("http://{}", site.address);
-    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let http = browser();
     assert_eq!(http.post(site.url()).send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
 
     let back = "http://127.0.0.1:9/back";
