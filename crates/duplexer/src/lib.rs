@@ -41,19 +41,26 @@
 //! | `http-client` | `http_client` | its client side |
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
+//! | `log` | | `log_to_stderr`, a subscriber in one line |
 //!
 //! # Guarantees
 //!
 //! A panic in a handler is one failed call, unless the profile sets `panic = "abort"`. All input of a peer is limited:
 //! lines, bodies, nesting, requests, sessions. A cancelled request is dropped at its next `await`. Shutdown takes at most
-//! five seconds. Logs go through `tracing` and contain no payloads above `TRACE`.
+//! 15 seconds. Logs go through `tracing` and contain no payloads above `TRACE`; without a subscriber, errors of handlers
+//! go to standard error.
 //!
-//! This crate re-exports the `duplexer-*` crates. Only [`testing`], which needs server and client, is its own.
+//! This crate re-exports the `duplexer-*` crates. Only [`testing`], which needs server and client, and `log_to_stderr` are
+//! its own.
 
 #[cfg(any(doc, doctest))]
 pub mod guide;
+#[cfg(feature = "log")]
+mod log;
 pub mod testing;
 
+#[cfg(feature = "log")]
+pub use crate::log::log_to_stderr;
 #[cfg(feature = "auth")]
 pub use duplexer_auth as auth;
 pub use duplexer_client as client;

@@ -106,7 +106,7 @@ pub(super) async fn book(
 pub(super) async fn tour(cx: Context<Notebook>) -> Result<&'static str, ToolError> {
     let answer = cx.elicit_url("tour", "Would you like to see what MCP is?", HOME_PAGE).await?;
     Ok(match answer {
-        Elicited::Accepted(()) => "The user has a look.",
+        Elicited::Accepted(_) => "The user has a look.",
         Elicited::Declined | Elicited::Cancelled => "The user knows already.",
     })
 }
