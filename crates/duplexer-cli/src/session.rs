@@ -4,11 +4,10 @@ mod diagnosis;
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use duplexer::client::{
-    Call, Client, ClientBuilder, ClientError, Negotiation, PinnedVersion, ServerNotification,
+    Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, PinnedVersion, ServerNotification,
 };
 use duplexer::dispatch::{CallClock, CallOptions};
 use duplexer::transport::child::{Child, ChildCommand};
@@ -16,6 +15,7 @@ use duplexer::transport::{FrameDirection, Tap, Transport};
 use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
+use duplexer::types::roots::ListRootsResult;
 use duplexer::types::version::{Era, ProtocolVersion};
 use duplexer_http_client::HttpTransport;
 use tokio::sync::mpsc;
@@ -24,8 +24,12 @@ use tokio::time::timeout;
 use crate::arguments::{EraChoice, Request, SessionArguments};
 use crate::failure::{Exit, Failure};
 use crate::questions::Questions;
+use crate::roots::root;
+use crate::sampling::Sampler;
+use crate::show;
 use crate::target::Target;
 use crate::terminal::Terminal;
+use crate::text::{Style, Text};
 
 /// Maximum queued notifications.
 const BACKLOG: usize = 1024;
@@ -39,8 +43,6 @@ pub(crate) struct Session {
     child: Option<Child>,
     clock: CallClock,
     timeout: Option<Duration>,
-    /// Set when the server rejects a request with 401 or 403.
-    challenged: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -55,20 +57,17 @@ impl Session {
         let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
         let (sender, notifications) = mpsc::channel(BACKLOG);
         let builder = client_builder(arguments, terminal, questions, sender);
-        let challenged = Arc::new(AtomicBool::new(false));
+        let builder = with_roots(builder, arguments)?;
+        let builder = with_sampling(builder, arguments, terminal, &clock);
         let (client, child) = match target {
-            Target::Url(url) => {
-                (over_http(url, arguments, builder, terminal, Arc::clone(&challenged)).await?, None)
-            }
+            Target::Url(url) => (over_http(url, arguments, builder, terminal).await?, None),
             Target::Command(words) => {
                 let (client, child) = with_program(words, arguments, builder, terminal).await?;
                 (client, Some(child))
             }
         };
-        // Rejections during the negotiation do not matter after it succeeds.
-        challenged.store(false, Ordering::Release);
         let (terminal, timeout) = (Arc::clone(terminal), arguments.timeout);
-        let session = Self { client, terminal, notifications, child, clock, timeout, challenged };
+        let session = Self { client, terminal, notifications, child, clock, timeout };
         session.set_log_level(arguments.log).await?;
         Ok(session)
     }
@@ -85,11 +84,6 @@ impl Session {
         let answer = call.options(options).raw().await;
         self.terminal.clear();
         answer
-    }
-
-    /// Classifies a failure as missing authorization if the transport saw a 401 or 403.
-    pub(crate) fn judge(&self, failure: Failure) -> Failure {
-        if self.challenged.load(Ordering::Acquire) { failure.for_want_of_rights() } else { failure }
     }
 
     /// Sets the log level. In the handshake era this is a separate request, which not every server supports.
@@ -134,20 +128,48 @@ fn client_builder(
             let questions = Arc::clone(&questions);
             async move { Ok(questions.answer(asked).await) }
         })
-        .on_log(move |message| log.note(&logged(&message)))
+        .on_log(move |message| log.show(&logged(&message)))
         // A full queue drops the notification; the next change is shown.
         .on_notification(move |notification| drop(sender.try_send(notification)));
     if let Some(limit) = arguments.timeout {
-        builder = builder.timeout(limit);
+        builder = builder.timeout(limit).handshake_timeout(limit);
     }
     builder
 }
 
-fn logged(message: &LoggingMessageParams) -> String {
+/// Declares the folders of `--root`.
+fn with_roots(builder: ClientBuilder, arguments: &SessionArguments) -> Result<ClientBuilder, Failure> {
+    if arguments.roots.is_empty() {
+        return Ok(builder);
+    }
+    let roots = arguments.roots.iter().map(|folder| root(folder)).collect::<Result<Vec<_>, _>>()?;
+    Ok(builder.on_roots(move || {
+        let roots = ListRootsResult::new(roots.clone());
+        async move { Ok(roots) }
+    }))
+}
+
+/// Answers requests for a model by the command of `--sample`.
+fn with_sampling(
+    builder: ClientBuilder,
+    arguments: &SessionArguments,
+    terminal: &Arc<Terminal>,
+    clock: &CallClock,
+) -> ClientBuilder {
+    let Some(command) = &arguments.sample else { return builder };
+    let sampler = Arc::new(Sampler::new(command.clone(), Arc::clone(terminal), clock.clone()));
+    builder.on_sampling(move |asked| {
+        let sampler = Arc::clone(&sampler);
+        async move { sampler.answer(asked).await }
+    })
+}
+
+fn logged(message: &LoggingMessageParams) -> Text {
     let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
+    let level = Text::new().then(Style::Faint, format!("[{}]", message.level.as_str()));
     match &message.logger {
-        Some(logger) => format!("[{}] {logger}: {text}", message.level.as_str()),
-        None => format!("[{}] {text}", message.level.as_str()),
+        Some(logger) => level.then(Style::Plain, format!(" {logger}: {text}")),
+        None => level.then(Style::Plain, format!(" {text}")),
     }
 }
 
@@ -156,17 +178,14 @@ async fn over_http(
     arguments: &SessionArguments,
     builder: ClientBuilder,
     terminal: &Arc<Terminal>,
-    challenged: Arc<AtomicBool>,
 ) -> Result<Client, Failure> {
-    let transport =
-        HttpTransport::builder(url).on_challenge(move |_, _| challenged.store(true, Ordering::Release));
-    let transport =
-        arguments.headers.iter().fold(transport, |transport, (name, value)| transport.header(name, value));
-    let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
-    match connect(transport, arguments, builder, terminal).await {
-        Ok(client) => Ok(client),
-        Err(failure) => Err(diagnosis::of_http(url, &arguments.headers, failure).await),
-    }
+    let headers = arguments.headers.iter();
+    let transport = headers
+        .fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value))
+        .build()
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let opened = connect(transport, arguments, builder, terminal).await?;
+    opened.map_err(|error| diagnosis::of_http(url, &error).unwrap_or_else(|| refused(error, arguments.era)))
 }
 
 async fn with_program(
@@ -188,43 +207,55 @@ async fn with_program(
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
-    match connect(transport, arguments, builder, terminal).await {
-        Ok(client) => Ok((client, child)),
-        Err(failure) => Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await),
-    }
+    let failure = match connect(transport, arguments, builder, terminal).await {
+        Ok(Ok(client)) => return Ok((client, child)),
+        Ok(Err(error)) => refused(error, arguments.era),
+        Err(failure) => failure,
+    };
+    Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await)
 }
 
-/// Opens a session over a transport within the time limit, and traces its messages if requested.
+/// Formats a message on the wire.
+fn traced(direction: FrameDirection, frame: &str) -> Text {
+    let (style, arrow) = match direction {
+        FrameDirection::Out => (Style::Sent, "-->"),
+        FrameDirection::In => (Style::Received, "<--"),
+    };
+    let mut line = Text::new().then(style, arrow).then(Style::Plain, " ");
+    line.append(&show::verbatim(frame));
+    line
+}
+
+/// Opens a session over a transport, and traces its messages if requested. Fails by itself only at the time limit.
 async fn connect(
     transport: impl Transport,
     arguments: &SessionArguments,
     builder: ClientBuilder,
     terminal: &Arc<Terminal>,
-) -> Result<Client, Failure> {
+) -> Result<Result<Client, ConnectError>, Failure> {
     let trace = Arc::clone(terminal);
     let opening = async {
         if arguments.trace {
             let shown = Tap::new(transport, move |passing, frame| {
-                let arrow = if passing == FrameDirection::Out { "-->" } else { "<--" };
-                trace.note(&format!("{arrow} {frame}"));
+                trace.show(&traced(passing, frame));
             });
             builder.connect(shown).await
         } else {
             builder.connect(transport).await
         }
     };
-    let Ok(opened) = timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await else {
-        return Err(
-            Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
-        );
-    };
-    opened.map_err(|error| {
-        let failure = Failure::from(error);
-        match (failure.exit, arguments.era) {
-            (Exit::Protocol, EraChoice::Handshake | EraChoice::Envelope) => {
-                failure.hint("the server may not speak this era: try --era auto")
-            }
-            _ => failure,
-        }
+    timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await.map_err(|_| {
+        Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
     })
+}
+
+/// Converts the error of opening a session, with a hint about the era.
+fn refused(error: ConnectError, era: EraChoice) -> Failure {
+    let failure = Failure::from(error);
+    match (failure.exit, era) {
+        (Exit::Protocol, EraChoice::Handshake | EraChoice::Envelope) => {
+            failure.hint("the server may not speak this era: try --era auto")
+        }
+        _ => failure,
+    }
 }

@@ -43,6 +43,7 @@
 //! | `http` | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
 //! | `http-client` | `http_client` | its client side |
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
+//! | `schema` | `client` | clients validate results of tools against their output schemas |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //! | `log` | | `log_to_stderr`, a subscriber in one line |
 //!
@@ -53,8 +54,8 @@
 //! 15 seconds. Logs go through `tracing` and contain no payloads above `TRACE`; without a subscriber, errors of handlers
 //! go to standard error.
 //!
-//! This crate re-exports the `duplexer-*` crates. Only [`testing`], which needs server and client, and `log_to_stderr` are
-//! its own.
+//! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, the parts of
+//! [`client`] that need several transports (targets, groups and `mcp.json`), and `log_to_stderr`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -62,6 +63,8 @@
 pub mod guide;
 #[cfg(feature = "log")]
 mod log;
+
+pub mod client;
 pub mod testing;
 
 #[cfg(feature = "log")]
@@ -71,8 +74,6 @@ pub use crate::log::log_to_stderr;
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 #[doc(inline)]
 pub use duplexer_auth as auth;
-#[doc(inline)]
-pub use duplexer_client as client;
 #[doc(inline)]
 pub use duplexer_core::{dispatch, error, shutdown_signal, transport};
 #[cfg(feature = "http")]

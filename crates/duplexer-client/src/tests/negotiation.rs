@@ -229,6 +229,7 @@ async fn a_refused_handshake_leads_to_one_more_probe() {
     .await;
     let Err(ConnectError::Call(CallError::Rpc(refusal))) = client else { panic!("{client:?}") };
     assert_eq!(refusal.code.0, -32022);
+    server.expect("notifications/cancelled").await;
     assert_eq!(server.next_message().await, None);
 }
 

@@ -84,7 +84,7 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// Builder of a server process.
+/// Builder of a server process. `Debug` shows the program, not its arguments and environment, which may be secret.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -95,7 +95,6 @@ impl fmt::Debug for Stderr {
 /// # Ok(()) }
 /// ```
 #[doc(alias("spawn", "child process", "subprocess"))]
-#[derive(Debug)]
 pub struct ChildCommand {
     command: Command,
     stderr: Stderr,
@@ -181,6 +180,12 @@ impl ChildCommand {
         let program = self.command.get_program().display().to_string();
         Running::start(self.command, sink)
             .map_err(|error| TransportError::Setup(format!("`{program}` cannot be started: {error}")))
+    }
+}
+
+impl fmt::Debug for ChildCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildCommand").field("program", &self.command.get_program()).finish_non_exhaustive()
     }
 }
 
