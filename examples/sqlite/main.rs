@@ -2,6 +2,7 @@
 //!
 //! Run: `cargo run -p duplexer-examples --bin sqlite -- some.db`, as the command of a host.
 //! Try: `list_tables`, then `query` with a statement, then `count_rows`; read `sqlite://tables/NAME`.
+//! Then break it: `query` with a misspelled column shows the model why, and with `delete from users` why not.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

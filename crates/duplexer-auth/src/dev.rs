@@ -18,6 +18,10 @@ pub const SCOPE: &str = "mcp";
 /// StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve().await?;
 /// # Ok(()) }
 /// ```
+///
+/// # Errors
+///
+/// Fails if `base_url` is not an http URL of this machine.
 pub fn auth(base_url: &str, user: &str) -> Result<Auth, AuthConfigError> {
     let base = base_url.strip_suffix('/').unwrap_or(base_url);
     let resource = format!("{base}/mcp");

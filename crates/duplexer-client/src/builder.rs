@@ -358,6 +358,7 @@ impl ClientBuilder {
     }
 
     /// Sets the callback that answers `sampling/createMessage`. Its future is dropped if the server cancels.
+    #[doc(alias("sampling", "llm"))]
     pub fn on_sampling<F>(
         mut self,
         callback: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
@@ -412,6 +413,7 @@ impl ClientBuilder {
     }
 
     /// Sets the callback for log messages, which are delivered in the order they arrive. It must not block.
+    #[doc(alias("log", "logging"))]
     pub fn on_log(mut self, callback: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
         self.callbacks.log = Some(Arc::new(callback));
         self

@@ -89,6 +89,7 @@ pub use duplexer_core::transport::HttpRefusal;
 /// client.close().await?;
 /// # Ok(()) }
 /// ```
+#[doc(alias("session", "connect"))]
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 

@@ -85,6 +85,16 @@ impl fmt::Debug for Stderr {
 }
 
 /// Builder of a server process. `Debug` shows the program, not its arguments and environment, which may be secret.
+///
+/// ```no_run
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use duplexer_core::transport::child::ChildCommand;
+///
+/// // `Client::builder(..).connect(transport)` takes the transport; the child ends when it is dropped or shut down.
+/// let (transport, child) = ChildCommand::new("target/debug/calculator").args(["--verbose"]).spawn()?;
+/// # Ok(()) }
+/// ```
+#[doc(alias("spawn", "child process", "subprocess"))]
 pub struct ChildCommand {
     command: Command,
     stderr: Stderr,

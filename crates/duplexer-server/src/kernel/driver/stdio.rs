@@ -60,6 +60,7 @@ pub enum StdioError {
 /// # Errors
 ///
 /// Fails if the runtime, the streams or a lifespan cannot be set up, and if the connection fails.
+#[doc(alias("stdin", "stdout", "run"))]
 pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
     run_stdio_with(server, DispatchOptions::default())
 }
