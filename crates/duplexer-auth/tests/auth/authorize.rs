@@ -1,6 +1,6 @@
 //! The authorization endpoint: its parameters, its page and its redirects.
 
-use duplexer_auth::RegisteredClient;
+use duplexer_auth::{AuthorizationServerBuilder, RegisteredClient};
 use serde_json::json;
 
 use crate::support::{
@@ -318,7 +318,9 @@ async fn a_first_party_client_gets_a_code_without_the_page() {
 /// RFC 9207: a server that does not send `iss` says so in its metadata.
 #[tokio::test]
 async fn the_issuer_can_be_left_out_of_redirects() {
-    let site = Site::with_authorization_server(&Time::new(), |builder| builder.without_iss_parameter()).await;
+    let site =
+        Site::with_authorization_server(&Time::new(), AuthorizationServerBuilder::without_iss_parameter)
+            .await;
     let (_, pairs) = returned(&site.decide(&question(&[]), "allow").await);
     assert!(!value(&pairs, "code").is_empty() && !pairs.iter().any(|(name, _)| name == "iss"), "{pairs:?}");
     let metadata = json_of(site.get("/.well-known/oauth-authorization-server").await).await;

@@ -234,7 +234,7 @@ impl<S> Context<S> {
         self.scope.call.channel.cancellation()
     }
 
-    /// Returns whether nobody waits for this call any more: the client has cancelled it or disconnected, or the call of a
+    /// Returns whether the result of this call is no longer needed: the client has cancelled it or disconnected, or the call of a
     /// blocking tool has exceeded its time limit. A blocking tool should then return; async handlers are dropped.
     pub fn is_cancelled(&self) -> bool {
         self.cancellation().is_cancelled() || self.scope.abandoned.load(Ordering::Relaxed)
@@ -285,7 +285,7 @@ impl<S> Context<S> {
     }
 }
 
-/// Marks a call as [cancelled](Context::is_cancelled) when it is dropped before it is told that the call has ended.
+/// Marks a call as [cancelled](Context::is_cancelled) when it is dropped before the call has ended.
 pub(crate) struct AbandonOnDrop(Option<Arc<Scope>>);
 
 impl AbandonOnDrop {

@@ -585,8 +585,8 @@ async fn a_blocking_tool_reports_progress() {
 
 /// A blocking tool whose call exceeds its time limit notices it, although nothing interrupts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_blocking_tool_notices_that_nobody_waits_for_it() {
-    let (stopped, stops) = std::sync::mpsc::channel();
+async fn a_blocking_tool_notices_that_its_call_has_ended() {
+    let (stopped, stops) = std::sync::mpsc::sync_channel(1);
     let wait = move |cx: Context| {
         while !cx.is_cancelled() {
             std::thread::yield_now();

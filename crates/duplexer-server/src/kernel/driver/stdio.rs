@@ -204,7 +204,7 @@ struct End {
 
 impl End {
     fn within(budget: Duration) -> Self {
-        Self { deadline: OnceLock::new(), budget: budget - MARGIN }
+        Self { deadline: OnceLock::new(), budget: budget.saturating_sub(MARGIN) }
     }
 
     fn left(&self) -> Duration {
