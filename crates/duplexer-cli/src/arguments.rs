@@ -95,9 +95,9 @@ pub(crate) enum Verb {
     Prompt(Request),
     /// Suggest values for an argument of a prompt or a variable of a resource template
     #[command(
-        override_usage = "duplexer complete [OPTIONS] URL OF NAME=BEGINNING [known=text]...\n       \
-        duplexer complete [OPTIONS] OF NAME=BEGINNING [known=text]... -- COMMAND...",
-        after_help = "OF is the name of a prompt, or a resource template."
+        override_usage = "duplexer complete [OPTIONS] URL OF NAME=PART [known=text]...\n       \
+        duplexer complete [OPTIONS] OF NAME=PART [known=text]... -- COMMAND...",
+        after_help = "OF is the name of a prompt, or a resource template; PART is the begin of the value."
     )]
     Complete(Request),
     /// Show change notifications of a server, until Ctrl-C

@@ -126,7 +126,7 @@ impl Terminal {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns standard error, which on old consoles needs to be told of styles.
+    /// Returns standard error; an old console gets styles by system calls.
     fn stderr(&self) -> AutoStream<io::Stderr> {
         match self.colour {
             Colour::On => AutoStream::always(io::stderr()),
