@@ -10,6 +10,7 @@ mod negotiation;
 #[cfg(feature = "schema")]
 mod output_schemas;
 mod results;
+mod timeouts;
 mod tool_calls;
 
 use std::future::poll_fn;

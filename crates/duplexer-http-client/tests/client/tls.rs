@@ -67,6 +67,19 @@ async fn https_works_with_the_roots_of_the_platform() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// D-1: a package outside this workspace that takes only the feature `http-client` gets TLS. Inside the workspace other
+/// packages would switch it on for everybody, so that the features are resolved for that one package.
+#[test]
+fn tls_needs_no_other_feature() {
+    let mut tree = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    tree.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    tree.args(["tree", "--package", "duplexer", "--no-default-features", "--features", "http-client"]);
+    tree.args(["--edges", "normal", "--invert", "rustls", "--depth", "1", "--locked"]);
+    let output = tree.output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("reqwest"), "{shown}{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[tokio::test]
 #[ignore = "runs in a process of its own, with roots of its own"]
 async fn client_in_its_own_process() {
