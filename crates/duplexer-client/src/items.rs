@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use duplexer_types::error::ErrorCode;
 use duplexer_types::methods::{
     Method, PromptsList, Request, ResourcesList, ResourcesTemplatesList, ToolsList,
 };
@@ -17,8 +18,10 @@ use duplexer_types::resource::{ResourceDefinition, ResourceTemplate};
 use duplexer_types::tool::ToolDefinition;
 use futures_core::Stream;
 
+use super::cache::CacheMode;
 use super::{Client, ClientError};
 use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::CallError;
 
 /// Maximum size of a collected list, as JSON text.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
@@ -32,13 +35,14 @@ pub struct Items<T> {
     max_pages: usize,
     fetch: Fetch<T>,
     next: Next<T>,
+    cache: CacheMode,
     page: std::vec::IntoIter<T>,
     /// Hashes of the cursors so far, because a cursor can be long.
     seen: HashSet<u64>,
     hasher: RandomState,
 }
 
-type Fetch<T> = Box<dyn Fn(PaginatedParams) -> PendingPage<T> + Send + Sync>;
+type Fetch<T> = Box<dyn Fn(PaginatedParams, CacheMode) -> PendingPage<T> + Send + Sync>;
 type PendingPage<T> = BoxFuture<'static, Result<Page<T>, ClientError>>;
 
 /// One page of a list.
@@ -71,7 +75,7 @@ impl<T: Unpin> Items<T> {
         loop {
             match std::mem::replace(&mut self.next, Next::None) {
                 Next::None => return Poll::Ready(None),
-                Next::Request(params) => self.next = Next::Pending((self.fetch)(params)),
+                Next::Request(params) => self.next = Next::Pending((self.fetch)(params, self.cache)),
                 Next::Pending(mut pending) => match pending.as_mut().poll(cx) {
                     Poll::Pending => {
                         self.next = Next::Pending(pending);
@@ -105,7 +109,14 @@ impl<T: Unpin> Items<T> {
     async fn collect(mut self) -> Result<Vec<T>, ClientError> {
         let (mut all, mut total) = (Vec::new(), 0);
         while let Some(page) = poll_fn(|cx| self.poll_page(cx)).await {
-            let (items, bytes) = page?;
+            let (items, bytes) = match page {
+                Err(error) if self.has_invalid_cursor(&error) => {
+                    self.restart();
+                    (all, total) = (Vec::new(), 0);
+                    continue;
+                }
+                page => page?,
+            };
             total += bytes;
             if total > MAX_LIST_BYTES {
                 return Err(ClientError::ListTooLarge { method: self.method, bytes: MAX_LIST_BYTES });
@@ -113,6 +124,19 @@ impl<T: Unpin> Items<T> {
             all.extend(items);
         }
         Ok(all)
+    }
+
+    /// Returns whether the server refuses a cursor that can come from a cached first page.
+    fn has_invalid_cursor(&self, error: &ClientError) -> bool {
+        let refused = matches!(error, ClientError::Call(CallError::Rpc(error)) if error.code == ErrorCode::INVALID_PARAMS);
+        refused && !self.seen.is_empty() && self.cache == CacheMode::Use
+    }
+
+    /// Begins again with a first page from the server.
+    fn restart(&mut self) {
+        self.cache = CacheMode::Refresh;
+        self.seen.clear();
+        self.next = Next::Request(PaginatedParams::new());
     }
 }
 
@@ -203,8 +227,9 @@ impl Client {
         Items {
             method: M::METHOD,
             max_pages: self.0.max_pages,
-            fetch: Box::new(move |params| {
-                let call = client.request::<M>(params);
+            cache: CacheMode::Use,
+            fetch: Box::new(move |params, cache| {
+                let call = client.request::<M>(params).cache(cache);
                 Box::pin(async move {
                     let (result, bytes) = call.sized().await?;
                     let (items, cursor) = open(result);

@@ -9,6 +9,8 @@ mod listening;
 mod negotiation;
 #[cfg(feature = "schema")]
 mod output_schemas;
+#[cfg(unix)]
+mod restart;
 mod results;
 mod timeouts;
 mod tool_calls;
