@@ -62,6 +62,8 @@ impl ClientCall {
     pub fn plain() -> Option<Self> {
         Self::new(async |serving| {
             let url = listen(serving).await?;
+            // A transport chooses the library for cryptography, which reqwest asks for.
+            HttpTransport::new(&url).ok()?;
             Some(Caller::Plain { client: reqwest::Client::new(), url, id: 0 })
         })
     }

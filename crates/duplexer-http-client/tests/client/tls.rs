@@ -22,6 +22,8 @@ const URL: &str = "DUPLEXER_TEST_TLS_URL";
 async fn server(tasks: &mut JoinSet<()>) -> (String, String) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+    // Creating a transport chooses the library for cryptography of this process.
+    HttpTransport::new("https://localhost").unwrap();
     let config = ServerConfig::builder().with_no_client_auth();
     let config = config.with_single_cert(vec![cert.der().clone()], key).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
