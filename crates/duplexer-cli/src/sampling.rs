@@ -98,7 +98,8 @@ async fn read(stdout: Option<ChildStdout>) -> Result<String, String> {
     String::from_utf8(answer).map_err(|_| "its answer is not UTF-8".to_owned())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -12,7 +12,8 @@ mod portable;
 mod process;
 mod running;
 mod streams;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 #[cfg(unix)]
 mod unix;

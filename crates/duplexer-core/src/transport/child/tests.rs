@@ -1,8 +1,4 @@
 //! A child process from its start to its end: over both paths what both promise, then what only Unix can do.
-#![expect(
-    clippy::unwrap_used,
-    reason = "tests over both paths are generic functions, which clippy takes for other code"
-)]
 
 use std::future::{Future, poll_fn};
 use std::os::unix::process::ExitStatusExt;
