@@ -12,6 +12,9 @@ pub mod prompts {}
 #[doc = include_str!("../guide/asking.md")]
 pub mod asking {}
 
+#[doc = include_str!("../guide/client.md")]
+pub mod client {}
+
 #[doc = include_str!("../guide/http.md")]
 pub mod http {}
 
