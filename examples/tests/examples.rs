@@ -114,7 +114,7 @@ mod restaurant {
         let bound = StreamableHttp::builder(server).build().unwrap().bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", bound.local_addr().unwrap());
         let serving = tokio::task::spawn_local(async move {
-            let _ = bound.serve_until(async { drop(until.await) }).await;
+            bound.serve_until(async { drop(until.await) }).await;
         });
         (url, serving)
     }
