@@ -4,9 +4,10 @@
 //! `MCP_CONFORMANCE_CONTEXT` holds its data as JSON. The exit code is 0 if everything went as the scenario expects.
 
 use std::env;
+use std::process::ExitCode;
 
 use duplexer::client::{Client, ClientBuilder};
-use duplexer::error::{BoxError, McpError};
+use duplexer::error::{BoxError, Chain, McpError};
 use duplexer::http_client::HttpTransport;
 use duplexer::types::elicitation::{ElicitParams, ElicitResult};
 use duplexer::types::roots::ListRootsResult;
@@ -14,7 +15,20 @@ use duplexer::types::sampling::CreateMessageResult;
 use serde_json::{Value, json};
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the suite shows why a client has failed")]
+            {
+                eprintln!("{}", Chain(&*error));
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), BoxError> {
     let url = env::args().nth(1).ok_or("usage: everything-client URL")?;
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let context: Value = match env::var("MCP_CONFORMANCE_CONTEXT") {

@@ -65,6 +65,8 @@ impl Fetcher {
 }
 
 pub(crate) fn builder() -> ClientBuilder {
+    // TLS needs a library for cryptography. The one that the program has installed, if any, applies.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .redirect(Policy::none())
         .no_proxy()

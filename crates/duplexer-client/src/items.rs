@@ -43,6 +43,10 @@ pub struct Items<T> {
 }
 
 type Fetch<T> = Box<dyn Fn(PaginatedParams, CacheMode) -> PendingPage<T> + Send + Sync>;
+/// Items of a page, and the size of its text.
+type SizedItems<T> = Result<(Vec<T>, usize), ClientError>;
+/// Takes items and next cursor out of a result.
+type Open<R, T> = fn(R) -> (Vec<T>, Option<String>);
 type PendingPage<T> = BoxFuture<'static, Result<Page<T>, ClientError>>;
 
 /// One page of a list.
@@ -71,7 +75,7 @@ impl<T: Unpin> Items<T> {
     }
 
     /// Waits for the next page. Returns its items and its size, or `None` after the last page.
-    fn poll_page(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(Vec<T>, usize), ClientError>>> {
+    fn poll_page(&mut self, cx: &mut Context<'_>) -> Poll<Option<SizedItems<T>>> {
         loop {
             match std::mem::replace(&mut self.next, Next::None) {
                 Next::None => return Poll::Ready(None),
@@ -91,7 +95,7 @@ impl<T: Unpin> Items<T> {
     }
 
     /// Decides which page is next.
-    fn advance(&mut self, page: Page<T>) -> Result<(Vec<T>, usize), ClientError> {
+    fn advance(&mut self, page: Page<T>) -> SizedItems<T> {
         if let Some(cursor) = page.cursor {
             if !self.seen.insert(self.hasher.hash_one(&cursor)) {
                 return Err(ClientError::RepeatedCursor(self.method));
@@ -218,7 +222,7 @@ impl Client {
         self.prompts().collect().await
     }
 
-    fn items<M, T>(&self, open: fn(M::Result) -> (Vec<T>, Option<String>)) -> Items<T>
+    fn items<M, T>(&self, open: Open<M::Result, T>) -> Items<T>
     where
         M: Request<Params = PaginatedParams> + 'static,
         T: 'static,

@@ -12,6 +12,7 @@ mod output_schemas;
 #[cfg(unix)]
 mod restart;
 mod results;
+mod timeouts;
 mod tool_calls;
 
 use std::future::poll_fn;

@@ -118,6 +118,13 @@ impl From<JsonObject> for Json {
     }
 }
 
+impl From<String> for Json {
+    /// Creates the JSON *string* with this text; use [`Json::parse`] for JSON text.
+    fn from(text: String) -> Self {
+        serde_json::Value::from(text).into()
+    }
+}
+
 impl From<&str> for Json {
     /// Creates the JSON *string* with this text; use [`Json::parse`] for JSON text.
     fn from(text: &str) -> Self {
@@ -347,6 +354,12 @@ mod tests {
         let json = Json::parse("{\n  \"a\": \"x\\ny\",\r\n \"b\":\t1}").unwrap();
         assert!(!json.as_str().contains(['\n', '\r']));
         assert_eq!(json.decode::<serde_json::Value>().unwrap(), serde_json::json!({"a": "x\ny", "b": 1}));
+    }
+
+    #[test]
+    fn text_becomes_a_json_string() {
+        assert_eq!(Json::from("a\"b".to_owned()).as_str(), r#""a\"b""#);
+        assert_eq!(Json::from("[1]").as_str(), r#""[1]""#);
     }
 
     #[test]

@@ -42,27 +42,31 @@
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
 //! | `schema` | `client` | clients validate results of tools against their output schemas |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
+//! | `log` | | `log_to_stderr`, a subscriber in one line |
 //!
 //! # Guarantees
 //!
 //! A panic in a handler is one failed call, unless the profile sets `panic = "abort"`. All input of a peer is limited:
 //! lines, bodies, nesting, requests, sessions. A cancelled request is dropped at its next `await`. Shutdown takes at most
-//! five seconds. Logs go through `tracing` and contain no payloads above `TRACE`.
+//! 15 seconds. Logs go through `tracing` and contain no payloads above `TRACE`; without a subscriber, errors of handlers
+//! go to standard error.
 //!
-//! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, and the parts of
-//! [`client`] that need several transports: targets, groups and `mcp.json`.
+//! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, the parts of
+//! [`client`] that need several transports (targets, groups and `mcp.json`), and `log_to_stderr`.
 
 #[cfg(any(doc, doctest))]
 pub mod guide;
+#[cfg(feature = "log")]
+mod log;
 
 pub mod client;
 pub mod testing;
 
+#[cfg(feature = "log")]
+pub use crate::log::log_to_stderr;
 #[cfg(feature = "auth")]
 pub use duplexer_auth as auth;
-#[cfg(unix)]
-pub use duplexer_core::shutdown_signal;
-pub use duplexer_core::{dispatch, error, transport};
+pub use duplexer_core::{dispatch, error, shutdown_signal, transport};
 #[cfg(feature = "http")]
 pub use duplexer_http as http;
 #[cfg(feature = "http-client")]
@@ -72,11 +76,11 @@ pub use duplexer_macros::{prompt, resource, tool};
 #[cfg(feature = "otel")]
 pub use duplexer_otel as otel;
 pub use duplexer_server::prompt::Prompt;
-pub use duplexer_server::resource::{Resource, ResourceError};
-pub use duplexer_server::tool::{Tool, ToolError};
+pub use duplexer_server::resource::{AsJson, Resource, ResourceError};
+pub use duplexer_server::tool::{Tool, ToolError, WithText};
 pub use duplexer_server::{
-    BoxError, BuildError, CallError, Context, McpError, Server, ServerBuilder, apps, completion, elicit,
-    middleware, prompt, resource, run_stdio, schemars, serve, serve_stdio, tool,
+    BoxError, BuildError, CallError, Context, HandlerError, McpError, ResultExt, Server, ServerBuilder, apps,
+    completion, elicit, middleware, prompt, resource, run_stdio, schemars, serve, serve_stdio, tool,
 };
 pub use duplexer_types as types;
 pub use duplexer_types::json::Json;
@@ -85,11 +89,12 @@ pub use duplexer_types::json::Json;
 /// that transports call.
 pub mod server {
     pub use duplexer_server::{
-        BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability, ClientProfile,
-        Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride, IntoReply, Logger,
-        Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport, ReadError, Reply,
-        RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError, TypedParams, driver,
-        request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with, subscriptions,
+        Amount, BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability,
+        ClientProfile, Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride,
+        IntoReply, Logger, Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport,
+        ReadError, Reply, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError,
+        TypedParams, driver, request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with,
+        subscriptions,
     };
 }
 
@@ -104,7 +109,7 @@ pub mod prelude {
     pub use duplexer_types::tool::CallToolResult;
 
     pub use crate::{
-        BoxError, McpError, Prompt, Resource, ResourceError, Server, Tool, ToolError, run_stdio,
+        BoxError, McpError, Prompt, Resource, ResourceError, ResultExt, Server, Tool, ToolError, run_stdio,
     };
 }
 
