@@ -17,6 +17,9 @@
 //! - [Running on HTTP](http): public names, proxies, axum, shutdown, sessions, resumption
 //! - [Authorization](authorization): tokens of an issuer, scopes per tool, your own tokens
 //!
+//! *Write a client*
+//! - [A client](client): connect, call, errors by kind, questions, changes, child processes, groups and `mcp.json`
+//!
 //! *Go further*
 //! - [Middleware](middleware): code around every message
 //! - [Composition](composition): servers made of servers
@@ -55,6 +58,9 @@ pub mod asking {}
 
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
+
+#[doc = include_str!("../guide/client.md")]
+pub mod client {}
 
 #[doc = include_str!("../guide/http.md")]
 pub mod http {}
