@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+#[path = "examples/clients.rs"]
+mod clients;
 #[path = "examples/first.rs"]
 mod first;
 #[path = "examples/http.rs"]

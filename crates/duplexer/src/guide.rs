@@ -17,6 +17,9 @@
 //! - [Running on HTTP](http): public names, proxies, axum, shutdown, sessions, resumption
 //! - [Authorization](authorization): tokens of an issuer, scopes per tool, your own tokens
 //!
+//! *Connect to servers*
+//! - [A client](client): calls, errors, questions, changes, child processes, groups and `mcp.json`
+//!
 //! *Go further*
 //! - [Middleware](middleware): code around every message
 //! - [Composition](composition): servers made of servers
@@ -61,6 +64,9 @@ pub mod http {}
 
 #[doc = include_str!("../guide/authorization.md")]
 pub mod authorization {}
+
+#[doc = include_str!("../guide/client.md")]
+pub mod client {}
 
 #[doc = include_str!("../guide/middleware.md")]
 pub mod middleware {}

@@ -20,6 +20,8 @@ pub(super) enum Location {
     Text(String),
     #[cfg(feature = "http-client")]
     Http(Box<duplexer_http_client::HttpTransport>),
+    #[cfg(feature = "http-client")]
+    HttpSse(Box<duplexer_http_client::HttpSseTransport>),
     #[cfg(unix)]
     Command(Box<ChildCommand>),
     #[cfg(unix)]
@@ -162,6 +164,8 @@ impl OpenWith for ClientBuilder {
             Location::Text(url) => open_url(self, &url).await,
             #[cfg(feature = "http-client")]
             Location::Http(transport) => Ok(self.connect(*transport).await?),
+            #[cfg(feature = "http-client")]
+            Location::HttpSse(transport) => Ok(self.connect(*transport).await?),
             #[cfg(unix)]
             Location::Command(command) => open_command(self, *command).await,
             #[cfg(unix)]
@@ -231,7 +235,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn a_program_that_cannot_run_is_told_from_one_that_ends() {
+    async fn a_program_that_cannot_run_differs_from_one_that_ends() {
         let missing = Client::open(ChildCommand::new("/no/such/program")).await.unwrap_err();
         assert!(missing.to_string().starts_with("`/no/such/program` cannot be started"), "{missing}");
         let ended = Client::open(ChildCommand::new("sh").args(["-c", "exit 3"])).await.unwrap_err();

@@ -24,7 +24,21 @@ pub struct ServerEntry {
 #[derive(Clone)]
 enum Kind {
     Stdio { command: String, args: Vec<String>, env: Vec<(String, String)>, cwd: Option<String> },
-    Http { url: String, headers: Vec<(String, String)> },
+    Http { url: String, headers: Vec<(String, String)>, version: Http },
+}
+
+/// Transport over HTTP.
+#[derive(Clone, Copy)]
+enum Http {
+    Streamable,
+    /// HTTP+SSE, of 2024-11-05.
+    Sse,
+}
+
+/// The `type` of an entry.
+enum Declared {
+    Stdio,
+    Http(Http),
 }
 
 impl ServerEntry {
@@ -45,26 +59,22 @@ impl ServerEntry {
         if reader.optional(&members, "disabled", "true or false", Value::as_bool)? == Some(true) {
             return Ok(None);
         }
-        let kind = match (text("type")?.as_deref(), text("command")?, text("url")?) {
-            (None | Some("stdio"), Some(command), None) => Kind::Stdio {
+        let kind = match (reader.kind(text("type")?.as_deref())?, text("command")?, text("url")?) {
+            (_, Some(_), Some(_)) => return Err(reader.fault("url", "the entry has a `command` too")),
+            (None | Some(Declared::Stdio), Some(command), None) => Kind::Stdio {
                 command,
                 args: reader.optional(&members, "args", "an array of strings", strings)?.unwrap_or_default(),
                 env: reader.pairs(&members, "env")?,
                 cwd: text("cwd")?,
             },
-            (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
-                Kind::Http { url, headers: reader.pairs(&members, "headers")? }
+            (None, None, Some(url)) => {
+                Kind::Http { url, headers: reader.pairs(&members, "headers")?, version: Http::Streamable }
             }
-            (_, Some(_), Some(_)) => return Err(reader.fault("url", "the entry has a `command` too")),
-            (Some("stdio"), None, _) | (None, None, None) => {
-                return Err(reader.fault("command", "it is missing"));
+            (Some(Declared::Http(version)), None, Some(url)) => {
+                Kind::Http { url, headers: reader.pairs(&members, "headers")?, version }
             }
-            (Some("http" | "streamable-http" | "streamableHttp"), _, None) => {
-                return Err(reader.fault("url", "it is missing"));
-            }
-            (Some(other), ..) => {
-                return Err(reader.fault("type", &format!("`{other}` is not `stdio` or `http`")));
-            }
+            (Some(Declared::Http(_)), _, None) => return Err(reader.fault("url", "it is missing")),
+            (None | Some(Declared::Stdio), None, _) => return Err(reader.fault("command", "it is missing")),
         };
         let (file, member) = (file.to_owned(), member.to_owned());
         Ok(Some(Self { file, member, name, kind }))
@@ -89,12 +99,12 @@ impl ServerEntry {
             expand(text, &lookup).map_err(|fault| OpenError::Config(reader.fault(member, &fault)))
         };
         match &self.kind {
-            Kind::Http { url, headers } => {
+            Kind::Http { url, headers, version } => {
                 let headers = headers
                     .iter()
                     .map(|(name, value)| Ok((name, expanded(&format!("headers.{name}"), value)?)))
                     .collect::<Result<Vec<_>, OpenError>>()?;
-                http(&expanded("url", url)?, &headers)
+                http(&expanded("url", url)?, &headers, *version)
             }
             #[cfg(unix)]
             Kind::Stdio { command, args, env, cwd } => {
@@ -119,16 +129,19 @@ impl ServerEntry {
 }
 
 #[cfg(feature = "http-client")]
-fn http(url: &str, headers: &[(&String, String)]) -> Result<Location, OpenError> {
+fn http(url: &str, headers: &[(&String, String)], version: Http) -> Result<Location, OpenError> {
     let mut transport = duplexer_http_client::HttpTransport::builder(url);
     for (name, value) in headers {
         transport = transport.header(name, value);
     }
-    Ok(Location::Http(Box::new(transport.build()?)))
+    Ok(match version {
+        Http::Streamable => Location::Http(Box::new(transport.build()?)),
+        Http::Sse => Location::HttpSse(Box::new(transport.build_http_sse()?)),
+    })
 }
 
 #[cfg(not(feature = "http-client"))]
-fn http(_: &str, _: &[(&String, String)]) -> Result<Location, OpenError> {
+fn http(_: &str, _: &[(&String, String)], _: Http) -> Result<Location, OpenError> {
     Err(OpenError::Unsupported("a URL needs the feature `http-client` of duplexer"))
 }
 
@@ -149,6 +162,16 @@ impl Members<'_> {
         let separator = if name.is_empty() { "" } else { "." };
         let member = format!("{}{separator}{name}", self.member);
         ConfigError::Member { file: self.file.to_owned(), member, fault: fault.to_owned() }
+    }
+
+    fn kind(&self, declared: Option<&str>) -> Result<Option<Declared>, ConfigError> {
+        match declared {
+            None => Ok(None),
+            Some("stdio") => Ok(Some(Declared::Stdio)),
+            Some("http" | "streamable-http" | "streamableHttp") => Ok(Some(Declared::Http(Http::Streamable))),
+            Some("sse") => Ok(Some(Declared::Http(Http::Sse))),
+            Some(other) => Err(self.fault("type", &format!("`{other}` is not `stdio`, `http` or `sse`"))),
+        }
     }
 
     fn optional<T>(

@@ -1,3 +1,5 @@
+//! Configuration files: both spellings, faults that name their member, variables and secrets.
+
 use super::*;
 use crate::client::OpenError;
 
@@ -59,7 +61,7 @@ fn a_fault_names_the_file_and_the_member() {
     );
     check(
         r#"{"servers": {"s": {"type": "pigeon", "url": "x"}}}"#,
-        "mcp.json: servers.s.type: `pigeon` is not `stdio` or `http`",
+        "mcp.json: servers.s.type: `pigeon` is not `stdio`, `http` or `sse`",
     );
     let huge = format!(r#"{{"servers": {{}}, "x": "{}"}}"#, "x".repeat(1024 * 1024));
     check(&huge, "mcp.json: the file: it is larger than 1 MiB");
@@ -75,6 +77,8 @@ fn variables_are_expanded_and_secrets_are_not_shown() {
     assert!(shown.contains("a.example") && !shown.contains("secret"), "{shown}");
     let stdio = opened(r#"{"command": "${NONE:-server}", "args": ["--key", "${env:TOKEN}"]}"#).unwrap();
     assert!(stdio.contains(r#""server""#), "{stdio}");
+    let sse = opened(r#"{"type": "sse", "url": "http://b.example/sse"}"#).unwrap();
+    assert!(sse.starts_with("HttpSse") && sse.contains("b.example"), "{sse}");
     let check = |entry: &str, fault: &str| assert_eq!(opened(entry).unwrap_err(), fault);
     let unset = "the environment variable `NONE` is not set";
     check(r#"{"command": "x", "env": {"A": "${NONE}"}}"#, &format!("mcp.json: mcpServers.s.env.A: {unset}"));

@@ -1,3 +1,5 @@
+//! Groups: names, routes, duplicates, and servers that fail.
+
 use duplexer_types::tool::ToolDefinition;
 use serde_json::json;
 
