@@ -1,8 +1,9 @@
-//! A client over HTTP that answers questions of the server: it books a table for as many guests as the command line says.
-//! Shows: a URL as target, elicitation, a header for one call, errors by their kind.
-//! Run it with a server that has the tool `book`, for example one that serves `examples/elicitation` over HTTP:
-//! `cargo run --package duplexer-examples --bin client-http -- http://127.0.0.1:8000/mcp 4`
+//! A client over HTTP that answers questions of the server: it books a table for as many guests as you say.
+//!
+//! Run: `cargo run --release` (the demo has the tool `book`), and in another terminal
+//! `cargo run -p duplexer-examples --bin client-http -- http://127.0.0.1:8000/mcp 4`.
 //! Try: 0 guests, which the form does not allow; no number, which declines; a port on which nothing listens.
+//! It shows a URL as target, elicitation, a header for one call, and errors by their kind.
 
 #![expect(clippy::print_stderr, reason = "a program for the terminal")]
 

@@ -1,8 +1,8 @@
 //! A client that starts a server as a child process, lists its tools and calls one of them.
-//! Shows: `Client::open`, arguments of your own type, decoded results, failures of tools, an orderly end.
-//! Run it with the server of the example `hello`:
-//! `cargo build --package duplexer-examples && target/debug/client-stdio target/debug/hello`
+//!
+//! Run: `cargo run -p duplexer-examples --bin client-stdio -- target/debug/hello`, after a build of `hello`.
 //! Try: another server, such as `client-stdio npx -y some-server`; a tool that does not exist; no arguments at all.
+//! It shows `Client::open`, arguments of your own type, decoded results, failures of tools, and an orderly end.
 
 #![expect(clippy::print_stderr, reason = "a program for the terminal")]
 

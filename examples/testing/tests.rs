@@ -3,7 +3,6 @@
 use duplexer::client::{Client, Negotiation};
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
-use duplexer::types::json::JsonObject;
 use serde_json::json;
 
 use super::*;
@@ -33,9 +32,9 @@ async fn wrong_arguments_are_named() -> Result<(), BoxError> {
 async fn the_list_is_deleted_only_if_the_user_agrees() -> Result<(), BoxError> {
     for negotiation in [Negotiation::Handshake, Negotiation::Auto] {
         for (yes, expected) in [(false, "Nothing was deleted."), (true, "The list is empty.")] {
-            let user = Client::builder("test", "1").negotiation(negotiation.clone()).on_elicitation(
-                move |_| async move { Ok(ElicitResult::accept(JsonObject::new().with("yes", json!(yes)))) },
-            );
+            let user = Client::builder("test", "1")
+                .negotiation(negotiation.clone())
+                .on_elicitation(move |_| async move { Ok(ElicitResult::accept(json!({"yes": yes}))) });
             let client = TestClient::connect(&server()?, user).await?;
             let result = client.call_tool("clear", ()).await?;
             assert_eq!(result.content[0].as_text(), Some(expected));

@@ -17,8 +17,8 @@
 //! - [Running on HTTP](http): public names, proxies, axum, shutdown, sessions, resumption
 //! - [Authorization](authorization): tokens of an issuer, scopes per tool, your own tokens
 //!
-//! *Write a client*
-//! - [A client](client): connect, call, errors by kind, questions, changes, child processes, groups and `mcp.json`
+//! *Connect to servers*
+//! - [A client](client): calls, errors, questions, changes, child processes, groups and `mcp.json`
 //!
 //! *Go further*
 //! - [Middleware](middleware): code around every message
@@ -59,14 +59,14 @@ pub mod asking {}
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 
-#[doc = include_str!("../guide/client.md")]
-pub mod client {}
-
 #[doc = include_str!("../guide/http.md")]
 pub mod http {}
 
 #[doc = include_str!("../guide/authorization.md")]
 pub mod authorization {}
+
+#[doc = include_str!("../guide/client.md")]
+pub mod client {}
 
 #[doc = include_str!("../guide/middleware.md")]
 pub mod middleware {}

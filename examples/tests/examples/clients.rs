@@ -1,4 +1,4 @@
-//! Runs the client examples against servers.
+//! Examples that connect: to a program that they start, and to a server over HTTP.
 
 use std::process::Command;
 
