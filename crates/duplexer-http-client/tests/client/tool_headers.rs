@@ -76,8 +76,8 @@ async fn annotated_arguments_are_mirrored_in_headers() {
 async fn a_mismatch_of_headers_is_corrected_once() {
     let mismatch = |asked: Asked| {
         let error = json!({"code": -32020, "message": "Mcp-Param-Region is missing"});
-        let response = json!({"jsonrpc": "2.0", "id": asked.body["id"], "error": error});
-        asked.json(&response);
+        let message = json!({"jsonrpc": "2.0", "id": asked.body["id"], "error": error});
+        asked.json(&message);
     };
     let mut script = Script::start().await;
     let client = session(&mut script).await;
