@@ -42,7 +42,7 @@ async fn server(tasks: &mut JoinSet<()>) -> (String, String) {
     (url, cert.pem())
 }
 
-/// D-1: TLS is there by default, and a certificate that nobody vouches for is refused.
+/// D-1: TLS is there by default, and a certificate without a known issuer is refused.
 #[tokio::test]
 async fn an_unknown_certificate_is_refused() {
     let mut tasks = JoinSet::new();
