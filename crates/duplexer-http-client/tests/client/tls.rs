@@ -33,7 +33,7 @@ async fn server(tasks: &mut JoinSet<()>) -> (String, String) {
         while let Ok((socket, _)) = listener.accept().await {
             // A client that does not trust the certificate ends the handshake.
             let Ok(mut stream) = acceptor.accept(socket).await else { continue };
-            let mut request = [0; 65536];
+            let mut request = vec![0; 65536];
             let _ = stream.read(&mut request).await;
             let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 5\r\n\r\nhello").await;
             let _ = stream.shutdown().await;
