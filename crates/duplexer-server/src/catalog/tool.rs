@@ -4,6 +4,7 @@
 
 pub(crate) mod entry;
 mod error;
+mod input;
 mod middleware;
 mod output;
 mod run;
@@ -133,8 +134,8 @@ impl<S: Send + Sync + 'static> Tool<S> {
 
 impl<S> Tool<S> {
     /// Returns the definition that `tools/list` sends.
-    pub fn definition(&self) -> &wire::ToolDefinition {
-        &self.spec.tool
+    pub fn definition(&self) -> wire::ToolDefinition {
+        self.spec.definition()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use duplexer_types::content::Content;
 use duplexer_types::input::InputRequiredResult;
@@ -55,7 +55,8 @@ enum Kind {
     Unspecified,
     Text,
     Nothing,
-    Structured(Arc<Value>),
+    /// Derived on first need.
+    Structured(Arc<LazyLock<Value>>),
 }
 
 impl OutputSchema {
@@ -111,7 +112,7 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
         } else if own == TypeId::of::<()>() {
             Kind::Nothing
         } else {
-            Kind::Structured(Arc::new(schema::of_output::<T>()))
+            Kind::Structured(Arc::new(LazyLock::new(schema::of_output::<T>)))
         })
     }
 

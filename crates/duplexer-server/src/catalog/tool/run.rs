@@ -13,7 +13,7 @@ use super::ToolContract;
 use super::error::{Failure, ToolError};
 use super::output::{Output, Returning, ToolOutput};
 use super::spec::OutputContract;
-use crate::catalog::erased::{ErasedHandler, HandlerFuture, Operation, Typed};
+use crate::catalog::erased::{ErasedHandler, HandlerFuture, Operation, Typed, failed};
 use crate::catalog::function::{Function, Seal};
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
@@ -45,7 +45,11 @@ where
     Via: 'static,
 {
     fn run(&self, cx: Context<S>, input: ToolInput<'_>) -> HandlerFuture {
-        let arguments = match input.contract.arguments.decode(input.arguments) {
+        let schema = input.contract.input.schema();
+        if let Some(reason) = &schema.fault {
+            return failed(McpError::internal(format!("the tool cannot be called: {reason}")));
+        }
+        let arguments = match schema.arguments.decode(input.arguments) {
             Ok(arguments) => arguments,
             Err(violations) => {
                 let text = validate::report("The arguments do not fit this tool:", &violations);
@@ -83,7 +87,7 @@ impl OutputContract {
 
     fn structured(&self, value: Json, version: ProtocolVersion) -> CallToolResult {
         let text = Content::text(value.as_str());
-        let wrap = self.schema.is_wrapped() && !version.has(feature::STRUCTURED_ANY);
+        let wrap = !version.has(feature::STRUCTURED_ANY) && self.schema.is_wrapped();
         let content = if wrap { wrapped(&value) } else { value };
         CallToolResult::new([text]).structured_content(content)
     }
