@@ -65,8 +65,9 @@ impl<S: Send + Sync + 'static> Tool<S> {
     /// them.
     ///
     /// The name consists of 1 to 128 letters, digits, `_`, `-` and `.`. The input schema is derived from the type of
-    /// the arguments, the output schema from the return type (see [`ToolOutput`]). An invalid name or schema fails
-    /// [`build`](crate::ServerBuilder::build).
+    /// the arguments, the output schema from the return type (see [`ToolOutput`]). An invalid name fails
+    /// [`build`](crate::ServerBuilder::build), and so does an invalid schema in debug builds and after
+    /// [`check_schemas`](crate::ServerBuilder::check_schemas).
     pub fn new<A, H, Shape, Via>(name: impl Into<String>, handler: H) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
