@@ -31,7 +31,7 @@ use tower_service::Service;
 
 use self::connection_state::{ConnectionState, PeerBody};
 use self::connections::Connections;
-use self::io::{TimedIo, Timeouts};
+use self::io::{Limits, TimedIo};
 use super::body::{ResponseBody, UnsentOwner};
 use super::head::is_last_on_connection;
 use super::service_state::{ServiceState, StartFailed};
@@ -235,8 +235,13 @@ impl<L, S> fmt::Debug for HttpServer<L, S> {
 
 /// Serves one connection until it ends, or until the service shuts down.
 async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: ConnectionService) {
-    let timeouts = Timeouts { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: state.config.timing.unread };
-    let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.state)));
+    let limits = Limits {
+        head_bytes: MAX_HEAD_BYTES,
+        head: HEADER_TIMEOUT,
+        idle: IDLE_TIMEOUT,
+        write: state.config.timing.unread,
+    };
+    let io = TokioIo::new(TimedIo::new(io, limits, Arc::clone(&service.state)));
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
     let mut closing = pin!(state.closing.cancelled());
@@ -281,8 +286,8 @@ where
 
 fn builder() -> auto::Builder<Executor> {
     let mut builder = auto::Builder::new(Executor::default());
-    // The timeout for heads is in `TimedIo`.
-    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);
+    // The limits on heads are in `TimedIo`.
+    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())
