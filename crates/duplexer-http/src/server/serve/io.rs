@@ -87,19 +87,14 @@ impl<I> TimedIo<I> {
         }
     }
 
-    /// Returns whether the head of the next request is unfinished and beyond its limit. The bytes that have arrived can
-    /// only be its head: with the last byte of a head its request is in flight.
-    fn is_head_too_large(&mut self) -> bool {
-        if self.head.count <= self.limits.head_bytes {
-            return false;
+    /// Returns how many bytes the head of the next request may still have. `None` while a request is in flight: then the
+    /// bytes can belong to its body. With the last byte of a head its request is in flight.
+    fn head_room(&mut self) -> Option<usize> {
+        let ended = self.state.quiescent_after().filter(|_| !self.state.is_http_2())?;
+        if self.head.after != ended {
+            self.head = HeadBytes { count: 0, after: ended };
         }
-        let ended = self.state.quiescent_after();
-        if ended == Some(self.head.after) && !self.state.is_http_2() {
-            return true;
-        }
-        // Some of the bytes belong to a request that is in flight, or has ended.
-        self.head = HeadBytes { count: 0, after: ended.unwrap_or(self.head.after) };
-        false
+        Some((self.limits.head_bytes + 1).saturating_sub(self.head.count))
     }
 
     /// Ready if no bytes have arrived for too long.
@@ -152,13 +147,22 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for TimedIo<I> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_head_too_large() {
+        let room = self.head_room().unwrap_or(usize::MAX);
+        if room == 0 {
             // Nothing else is written while no request is in flight. A peer that does not read goes without it.
             let _ = Pin::new(&mut self.io).poll_write(cx, HEAD_TOO_LARGE);
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        let read = if room < buffer.remaining() {
+            let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
+            let read = Pin::new(&mut self.io).poll_read(cx, &mut part);
+            let filled = part.filled().len();
+            buffer.advance(filled);
+            read
+        } else {
+            Pin::new(&mut self.io).poll_read(cx, buffer)
+        };
         if read.is_ready() {
             self.head.count += buffer.filled().len() - before;
             self.received();
@@ -257,11 +261,12 @@ mod tests {
         let (mut peer, io) = tokio::io::duplex(64 * 1024);
         let state = state();
         let mut io = TimedIo::new(io, untimed(), Arc::clone(&state));
-        let mut buffer = [0; 512];
-        peer.write_all(&[b'x'; 10 * 1024]).await.unwrap();
+        // More than the limit fits into the buffer.
+        let mut buffer = [0; 2048];
+        peer.write_all(&[b'x'; 20 * 1024]).await.unwrap();
         let body = InFlightGuard::begin(&state);
-        for _ in 0..10 {
-            assert_eq!(io.read(&mut buffer).await.unwrap(), 512);
+        for _ in 0..5 {
+            assert_eq!(io.read(&mut buffer).await.unwrap(), 2048);
         }
         drop(body);
         let mut head = 0;
@@ -272,7 +277,7 @@ mod tests {
             }
         };
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
-        assert!((1024..=3072).contains(&head), "{head}");
+        assert_eq!(head, 1025, "the byte after the limit shows that the head is too large");
         let mut answer = [0; 12];
         peer.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"HTTP/1.1 431");
