@@ -263,7 +263,7 @@ mod tests {
         let mut io = TimedIo::new(io, untimed(), Arc::clone(&state));
         // More than the limit fits into the buffer.
         let mut buffer = [0; 2048];
-        peer.write_all(&[b'x'; 20 * 1024]).await.unwrap();
+        peer.write_all(&[b'x'; 12 * 1024]).await.unwrap();
         let body = InFlightGuard::begin(&state);
         for _ in 0..5 {
             assert_eq!(io.read(&mut buffer).await.unwrap(), 2048);
