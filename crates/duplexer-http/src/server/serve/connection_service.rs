@@ -1,0 +1,121 @@
+//! What answers the requests of one connection: health routes, layers, or the service itself.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use http::{Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use tower_service::Service;
+
+use super::connection_state::{ConnectionState, InFlightGuard, PeerBody};
+use super::path_service::{PATH, PathService};
+use crate::server::body::{ResponseBody, UnsentOwner};
+use crate::server::head::is_last_on_connection;
+use crate::server::service_state::ServiceState;
+use crate::server::{ResponseFuture, reply, route};
+
+/// The layered service, type-erased.
+pub(super) type Layered = Arc<dyn Fn(Request<Incoming>) -> ResponseFuture + Send + Sync>;
+
+pub(super) fn layered<S>(service: S) -> Layered
+where
+    S: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    Arc::new(move |request| {
+        let mut service = service.clone();
+        Box::pin(async move {
+            poll_fn(|cx| service.poll_ready(cx)).await?;
+            service.call(request).await
+        })
+    })
+}
+
+/// The health routes and the service, for one connection.
+pub(super) struct ConnectionService {
+    pub(super) service: PathService,
+    pub(super) layered: Option<Layered>,
+    pub(super) health_routes: bool,
+    pub(super) state: Arc<ConnectionState>,
+}
+
+impl ConnectionService {
+    /// Serves one request. The connection stores this future inline, so without layers none is allocated.
+    pub(super) fn call(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + use<> {
+        if request.version() == Version::HTTP_2 {
+            self.state.begins_http_2();
+        }
+        let in_flight = InFlightGuard::begin(&self.state);
+        let target = self.target(request);
+        async move {
+            let (mut response, is_last) = match target {
+                Target::Reply(reply, is_last) => (*reply, is_last),
+                Target::Layered(response, is_last, watched) => {
+                    let mut response = response.await?;
+                    // A layer can have answered instead of the service.
+                    if let Some(service) = watched {
+                        response.body_mut().watch_text(&UnsentOwner { service, share: None });
+                    }
+                    (response, is_last)
+                }
+                // The service itself closes the connection where that is required.
+                Target::Service(state, request) => (route::handle(state, request).await, false),
+            };
+            if is_last {
+                response = reply::close_connection(response);
+            }
+            // The connection counts the request as in flight until the last byte of the body.
+            response.body_mut().until_read(Some(in_flight));
+            Ok(response)
+        }
+    }
+
+    fn target(&self, request: Request<Incoming>) -> Target {
+        let path = request.uri().path();
+        let health = self.health_status(path);
+        if let (None, None, Some(service)) = (health, &self.layered, self.service.at(path)) {
+            let service = Arc::clone(&service.0);
+            return Target::Service(service, request.map(|body| PeerBody::new(body, &self.state)));
+        }
+        let is_last = is_last_on_connection(request.headers(), request.version());
+        match (health, &self.layered) {
+            (Some(status), _) => Target::Reply(reply::empty(status).into(), is_last),
+            (None, Some(layered)) => {
+                let watched = (request.version() == Version::HTTP_2).then(|| self.service.state());
+                Target::Layered(layered(request), is_last, watched)
+            }
+            (None, None) => Target::Reply(reply::not_found(PATH).into(), is_last),
+        }
+    }
+
+    fn health_status(&self, path: &str) -> Option<StatusCode> {
+        if !self.health_routes {
+            return None;
+        }
+        match path {
+            "/readyz" if self.service.is_closing() => Some(StatusCode::SERVICE_UNAVAILABLE),
+            "/livez" | "/readyz" => Some(StatusCode::OK),
+            _ => None,
+        }
+    }
+}
+
+/// What answers a request, and whether the connection closes after it.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variant is the usual one, and is stored in the connection's own future"
+)]
+enum Target {
+    Reply(reply::Rejection, bool),
+    /// With the service that watches whether the response is read, for HTTP/2.
+    Layered(ResponseFuture, bool, Option<Arc<ServiceState>>),
+    Service(Arc<ServiceState>, Request<PeerBody<Incoming>>),
+}
