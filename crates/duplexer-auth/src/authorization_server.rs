@@ -31,11 +31,11 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
+use duplexer_oauth_base::clock::Clock;
 use url::Url;
 
 use self::client_metadata_document::ClientDocuments;
 use self::records::Records;
-use crate::clock::Clock;
 use crate::token::jwt::Jwt;
 use crate::token::{AccessToken, TokenVerifier};
 

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use duplexer_oauth_base::clock::Clock;
 use serde::Serialize;
 
 use crate::authorization_server::AuthorizationServer;
-use crate::clock::Clock;
 use crate::token::TokenVerifier;
 
 pub use builder::AuthBuilder;

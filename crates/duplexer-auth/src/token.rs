@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
+use duplexer_oauth_base::clock;
 use duplexer_server::Principal;
 use duplexer_types::json::{Json, JsonObject};
 use serde_json::{Map, Value};
-
-use crate::clock;
 
 /// Default tolerated difference between the clocks of issuer and server.
 const DEFAULT_SKEW: Duration = Duration::from_secs(60);

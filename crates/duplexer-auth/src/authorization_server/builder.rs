@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use duplexer_oauth_base::clock::Clock;
+
 use super::backend::AuthBackend;
 use super::client_metadata_document::ClientDocuments;
 use super::records::Records;
@@ -11,7 +13,6 @@ use super::{
     AuthorizationServer, Hosts, Inner, Issuer, Lifetimes, RegisteredClient, Registration, Settings,
     identity_assertion, redirect,
 };
-use crate::clock::Clock;
 use crate::error::AuthConfigError;
 use crate::token::jwt::Jwt;
 use crate::urls;

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use duplexer_oauth_base::address::is_public;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -18,7 +19,7 @@ use super::client::{ClientMetadata, RegisteredClient};
 use super::register::has_secret_members;
 use super::store::RecordKind;
 use crate::error::{AuthConfigError, OAuthError};
-use crate::fetch::{FetchError, Fetcher, is_public};
+use crate::fetch::{self, FetchError, Fetcher};
 use crate::urls;
 
 const MAX_URL: usize = 512;
@@ -56,7 +57,7 @@ struct Document {
 
 impl ClientDocuments {
     pub(super) fn new() -> Result<Self, AuthConfigError> {
-        Ok(Self::with(Fetcher::guarded()?, is_public))
+        Ok(Self::with(fetch::guarded()?, is_public))
     }
 
     pub(super) fn with(fetcher: Fetcher, may_call: fn(IpAddr) -> bool) -> Self {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use duplexer_oauth_base::clock;
 use serde_json::{Map, Value};
 
 use super::AuthorizationServer;
@@ -11,9 +12,9 @@ use super::form::Form;
 use super::records::{Renewal, Tokens};
 use super::store::RecordKind;
 use crate::error::OAuthError;
+use crate::secret;
 use crate::token::jwt::Jwt;
 use crate::token::seconds;
-use crate::{clock, secret};
 
 /// Accepted values of `typ` in an identity assertion.
 pub(super) const KINDS: &[&str] = &["oauth-id-jag+jwt"];

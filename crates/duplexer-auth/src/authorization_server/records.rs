@@ -3,15 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use duplexer_core::error::{Chain, StoreError};
+use duplexer_oauth_base::clock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::backend::{AuthBackend, Grant, User};
 use super::store::{Record, RecordKey, RecordKind, Swapped, When};
 use super::{AuthorizationServer, RegisteredClient};
-use crate::clock;
 use crate::error::OAuthError;
-use crate::secret::{self, Secret};
+use crate::secret;
 use crate::token::AccessToken;
 
 /// Typed records over the store of the backend.
@@ -228,7 +228,7 @@ impl AuthorizationServer {
         renewal: Renewal,
     ) -> Result<Tokens, OAuthError> {
         let (records, lifetimes) = (&self.0.records, self.0.settings.lifetimes);
-        let access = Secret::random()?;
+        let access = secret::token()?;
         let until = self.after(lifetimes.access);
         let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at: clock::seconds(until) };
         records.put(RecordKind::AccessToken, access.digest(), &record, until).await?;
@@ -263,7 +263,7 @@ impl AuthorizationServer {
     }
 
     async fn refresh_token(&self, grant: &str) -> Result<String, OAuthError> {
-        let (refresh, until) = (Secret::random()?, self.after(self.0.settings.lifetimes.refresh));
+        let (refresh, until) = (secret::token()?, self.after(self.0.settings.lifetimes.refresh));
         let record = Refresh { grant: grant.into(), expires_at: clock::seconds(until), state: Use::Open };
         self.0.records.put(RecordKind::RefreshToken, refresh.digest(), &record, until).await?;
         Ok(refresh.reveal().to_owned())

@@ -1,5 +1,6 @@
 //! The token endpoint: authorization codes, refresh tokens and identity assertions.
 
+use duplexer_oauth_base::clock;
 use http::{HeaderMap, StatusCode};
 
 use super::AuthorizationServer;
@@ -10,7 +11,7 @@ use super::records::{Code, Refresh, Renewal, Tokens, Use};
 use super::store::RecordKind;
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
-use crate::{clock, secret, urls};
+use crate::{secret, urls};
 
 const NO_CODE: &str = "authorization code does not exist";
 const NO_REFRESH: &str = "refresh token does not exist";

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use duplexer_oauth_base::clock::Clock;
+
 use super::{Auth, ResourceMetadata, Rules, Site};
 use crate::authorization_server::AuthorizationServer;
-use crate::clock::Clock;
 use crate::error::AuthConfigError;
 use crate::token::TokenVerifier;
 use crate::token::introspection::Introspection;
