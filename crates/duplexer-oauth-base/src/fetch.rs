@@ -53,6 +53,13 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+impl Answer {
+    /// Creates a response, for tests.
+    pub fn new(status: u16, headers: HeaderMap, body: Bytes) -> Self {
+        Self { status, headers, body }
+    }
+}
+
 /// Networks that a [`Fetcher`] connects to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
