@@ -1,11 +1,10 @@
 //! Elicitation: one function for clients that accept server requests and for clients that repeat the call with the answer.
 
+use duplexer::Context;
 use duplexer::client::{Client, ClientBuilder, Negotiation};
 use duplexer::prelude::*;
 use duplexer::testing::TestClient;
 use duplexer::types::elicitation::ElicitResult;
-use duplexer::types::json::JsonObject;
-use duplexer::{Context, Json};
 use duplexer_examples::{call, same, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +28,7 @@ async fn book(cx: Context, day: String) -> Result<String, ToolError> {
 fn client(guests: Option<u8>) -> ClientBuilder {
     Client::builder("story", "1").on_elicitation(move |_| async move {
         Ok(match guests {
-            Some(guests) => ElicitResult::accept(JsonObject::new().with("guests", Json::from(json!(guests)))),
+            Some(guests) => ElicitResult::accept(json!({"guests": guests})),
             None => ElicitResult::decline(),
         })
     })

@@ -1,65 +1,52 @@
-//! Argument values that tool calls and prompts accept.
+//! Arguments of tools and prompts: conversion into what a request carries.
 
 use duplexer_types::json::{Json, JsonObject};
-use serde_json::Value;
+use serde::Serialize;
+use serde::ser::Error as _;
 
-/// Conversion into the arguments of a request. Sealed.
+/// Encodes the arguments of a tool: an object, or nothing for `()` and `None`.
+pub(super) fn tool_arguments(arguments: &impl Serialize) -> Result<Option<Json>, serde_json::Error> {
+    let arguments = Json::encode(arguments)?;
+    if arguments.is_object() {
+        Ok(Some(arguments))
+    } else if arguments.is_null() {
+        Ok(None)
+    } else {
+        Err(serde_json::Error::custom("the arguments of a tool are not a JSON object"))
+    }
+}
+
+/// Conversion into the arguments of a prompt. Sealed.
 ///
-/// - Arguments of a tool (`A` = [`Json`]): [`Json`], [`serde_json::Value`], [`JsonObject`], or `()` for none.
-/// - Arguments of a prompt (`A` = [`JsonObject<String>`]): [`JsonObject<String>`], an array or vector of pairs such as
-///   `[("language", "Rust")]`, or `()` for none.
+/// Arguments are a [`JsonObject<String>`], an array or vector of pairs such as `[("language", "Rust")]`, or `()` for none.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the arguments of this request",
-    note = "tools take a JSON object such as `json!({{..}})`, prompts take pairs of strings, and both take `()` for none"
+    message = "`{Self}` cannot be the arguments of a prompt",
+    note = "prompts take pairs of strings such as `[(\"language\", \"Rust\")]`, or `()` for none"
 )]
-pub trait IntoArguments<A>: sealed::Sealed {
+pub trait IntoArguments: sealed::Sealed {
     /// Returns the arguments, or `None` if the request has none.
-    fn into_arguments(self) -> Option<A>;
+    fn into_arguments(self) -> Option<JsonObject<String>>;
 }
 
-impl IntoArguments<Json> for () {
-    fn into_arguments(self) -> Option<Json> {
-        None
-    }
-}
-
-impl IntoArguments<Json> for Json {
-    fn into_arguments(self) -> Option<Json> {
-        Some(self)
-    }
-}
-
-impl IntoArguments<Json> for Value {
-    fn into_arguments(self) -> Option<Json> {
-        Some(self.into())
-    }
-}
-
-impl IntoArguments<Json> for JsonObject {
-    fn into_arguments(self) -> Option<Json> {
-        Some(self.into())
-    }
-}
-
-impl IntoArguments<JsonObject<String>> for () {
+impl IntoArguments for () {
     fn into_arguments(self) -> Option<JsonObject<String>> {
         None
     }
 }
 
-impl IntoArguments<JsonObject<String>> for JsonObject<String> {
+impl IntoArguments for JsonObject<String> {
     fn into_arguments(self) -> Option<JsonObject<String>> {
         Some(self)
     }
 }
 
-impl<K: Into<String>, V: Into<String>, const N: usize> IntoArguments<JsonObject<String>> for [(K, V); N] {
+impl<K: Into<String>, V: Into<String>, const N: usize> IntoArguments for [(K, V); N] {
     fn into_arguments(self) -> Option<JsonObject<String>> {
         Some(collect(self))
     }
 }
 
-impl<K: Into<String>, V: Into<String>> IntoArguments<JsonObject<String>> for Vec<(K, V)> {
+impl<K: Into<String>, V: Into<String>> IntoArguments for Vec<(K, V)> {
     fn into_arguments(self) -> Option<JsonObject<String>> {
         Some(collect(self))
     }
@@ -70,14 +57,12 @@ fn collect<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K,
 }
 
 mod sealed {
-    use super::{Json, JsonObject, Value};
+    use super::JsonObject;
 
     pub trait Sealed {}
 
     impl Sealed for () {}
-    impl Sealed for Json {}
-    impl Sealed for Value {}
-    impl<T> Sealed for JsonObject<T> {}
+    impl Sealed for JsonObject<String> {}
     impl<K, V, const N: usize> Sealed for [(K, V); N] {}
     impl<K, V> Sealed for Vec<(K, V)> {}
 }

@@ -16,14 +16,23 @@ use duplexer_types::roots::ListRootsResult;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use duplexer_types::version::{Era, ProtocolVersion};
 
+use super::cache::{Cache, SessionCache};
 use super::call::ResultValidator;
 use super::connection_task::ConnectionTask;
+use super::endpoint::Endpoint;
 use super::error::ConnectError;
 use super::handler::{Callbacks, ServerNotification};
 use super::inbound::ClientInbound;
+use super::list_handlers::ListHandlers;
+use super::renewal::Renewal;
+use super::resources::Resources;
 use super::subscriptions::Routes;
+use super::timeouts::Timeouts;
+use super::tool_headers::ToolHeaders;
 use super::{Client, Inner, negotiate};
-use duplexer_core::dispatch::{Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound};
+use duplexer_core::dispatch::{
+    CallClock, Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound,
+};
 use duplexer_core::error::McpError;
 use duplexer_core::transport::Transport;
 
@@ -47,12 +56,15 @@ use duplexer_core::transport::Transport;
 pub struct ClientBuilder {
     pub(super) info: Implementation,
     pub(super) negotiation: Negotiation,
-    pub(super) timeout: Option<Duration>,
+    pub(super) timeouts: Timeouts,
     pub(super) log_level: Option<LoggingLevel>,
     pub(super) callbacks: Callbacks,
     dispatch: DispatchOptions,
     validator: Option<Arc<dyn ResultValidator>>,
     max_pages: usize,
+    cache: Option<Cache>,
+    #[cfg(feature = "schema")]
+    pub(super) output_validation: super::OutputValidation,
 }
 
 /// Maximum number of pages of a list, unless the builder sets another.
@@ -113,23 +125,34 @@ impl ClientBuilder {
         Self {
             info: Implementation::new(name, version),
             negotiation: Negotiation::default(),
-            timeout: None,
+            timeouts: Timeouts::default(),
             log_level: None,
             callbacks: Callbacks::default(),
             dispatch: DispatchOptions::default(),
             validator: None,
             max_pages: MAX_PAGES,
+            cache: None,
+            #[cfg(feature = "schema")]
+            output_validation: super::OutputValidation::default(),
         }
     }
 
-    /// Opens a session over `transport`.
+    /// Opens a session with `endpoint`, usually a transport.
     ///
     /// # Errors
     ///
     /// Fails if the configuration is invalid, if the server refuses the session or does not answer in time, and if
     /// there is no common protocol revision. The connection is closed in all these cases.
-    pub async fn connect(self, transport: impl Transport) -> Result<Client, ConnectError> {
+    pub async fn connect<E: Endpoint>(self, endpoint: E) -> Result<Client, E::Error> {
+        endpoint.connect(self).await
+    }
+
+    pub(super) async fn connect_transport(
+        mut self,
+        transport: impl Transport,
+    ) -> Result<Client, ConnectError> {
         self.check()?;
+        self.timeouts.clock = transport.clock().unwrap_or_default();
         let (dispatcher, peer) = JsonRpcDispatcher::with_options(transport, self.dispatch.clone());
         let stop = peer.clone();
         self.open(Arc::new(peer), |inbound| {
@@ -146,11 +169,12 @@ impl ClientBuilder {
     ///
     /// Fails under the same conditions as [`ClientBuilder::connect`].
     pub async fn connect_dispatcher(
-        self,
+        mut self,
         dispatcher: impl Dispatch,
         peer: Arc<dyn Outbound>,
     ) -> Result<Client, ConnectError> {
         self.check()?;
+        self.timeouts.clock = CallClock::new();
         let stopped = Arc::new(Cancellation::new());
         let stop = Arc::clone(&stopped);
         self.open(peer, |inbound| {
@@ -183,7 +207,15 @@ impl ClientBuilder {
         start: impl FnOnce(Arc<ClientInbound>) -> T,
     ) -> Result<Client, ConnectError> {
         let routes = Arc::new(Routes::default());
-        let inbound = Arc::new(ClientInbound::new(self.callbacks.clone(), Arc::clone(&routes)));
+        let cache = SessionCache::new(self.cache.clone().unwrap_or_default());
+        let resources = Arc::new(Resources::new(cache));
+        let clock = self.timeouts.clock.clone();
+        let inbound = Arc::new(ClientInbound::new(
+            self.callbacks.clone(),
+            Arc::clone(&routes),
+            Arc::clone(&resources),
+            clock,
+        ));
         let task = start(Arc::clone(&inbound)).await;
         let session = match negotiate::negotiate(&*peer, &self, &inbound).await {
             Ok(session) => session,
@@ -193,9 +225,27 @@ impl ClientBuilder {
                 return Err(error);
             }
         };
-        let Self { timeout, validator, callbacks, max_pages, .. } = self;
-        let inner = Inner { peer, session, timeout, max_pages, validator, callbacks, routes, task };
-        Ok(Client(Arc::new(inner)))
+        #[cfg(feature = "schema")]
+        let schemas = super::output_schemas::OutputSchemas::of(self.output_validation);
+        #[cfg(not(feature = "schema"))]
+        let schemas = None;
+        let Self { timeouts, validator, callbacks, max_pages, .. } = self;
+        let inner = Inner {
+            peer,
+            session,
+            timeouts,
+            renewal: Renewal::default(),
+            tool_headers: ToolHeaders::default(),
+            max_pages,
+            validator: validator.or(schemas),
+            callbacks,
+            routes,
+            resources,
+            task,
+        };
+        let client = Client(Arc::new(inner));
+        ListHandlers::start(&client);
+        Ok(client)
     }
 }
 
@@ -231,10 +281,33 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the default timeout of requests. Without it, requests wait indefinitely.
+    /// Sets the maximum time of a request without progress: 5 minutes by default.
+    ///
+    /// Every progress notification restarts it, for calls that request progress ([`Call::on_progress`]). It does not run
+    /// while a callback answers a question of the server. Subscriptions and streams of changes have no timeout.
+    ///
+    /// [`Call::on_progress`]: super::Call::on_progress
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeouts.idle = timeout;
         self
+    }
+
+    /// Sets the maximum time of a request, whatever progress it reports: one hour by default.
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.total = timeout;
+        self
+    }
+
+    /// Sets the maximum time of [`ClientBuilder::connect`]: 30 seconds by default, and not more than
+    /// [`ClientBuilder::timeout`].
+    pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.timeouts.handshake = Some(timeout);
+        self
+    }
+
+    /// Waits for responses indefinitely. The limit of [`ClientBuilder::connect`] stays.
+    pub fn no_timeout(self) -> Self {
+        self.timeout(Duration::MAX).total_timeout(Duration::MAX)
     }
 
     /// Sets the default minimum level of log messages that requests carry (envelope era).
@@ -254,6 +327,18 @@ impl ClientBuilder {
     /// Sets the maximum number of pages that [`Client::all_tools`] and its siblings read: 1000 by default.
     pub fn max_pages(mut self, pages: usize) -> Self {
         self.max_pages = pages;
+        self
+    }
+
+    /// Sets the cache of results. Default: a cache of the session's own.
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Sets how often a request is sent again with input that the server requests: up to 10 times by default.
+    pub fn max_input_rounds(mut self, rounds: u32) -> Self {
+        self.callbacks.input_rounds = rounds;
         self
     }
 
@@ -288,6 +373,18 @@ impl ClientBuilder {
     pub fn sampling_capability(mut self, capability: SamplingCapability) -> Self {
         self.callbacks.declared.sampling = capability;
         self
+    }
+
+    /// Sets the callback that answers `sampling/createMessage` together with the capability that is declared for it.
+    pub fn on_sampling_with<F>(
+        self,
+        capability: SamplingCapability,
+        callback: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<CreateMessageResult, McpError>> + Send + 'static,
+    {
+        self.sampling_capability(capability).on_sampling(callback)
     }
 
     /// Sets the callback that answers `elicitation/create`: questions to the user.

@@ -5,12 +5,15 @@ use std::fmt;
 use std::time::Duration;
 
 use bytestring::ByteString;
+use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::wire::{result_type, result_type_of};
+use serde::ser::Error as _;
 
+use super::cache::CacheMode;
 use super::input::{self, Retry};
 use super::session::{decode_result, merge_headers};
 use super::{Client, ClientError};
@@ -20,7 +23,8 @@ use duplexer_core::error::{BoxError, CallError};
 /// Request that is sent when it is awaited.
 ///
 /// Dropping the future cancels the request at the server; so does the timeout. If the server requests input, the
-/// client's callbacks answer and the request is sent again, up to ten times.
+/// client's callbacks answer and the request is sent again, up to ten times
+/// ([`ClientBuilder::max_input_rounds`](super::ClientBuilder::max_input_rounds)).
 ///
 /// # Errors
 ///
@@ -45,6 +49,9 @@ pub struct Call<M: Request> {
     params: M::Params,
     meta: JsonObject,
     options: CallOptions,
+    cache: CacheMode,
+    /// Why the params could not be built. Reported when the call is awaited.
+    fault: Option<serde_json::Error>,
 }
 
 /// Response to one round of a request.
@@ -81,7 +88,13 @@ pub struct CompletedCall<'a> {
 
 impl<M: Request> Call<M> {
     pub(super) fn new(client: Client, params: M::Params) -> Self {
-        Self { client, params, meta: JsonObject::new(), options: CallOptions::default() }
+        let (meta, options) = (JsonObject::new(), CallOptions::default());
+        Self { client, params, meta, options, cache: CacheMode::default(), fault: None }
+    }
+
+    pub(super) fn fault(mut self, fault: serde_json::Error) -> Self {
+        self.fault = Some(fault);
+        self
     }
 
     /// Replaces all options of the call.
@@ -90,15 +103,44 @@ impl<M: Request> Call<M> {
         self
     }
 
-    /// Sets the timeout of each round. Default: the timeout of the client.
+    /// Sets the maximum time without progress, of each round. Default: the timeout of the client.
     pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options = self.options.idle_timeout(timeout);
+        self
+    }
+
+    /// Sets the maximum time of each round, whatever progress it reports.
+    pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.options = self.options.timeout(timeout);
         self
+    }
+
+    /// Waits for the response indefinitely.
+    pub fn no_timeout(self) -> Self {
+        self.timeout(Duration::MAX).total_timeout(Duration::MAX)
     }
 
     /// Requests progress notifications and sets their callback.
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.options = self.options.on_progress(callback);
+        self
+    }
+
+    /// Adds a header to the request, for transports with headers. Headers of the protocol cannot be replaced.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Requests the result from the server even if the [cache](super::Cache) has a fresh one, and stores it there.
+    pub fn fresh(mut self) -> Self {
+        self.cache = CacheMode::Refresh;
+        self
+    }
+
+    /// Requests the result from the server and neither reads nor changes the [cache](super::Cache).
+    pub fn uncached(mut self) -> Self {
+        self.cache = CacheMode::Bypass;
         self
     }
 
@@ -132,7 +174,15 @@ impl<M: Request> Call<M> {
     }
 
     fn decode(&self, text: &str) -> Result<M::Result, CallError> {
-        decode_result(text, self.client.0.session.result_revision)
+        let mut result = decode_result(text, self.client.0.session.result_revision)?;
+        self.client.learn_tools(&self.params, &mut result);
+        Ok(result)
+    }
+
+    /// Sends the request and returns the result with the size of its text.
+    pub(super) async fn sized(mut self) -> Result<(M::Result, usize), ClientError> {
+        let text = self.finish().await?;
+        Ok((self.decode(&text)?, text.len()))
     }
 
     /// Sends the request once.
@@ -140,7 +190,16 @@ impl<M: Request> Call<M> {
         let client = &self.client;
         let request = self.outbound(retry)?;
         let params = client.0.validator.as_ref().and(request.params.clone());
-        let text = client.0.peer.request(request).await?;
+        let text = match client.send(request).await {
+            Err(CallError::Rpc(refusal)) if self.can_correct_headers(&refusal) => {
+                // Without the new annotations the refusal is final.
+                if client.refresh_tool_headers().await.is_err() {
+                    return Err(CallError::Rpc(refusal).into());
+                }
+                client.send(self.outbound(retry)?).await?
+            }
+            outcome => outcome?,
+        };
         if client.0.session.result_revision.is_none() {
             match &*result_type_of(&text).map_err(CallError::Unexpected)? {
                 result_type::COMPLETE => {}
@@ -164,25 +223,64 @@ impl<M: Request> Call<M> {
         Ok(CallResponse::Complete(text))
     }
 
+    /// Returns whether a call of a tool was refused because the annotations of its headers have changed.
+    fn can_correct_headers(&self, refusal: &ErrorObject) -> bool {
+        M::METHOD == Method::ToolsCall
+            && refusal.code == ErrorCode::HEADER_MISMATCH
+            && self.client.0.session.result_revision.is_none()
+    }
+
     /// Builds the request of one round.
     fn outbound(&self, retry: &Retry) -> Result<OutboundRequest, ClientError> {
         let client = &self.client;
+        if let Some(fault) = &self.fault {
+            return Err(CallError::Encode(serde_json::Error::custom(fault)).into());
+        }
         client.check_available(M::METHOD)?;
         let mut request = client.0.session.envelope.attach::<M>(&self.params, self.meta.clone())?;
         request.params = retry.add_to(request.params)?;
-        let headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
+        let mut headers = std::mem::replace(&mut request.options, self.options.clone()).headers;
+        headers.extend(client.param_headers(&self.params));
         request.options.headers = merge_headers(headers, std::mem::take(&mut request.options.headers));
-        request.options.timeout = self.options.timeout.or(client.0.timeout);
+        client.0.timeouts.apply(&mut request.options);
         Ok(request)
     }
 
-    /// Sends the request in rounds until there is a result. The callbacks answer the input requests between them.
+    /// Returns the result of the cache or of the server.
     async fn finish(&mut self) -> Result<ByteString, ClientError> {
+        if !M::METHOD.is_cacheable() || self.is_uncacheable() {
+            return Ok(self.rounds().await?.0);
+        }
+        let client = self.client.clone();
+        let lookup = client.0.resources.cache.lookup::<M>(&self.params, client.0.session.version);
+        let Some(lookup) = lookup else { return Ok(self.rounds().await?.0) };
+        if self.cache == CacheMode::Use
+            && let Some(text) = lookup.hit()
+        {
+            return Ok(text);
+        }
+        let (text, round) = self.rounds().await?;
+        // A result that depends on input is for this request only.
+        if round == 0 {
+            lookup.store(&text);
+        }
+        Ok(text)
+    }
+
+    /// Headers and metadata of the caller can change the result, for example through another authorization.
+    fn is_uncacheable(&self) -> bool {
+        self.cache == CacheMode::Bypass || !self.options.headers.is_empty() || !self.meta.is_empty()
+    }
+
+    /// Sends the request in rounds until there is a result, and returns it with the number of its round. The callbacks
+    /// answer the input requests between them.
+    async fn rounds(&mut self) -> Result<(ByteString, u32), ClientError> {
         let mut retry = Retry::default();
-        for round in 0..=input::MAX_RETRIES {
+        let max_rounds = self.client.0.callbacks.input_rounds;
+        for round in 0..=max_rounds {
             match self.round(&retry).await? {
-                CallResponse::Complete(text) => return Ok(text),
-                CallResponse::InputRequired(_) if round == input::MAX_RETRIES => break,
+                CallResponse::Complete(text) => return Ok((text, round)),
+                CallResponse::InputRequired(_) if round == max_rounds => break,
                 CallResponse::InputRequired(required) => {
                     let version = self.client.0.session.version;
                     retry = input::respond(&self.client.0.callbacks, required, round, version).await?;
@@ -191,7 +289,7 @@ impl<M: Request> Call<M> {
             // Every round is a request with its own id.
             self.options.id = None;
         }
-        Err(ClientError::TooManyRounds { method: M::METHOD, rounds: input::MAX_RETRIES })
+        Err(ClientError::TooManyRounds { method: M::METHOD, rounds: max_rounds })
     }
 }
 
@@ -207,11 +305,8 @@ impl<M: Request + 'static> IntoFuture for Call<M> {
     type Output = Result<M::Result, ClientError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
-    fn into_future(mut self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let text = self.finish().await?;
-            Ok(self.decode(&text)?)
-        })
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { Ok(self.sized().await?.0) })
     }
 }
 

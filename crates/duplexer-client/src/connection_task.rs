@@ -57,6 +57,16 @@ impl ConnectionTask {
         self.ended.cancelled().await;
     }
 
+    /// Returns what signals the end of the task.
+    pub(super) fn end_signal(&self) -> Arc<Cancellation> {
+        Arc::clone(&self.ended)
+    }
+
+    /// Whether the task has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
     /// Stops the dispatcher and waits for the task. A second caller does not wait.
     pub(super) async fn end(&self) -> Result<(), RunError> {
         (self.stop)();

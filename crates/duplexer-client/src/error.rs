@@ -1,17 +1,19 @@
 //! Errors of connecting and of requests.
 
 use duplexer_types::methods::Method;
+use duplexer_types::tool::ToolFailed;
 use duplexer_types::version::ProtocolVersion;
 
-use duplexer_core::error::{BoxError, CallError, McpError};
+use duplexer_core::error::{BoxError, CallError, Chain, ErrorKind, McpError};
+use duplexer_core::transport::HttpRefusal;
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// A request that opens the session failed, or the server refused it.
-    #[error("the session could not be opened")]
-    Call(#[from] CallError),
+    #[error("could not open the session: {}", Chain(.0))]
+    Call(CallError),
     /// Client and server have no revision in common. Holds the revisions that the server offers.
     #[error("no protocol revision in common; the server offers {}", offer(.0))]
     NoCommonVersion(Vec<String>),
@@ -29,6 +31,37 @@ pub enum ConnectError {
     /// The builder declares the extension with this id with settings that are not a JSON object. Nothing was sent.
     #[error("the settings of the extension `{0}` are not a JSON object")]
     InvalidExtension(String),
+}
+
+impl ConnectError {
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Call(error) => error.kind(),
+            Self::NoCommonVersion(_) | Self::UnsupportedVersion(_) => ErrorKind::Protocol,
+            Self::InvalidPinnedVersion { .. } | Self::InvalidExtension(_) => ErrorKind::Local,
+        }
+    }
+
+    /// Returns whether the session can be opened later, without a change on either side.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Call(error) if error.is_retryable())
+    }
+
+    /// Returns the HTTP response that refused the session, if there was one.
+    pub fn refusal(&self) -> Option<&HttpRefusal> {
+        match self {
+            Self::Call(error) => error.refusal(),
+            _ => None,
+        }
+    }
+}
+
+/// The text contains the causes of `error`, so it is not a source.
+impl From<CallError> for ConnectError {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
 }
 
 fn offer(versions: &[String]) -> String {
@@ -86,9 +119,54 @@ pub enum ClientError {
         /// Number of pages that were read.
         pages: usize,
     },
+    /// A list is larger than the client collects. A stream of its items has no such limit.
+    #[error("the list of `{method}` is larger than {bytes} bytes")]
+    ListTooLarge {
+        /// The method.
+        method: Method,
+        /// Maximum size of a collected list, as JSON text.
+        bytes: usize,
+    },
     /// The [`ResultValidator`](super::ResultValidator) of the session rejected the result.
     #[error("the answer of the server did not pass the check")]
     Validation(#[source] BoxError),
+    /// The tool reports a failure in its result.
+    #[error(transparent)]
+    ToolFailed(#[from] ToolFailed),
+    /// The structured content of a result is missing or has another type.
+    #[error("the structured content of the result cannot be decoded")]
+    Structured(#[source] serde_json::Error),
+}
+
+impl ClientError {
+    /// Returns the kind of the failure.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Call(error) => error.kind(),
+            Self::ToolFailed(_) => ErrorKind::Refused,
+            Self::Unavailable { .. } | Self::Unanswered { .. } => ErrorKind::Local,
+            Self::TooManyRounds { .. }
+            | Self::ResultType { .. }
+            | Self::RepeatedCursor(_)
+            | Self::TooManyPages { .. }
+            | Self::ListTooLarge { .. }
+            | Self::Validation(_)
+            | Self::Structured(_) => ErrorKind::Protocol,
+        }
+    }
+
+    /// Returns whether the request certainly did not run and can succeed if it is sent again later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Call(error) if error.is_retryable())
+    }
+
+    /// Returns the HTTP response that refused the request, if there was one.
+    pub fn refusal(&self) -> Option<&HttpRefusal> {
+        match self {
+            Self::Call(error) => error.refusal(),
+            _ => None,
+        }
+    }
 }
 
 /// For handlers that call another server and return its failure with `?`.

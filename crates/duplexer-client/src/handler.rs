@@ -17,6 +17,8 @@ use duplexer_types::roots::ListRootsResult;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
 use duplexer_types::version::{ProtocolVersion, feature};
 
+use super::input::MAX_RETRIES;
+use super::list_handlers::ListHandlers;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
@@ -39,6 +41,9 @@ pub enum ServerNotification {
     ResourceUpdated(ResourceUpdatedParams),
     /// The interaction at the URL of an elicitation is complete.
     ElicitationComplete(ElicitationCompleteParams),
+    /// The server had ended the session, and a new one is open (handshake era). What the server reported in between is lost;
+    /// log level and subscriptions are restored. It comes from this client, not from the server.
+    SessionRenewed,
     /// A notification that the session's revision does not define.
     Other {
         /// Method of the notification.
@@ -52,7 +57,7 @@ type RequestCallback<P, R> = Arc<dyn Fn(P) -> BoxFuture<'static, Result<R, McpEr
 type NotificationCallback<T> = Arc<dyn Fn(T) + Send + Sync>;
 
 /// Callbacks of a client.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Callbacks {
     pub(super) sampling: Option<RequestCallback<CreateMessageParams, CreateMessageResult>>,
     pub(super) elicitation: Option<RequestCallback<ElicitParams, ElicitResult>>,
@@ -60,6 +65,9 @@ pub(super) struct Callbacks {
     pub(super) log: Option<NotificationCallback<LoggingMessageParams>>,
     pub(super) notification: Option<NotificationCallback<ServerNotification>>,
     pub(super) declared: DeclaredCapabilities,
+    pub(super) lists: ListHandlers,
+    /// Maximum number of times that a request is sent again with input.
+    pub(super) input_rounds: u32,
 }
 
 /// Details of the capabilities that have a callback, and declared extensions.
@@ -74,6 +82,21 @@ impl Default for DeclaredCapabilities {
     fn default() -> Self {
         let both = ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new());
         Self { sampling: SamplingCapability::new(), elicitation: both, extensions: JsonObject::new() }
+    }
+}
+
+impl Default for Callbacks {
+    fn default() -> Self {
+        Self {
+            sampling: None,
+            elicitation: None,
+            roots: None,
+            log: None,
+            notification: None,
+            declared: DeclaredCapabilities::default(),
+            lists: ListHandlers::default(),
+            input_rounds: MAX_RETRIES,
+        }
     }
 }
 

@@ -12,8 +12,9 @@ use duplexer_types::wire::{ForRevision, Shape, Wire};
 
 use super::handler::{Callbacks, ServerNotification, invalid_result};
 use super::negotiate::PROPOSED;
+use super::resources::Resources;
 use super::subscriptions::{Change, Routes};
-use duplexer_core::dispatch::{Batches, CallContext, Inbound, Message, NotificationRoute};
+use duplexer_core::dispatch::{Batches, CallClock, CallContext, Inbound, Message, NotificationRoute};
 use duplexer_core::error::McpError;
 
 /// Inbound side of a client's dispatcher.
@@ -21,11 +22,19 @@ pub(super) struct ClientInbound {
     callbacks: Callbacks,
     negotiated: OnceLock<ProtocolVersion>,
     routes: Arc<Routes>,
+    resources: Arc<Resources>,
+    /// Clock of all timeouts of the session.
+    clock: CallClock,
 }
 
 impl ClientInbound {
-    pub(super) fn new(callbacks: Callbacks, routes: Arc<Routes>) -> Self {
-        Self { callbacks, negotiated: OnceLock::new(), routes }
+    pub(super) fn new(
+        callbacks: Callbacks,
+        routes: Arc<Routes>,
+        resources: Arc<Resources>,
+        clock: CallClock,
+    ) -> Self {
+        Self { callbacks, negotiated: OnceLock::new(), routes, resources, clock }
     }
 
     /// Sets the revision of the session.
@@ -47,14 +56,17 @@ impl ClientInbound {
         self.negotiated.get().copied().unwrap_or(PROPOSED)
     }
 
+    /// Answers a request of the server. While a callback asks a person or a model, no timeout of the session runs.
     async fn respond(&self, call: &Message) -> Result<Json, McpError> {
         match self.known(call.method()) {
             Some(Method::SamplingCreateMessage) => {
                 let params = request_params::<SamplingCreateMessage>(call)?;
+                let _paused = self.clock.pause();
                 self.encode(&self.callbacks.create_message(params).await?)
             }
             Some(Method::ElicitationCreate) => {
                 let params = request_params::<ElicitationCreate>(call)?;
+                let _paused = self.clock.pause();
                 self.encode(&self.callbacks.elicit(params, self.version()).await?)
             }
             Some(Method::RootsList) => self.encode(&self.callbacks.list_roots().await?),
@@ -100,6 +112,7 @@ impl ClientInbound {
         match notification {
             Ok(notification) => {
                 if let Some(change) = change(&notification) {
+                    self.resources.cache.invalidate(&change);
                     self.routes.deliver(call, change);
                 }
                 self.callbacks.notify(notification);

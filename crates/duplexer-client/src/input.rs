@@ -14,7 +14,7 @@ use super::handler::Callbacks;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{CallError, McpError};
 
-/// Maximum number of times a request is sent again.
+/// Maximum number of times a request is sent again, unless the builder sets another.
 pub(super) const MAX_RETRIES: u32 = 10;
 
 /// Backoff before a retry that carries only the request state: doubled in each round, up to the maximum.

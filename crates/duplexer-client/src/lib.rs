@@ -6,22 +6,33 @@
 
 mod arguments;
 mod builder;
+mod cache;
 mod call;
+mod changes;
 mod connection_task;
+mod endpoint;
 mod error;
 mod handler;
 mod inbound;
 mod input;
+mod items;
+mod list_handlers;
 mod negotiate;
+#[cfg(feature = "schema")]
+mod output_schemas;
+mod renewal;
 mod requests;
+mod resources;
 mod session;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod timeouts;
+mod tool_call;
+mod tool_headers;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::json::Json;
@@ -32,17 +43,30 @@ use duplexer_types::wire::{ForRevision, Shape};
 
 use self::connection_task::ConnectionTask;
 use self::handler::Callbacks;
+use self::renewal::Renewal;
+use self::resources::Resources;
 use self::session::Session;
 use self::subscriptions::Routes;
+use self::timeouts::Timeouts;
+use self::tool_headers::ToolHeaders;
 use duplexer_core::dispatch::{Outbound, OutboundRequest, RunError};
 use duplexer_core::error::CallError;
 
 pub use arguments::IntoArguments;
 pub use builder::{ClientBuilder, Negotiation, PinnedVersion};
+pub use cache::Cache;
 pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
+pub use changes::Changes;
+pub use endpoint::Endpoint;
 pub use error::{ClientError, ConnectError};
 pub use handler::ServerNotification;
+pub use items::Items;
+#[cfg(feature = "schema")]
+pub use output_schemas::OutputValidation;
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
+
+pub use duplexer_core::error::ErrorKind;
+pub use duplexer_core::transport::HttpRefusal;
 
 /// Session with a server. Clones share it. It ends with [`Client::close`] or when the last clone is dropped.
 ///
@@ -67,11 +91,14 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     peer: Arc<dyn Outbound>,
     session: Session,
-    timeout: Option<Duration>,
+    timeouts: Timeouts,
+    renewal: Renewal,
+    tool_headers: ToolHeaders,
     max_pages: usize,
     validator: Option<Arc<dyn ResultValidator>>,
     callbacks: Callbacks,
     routes: Arc<Routes>,
+    resources: Arc<Resources>,
     task: ConnectionTask,
 }
 
@@ -84,13 +111,16 @@ impl Client {
     }
 
     /// Closes the session: writes queued messages and drains requests of the server. Requests in flight fail with
-    /// [`CallError::Closed`].
+    /// [`CallError::Closed`]. Then it ends what the session owns, such as a server process ([`Client::on_close`]).
     ///
     /// # Errors
     ///
     /// Fails with the reason if the connection had broken. A second call returns `Ok` without waiting.
     pub async fn close(&self) -> Result<(), RunError> {
-        self.0.task.end().await
+        self.0.resources.stop_tasks();
+        let ended = self.0.task.end().await;
+        self.0.resources.close().await;
+        ended
     }
 
     /// Waits until the connection has ended, on either side. For clients that only receive notifications.
@@ -139,8 +169,8 @@ impl Client {
             self.check_available(method)?;
         }
         let mut request = self.0.session.envelope.attach_to_custom(request);
-        request.options.timeout = request.options.timeout.or(self.0.timeout);
-        let text = self.0.peer.request(request).await?;
+        self.0.timeouts.apply(&mut request.options);
+        let text = self.send(request).await?;
         Json::parse(&text).map_err(|error| CallError::Unexpected(error).into())
     }
 

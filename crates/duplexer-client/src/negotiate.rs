@@ -3,6 +3,7 @@
 //! The client sends `server/discover`. A server that does not support it gets a handshake (`initialize`); no single
 //! error code decides that.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -19,14 +20,16 @@ use super::builder::{ClientBuilder, Negotiation, PinnedVersion};
 use super::error::ConnectError;
 use super::inbound::ClientInbound;
 use super::session::{Identity, RequestEnvelope, Session, decode_result};
-use duplexer_core::dispatch::{OnDrop, Outbound, OutboundRequest};
+use super::timeouts::Timeouts;
+use duplexer_core::dispatch::{CallClock, OnDrop, Outbound, OutboundRequest};
 use duplexer_core::error::CallError;
+use duplexer_core::transport::TransportFailure;
 
 /// The revision that a handshake proposes.
 pub(super) const PROPOSED: ProtocolVersion = ProtocolVersion::LATEST_HANDSHAKE;
 
-/// Maximum time for the response to `server/discover` before the client falls back to a handshake.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time without an answer to `server/discover` after which a handshake is sent beside it.
+const FALLBACK_DELAY: Duration = Duration::from_secs(10);
 
 /// Negotiates the revision and opens the session.
 pub(super) async fn negotiate(
@@ -39,37 +42,113 @@ pub(super) async fn negotiate(
         capabilities: builder.callbacks.capabilities(),
         log_level: builder.log_level,
     };
-    let negotiator = Negotiator { peer, identity, timeout: builder.timeout };
-    let session = match &builder.negotiation {
-        Negotiation::Auto => negotiator.auto().await?,
-        Negotiation::Handshake => negotiator.initialize().await?,
-        Negotiation::Pinned(pinned) => negotiator.pinned(pinned).await?,
+    let Timeouts { clock, .. } = &builder.timeouts;
+    let negotiator = Negotiator { peer, identity, inbound, clock };
+    let negotiated = async {
+        match &builder.negotiation {
+            Negotiation::Auto => negotiator.auto().await,
+            Negotiation::Handshake => negotiator.initialize().await,
+            Negotiation::Pinned(pinned) => negotiator.pinned(pinned).await,
+        }
     };
-    inbound.set_version(session.version);
-    match session.version.era() {
-        Era::Handshake => peer.notify(Initialized::METHOD.name(), None).await,
-        Era::Envelope => negotiator.warn_about_deprecations(session.version),
+    let session = within(&builder.timeouts, negotiated).await?;
+    if session.version.era() == Era::Envelope {
+        inbound.set_version(session.version);
+        negotiator.warn_about_deprecations(session.version);
     }
     Ok(session)
+}
+
+/// Opens a session like the earlier one `session`, which the server has ended.
+pub(super) async fn renew(
+    peer: &dyn Outbound,
+    opening: &Json,
+    session: &Session,
+    timeouts: &Timeouts,
+) -> Result<(), CallError> {
+    let renewed = async {
+        let opened = initialize(peer, opening.clone()).await?;
+        if opened.protocol_version != session.version.as_str() {
+            tracing::warn!(version = opened.protocol_version, "the server has changed the protocol revision");
+            return Err(CallError::Transport(TransportFailure::SessionEnded));
+        }
+        peer.notify(Initialized::METHOD.name(), None).await;
+        Ok(())
+    };
+    within(timeouts, renewed).await
+}
+
+/// Runs a negotiation within the limit of the session.
+async fn within<T, E: From<CallError>>(
+    timeouts: &Timeouts,
+    negotiation: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let limit = timeouts.handshake();
+    tokio::select! {
+        biased;
+        outcome = negotiation => outcome,
+        () = timeouts.clock.run_for(limit) => {
+            let text = format!("the server did not open the session within {} s", limit.as_secs_f64());
+            Err(CallError::Timeout(text.into()).into())
+        }
+    }
+}
+
+/// Performs the handshake. The protocol forbids to cancel `initialize`.
+async fn initialize(peer: &dyn Outbound, params: Json) -> Result<InitializeResult, CallError> {
+    let mut request = OutboundRequest::new(Initialize::METHOD.name()).params(params);
+    request.options.on_drop = OnDrop::Detach;
+    decode_result(&peer.request(request).await?, Some(PROPOSED))
 }
 
 struct Negotiator<'a> {
     peer: &'a dyn Outbound,
     identity: Identity,
-    timeout: Option<Duration>,
+    inbound: &'a ClientInbound,
+    clock: &'a CallClock,
 }
 
 impl Negotiator<'_> {
+    /// Probes the server, and performs a handshake if it refuses. A server that is silent gets both: the first good answer
+    /// counts, so that a slow server is not taken for an old one.
     async fn auto(&self) -> Result<Session, ConnectError> {
-        if let Some(session) = self.probe().await? {
-            return Ok(session);
+        let mut probe = pin!(self.probe());
+        tokio::select! {
+            biased;
+            probed = &mut probe => match probed? {
+                Some(session) => return Ok(session),
+                None => return self.initialize_or_probe_again().await,
+            },
+            () = self.clock.run_for(FALLBACK_DELAY) => {}
         }
-        match self.initialize().await {
-            // The server does know the envelope era. The first probe may have come too early or timed out.
-            Err(ConnectError::Call(CallError::Rpc(error))) if is_unsupported_version(&error) => {
-                let session = self.probe().await?;
-                session.ok_or(ConnectError::Call(CallError::Rpc(error)))
+        let mut handshake = pin!(self.initialize());
+        let refusal = tokio::select! {
+            biased;
+            probed = &mut probe => match probed? {
+                Some(session) => return Ok(session),
+                None => return handshake.await,
+            },
+            opened = &mut handshake => match opened {
+                Ok(session) => return Ok(session),
+                Err(refusal) => refusal,
+            },
+        };
+        // A server that knows the envelope era may have missed the first probe.
+        let probed = if is_unsupported(&refusal) {
+            tokio::select! {
+                probed = probe => probed,
+                probed = self.probe() => probed,
             }
+        } else {
+            probe.await
+        };
+        probed.ok().flatten().ok_or(refusal)
+    }
+
+    /// Performs the handshake. A server that refuses its revision is probed once more.
+    async fn initialize_or_probe_again(&self) -> Result<Session, ConnectError> {
+        match self.initialize().await {
+            Err(refusal) if is_unsupported(&refusal) => self.probe().await?.ok_or(refusal),
             opened => opened,
         }
     }
@@ -106,15 +185,15 @@ impl Negotiator<'_> {
                 }
                 _ => Ok(None),
             },
-            Err(CallError::Timeout(_) | CallError::Unexpected(_)) => Ok(None),
+            Err(CallError::Unexpected(_)) => Ok(None),
+            Err(CallError::Transport(failure)) if is_refusal_of_unknown(&failure) => Ok(None),
             Err(broken) => Err(broken.into()),
         }
     }
 
     async fn discover(&self, version: ProtocolVersion) -> Result<DiscoverResult, CallError> {
         let envelope = RequestEnvelope::new(version, &self.identity)?;
-        let mut request = envelope.attach::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
-        request.options = request.options.timeout(PROBE_TIMEOUT).on_drop(OnDrop::Detach);
+        let request = envelope.attach::<ServerDiscover>(&EmptyParams::new(), JsonObject::new())?;
         let text = self.peer.request(request).await?;
         serde_json::from_str(&text).map_err(CallError::Unexpected)
     }
@@ -131,31 +210,37 @@ impl Negotiator<'_> {
             capabilities: discovered.capabilities,
             instructions: discovered.instructions,
             envelope: RequestEnvelope::new(version, &self.identity)?,
+            opening: None,
             result_revision: None,
         })
     }
 
-    /// Performs the handshake. The protocol forbids to cancel `initialize`.
+    /// Performs the handshake and confirms it.
     async fn initialize(&self) -> Result<Session, ConnectError> {
-        let Identity { info, capabilities, .. } = &self.identity;
-        let params = InitializeParams::new(PROPOSED.as_str(), capabilities.clone(), info.clone());
-        let params = Json::encode(&ForRevision(&params, Shape::new(PROPOSED))).map_err(CallError::Encode)?;
-        let mut request = OutboundRequest::new(Initialize::METHOD.name()).params(params);
-        request.options.timeout = self.timeout;
-        request.options.on_drop = OnDrop::Detach;
-        let text = self.peer.request(request).await?;
-        let opened: InitializeResult = decode_result(&text, Some(PROPOSED))?;
+        let opened = initialize(self.peer, self.opening(PROPOSED)?).await?;
         let Some(version) = handshake_version(&opened.protocol_version) else {
             return Err(ConnectError::UnsupportedVersion(opened.protocol_version));
         };
-        Ok(Session {
+        let session = Session {
             version,
             server_info: Some(opened.server_info),
             capabilities: opened.capabilities,
             instructions: opened.instructions,
             envelope: RequestEnvelope::new(version, &self.identity)?,
+            opening: Some(self.opening(version)?),
             result_revision: Some(PROPOSED),
-        })
+        };
+        // Requests of the server can follow the notification at once.
+        self.inbound.set_version(version);
+        self.peer.notify(Initialized::METHOD.name(), None).await;
+        Ok(session)
+    }
+
+    /// Returns the params of a handshake that proposes `version`.
+    fn opening(&self, version: ProtocolVersion) -> Result<Json, CallError> {
+        let Identity { info, capabilities, .. } = &self.identity;
+        let params = InitializeParams::new(version.as_str(), capabilities.clone(), info.clone());
+        Json::encode(&ForRevision(&params, Shape::new(version))).map_err(CallError::Encode)
     }
 
     fn warn_about_deprecations(&self, version: ProtocolVersion) {
@@ -169,6 +254,19 @@ impl Negotiator<'_> {
             tracing::warn!("The {capability} capability is deprecated as of {version} (SEP-2577).");
         }
     }
+}
+
+/// Returns whether a refused handshake shows that the server knows the envelope era.
+fn is_unsupported(refusal: &ConnectError) -> bool {
+    matches!(refusal, ConnectError::Call(CallError::Rpc(error)) if is_unsupported_version(error))
+}
+
+/// Returns whether an HTTP status says that the server does not know the request, as servers without `server/discover` do.
+/// A status about credentials or capacity says nothing about the era.
+fn is_refusal_of_unknown(failure: &TransportFailure) -> bool {
+    failure.refusal().is_some_and(|refusal| {
+        (400..500).contains(&refusal.status) && !matches!(refusal.status, 401 | 403 | 407 | 408 | 429)
+    })
 }
 
 fn is_unsupported_version(error: &ErrorObject) -> bool {

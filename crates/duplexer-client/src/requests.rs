@@ -1,27 +1,26 @@
-//! The protocol's requests as methods of the client, and lists over all their pages.
-
-use std::collections::HashSet;
+//! The protocol's requests as methods of the client.
 
 use duplexer_types::completion::{CompleteParams, CompletionArgument, CompletionReference};
-use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::lifecycle::EmptyParams;
 use duplexer_types::logging::{LoggingLevel, SetLevelParams};
 use duplexer_types::methods::{
-    CompletionComplete, LoggingSetLevel, Ping, PromptsGet, PromptsList, Request, ResourcesList,
-    ResourcesRead, ResourcesSubscribe, ResourcesTemplatesList, ResourcesUnsubscribe, ServerDiscover,
-    ToolsCall, ToolsList,
+    CompletionComplete, LoggingSetLevel, Ping, PromptsGet, PromptsList, ResourcesList, ResourcesRead,
+    ResourcesSubscribe, ResourcesTemplatesList, ResourcesUnsubscribe, ServerDiscover, ToolsCall, ToolsList,
 };
 use duplexer_types::page::PaginatedParams;
-use duplexer_types::prompt::{GetPromptParams, PromptDefinition};
-use duplexer_types::resource::{
-    ReadResourceParams, ResourceDefinition, ResourceTemplate, SubscribeParams, UnsubscribeParams,
-};
-use duplexer_types::tool::{CallToolParams, ToolDefinition};
+use duplexer_types::prompt::GetPromptParams;
+use duplexer_types::resource::{ReadResourceParams, SubscribeParams, UnsubscribeParams};
+use duplexer_types::tool::CallToolParams;
+use serde::Serialize;
 
-use super::{Call, Client, ClientError, IntoArguments};
+use super::arguments::tool_arguments;
+use super::{Call, Client, IntoArguments};
 
 impl Client {
-    /// Calls a tool (`tools/call`). Use `()` for a call without arguments.
+    /// Calls a tool (`tools/call`). The arguments are anything that serializes as a JSON object, or `()` for none.
+    ///
+    /// The call fails when it is awaited if the arguments are not an object. See [`Call`] for its options, and
+    /// [`Call::structured`] and [`Call::text`] for other forms of its result.
     ///
     /// ```no_run
     /// # use duplexer_client::{Client, ClientError};
@@ -31,9 +30,12 @@ impl Client {
     /// let now = client.call_tool("now", ()).await?;
     /// # Ok(()) }
     /// ```
-    pub fn call_tool(&self, name: impl Into<String>, arguments: impl IntoArguments<Json>) -> Call<ToolsCall> {
+    pub fn call_tool(&self, name: impl Into<String>, arguments: impl Serialize) -> Call<ToolsCall> {
         let mut params = CallToolParams::new(name);
-        params.arguments = arguments.into_arguments();
+        match tool_arguments(&arguments) {
+            Ok(arguments) => params.arguments = arguments,
+            Err(fault) => return self.call_tool_with(params).fault(fault),
+        }
         self.call_tool_with(params)
     }
 
@@ -92,11 +94,7 @@ impl Client {
     /// let filled = client.get_prompt("review", [("language", "Rust")]).await?;
     /// # Ok(()) }
     /// ```
-    pub fn get_prompt(
-        &self,
-        name: impl Into<String>,
-        arguments: impl IntoArguments<JsonObject<String>>,
-    ) -> Call<PromptsGet> {
+    pub fn get_prompt(&self, name: impl Into<String>, arguments: impl IntoArguments) -> Call<PromptsGet> {
         let mut params = GetPromptParams::new(name);
         params.arguments = arguments.into_arguments();
         self.get_prompt_with(params)
@@ -147,57 +145,5 @@ impl Client {
     /// Requests the description of the server (`server/discover`, envelope era).
     pub fn discover(&self) -> Call<ServerDiscover> {
         self.request(EmptyParams::new())
-    }
-
-    /// Returns all tools of the server, page by page.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a page fails, with [`ClientError::RepeatedCursor`] if a cursor repeats, and with
-    /// [`ClientError::TooManyPages`] if there are more pages than
-    /// [`ClientBuilder::max_pages`](super::ClientBuilder::max_pages) allows.
-    pub async fn all_tools(&self) -> Result<Vec<ToolDefinition>, ClientError> {
-        self.all::<ToolsList, _>(|page| (page.tools, page.next_cursor)).await
-    }
-
-    /// Returns all resources of the server. Fails like [`Client::all_tools`].
-    pub async fn all_resources(&self) -> Result<Vec<ResourceDefinition>, ClientError> {
-        self.all::<ResourcesList, _>(|page| (page.resources, page.next_cursor)).await
-    }
-
-    /// Returns all resource templates of the server. Fails like [`Client::all_tools`].
-    pub async fn all_resource_templates(&self) -> Result<Vec<ResourceTemplate>, ClientError> {
-        self.all::<ResourcesTemplatesList, _>(|page| (page.resource_templates, page.next_cursor)).await
-    }
-
-    /// Returns all prompts of the server. Fails like [`Client::all_tools`].
-    pub async fn all_prompts(&self) -> Result<Vec<PromptDefinition>, ClientError> {
-        self.all::<PromptsList, _>(|page| (page.prompts, page.next_cursor)).await
-    }
-
-    /// Reads pages until one has no next cursor. Neither the number of entries nor the form of a cursor ends a list.
-    async fn all<M, T>(
-        &self,
-        open: impl Fn(M::Result) -> (Vec<T>, Option<String>),
-    ) -> Result<Vec<T>, ClientError>
-    where
-        M: Request<Params = PaginatedParams> + 'static,
-    {
-        let mut all = Vec::new();
-        let mut seen = HashSet::new();
-        let mut params = PaginatedParams::new();
-        loop {
-            let (entries, next) = open(self.request::<M>(params).await?);
-            all.extend(entries);
-            let Some(cursor) = next else { return Ok(all) };
-            if !seen.insert(cursor.clone()) {
-                return Err(ClientError::RepeatedCursor(M::METHOD));
-            }
-            // Every page but the last has added a cursor.
-            if seen.len() >= self.0.max_pages {
-                return Err(ClientError::TooManyPages { method: M::METHOD, pages: seen.len() });
-            }
-            params = PaginatedParams::new().cursor(cursor);
-        }
     }
 }

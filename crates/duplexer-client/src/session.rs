@@ -24,6 +24,8 @@ pub(super) struct Session {
     pub(super) capabilities: ServerCapabilities,
     pub(super) instructions: Option<String>,
     pub(super) envelope: RequestEnvelope,
+    /// Params of the handshake that opens the same session again (handshake era).
+    pub(super) opening: Option<Json>,
     /// Newest revision of the session's era, if results of that era have no `resultType`.
     pub(super) result_revision: Option<ProtocolVersion>,
 }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use duplexer_types::json::JsonObject;
 use duplexer_types::jsonrpc::RequestId;
@@ -12,7 +11,6 @@ use duplexer_types::methods::{Request, SubscriptionsListen};
 use duplexer_types::subscription::{SubscriptionFilter, SubscriptionsListenParams};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::{Client, ClientError};
 use duplexer_core::dispatch::{Message, lock};
@@ -61,15 +59,7 @@ impl ListenStream {
     /// Fails if the connection was lost, if the server ended the stream with an error, and if the reader has fallen too
     /// far behind.
     pub async fn next(&mut self) -> Option<Result<Change, SubscriptionLost>> {
-        loop {
-            let updated = self.route.updated.notified();
-            match self.route.take() {
-                Next::Pending => updated.await,
-                Next::Change(change) => return Some(Ok(change)),
-                Next::Ended => return None,
-                Next::Lost(lost) => return Some(Err(lost)),
-            }
-        }
+        self.route.next().await
     }
 }
 
@@ -100,10 +90,12 @@ impl Client {
         let (id, route) = self.0.routes.open();
         request.options.id = Some(id.clone());
         let mut listening = JoinSet::new();
-        let (client, listener) = (self.clone(), Arc::clone(&route));
+        // Not the client itself, which a stream must not keep open.
+        let (peer, routes) = (Arc::clone(&self.0.peer), Arc::clone(&self.0.routes));
+        let listener = Arc::clone(&route);
         listening.spawn(async move {
-            let _guard = RouteGuard { client: &client, id };
-            let ended = client.0.peer.request(request).await;
+            let _guard = RouteGuard { routes: &routes, id };
+            let ended = peer.request(request).await;
             listener.end(ended.map(|_| ()));
         });
         let acknowledged = self.wait_for_acknowledgement(&route).await?;
@@ -120,23 +112,25 @@ impl Client {
                 }
             }
         };
-        let limit = self.0.timeout.unwrap_or(Duration::MAX);
-        match timeout(limit, acknowledged).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(CallError::timeout(SubscriptionsListen::METHOD.name()).into()),
+        tokio::select! {
+            biased;
+            outcome = acknowledged => outcome,
+            () = self.0.timeouts.clock.run_for(self.0.timeouts.idle) => {
+                Err(CallError::timeout(SubscriptionsListen::METHOD.name()).into())
+            }
         }
     }
 }
 
 /// Removes a route when its request ends, also when its task is aborted.
 struct RouteGuard<'a> {
-    client: &'a Client,
+    routes: &'a Routes,
     id: RequestId,
 }
 
 impl Drop for RouteGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.client.0.routes.open).remove(&self.id);
+        lock(&self.routes.open).remove(&self.id);
     }
 }
 
@@ -145,6 +139,15 @@ impl Drop for RouteGuard<'_> {
 pub(super) struct Routes {
     open: Mutex<HashMap<RequestId, Arc<Route>>>,
     opened: AtomicU64,
+    watchers: Mutex<Watchers>,
+}
+
+/// Readers of changes in the handshake era, whose notifications name no stream.
+#[derive(Debug, Default)]
+struct Watchers {
+    routes: Vec<(SubscriptionFilter, Arc<Route>)>,
+    /// Number of readers of each resource that is subscribed to.
+    readers: HashMap<String, usize>,
 }
 
 impl Routes {
@@ -172,11 +175,71 @@ impl Routes {
         }
     }
 
+    /// Opens a queue for the changes that `filter` selects (handshake era).
+    pub(super) fn watch(&self, filter: SubscriptionFilter) -> Arc<Route> {
+        let route = Arc::new(Route::default());
+        lock(&self.watchers).routes.push((filter, Arc::clone(&route)));
+        route
+    }
+
+    pub(super) fn unwatch(&self, route: &Arc<Route>) {
+        lock(&self.watchers).routes.retain(|(_, open)| !Arc::ptr_eq(open, route));
+    }
+
+    pub(super) fn add_reader(&self, uri: &str) {
+        *lock(&self.watchers).readers.entry(uri.to_owned()).or_default() += 1;
+    }
+
+    /// Removes a reader of a resource. Returns whether it was the last.
+    pub(super) fn remove_reader(&self, uri: &str) -> bool {
+        let readers = &mut lock(&self.watchers).readers;
+        let Some(count) = readers.get_mut(uri) else { return false };
+        *count -= 1;
+        let last = *count == 0;
+        if last {
+            readers.remove(uri);
+        }
+        last
+    }
+
+    /// Queues every change that watchers can have missed.
+    pub(super) fn report_missed(&self) {
+        for (filter, route) in &lock(&self.watchers).routes {
+            for change in all_changes(filter) {
+                route.deliver(change);
+            }
+        }
+    }
+
     /// Queues a change for the stream it belongs to.
     pub(super) fn deliver(&self, call: &Message, change: Change) {
+        for (_, route) in lock(&self.watchers).routes.iter().filter(|(filter, _)| selects(filter, &change)) {
+            route.deliver(change.clone());
+        }
         if let Some(route) = self.find(call) {
             route.deliver(change);
         }
+    }
+}
+
+/// Returns every change that a filter selects.
+pub(super) fn all_changes(filter: &SubscriptionFilter) -> Vec<Change> {
+    let lists = [
+        (filter.tools_list_changed, Change::Tools),
+        (filter.prompts_list_changed, Change::Prompts),
+        (filter.resources_list_changed, Change::Resources),
+    ];
+    let selected =
+        lists.into_iter().filter(|(selected, _)| *selected == Some(true)).map(|(_, change)| change);
+    selected.chain(filter.resource_subscriptions.iter().flatten().cloned().map(Change::Resource)).collect()
+}
+
+fn selects(filter: &SubscriptionFilter, change: &Change) -> bool {
+    match change {
+        Change::Tools => filter.tools_list_changed == Some(true),
+        Change::Prompts => filter.prompts_list_changed == Some(true),
+        Change::Resources => filter.resources_list_changed == Some(true),
+        Change::Resource(uri) => filter.resource_subscriptions.iter().flatten().any(|own| own == uri),
     }
 }
 
@@ -195,7 +258,19 @@ struct RouteState {
 }
 
 impl Route {
-    fn deliver(&self, change: Change) {
+    pub(super) async fn next(&self) -> Option<Result<Change, SubscriptionLost>> {
+        loop {
+            let updated = self.updated.notified();
+            match self.take() {
+                Next::Pending => updated.await,
+                Next::Change(change) => return Some(Ok(change)),
+                Next::Ended => return None,
+                Next::Lost(lost) => return Some(Err(lost)),
+            }
+        }
+    }
+
+    pub(super) fn deliver(&self, change: Change) {
         let mut state = lock(&self.state);
         if state.ended.is_some() || state.queued.contains(&change) {
             return;
@@ -209,7 +284,13 @@ impl Route {
         self.updated.notify_one();
     }
 
-    fn end(&self, outcome: Result<(), CallError>) {
+    /// Ends the queue with the error of the stream that fed it.
+    pub(super) fn fail(&self, lost: Option<SubscriptionLost>) {
+        lock(&self.state).ended.get_or_insert(Err(lost.and_then(|lost| lost.0)));
+        self.updated.notify_one();
+    }
+
+    pub(super) fn end(&self, outcome: Result<(), CallError>) {
         lock(&self.state).ended.get_or_insert(outcome.map_err(Some));
         self.updated.notify_one();
     }

@@ -1,11 +1,16 @@
 //! Tests of the client against a scripted server.
 
+mod cache;
 mod calls;
+mod changes;
 mod inbound;
 mod input;
 mod listening;
 mod negotiation;
+#[cfg(feature = "schema")]
+mod output_schemas;
 mod results;
+mod tool_calls;
 
 use std::future::poll_fn;
 use std::sync::Arc;

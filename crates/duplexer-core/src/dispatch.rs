@@ -4,7 +4,6 @@
 //! and report progress. Servers and clients implement [`Inbound`], and get [`Outbound`] from it.
 
 pub(crate) mod call_table;
-pub(crate) mod clock;
 pub(crate) mod context;
 pub(crate) mod control_messages;
 pub(crate) mod direct;
@@ -27,8 +26,8 @@ use crate::error::McpError;
 
 pub use sync::lock;
 
+pub use crate::clock::{CallClock, ClockPause};
 pub use call_table::{Accepted, CallTable, Disposition, FrameSink, RejectReason};
-pub use clock::{CallClock, ClockPause};
 pub use context::{CallContext, Cancellation, Channel, Latch};
 pub use control_messages::cancelled;
 pub use direct::{DirectDispatcher, DirectOptions, DirectPeer};

@@ -1,13 +1,16 @@
 //! Errors, one type per layer, and the one function that turns a failure into the error object that the peer sees.
 
+mod call;
+
 use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
-use duplexer_types::jsonrpc::RequestId;
 
 use crate::dispatch::panic::catch_unwind;
+
+pub use call::{CallError, ErrorKind};
 
 /// A boxed error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -140,65 +143,6 @@ impl From<CallError> for McpError {
             },
         }
     }
-}
-
-/// Error of our own request to the peer.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// The peer responded with an error.
-    #[error("{0}")]
-    Rpc(ErrorObject),
-    /// The client, or the protocol revision, does not support the request. Nothing was sent.
-    #[error("{0}")]
-    Unsupported(ErrorObject),
-    /// There was no response in time. The request was cancelled at the peer.
-    #[error("{0}")]
-    Timeout(Cow<'static, str>),
-    /// The connection ended before the response.
-    #[error("connection closed")]
-    Closed,
-    /// The channel cannot send requests to the peer.
-    #[error("{}", no_back_channel(.0))]
-    NoBackChannel(Cow<'static, str>),
-    /// Another request in flight has the chosen id. Nothing was sent.
-    #[error("request id {0} is already in flight")]
-    DuplicateId(RequestId),
-    /// The response does not have the type of the method's result.
-    #[error("the peer's answer does not fit the method")]
-    Unexpected(#[source] serde_json::Error),
-    /// The params could not be serialized. Nothing was sent.
-    #[error("the params could not be written as JSON")]
-    Encode(#[source] serde_json::Error),
-    /// The dispatcher does not run yet, so the response would not be read. Nothing was sent.
-    #[error("a request was made before the dispatcher ran")]
-    NotRunning,
-}
-
-impl CallError {
-    /// Creates the error of a request of `method` that was not answered in time.
-    pub fn timeout(method: &str) -> Self {
-        Self::Timeout(format!("Request '{method}' timed out").into())
-    }
-
-    /// Returns the error object for this error, if the protocol has one.
-    pub fn as_error_object(&self) -> Option<ErrorObject> {
-        match self {
-            Self::Rpc(error) | Self::Unsupported(error) => Some(error.clone()),
-            Self::Timeout(message) => Some(ErrorObject::new(ErrorCode::REQUEST_TIMEOUT, message.clone())),
-            Self::Closed => Some(ErrorObject::connection_closed()),
-            Self::NoBackChannel(method) => {
-                Some(ErrorObject::new(ErrorCode::INVALID_REQUEST, no_back_channel(method)))
-            }
-            Self::DuplicateId(_) | Self::Unexpected(_) | Self::Encode(_) | Self::NotRunning => None,
-        }
-    }
-}
-
-fn no_back_channel(method: &str) -> String {
-    format!(
-        "Cannot send '{method}': this transport context has no back-channel for server-initiated requests."
-    )
 }
 
 /// Failure of a store. The variants say what the caller can do: all stores of the workspace have the same ones.

@@ -1,5 +1,6 @@
 //! Transports and the JSON-RPC dispatcher: how MCP messages are carried, without a server or a client.
 
+mod clock;
 pub mod dispatch;
 pub mod error;
 #[cfg(unix)]

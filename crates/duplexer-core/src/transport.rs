@@ -7,6 +7,7 @@
 pub mod child;
 #[cfg(unix)]
 mod descriptor;
+mod failure;
 mod frames;
 mod headers;
 pub mod lines;
@@ -23,7 +24,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytestring::ByteString;
+use duplexer_types::jsonrpc::RequestId;
 
+use crate::clock::CallClock;
+
+pub use failure::{HttpRefusal, TransportFailure};
 pub use frames::{FrameMeta, Frames};
 pub use headers::{HeaderSource, Headers};
 pub use tap::{FrameDirection, Tap};
@@ -34,6 +39,11 @@ pub use tap::{FrameDirection, Tap};
 pub trait Transport: Send + 'static {
     /// Splits the transport into its two directions.
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>);
+
+    /// Returns the clock of all timeouts of the session, if the transport pauses it: while a person logs in, for example.
+    fn clock(&self) -> Option<CallClock> {
+        None
+    }
 }
 
 /// The read half of a transport.
@@ -62,6 +72,8 @@ pub enum Incoming {
     Message(IncomingMessage),
     /// A message that cannot be returned as text, such as a line beyond the limit. It has been skipped. The text is the reason.
     Unreadable(&'static str),
+    /// The transport could not carry the own request with this id, or its response. Other requests go on.
+    Failed(RequestId, TransportFailure),
 }
 
 /// The text of a message, and what the transport knows about it.

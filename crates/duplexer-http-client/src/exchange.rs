@@ -3,74 +3,62 @@
 use std::time::Duration;
 
 use bytestring::ByteString;
-use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_core::transport::TransportFailure;
+use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::{self, RawFrame, RequestId};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::connection::{Connection, EVENTS, Outgoing, SendError, SessionRole};
+use crate::connection::{Connection, EVENTS, Outgoing, SessionRole};
+use crate::failure;
 use crate::reconnect::EventStream;
 
 /// Maximum time for the POST of a message that has no response.
 const ONE_WAY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum times that a request is sent again because the server had no capacity, and the maximum delay before each.
+const MAX_RESENDS: u32 = 3;
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Error that is delivered in place of the response of the server.
+/// Why a request ends without a response of the server.
 #[derive(Debug)]
-pub(crate) struct ExchangeError(pub(crate) ErrorObject);
+pub(crate) enum ExchangeError {
+    /// The error of the server that came with a refusing status.
+    Rpc(ErrorObject),
+    Transport(TransportFailure),
+}
 
-impl ExchangeError {
-    fn new(code: ErrorCode, message: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-        Self(ErrorObject::new(code, message))
-    }
-
-    /// The connection is closed, for this reason.
-    pub(crate) fn closed(reason: &str) -> Self {
-        Self::new(ErrorCode::CONNECTION_CLOSED, format!("Connection closed: {reason}"))
-    }
-
-    /// The server has ended the session: the client must repeat the handshake.
-    pub(crate) fn terminated() -> Self {
-        Self::new(ErrorCode::INVALID_REQUEST, "Session terminated")
-    }
-
-    pub(crate) fn too_large() -> Self {
-        Self::new(ErrorCode::INTERNAL_ERROR, "the server's answer is too large")
-    }
-
-    fn unreadable() -> Self {
-        Self::new(ErrorCode::PARSE_ERROR, "Parse error")
-    }
-
-    fn lost(error: &reqwest::Error) -> Self {
-        tracing::debug!(%error, "an exchange broke off");
-        Self(ErrorObject::connection_closed())
+impl From<TransportFailure> for ExchangeError {
+    fn from(failure: TransportFailure) -> Self {
+        Self::Transport(failure)
     }
 }
 
-impl From<SendError> for ExchangeError {
-    fn from(error: SendError) -> Self {
-        match error {
-            SendError::Header(name) => {
-                Self::new(ErrorCode::INTERNAL_ERROR, format!("'{name}' is not a header that can be sent"))
-            }
-            SendError::Unreached(error) if error.is_connect() => {
-                tracing::debug!(%error, "the server could not be reached");
-                Self::closed("the server could not be reached")
-            }
-            SendError::Unreached(error) => Self::lost(&error),
-        }
-    }
+/// Whether a request that the server had no capacity for is sent again at the time it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resend {
+    Never,
+    WhenBusy,
 }
 
 /// Sends a request and delivers every message of its response. Dropping the future aborts the POST.
-pub(crate) async fn request(connection: &Connection, id: &RequestId, message: Outgoing, role: SessionRole) {
+pub(crate) async fn request(
+    connection: &Connection,
+    id: &RequestId,
+    message: Outgoing,
+    role: SessionRole,
+    resend: Resend,
+) {
     let exchange = Exchange { connection, id: Some(id), role };
-    if let Err(ExchangeError(error)) = exchange.run(message).await {
-        let mut text = Vec::new();
-        jsonrpc::write_failure(&mut text, Some(id), &error);
-        if let Ok(text) = ByteString::try_from(text) {
-            connection.deliver(text).await;
+    match exchange.run(message, resend).await {
+        Ok(()) => {}
+        Err(ExchangeError::Transport(failure)) => connection.inbox.fail(id, failure).await,
+        Err(ExchangeError::Rpc(error)) => {
+            let mut text = Vec::new();
+            jsonrpc::write_failure(&mut text, Some(id), &error);
+            if let Ok(text) = ByteString::try_from(text) {
+                connection.inbox.deliver(text).await;
+            }
         }
     }
 }
@@ -79,8 +67,10 @@ pub(crate) async fn request(connection: &Connection, id: &RequestId, message: Ou
 pub(crate) async fn send_one_way(connection: &Connection, message: Outgoing) {
     match timeout(ONE_WAY_TIMEOUT, connection.post(message, SessionRole::Member)).await {
         Ok(Ok(response)) if response.status().is_success() => {}
-        Ok(Ok(response)) => tracing::warn!(status = %response.status(), "a message was refused"),
-        Ok(Err(error)) => tracing::warn!(?error, "a message could not be sent"),
+        Ok(Ok(response)) => {
+            tracing::warn!(refusal = %failure::refused(&response, ""), "a message was refused")
+        }
+        Ok(Err(error)) => tracing::warn!(%error, "a message could not be sent"),
         Err(_) => tracing::warn!("the server does not say whether it accepts a message"),
     }
 }
@@ -103,49 +93,63 @@ pub(crate) enum Received {
 }
 
 impl Exchange<'_> {
-    async fn run(&self, message: Outgoing) -> Result<(), ExchangeError> {
-        let response = self.connection.post(message, self.role).await?;
+    async fn run(&self, message: Outgoing, resend: Resend) -> Result<(), ExchangeError> {
+        let mut resent = 0;
+        loop {
+            let response = self.connection.post(message.clone(), self.role).await?;
+            let Some(delay) = retry_after(&response).filter(|_| resend == Resend::WhenBusy) else {
+                return self.read(response).await;
+            };
+            if resent == MAX_RESENDS {
+                return self.read(response).await;
+            }
+            resent += 1;
+            sleep(delay).await;
+        }
+    }
+
+    async fn read(&self, response: Response) -> Result<(), ExchangeError> {
         let status = response.status();
         if status == StatusCode::ACCEPTED {
-            let message = "server answered a request with 202 Accepted";
-            return Err(ExchangeError::new(ErrorCode::INVALID_REQUEST, message));
+            let reason = "the server answered a request with 202 Accepted";
+            return Err(TransportFailure::Protocol(reason.into()).into());
         }
         if !status.is_success() {
-            self.connection.endpoint.report_challenge(&response);
             return Err(self.refusal(response).await);
         }
         if self.role == SessionRole::Opens && self.connection.session.open(response.headers()).is_err() {
-            let message = "the server's session id is not visible ASCII";
-            return Err(ExchangeError::new(ErrorCode::INVALID_REQUEST, message));
+            return Err(TransportFailure::Protocol("its session id is not visible ASCII".into()).into());
         }
         match &*media_type(&response) {
             "application/json" => self.json(response).await,
-            EVENTS => EventStream::new(*self).until_answered(response).await,
+            EVENTS => Ok(EventStream::new(*self).until_answered(response).await?),
             other => {
                 let shown: String = other.chars().take(100).collect();
-                let message = format!("Unexpected content type: {shown}");
-                Err(ExchangeError::new(ErrorCode::INVALID_REQUEST, message))
+                Err(TransportFailure::Protocol(format!("unexpected content type '{shown}'").into()).into())
             }
         }
     }
 
-    /// Reads the error of a rejected request, or derives one from the status.
-    async fn refusal(&self, response: Response) -> ExchangeError {
+    /// Reads the error of a rejected request, or derives a failure from the status.
+    ///
+    /// 401 and 403 concern the HTTP request, whatever their body is.
+    async fn refusal(&self, mut response: Response) -> ExchangeError {
         let status = response.status();
         if status == StatusCode::NOT_FOUND && self.is_in_session() {
-            return ExchangeError::terminated();
+            return TransportFailure::SessionEnded.into();
         }
-        let body = self.body(response).await.unwrap_or_default();
-        let body = std::str::from_utf8(&body).ok().map(jsonrpc::read);
-        if let Some(Ok(RawFrame::Failure { error, .. })) = body
+        let is_final = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_final || media_type(&response) != "application/json" {
+            return failure::of_refusal(response).await.into();
+        }
+        let body = self.body(&mut response).await.unwrap_or_default();
+        let body = String::from_utf8_lossy(&body);
+        if let Ok(RawFrame::Failure { error, .. }) = jsonrpc::read(&body)
             && let Ok(error) = serde_json::from_str(error)
         {
-            return ExchangeError(error);
+            return ExchangeError::Rpc(error);
         }
-        match status {
-            StatusCode::NOT_FOUND => ExchangeError::new(ErrorCode::METHOD_NOT_FOUND, "Not Found"),
-            _ => ExchangeError::new(ErrorCode::INTERNAL_ERROR, "Server returned an error response"),
-        }
+        failure::refused(&response, &body).into()
     }
 
     /// Returns whether the request was sent with a session id.
@@ -153,24 +157,26 @@ impl Exchange<'_> {
         self.role == SessionRole::Member && self.connection.session.has_id()
     }
 
-    async fn json(&self, response: Response) -> Result<(), ExchangeError> {
-        let body = self.body(response).await?;
+    async fn json(&self, mut response: Response) -> Result<(), ExchangeError> {
+        let body = self.body(&mut response).await?;
         match self.receive(body).await {
             Received::Response => Ok(()),
-            Received::Unreadable => Err(ExchangeError::unreadable()),
-            Received::Other => Err(ExchangeError(ErrorObject::connection_closed())),
+            Received::Unreadable => Err(TransportFailure::Protocol("it is not JSON-RPC".into()).into()),
+            Received::Other => {
+                Err(TransportFailure::Protocol("it does not answer the request".into()).into())
+            }
         }
     }
 
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, ExchangeError> {
+    async fn body(&self, response: &mut Response) -> Result<Vec<u8>, TransportFailure> {
         let limit = self.connection.endpoint.limit;
         if response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(ExchangeError::too_large());
+            return Err(failure::too_large(limit));
         }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| ExchangeError::lost(&error))? {
+        while let Some(piece) = response.chunk().await.map_err(failure::of_reading)? {
             if body.len() + piece.len() > limit {
-                return Err(ExchangeError::too_large());
+                return Err(failure::too_large(limit));
             }
             body.extend_from_slice(&piece);
         }
@@ -191,7 +197,7 @@ impl Exchange<'_> {
                     continue;
                 }
             }
-            self.connection.deliver(part).await;
+            self.connection.inbox.deliver(part).await;
         }
         received
     }
@@ -233,6 +239,19 @@ enum Class {
     /// A response to another request.
     Stray,
     Unreadable,
+}
+
+/// Returns when a request that was not run for lack of capacity can be sent again, if the server says so.
+fn retry_after(response: &Response) -> Option<Duration> {
+    if response.status().is_success() {
+        return None;
+    }
+    match failure::refused(response, "").refusal() {
+        Some(refusal) if refusal.is_temporary() => {
+            refusal.retry_after.filter(|delay| *delay <= MAX_RETRY_AFTER)
+        }
+        _ => None,
+    }
 }
 
 /// Returns type and subtype of a response body.

@@ -1,8 +1,9 @@
 //! Streamable HTTP transport for the client of `duplexer-core`.
 //!
 //! `writer` sends every message as its own POST. `exchange` reads the response: one JSON body or an SSE stream. In the
-//! handshake era `session` and `reconnect` add a session, the standalone stream and stream resumption. The crate knows
-//! HTTP, and of messages only which one opens a session and which one ends a request.
+//! handshake era `session` and `reconnect` add a session, the standalone stream and stream resumption. Every HTTP request
+//! leaves through `endpoint`, where `authorization` adds credentials. The crate knows HTTP, and of messages only which one
+//! opens a session and which one ends a request.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,12 +12,16 @@
 //! # Ok(()) }
 //! ```
 
+mod authorization;
 mod connection;
+mod endpoint;
 mod exchange;
+mod failure;
 mod reconnect;
 mod session;
 mod sse;
 mod transport;
 mod writer;
 
+pub use authorization::{Authorization, OutgoingRequest, ResponseHead, Verdict};
 pub use transport::{DEFAULT_LIMIT, HttpTransport, HttpTransportBuilder, InvalidEndpoint};

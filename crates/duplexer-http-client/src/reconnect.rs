@@ -5,28 +5,41 @@
 
 use std::time::Duration;
 
+use duplexer_core::transport::TransportFailure;
 use reqwest::header::HeaderValue;
 use reqwest::{Response, StatusCode};
-use tokio::time::sleep;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 
 use crate::connection::{Connection, EVENTS, SessionRole};
-use crate::exchange::{Exchange, ExchangeError, Received, media_type};
+use crate::exchange::{Exchange, Received, media_type};
+use crate::failure;
 use crate::sse::{Event, EventReader};
 
-/// Maximum consecutive failures to resume a stream.
-const MAX_ATTEMPTS: u32 = 2;
 /// Delay before a resumption if the server sends no `retry`.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
-/// Minimum delay, whatever the server sends.
+/// Minimum and maximum delay, whatever the server sends.
 const MIN_RETRY: Duration = Duration::from_millis(100);
+const MAX_RETRY: Duration = Duration::from_secs(60);
+/// Maximum delay after failures: each one doubles it.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+/// Failures after which the stream of a call is given up. With the delays between them they take longer than the default
+/// timeout of a call, which ends it first: the number is the bound of calls without a timeout.
+const MAX_FAILURES: u32 = 15;
+/// Maximum connections of the stream of one call, however they end.
+const MAX_CONNECTIONS: u32 = 10_000;
+/// Minimum duration of a connection that clears the failures before it. One event does not.
+const HEALTHY: Duration = Duration::from_secs(30);
 /// Maximum length of an event id: longer header values are rejected by common servers.
 const MAX_ID: usize = 4096;
 
-/// Position in a stream, and the delay before its resumption.
+/// Position in a stream, and when it is resumed.
 #[derive(Debug, Default)]
 struct Cursor {
     last: Option<HeaderValue>,
     retry: Option<Duration>,
+    failures: u32,
+    connections: u32,
 }
 
 impl Cursor {
@@ -38,20 +51,39 @@ impl Cursor {
         self.retry = event.retry.or(self.retry);
     }
 
+    /// Returns the delay before the next connection.
     fn wait(&self) -> Duration {
-        self.retry.map_or(DEFAULT_RETRY, |retry| retry.max(MIN_RETRY))
+        let retry = self.retry.unwrap_or(DEFAULT_RETRY).clamp(MIN_RETRY, MAX_RETRY);
+        let backoff = retry.saturating_mul(2_u32.saturating_pow(self.failures.saturating_sub(1)));
+        if self.failures > 1 { backoff.min(MAX_BACKOFF).max(retry) } else { retry }
+    }
+
+    /// Counts a connection that lasted for `lasted` and ended in this way.
+    fn count(&mut self, end: &End, lasted: Duration) {
+        self.connections += 1;
+        if lasted >= HEALTHY {
+            self.failures = 0;
+        }
+        if matches!(end, End::Failed(_)) {
+            self.failures += 1;
+        }
+    }
+
+    /// Returns whether the stream of a call is given up.
+    fn is_exhausted(&self) -> bool {
+        self.failures >= MAX_FAILURES || self.connections >= MAX_CONNECTIONS
     }
 }
 
 /// How one connection of a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum End {
     /// With the response.
     Answered,
     /// Without a response; the server closed the stream orderly.
     Closed,
-    /// By a transport error.
-    Broken,
+    /// By a failure after which another attempt is useful.
+    Failed(String),
     /// With 405: the server has no such streams.
     Unsupported,
 }
@@ -60,99 +92,104 @@ enum End {
 pub(crate) struct EventStream<'a> {
     exchange: Exchange<'a>,
     cursor: Cursor,
-    failures: u32,
+    /// Told when the server has answered the first GET.
+    opened: Option<oneshot::Sender<()>>,
 }
 
-/// Reads the standalone stream, reconnecting until the server no longer offers one.
-pub(crate) async fn listen(connection: &Connection) {
+/// Reads the standalone stream, reconnecting until the server no longer offers one. Reports its first response to `opened`.
+pub(crate) async fn listen(connection: &Connection, opened: oneshot::Sender<()>) {
     let mut stream = EventStream::new(Exchange { connection, id: None, role: SessionRole::Member });
+    stream.opened = Some(opened);
     loop {
         match stream.connect().await {
             Ok(End::Unsupported) => return tracing::debug!("the server offers no stream of its own"),
             Ok(_) => sleep(stream.cursor.wait()).await,
-            Err(ExchangeError(error)) => {
-                return tracing::warn!(%error, "the standalone stream is lost");
-            }
+            Err(error) => return tracing::warn!(%error, "the standalone stream is lost"),
         }
     }
 }
 
 impl<'a> EventStream<'a> {
     pub(crate) fn new(exchange: Exchange<'a>) -> Self {
-        Self { exchange, cursor: Cursor::default(), failures: 0 }
+        Self { exchange, cursor: Cursor::default(), opened: None }
     }
 
     /// Delivers messages until the JSON-RPC response; starts with the HTTP response to the request.
-    pub(crate) async fn until_answered(mut self, first: Response) -> Result<(), ExchangeError> {
+    pub(crate) async fn until_answered(mut self, first: Response) -> Result<(), TransportFailure> {
         let mut end = self.read(first).await?;
         loop {
             let resumable = self.exchange.role != SessionRole::None && self.cursor.last.is_some();
-            match end {
+            let lost = match end {
                 End::Answered => return Ok(()),
                 End::Unsupported => {
-                    let reason = "the stream ended without an answer, and the server does not resume streams";
-                    return Err(ExchangeError::closed(reason));
+                    "the stream ended without an answer, and the server does not resume streams".into()
                 }
-                _ if !resumable => return Err(ExchangeError::closed("the stream ended without an answer")),
-                _ => {}
-            }
-            sleep(self.cursor.wait()).await;
-            end = self.connect().await?;
+                _ if !resumable => "the stream ended without an answer".into(),
+                End::Failed(reason) if self.cursor.is_exhausted() => {
+                    format!("the stream could not be resumed: {reason}")
+                }
+                End::Closed if self.cursor.is_exhausted() => "the stream never brought an answer".into(),
+                End::Closed | End::Failed(_) => {
+                    sleep(self.cursor.wait()).await;
+                    end = self.connect().await?;
+                    continue;
+                }
+            };
+            return Err(TransportFailure::Interrupted(lost.into()));
         }
     }
 
     /// Reopens the stream at the cursor and reads it. Fails when no further attempt is useful.
-    async fn connect(&mut self) -> Result<End, ExchangeError> {
-        let connection = self.exchange.connection;
-        let response = match connection.get(self.cursor.last.as_ref()).await {
-            Ok(response) => response,
-            Err(error) => {
-                tracing::debug!(%error, "a stream could not be opened");
-                return self.failed("the server could not be reached");
-            }
-        };
-        match response.status() {
-            StatusCode::METHOD_NOT_ALLOWED => Ok(End::Unsupported),
-            StatusCode::NOT_FOUND if connection.session.has_id() => Err(ExchangeError::terminated()),
-            status if status.is_success() && media_type(&response) == EVENTS => {
-                match self.read(response).await? {
-                    End::Broken => self.failed("it broke off"),
-                    end => {
-                        self.failures = 0;
-                        Ok(end)
-                    }
-                }
-            }
-            status => self.failed(&format!("the server answered {status}")),
+    async fn connect(&mut self) -> Result<End, TransportFailure> {
+        let response = self.exchange.connection.get(self.cursor.last.as_ref()).await;
+        if let Some(opened) = self.opened.take() {
+            // Nobody waits any more if the first request was not held back.
+            let _ = opened.send(());
         }
+        let started = Instant::now();
+        let end = match response {
+            Ok(response) => self.judge(response).await?,
+            Err(error @ (TransportFailure::Unreachable(_) | TransportFailure::Interrupted(_))) => {
+                End::Failed(error.to_string())
+            }
+            Err(error) => return Err(error),
+        };
+        self.cursor.count(&end, started.elapsed());
+        Ok(end)
     }
 
-    fn failed(&mut self, reason: &str) -> Result<End, ExchangeError> {
-        self.failures += 1;
-        if self.failures < MAX_ATTEMPTS {
-            return Ok(End::Broken);
+    async fn judge(&mut self, response: Response) -> Result<End, TransportFailure> {
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Ok(End::Unsupported),
+            // What the session had in flight is lost with it, and may have run.
+            StatusCode::NOT_FOUND if self.exchange.connection.session.has_id() => {
+                Err(TransportFailure::Interrupted("the server has ended the session".into()))
+            }
+            status if status.is_success() && media_type(&response) == EVENTS => self.read(response).await,
+            status if status.is_success() => Ok(End::Failed("it is not a stream of events".to_owned())),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS | StatusCode::CONFLICT => {
+                Ok(End::Failed(format!("the server answered {}", response.status())))
+            }
+            status if status.is_server_error() => Ok(End::Failed(format!("the server answered {status}"))),
+            _ => Err(failure::of_refusal(response).await),
         }
-        Err(ExchangeError::closed(&format!("the stream could not be resumed: {reason}")))
     }
 
     /// Reads one connection to its end or to the response.
-    async fn read(&mut self, mut response: Response) -> Result<End, ExchangeError> {
-        let mut reader = EventReader::new(self.exchange.connection.endpoint.limit);
+    async fn read(&mut self, mut response: Response) -> Result<End, TransportFailure> {
+        let limit = self.exchange.connection.endpoint.limit;
+        let mut reader = EventReader::new(limit);
         let mut ready = Vec::new();
         loop {
             let piece = match response.chunk().await {
                 Ok(Some(piece)) => piece,
                 Ok(None) => return Ok(End::Closed),
-                Err(error) => {
-                    tracing::debug!(%error, "a stream broke off");
-                    return Ok(End::Broken);
-                }
+                Err(error) => return Ok(End::Failed(failure::of_reading(error).to_string())),
             };
             let fed = reader.feed(&piece, &mut |event| ready.push(event));
             for event in ready.drain(..) {
-                self.failures = 0;
                 self.cursor.advance(&event);
-                if event.data.is_empty() {
+                if event.data.is_empty() || event.kind.is_some() {
                     continue;
                 }
                 match self.exchange.receive(event.data).await {
@@ -161,7 +198,7 @@ impl<'a> EventStream<'a> {
                     Received::Unreadable => tracing::warn!("an unreadable event is dropped"),
                 }
             }
-            fed.map_err(|_| ExchangeError::too_large())?;
+            fed.map_err(|_| failure::too_large(limit))?;
         }
     }
 }
@@ -186,6 +223,8 @@ mod tests {
         check(event(None, None), None, 1000);
         check(event(Some(b"a-1"), None), Some("a-1"), 1000);
         check(event(None, Some(2500)), Some("a-1"), 2500);
+        check(event(None, Some(u64::MAX)), Some("a-1"), 60_000);
+        check(event(None, Some(2500)), Some("a-1"), 2500);
         check(event(Some(b"a-2"), None), Some("a-2"), 2500);
         check(event(None, Some(0)), Some("a-2"), 100);
         // An id that cannot be sent makes the stream not resumable.
@@ -193,5 +232,36 @@ mod tests {
         check(event(Some(b"a-3"), None), Some("a-3"), 100);
         check(event(Some(b""), None), None, 100);
         check(event(Some(&[b'x'; MAX_ID + 1]), None), None, 100);
+    }
+
+    /// D-10: "one event, then a broken connection" is a failure each time; only a connection that lasts clears them.
+    #[test]
+    fn failures_are_counted_whatever_events_came_between_them() {
+        let mut cursor = Cursor { retry: Some(MIN_RETRY), ..Cursor::default() };
+        let mut waited = Duration::ZERO;
+        for _ in 0..MAX_FAILURES {
+            assert!(!cursor.is_exhausted());
+            cursor.advance(&event(Some(b"a"), None));
+            cursor.count(&End::Failed(String::new()), Duration::from_secs(1));
+            assert!(cursor.wait() <= MAX_BACKOFF);
+            waited += cursor.wait();
+        }
+        assert!(cursor.is_exhausted());
+        assert!(waited > Duration::from_secs(120), "{waited:?}");
+        cursor.count(&End::Closed, HEALTHY);
+        assert!(!cursor.is_exhausted());
+        assert_eq!(cursor.wait(), MIN_RETRY);
+    }
+
+    /// An orderly end is no failure: a server may have its client poll. Yet the number of connections is bounded.
+    #[test]
+    fn polling_is_bounded_by_the_number_of_connections() {
+        let mut cursor = Cursor::default();
+        for _ in 0..MAX_CONNECTIONS {
+            assert!(!cursor.is_exhausted());
+            cursor.count(&End::Closed, Duration::ZERO);
+            assert_eq!(cursor.wait(), DEFAULT_RETRY);
+        }
+        assert!(cursor.is_exhausted());
     }
 }

@@ -8,10 +8,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 /// Session of a transport. Empty until a handshake has opened one.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Session(Mutex<Negotiated>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Negotiated {
     id: Option<HeaderValue>,
     version: Option<ProtocolVersion>,
@@ -24,7 +24,11 @@ pub(crate) struct InvalidId;
 impl Session {
     /// Starts a new session with the id from the response headers of `initialize`, if there is one.
     pub(crate) fn open(&self, head: &HeaderMap) -> Result<(), InvalidId> {
-        let id = head.get(SESSION_ID.lower).cloned();
+        let mut id = head.get(SESSION_ID.lower).cloned();
+        // Whoever knows the id can use the session.
+        if let Some(id) = &mut id {
+            id.set_sensitive(true);
+        }
         if id.as_ref().is_some_and(|id| !is_visible_ascii(id.as_bytes())) {
             return Err(InvalidId);
         }

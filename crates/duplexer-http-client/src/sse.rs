@@ -9,8 +9,10 @@ pub(crate) struct TooLarge;
 /// One event, reduced to the fields that the transport uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// Data of a message. Empty for other events, such as the priming event of a stream.
+    /// The data. Empty for the priming event of a stream.
     pub(crate) data: Vec<u8>,
+    /// The type of an event that is not a message.
+    pub(crate) kind: Option<Vec<u8>>,
     /// Id after which the stream can be resumed. Empty: it cannot.
     pub(crate) id: Option<Vec<u8>>,
     /// Delay before a resumption.
@@ -22,26 +24,15 @@ pub(crate) struct Event {
 pub(crate) struct EventReader {
     line: Vec<u8>,
     event: Event,
-    kind: Kind,
+    /// Whether the event has a line of data, which can be empty.
+    has_data: bool,
     after_return: bool,
     limit: usize,
 }
 
-/// State of the event that is being read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
-    /// No data yet.
-    #[default]
-    Empty,
-    /// Data of a message.
-    Message,
-    /// Something other than a message.
-    Other,
-}
-
 impl EventReader {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { line: Vec::new(), event: Event::default(), kind: Kind::Empty, after_return: false, limit }
+        Self { line: Vec::new(), event: Event::default(), has_data: false, after_return: false, limit }
     }
 
     /// Parses the next bytes and calls `each` for every complete event that is not empty.
@@ -66,7 +57,8 @@ impl EventReader {
     }
 
     fn extend(&mut self, part: &[u8]) -> Result<(), TooLarge> {
-        if self.line.len() + self.event.data.len() + part.len() > self.limit {
+        let held = self.event.data.len() + self.event.kind.as_ref().map_or(0, Vec::len);
+        if self.line.len() + held + part.len() > self.limit {
             return Err(TooLarge);
         }
         self.line.extend_from_slice(part);
@@ -87,15 +79,13 @@ impl EventReader {
         match name {
             b"data" => {
                 let data = &mut self.event.data;
-                if self.kind == Kind::Message || !data.is_empty() {
+                if self.has_data {
                     data.push(b'\n');
                 }
                 data.extend_from_slice(value);
-                if self.kind == Kind::Empty {
-                    self.kind = Kind::Message;
-                }
+                self.has_data = true;
             }
-            b"event" if value != b"message" => self.kind = Kind::Other,
+            b"event" => self.event.kind = (value != b"message").then(|| value.to_vec()),
             b"id" if !value.contains(&0) => self.event.id = Some(value.to_vec()),
             b"retry" => self.event.retry = milliseconds(value).or(self.event.retry),
             _ => {}
@@ -103,10 +93,8 @@ impl EventReader {
     }
 
     fn end_of_event(&mut self, each: &mut impl FnMut(Event)) {
-        let mut event = std::mem::take(&mut self.event);
-        if std::mem::take(&mut self.kind) == Kind::Other {
-            event.data.clear();
-        }
+        let event = std::mem::take(&mut self.event);
+        self.has_data = false;
         if event != Event::default() {
             each(event);
         }
@@ -150,7 +138,6 @@ mod tests {
         check("data:{}\n\ndata: 2\r\r", &["{}", "2"]);
         check(": ping\r\n\r\n:\r\n\r\ndata: 1\r\n\r\n", &["1"]);
         check("data:\n\nother: 4\n\n", &[]);
-        check("event: endpoint\ndata: /x\n\ndata: 1\n\n", &["1"]);
         check("data: a\ndata: b\n\n", &["a\nb"]);
         check("data: unfinished", &[]);
     }
@@ -166,9 +153,20 @@ mod tests {
         check("id: 5\ndata:\nretry: 10\n\n", Some("5"), Some(10), "");
         check("id:a b\ndata: 1\n\n", Some("a b"), None, "1");
         check("id\ndata: 1\n\n", Some(""), None, "1");
-        check("event: other\nid: 7\ndata: x\n\n", Some("7"), None, "");
         check("id: a\0b\nretry: -1\nretry: 99999999999999999999\nretry:\ndata: 1\n\n", None, None, "1");
         check("retry: 5\nretry: x\n\n", None, Some(5), "");
+    }
+
+    /// An event of another type is told apart from a message, and still moves the resumption point.
+    #[test]
+    fn events_that_are_no_messages_have_a_type() {
+        let check = |text: &str, id: Option<&str>, kind: Option<&str>| {
+            let expected = Event { id: id.map(Into::into), kind: kind.map(Into::into), ..message("/x") };
+            assert_eq!(read(&[text.as_bytes()], 1000), Ok(vec![expected]), "{text:?}");
+        };
+        check("event: endpoint\ndata: /x\n\n", None, Some("endpoint"));
+        check("data: /x\nid: 7\nevent: other\n\n", Some("7"), Some("other"));
+        check("event: other\nevent: message\ndata: /x\n\n", None, None);
     }
 
     #[test]

@@ -1,17 +1,21 @@
 //! The transport and its settings.
 
+use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use duplexer_core::dispatch::CallClock;
 use duplexer_core::transport::{
     FrameReader, FrameWriter, Incoming, Transport, TransportContext, TransportError,
 };
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use tokio::sync::mpsc;
 
-use crate::connection::{Connection, Endpoint, OnChallenge};
+use crate::authorization::Authorization;
+use crate::connection::{Connection, Inbox};
+use crate::endpoint::Endpoint;
 use crate::session::Session;
 use crate::writer::Writer;
 
@@ -59,7 +63,7 @@ impl HttpTransport {
     /// use duplexer_http_client::HttpTransport;
     ///
     /// let transport = HttpTransport::builder("https://mcp.example.com/mcp")
-    ///     .header("authorization", "Bearer a-token")
+    ///     .header("x-tenant", "blue")
     ///     .limit(1024 * 1024)
     ///     .build()?;
     /// # Ok::<_, duplexer_http_client::InvalidEndpoint>(())
@@ -70,20 +74,56 @@ impl HttpTransport {
             client: None,
             headers: Ok(HeaderMap::new()),
             limit: DEFAULT_LIMIT,
-            on_challenge: None,
+            authorization: None,
         }
+    }
+
+    /// Sends this token with every request: `Authorization: Bearer ...`.
+    ///
+    /// ```
+    /// use duplexer_http_client::HttpTransport;
+    ///
+    /// let transport = HttpTransport::new("https://mcp.example.com/mcp")?.bearer("a-token")?;
+    /// # Ok::<_, duplexer_http_client::InvalidEndpoint>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails if the token has characters that a header cannot have.
+    pub fn bearer(mut self, token: &str) -> Result<Self, InvalidEndpoint> {
+        self.0.headers.insert(AUTHORIZATION, bearer(token)?);
+        Ok(self)
+    }
+
+    /// Has `authorization` add credentials to every request. One can serve several transports.
+    #[must_use]
+    pub fn authorization(mut self, authorization: Arc<dyn Authorization>) -> Self {
+        self.0.authorization = Some(authorization);
+        self
     }
 }
 
+fn bearer(token: &str) -> Result<HeaderValue, InvalidEndpoint> {
+    let value = HeaderValue::try_from(format!("Bearer {token}"));
+    let mut value = value.map_err(|_| InvalidEndpoint::Header(AUTHORIZATION.to_string()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
 /// Builder of an [`HttpTransport`]. Invalid settings are reported by [`Self::build`].
-#[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct HttpTransportBuilder {
     url: String,
     client: Option<Client>,
     headers: Result<HeaderMap, InvalidEndpoint>,
     limit: usize,
-    on_challenge: Option<OnChallenge>,
+    authorization: Option<Arc<dyn Authorization>>,
+}
+
+/// Shows no secret.
+impl fmt::Debug for HttpTransportBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransportBuilder").field("limit", &self.limit).finish_non_exhaustive()
+    }
 }
 
 impl HttpTransportBuilder {
@@ -97,21 +137,28 @@ impl HttpTransportBuilder {
         self
     }
 
-    /// Adds a header to every request.
+    /// Adds a header to every request. Its value is treated as a secret.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Ok(headers) = &mut self.headers {
             match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-                (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
+                (Ok(name), Ok(mut value)) => {
+                    value.set_sensitive(true);
+                    headers.insert(name, value);
+                }
                 _ => self.headers = Err(InvalidEndpoint::Header(name.to_owned())),
             }
         }
         self
     }
 
-    /// Calls `handler` for every request that the server rejects with 401 or 403, with the status and the challenge
-    /// (`WWW-Authenticate`).
-    pub fn on_challenge(mut self, handler: impl Fn(u16, Option<&str>) + Send + Sync + 'static) -> Self {
-        self.on_challenge = Some(OnChallenge(Arc::new(handler)));
+    /// Sends this token with every request: `Authorization: Bearer ...`.
+    pub fn bearer(self, token: &str) -> Self {
+        self.header(AUTHORIZATION.as_str(), &format!("Bearer {token}"))
+    }
+
+    /// Has `authorization` add credentials to every request. One can serve several transports.
+    pub fn authorization(mut self, authorization: Arc<dyn Authorization>) -> Self {
+        self.authorization = Some(authorization);
         self
     }
 
@@ -130,8 +177,8 @@ impl HttpTransportBuilder {
         let url = url.ok_or_else(|| InvalidEndpoint::Url(self.url.clone()))?;
         let headers = self.headers?;
         let client = self.client.map_or_else(default_client, Ok)?;
-        let Self { limit, on_challenge, .. } = self;
-        Ok(HttpTransport(Endpoint { client, url, headers, limit, on_challenge }))
+        let Self { limit, authorization, .. } = self;
+        Ok(HttpTransport(Endpoint { client, url, headers, limit, authorization }))
     }
 }
 
@@ -143,14 +190,24 @@ fn default_client() -> Result<Client, InvalidEndpoint> {
 
 impl Transport for HttpTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        let (inbox, receiver) = mpsc::channel(MAX_WAITING);
-        let context = Arc::new(TransportContext::stream("http"));
-        let connection = Connection { endpoint: self.0, session: Session::default(), inbox, context };
-        (Box::new(Reader(receiver)), Box::new(Writer::new(connection)))
+        let (inbox, reader) = inbox();
+        let connection = Connection { endpoint: self.0, session: Session::default(), inbox };
+        (Box::new(reader), Box::new(Writer::new(connection)))
+    }
+
+    fn clock(&self) -> Option<CallClock> {
+        self.0.authorization.as_ref().and_then(|authorization| authorization.clock())
     }
 }
 
-struct Reader(mpsc::Receiver<Incoming>);
+/// Creates the queue of received messages, and the reader half that drains it.
+pub(crate) fn inbox() -> (Inbox, Reader) {
+    let (queue, receiver) = mpsc::channel(MAX_WAITING);
+    (Inbox { queue, context: Arc::new(TransportContext::stream("http")) }, Reader(receiver))
+}
+
+/// The read half.
+pub(crate) struct Reader(mpsc::Receiver<Incoming>);
 
 impl FrameReader for Reader {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Incoming, TransportError>>> {

@@ -1,28 +1,30 @@
 //! The write half: sends every frame as its own POST and cancels requests in the manner of their era.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use duplexer_core::dispatch::cancelled;
+use duplexer_core::dispatch::{BoxFuture, cancelled};
 use duplexer_core::transport::{FrameWriter, Frames, TransportError};
 use duplexer_types::jsonrpc::{self, RawCall, RawFrame, RequestId};
 use duplexer_types::meta::is_envelope;
-use duplexer_types::methods::{Cancelled, Initialize, Initialized, Notification, Request};
+use duplexer_types::methods::{Cancelled, Initialize, Initialized, Notification, Request, ServerDiscover};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::connection::{Connection, Outgoing, SessionRole};
-use crate::exchange;
+use crate::exchange::{self, Resend};
 use crate::reconnect;
 
 /// Maximum concurrent exchanges. Further messages wait in the queue of the caller.
 const MAX_EXCHANGES: usize = 1024;
 /// Time during which messages of a request are still read after its cancellation was sent.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// Maximum time that the first request waits for the response to the GET of the standalone stream: a server may send
+/// what belongs there with its first response.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum time for the messages in flight when the transport closes.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 /// Maximum time for the DELETE of the session.
@@ -35,10 +37,10 @@ pub(crate) struct Writer {
     exchanges: JoinSet<Option<RequestId>>,
     requests: HashMap<RequestId, InFlight>,
     listening: Option<AbortHandle>,
-    /// Resolves when `notifications/initialized` has been sent. POSTs can overtake each other, and no request may overtake
-    /// that notification.
-    gate: Option<oneshot::Receiver<()>>,
-    closing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Resolves when `notifications/initialized` has been sent and the standalone stream is open. POSTs can overtake each
+    /// other, and no request may overtake that notification.
+    gate: Option<BoxFuture<'static, ()>>,
+    closing: Option<BoxFuture<'static, ()>>,
 }
 
 /// A request in flight.
@@ -71,8 +73,8 @@ impl Writer {
         let read = std::str::from_utf8(&message.frame).ok().and_then(|text| jsonrpc::read(text).ok());
         match read {
             Some(RawFrame::Request { id, call }) => {
-                let role = role(&call);
-                self.request(connection, id, role, message);
+                let (role, resend) = (role(&call), resend(&call));
+                self.request(connection, id, (role, resend), message);
             }
             Some(RawFrame::Notification(call))
                 if call.method == <Cancelled as Notification>::METHOD.name() =>
@@ -89,7 +91,13 @@ impl Writer {
         }
     }
 
-    fn request(&mut self, connection: &Arc<Connection>, id: RequestId, role: SessionRole, message: Outgoing) {
+    fn request(
+        &mut self,
+        connection: &Arc<Connection>,
+        id: RequestId,
+        (role, resend): (SessionRole, Resend),
+        message: Outgoing,
+    ) {
         let (connection, own) = (Arc::clone(connection), id.clone());
         let cancelled = Arc::new(Notify::new());
         let cancel = match role {
@@ -102,7 +110,7 @@ impl Writer {
                 sleep(CANCEL_GRACE).await;
             };
             tokio::select! {
-                () = exchange::request(&connection, &own, message, role) => {}
+                () = exchange::request(&connection, &own, message, role, resend) => {}
                 () = given_up => {}
             }
             Some(own)
@@ -126,16 +134,23 @@ impl Writer {
         }
     }
 
-    /// Sends `notifications/initialized`, then reads the standalone stream.
+    /// Sends `notifications/initialized`, then reads the standalone stream, in place of that of an earlier session.
     fn open(&mut self, connection: &Arc<Connection>, message: Outgoing) {
         let connection = Arc::clone(connection);
-        let (opened, gate) = oneshot::channel();
-        self.gate = Some(gate);
+        let (initialized, sent) = oneshot::channel();
+        let (opened, opening) = oneshot::channel();
+        // Dropped senders open the gate too.
+        self.gate = Some(Box::pin(async move {
+            let _ = sent.await;
+            let _ = timeout(OPENING_TIMEOUT, opening).await;
+        }));
+        if let Some(earlier) = self.listening.take() {
+            earlier.abort();
+        }
         self.listening = Some(self.exchanges.spawn(async move {
             exchange::send_one_way(&connection, message).await;
-            // Fails only if the writer is dropped; then nothing waits for the gate.
-            let _ = opened.send(());
-            reconnect::listen(&connection).await;
+            let _ = initialized.send(());
+            reconnect::listen(&connection, opened).await;
             None
         }));
     }
@@ -151,8 +166,7 @@ impl Writer {
     /// Waits until the next message can be sent.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(gate) = &mut self.gate {
-            // A dropped sender opens the gate too.
-            let _ = ready!(Pin::new(gate).poll(cx));
+            ready!(gate.as_mut().poll(cx));
             self.gate = None;
         }
         // Removes finished exchanges. An aborted request was removed when it was aborted.
@@ -173,7 +187,7 @@ impl FrameWriter for Writer {
         while !frames.is_empty() {
             ready!(self.poll_ready(cx));
             let Some((frame, hints)) = frames.pop() else { break };
-            self.send(&connection, Outgoing { frame, hints });
+            self.send(&connection, Outgoing { frame: frame.into(), hints });
         }
         Poll::Ready(Ok(()))
     }
@@ -204,6 +218,12 @@ async fn close_session(connection: Arc<Connection>, mut exchanges: JoinSet<Optio
     }
 }
 
+/// A request that opens a session is one attempt: its failure is the answer to `connect`.
+fn resend(call: &RawCall<'_>) -> Resend {
+    let opens = [<Initialize as Request>::METHOD, <ServerDiscover as Request>::METHOD];
+    if opens.iter().any(|method| method.name() == call.method) { Resend::Never } else { Resend::WhenBusy }
+}
+
 /// Derives the role, and with it the era, from the content of a request.
 fn role(call: &RawCall<'_>) -> SessionRole {
     if call.meta.is_some_and(is_envelope) {
@@ -225,7 +245,8 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::connection::Endpoint;
+    use crate::connection::Inbox;
+    use crate::endpoint::Endpoint;
     use crate::session::Session;
 
     /// Messages above the limit wait and are sent when an exchange ends, also if all of them arrive at once.
@@ -233,10 +254,14 @@ mod tests {
     async fn messages_above_the_limit_are_all_sent() {
         let url = Url::parse("http://127.0.0.1:1/").unwrap();
         let client = Client::new();
-        let endpoint = Endpoint { client, url, headers: HeaderMap::new(), limit: 1, on_challenge: None };
-        let (inbox, mut answers) = mpsc::channel(1);
+        let endpoint = Endpoint { client, url, headers: HeaderMap::new(), limit: 1, authorization: None };
+        let (queue, mut answers) = mpsc::channel(1);
         let context = Arc::new(TransportContext::stream("http"));
-        let mut writer = Writer::new(Connection { endpoint, session: Session::default(), inbox, context });
+        let mut writer = Writer::new(Connection {
+            endpoint,
+            session: Session::default(),
+            inbox: Inbox { queue, context },
+        });
         let mut frames = Frames::default();
         for id in 0..MAX_EXCHANGES + 10 {
             // An invalid header name: every exchange fails without opening a socket.

@@ -2,25 +2,32 @@
 #![allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "client/authorization.rs"]
+mod authorization;
+#[path = "client/hostile.rs"]
+mod hostile;
 #[path = "client/redirects.rs"]
 mod redirects;
+#[path = "client/renewal.rs"]
+mod renewal;
 #[path = "client/script.rs"]
 mod script;
 #[path = "client/session.rs"]
 mod session;
 #[path = "client/streams.rs"]
 mod streams;
+#[path = "client/tls.rs"]
+mod tls;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use duplexer_client::{Client, ClientError, Negotiation, PinnedVersion};
-use duplexer_core::error::{CallError, McpError};
+use duplexer_client::{Client, ClientError, ErrorKind, Negotiation, PinnedVersion};
+use duplexer_core::error::McpError;
 use duplexer_http::StreamableHttp;
 use duplexer_http_client::HttpTransport;
 use duplexer_server::{Context, Server};
-use duplexer_types::error::ErrorObject;
 use duplexer_types::methods;
 use duplexer_types::tool::{CallToolParams, CallToolResult};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -181,49 +188,76 @@ async fn answers_of_every_kind_end_the_call() {
     assert!(scripted(&mut tasks, fine).await.is_ok());
     let events = "HTTP/1.1 200 OK\ncontent-type: text/event-stream\n\n:\r\n\r\nid: 4\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"resultType\":\"complete\",\"content\":[]}}\r\n\r\n";
     assert!(scripted(&mut tasks, events).await.is_ok());
-    for (answer, code, text) in [
-        ("HTTP/1.1 202 Accepted\n\n", -32600, "server answered a request with 202 Accepted"),
+    let invalid = |reason: &str| format!("the server's response is not valid: {reason}");
+    let lost = |reason: &str| format!("the connection was lost before the response: {reason}");
+    for (answer, kind, text) in [
         (
-            "HTTP/1.1 400 Bad\ncontent-type: application/json\n\n{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32020,\"message\":\"m\"}}",
-            -32020,
-            "m",
+            "HTTP/1.1 202 Accepted\n\n",
+            ErrorKind::Protocol,
+            invalid("the server answered a request with 202 Accepted"),
         ),
-        ("HTTP/1.1 404 Not Found\n\n", -32601, "Not Found"),
-        ("HTTP/1.1 500 Oops\n\n<html>", -32603, "Server returned an error response"),
         (
-            "HTTP/1.1 302 Found\nlocation: http://127.0.0.1:1/\n\n",
-            -32603,
-            "Server returned an error response",
+            "HTTP/1.1 400 Bad\ncontent-type: application/json\n\n{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32602,\"message\":\"m\"}}",
+            ErrorKind::Refused,
+            "m".to_owned(),
         ),
-        ("HTTP/1.1 200 OK\ncontent-type: text/html\n\n<html>", -32600, "Unexpected content type: text/html"),
-        ("HTTP/1.1 200 OK\ncontent-type: application/json\n\n{", -32700, "Parse error"),
+        ("HTTP/1.1 404 Not Found\n\n", ErrorKind::Http, "404 Not Found".to_owned()),
+        (
+            "HTTP/1.1 500 Oops\n\n<html>\u{7}",
+            ErrorKind::Http,
+            "500 Internal Server Error: <html>\\u{7}".to_owned(),
+        ),
+        (
+            "HTTP/1.1 400 Bad\ncontent-type: application/json\n\n{\"error\":\"other\"}",
+            ErrorKind::Http,
+            "400 Bad Request: {\"error\":\"other\"}".to_owned(),
+        ),
+        ("HTTP/1.1 502 Oops\ncontent-type: image/png\n\nxyz", ErrorKind::Http, "502 Bad Gateway".to_owned()),
+        (
+            "HTTP/1.1 401 No\nwww-authenticate: Basic realm=\"x\"\nwww-authenticate: Bearer error=\"invalid_token\"\n\nsecret",
+            ErrorKind::Unauthorized,
+            "401 Unauthorized: invalid_token".to_owned(),
+        ),
+        (
+            "HTTP/1.1 403 No\ncontent-type: application/json\n\n{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"m\"}}",
+            ErrorKind::Forbidden,
+            "403 Forbidden: {\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"m\"}}".to_owned(),
+        ),
+        ("HTTP/1.1 302 Found\nlocation: http://127.0.0.1:1/\n\n", ErrorKind::Http, "302 Found".to_owned()),
+        (
+            "HTTP/1.1 200 OK\ncontent-type: text/html\n\n<html>",
+            ErrorKind::Protocol,
+            invalid("unexpected content type 'text/html'"),
+        ),
+        (
+            "HTTP/1.1 200 OK\ncontent-type: application/json\n\n{",
+            ErrorKind::Protocol,
+            invalid("it is not JSON-RPC"),
+        ),
         (
             "HTTP/1.1 200 OK\ncontent-type: application/json\ncontent-length: 99999\n\n{",
-            -32603,
-            "the server's answer is too large",
+            ErrorKind::Protocol,
+            invalid("it is larger than 1000 bytes"),
         ),
         (
             "HTTP/1.1 200 OK\ncontent-type: application/json\n\n{\"jsonrpc\":\"2.0\",\"id\":\"other\",\"result\":{}}",
-            -32000,
-            "Connection closed",
+            ErrorKind::Protocol,
+            invalid("it does not answer the request"),
         ),
         (
             "HTTP/1.1 200 OK\ncontent-type: text/event-stream\n\nid: 1\r\n: nothing\r\n\r\n",
-            -32000,
-            "Connection closed: the stream ended without an answer",
+            ErrorKind::Closed,
+            lost("the stream ended without an answer"),
         ),
         (
             "HTTP/1.1 200 OK\ncontent-type: application/json\ncontent-length: 500\n\n{",
-            -32000,
-            "Connection closed",
+            ErrorKind::Closed,
+            lost("end of file before message length reached"),
         ),
-        ("nonsense\n\n", -32000, "Connection closed"),
+        ("nonsense\n\n", ErrorKind::Closed, lost("invalid HTTP version parsed")),
     ] {
         let error = scripted(&mut tasks, answer).await.unwrap_err();
-        let ClientError::Call(CallError::Rpc(ErrorObject { code: found, message, .. })) = &error else {
-            panic!("{answer}: {error:?}")
-        };
-        assert_eq!((found.0, &**message), (code, text), "{answer}");
+        assert_eq!((error.kind(), error.to_string()), (kind, text), "{answer}");
     }
 }
 

@@ -9,11 +9,13 @@ use crate::model::{model, open_enum};
 use crate::version::feature;
 use crate::wire::{Shape, Wire, WireObject};
 
+pub use answer::InvalidAnswer;
 pub use choice::{Choice, EnumSchema, MultiSelectSchema};
 pub use schema::{
     BooleanSchema, FormSchema, NumberKind, NumberSchema, PrimitiveSchema, StringFormat, StringSchema,
 };
 
+mod answer;
 mod choice;
 mod schema;
 
@@ -140,9 +142,11 @@ open_enum! {
 }
 
 impl ElicitResult {
-    /// Creates the result of a submitted form.
-    pub fn accept(content: JsonObject) -> Self {
-        Self::new(ElicitAction::Accept).content(content)
+    /// Creates the result of a submitted form: `ElicitResult::accept(json!({"guests": 4}))`.
+    ///
+    /// Content that is not an object is empty content. [`FormSchema::check`] finds values that do not fit the form.
+    pub fn accept(content: impl Into<Json>) -> Self {
+        Self::new(ElicitAction::Accept).content(content.into().decode::<JsonObject>().unwrap_or_default())
     }
 
     /// Creates the result of a user who consents to open the URL.

@@ -88,7 +88,7 @@ pub trait Request {
     /// Parameters, without `_meta`.
     type Params: WireObject + serde::de::DeserializeOwned + Send + Sync + 'static;
     /// Result.
-    type Result: ResultBody + serde::de::DeserializeOwned;
+    type Result: ResultBody + serde::de::DeserializeOwned + 'static;
 }
 
 /// Notification method as a type.

@@ -80,6 +80,13 @@ model! {
     }
 }
 
+impl CreateMessageResult {
+    /// Creates a result with one text of the assistant, from the model with this name.
+    pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, SamplingContent::text(text), model)
+    }
+}
+
 /// Content blocks of a message. A single block is written as an object, several as an array.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(arbitrary::Arbitrary))]

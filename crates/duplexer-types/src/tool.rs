@@ -1,5 +1,9 @@
 //! Tools: functions that a model can call.
 
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Error as _};
+
 use crate::content::Content;
 use crate::icon::Icon;
 use crate::input::InputResponse;
@@ -140,5 +144,88 @@ impl CallToolResult {
     pub fn structured(value: impl Into<Json>) -> Self {
         let value = value.into();
         Self::text(value.as_str()).structured_content(value)
+    }
+
+    /// Returns the result, or the failure that the tool reports with `isError: true`.
+    ///
+    /// # Errors
+    /// Fails if the tool has failed.
+    pub fn into_result(self) -> Result<Self, ToolFailed> {
+        if self.is_error == Some(true) { Err(ToolFailed(Box::new(self))) } else { Ok(self) }
+    }
+
+    /// Returns the text blocks of the content, one below the other.
+    pub fn to_text(&self) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
+        texts.join("\n")
+    }
+
+    /// Decodes the structured content.
+    ///
+    /// Before 2026-07-28 structured content is an object, and servers put other values into its member `result`. Such a
+    /// value is decoded if the object itself is not a `T`.
+    ///
+    /// # Errors
+    /// Fails if there is no structured content, or if it is not a `T`.
+    pub fn decode_structured<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        let Some(content) = &self.structured_content else {
+            return Err(serde_json::Error::custom("the result has no structured content"));
+        };
+        content.decode().or_else(|error| match content.member("result") {
+            Some(wrapped) => serde_json::from_str(wrapped).map_err(|_| error),
+            None => Err(error),
+        })
+    }
+}
+
+/// Failure that a tool reports in its result (`isError: true`). Its text is the text of the content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolFailed(Box<CallToolResult>);
+
+impl ToolFailed {
+    /// Returns the result of the tool.
+    pub fn result(&self) -> &CallToolResult {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.to_text() {
+            text if text.is_empty() => f.write_str("the tool failed without a text"),
+            text => f.write_str(&text),
+        }
+    }
+}
+
+impl std::error::Error for ToolFailed {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_tool_is_an_error_with_the_text_of_its_content() {
+        assert_eq!(CallToolResult::text("3").into_result().unwrap().to_text(), "3");
+        let failed = CallToolResult::error("no such city").into_result().unwrap_err();
+        assert_eq!((failed.to_string(), failed.result().is_error), ("no such city".to_owned(), Some(true)));
+        let silent = CallToolResult::new([]).is_error(true).into_result().unwrap_err();
+        assert_eq!(silent.to_string(), "the tool failed without a text");
+    }
+
+    #[test]
+    fn structured_content_is_decoded_with_and_without_its_wrapper() {
+        let structured = |value| CallToolResult::structured(Json::from(value));
+        assert_eq!(structured(json!(3)).decode_structured::<i64>().unwrap(), 3);
+        assert_eq!(structured(json!({"result": 3})).decode_structured::<i64>().unwrap(), 3);
+        let map: BTreeMap<String, i64> = structured(json!({"result": 3})).decode_structured().unwrap();
+        assert_eq!(map["result"], 3);
+        assert!(structured(json!({"sum": 3})).decode_structured::<i64>().is_err());
+        let none = CallToolResult::text("3").decode_structured::<i64>().unwrap_err();
+        assert_eq!(none.to_string(), "the result has no structured content");
     }
 }

@@ -73,7 +73,7 @@ async fn a_request_of_the_envelope_era_carries_its_envelope() {
 #[tokio::test(start_paused = true)]
 async fn plain_arguments_become_params() {
     let (client, peer) = recorded(handshake_builder(), initialize_result("2025-11-25")).await;
-    let object = JsonObject::new().with("a", "b");
+    let object = JsonObject::<Json>::new().with("a", "b");
     let _ = client.call_tool("t", ()).await;
     let _ = client.call_tool("t", json!({"a": 1})).await;
     let _ = client.call_tool("t", object).await;
@@ -253,7 +253,7 @@ async fn headers_mirror_the_envelope() {
     let sent = server.sent.lock().unwrap();
     let [probe, read, list] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(headers(&probe.1), [version, ("Mcp-Method", "server/discover")]);
-    assert_eq!((probe.1.timeout, probe.1.on_drop), (Some(Duration::from_secs(10)), OnDrop::Detach));
+    assert_eq!((probe.1.timeout, probe.1.on_drop), (None, OnDrop::CancelRemote));
     let name = "=?base64?ZmlsZTovLy/DpA==?=";
     assert_eq!(
         headers(&read.1),

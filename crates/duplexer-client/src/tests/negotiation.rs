@@ -11,7 +11,7 @@ use duplexer_types::version::Era;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::super::{Client, ClientBuilder, ConnectError, Negotiation, PinnedVersion};
+use super::super::{Client, ClientBuilder, ConnectError, ErrorKind, Negotiation, PinnedVersion};
 use super::{
     ScriptedServer, builder, connect_with, discover_result, envelope_session, handshake_builder,
     handshake_session, initialize_result,
@@ -74,10 +74,11 @@ async fn a_discovery_without_a_common_revision_leads_to_a_handshake() {
     }
 }
 
-/// CLT-02, P-ERA-4: a silent server gets a handshake after 10 s; `server/discover` is not cancelled.
+/// CLT-02, P-ERA-4: a silent server gets a handshake after 10 s. Then `server/discover` is cancelled, because its POST would
+/// stay open.
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_gets_a_handshake_after_ten_seconds() {
-    let (client, ..) = connect_with(builder(), async |server| {
+    let (client, mut server, ()) = connect_with(builder(), async |server| {
         server.expect("server/discover").await;
         let probed = Instant::now();
         server.handshake("2025-11-25").await;
@@ -85,6 +86,65 @@ async fn a_silent_server_gets_a_handshake_after_ten_seconds() {
     })
     .await;
     assert_eq!(client.unwrap().era(), Era::Handshake);
+    server.expect("notifications/cancelled").await;
+}
+
+/// D-12: a server that is merely slow is not taken for an old one. Its refusal of the handshake waits for the probe.
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_is_not_taken_for_an_old_one() {
+    let (client, ..) = connect_with(builder(), async |server| {
+        let probe = server.expect("server/discover").await;
+        let opening = server.expect("initialize").await;
+        server.respond_with_error(&opening, -32600, None).await;
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        server.respond(&probe, discover_result(&["2026-07-28"])).await;
+    })
+    .await;
+    assert_eq!(client.unwrap().era(), Era::Envelope);
+
+    // The probe can also be answered while the handshake is open.
+    let (client, ..) = connect_with(builder(), async |server| {
+        let probe = server.expect("server/discover").await;
+        server.expect("initialize").await;
+        server.respond(&probe, discover_result(&["2026-07-28"])).await;
+    })
+    .await;
+    assert_eq!(client.unwrap().era(), Era::Envelope);
+
+    // A probe that is refused late leaves the decision to the handshake.
+    let (client, ..) = connect_with(builder(), async |server| {
+        let probe = server.expect("server/discover").await;
+        let opening = server.expect("initialize").await;
+        server.respond_with_error(&probe, -32601, None).await;
+        server.respond(&opening, initialize_result("2025-06-18")).await;
+        server.expect("notifications/initialized").await;
+    })
+    .await;
+    assert_eq!(client.unwrap().protocol_version().as_str(), "2025-06-18");
+}
+
+/// D-6, D-12: a mute server is waited for as long as the session's limit, in every mode; a longer one can be set.
+#[tokio::test(start_paused = true)]
+async fn a_mute_server_is_given_up_after_the_limit_of_the_session() {
+    let pinned = || builder().negotiation(Negotiation::Pinned(PinnedVersion::new("2026-07-28")));
+    let cases = [
+        (builder(), 30),
+        (handshake_builder(), 30),
+        (pinned(), 30),
+        (pinned().handshake_timeout(Duration::from_secs(90)), 90),
+        (builder().timeout(Duration::from_secs(20)), 20),
+        (builder().no_timeout(), 30),
+    ];
+    for (builder, seconds) in cases {
+        let start = Instant::now();
+        let (client, _server, ()) = connect_with(builder, async |_| ()).await;
+        let error = client.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        let text =
+            format!("could not open the session: the server did not open the session within {seconds} s");
+        assert_eq!(error.to_string(), text);
+        assert!(start.elapsed() >= Duration::from_secs(seconds) && start.elapsed().as_secs() < seconds + 5);
+    }
 }
 
 /// CLT-02, P-VER-3: a revision in common is tried once.
@@ -169,6 +229,7 @@ async fn a_refused_handshake_leads_to_one_more_probe() {
     .await;
     let Err(ConnectError::Call(CallError::Rpc(refusal))) = client else { panic!("{client:?}") };
     assert_eq!(refusal.code.0, -32022);
+    server.expect("notifications/cancelled").await;
     assert_eq!(server.next_message().await, None);
 }
 

@@ -11,9 +11,10 @@ use std::time::Duration;
 use bytestring::ByteString;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{Body, RequestId};
+use tokio::sync::Notify;
 
-use super::clock::CallClock;
 use super::panic::catch_unwind;
+use crate::clock::CallClock;
 use crate::error::CallError;
 
 /// A boxed future, for object-safe traits.
@@ -75,7 +76,7 @@ impl Future for NotifyFuture {
 }
 
 /// An own request to the peer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OutboundRequest {
     /// The method.
@@ -116,14 +117,16 @@ impl OutboundRequest {
     }
 }
 
-/// Options of a call to the peer.
-#[derive(Clone, Debug, Default)]
+/// Options of a call to the peer. `Debug` shows the names of headers, not their values.
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
     /// The id of the request. Default: the next free one.
     pub id: Option<RequestId>,
-    /// Maximum time to wait for the response, counted from the end of the write.
+    /// Maximum time to wait for the response, counted from the end of the write. Progress does not extend it.
     pub timeout: Option<Duration>,
+    /// Maximum time without a sign of life: counted from the end of the write, and again from every progress notification.
+    pub idle_timeout: Option<Duration>,
     /// A clock that can be paused, so that the timeout does not include the time that a person takes.
     pub clock: Option<CallClock>,
     /// Called for every progress notification of this request, in order. If set, progress is requested from the peer.
@@ -134,6 +137,18 @@ pub struct CallOptions {
     pub headers: Vec<(String, String)>,
     /// Token to resume an interrupted stream, if the transport supports it.
     pub resumption: Option<String>,
+}
+
+impl fmt::Debug for CallOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallOptions")
+            .field("id", &self.id)
+            .field("timeout", &self.timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("on_drop", &self.on_drop)
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 impl CallOptions {
@@ -149,10 +164,20 @@ impl CallOptions {
         self
     }
 
+    /// Sets the maximum time without progress.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = Some(timeout);
+        self
+    }
+
     /// Sets the callback for progress notifications.
     #[must_use]
     pub fn on_progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.on_progress = Some(ProgressCallback(Arc::new(callback)));
+        self.on_progress = Some(ProgressCallback(Arc::new(Reports {
+            callback: Box::new(callback),
+            reported: Notify::new(),
+        })));
         self
     }
 
@@ -210,14 +235,26 @@ impl Progress {
 
 /// Callback for progress. It is called in the order of arrival, on the connection's own task: it must not block.
 #[derive(Clone)]
-pub struct ProgressCallback(Arc<dyn Fn(Progress) + Send + Sync>);
+pub struct ProgressCallback(Arc<Reports>);
+
+struct Reports {
+    callback: Box<dyn Fn(Progress) + Send + Sync>,
+    /// Notified of every report: it restarts the idle timeout.
+    reported: Notify,
+}
 
 impl ProgressCallback {
     /// Calls the callback. A panic is logged.
     pub(crate) fn call(&self, progress: Progress) {
-        if catch_unwind(|| (self.0)(progress)).is_err() {
+        self.0.reported.notify_one();
+        if catch_unwind(|| (self.0.callback)(progress)).is_err() {
             tracing::error!("a progress callback panicked");
         }
+    }
+
+    /// Waits for the next report. Only the wait of one call at a time is woken.
+    pub(crate) async fn reported(&self) {
+        self.0.reported.notified().await;
     }
 }
 

@@ -7,6 +7,7 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::{self, RequestId};
 use duplexer_types::meta::key;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::call_table::LockedCalls;
 use super::control_messages::{CANCELLED, Cancel};
@@ -73,9 +74,16 @@ pub(crate) async fn call(
         jsonrpc::write_request(&mut frame, &id, &method, params.as_ref()).map_err(CallError::Encode)?;
         let position = transport.send(frame).await?;
         registration.is_sent = true;
-        let outcome = wait(transport, receiver, position, &method, &options).await;
-        registration.complete(&outcome, options.timeout);
-        outcome
+        match wait(transport, receiver, position, &options).await {
+            Ok(outcome) => {
+                registration.is_sent = false;
+                outcome
+            }
+            Err(elapsed) => {
+                registration.time_out(elapsed);
+                Err(CallError::timeout(&method))
+            }
+        }
     }
     .await;
     if let Some(span) = span {
@@ -96,34 +104,51 @@ pub(crate) fn add_progress_token(
     Ok(())
 }
 
-/// Resolves with the timeout once it has elapsed on the clock of the call; never, if there is none.
+/// Resolves with the timeout that has elapsed on the clock of the call; never, if there is none.
 pub(crate) async fn timeout(options: &CallOptions) -> Duration {
-    let Some(timeout) = options.timeout else { return std::future::pending().await };
-    options.clock.clone().unwrap_or_default().run_for(timeout).await;
-    timeout
+    let (Some(limit), total) = (shorter(options.timeout, options.idle_timeout), options.timeout) else {
+        return std::future::pending().await;
+    };
+    let clock = options.clock.clone().unwrap_or_default();
+    let Some((idle, reports)) = options.idle_timeout.zip(options.on_progress.as_ref()) else {
+        clock.run_for(limit).await;
+        return limit;
+    };
+    let (start, paused) = (Instant::now(), clock.paused());
+    loop {
+        let running = start.elapsed().saturating_sub(clock.paused().saturating_sub(paused));
+        let left = total.map(|total| total.saturating_sub(running));
+        let next = shorter(left, Some(idle)).unwrap_or(idle);
+        tokio::select! {
+            biased;
+            () = clock.run_for(next) => return if left == Some(next) { total.unwrap_or(idle) } else { idle },
+            () = reports.reported() => {}
+        }
+    }
 }
 
+fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
+}
+
+/// Waits for the response. Fails with the timeout that has elapsed.
 async fn wait(
     transport: &impl CallTransport,
     response: oneshot::Receiver<Result<ByteString, CallError>>,
     position: u64,
-    method: &str,
     options: &CallOptions,
-) -> Result<ByteString, CallError> {
+) -> Result<Result<ByteString, CallError>, Duration> {
     let answered = async { response.await.unwrap_or(Err(CallError::Closed)) };
     let unanswered = async {
         match transport.delivery(position).await {
-            Delivery::Lost => CallError::Closed,
-            Delivery::Written => {
-                timeout(options).await;
-                CallError::timeout(method)
-            }
+            Delivery::Lost => Ok(Err(CallError::Closed)),
+            Delivery::Written => Err(timeout(options).await),
         }
     };
     tokio::select! {
         biased;
-        outcome = answered => outcome,
-        failure = unanswered => Err(failure),
+        outcome = answered => Ok(outcome),
+        ended = unanswered => ended,
     }
 }
 
@@ -136,10 +161,8 @@ struct Registration<'a, T: CallTransport> {
 }
 
 impl<T: CallTransport> Registration<'_, T> {
-    fn complete(&mut self, outcome: &Result<ByteString, CallError>, timeout: Option<Duration>) {
-        if let (Err(CallError::Timeout(_)), Some(timeout)) = (outcome, timeout) {
-            self.cancel(&format!("timed out after {}s", timeout.as_secs_f64()));
-        }
+    fn time_out(&mut self, timeout: Duration) {
+        self.cancel(&format!("timed out after {}s", timeout.as_secs_f64()));
         self.is_sent = false;
     }
 

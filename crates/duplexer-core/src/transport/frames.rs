@@ -1,6 +1,7 @@
 //! Outgoing frames: contiguous bytes, one line each, so that a stream writes them verbatim.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use duplexer_types::jsonrpc::RequestId;
 
@@ -9,8 +10,8 @@ const MIN_RECLAIM: usize = 16 * 1024;
 /// Maximum capacity that an empty queue keeps.
 const MAX_KEPT_CAPACITY: usize = 256 * 1024;
 
-/// Metadata of a frame, for transports other than plain streams.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Metadata of a frame, for transports other than plain streams. `Debug` shows the names of headers, not their values.
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameMeta {
     /// The request of the peer that this frame belongs to: it is sent on that request's stream.
@@ -19,6 +20,15 @@ pub struct FrameMeta {
     pub headers: Vec<(String, String)>,
     /// Token to resume an interrupted stream.
     pub resumption: Option<String>,
+}
+
+impl fmt::Debug for FrameMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrameMeta")
+            .field("related", &self.related)
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 /// A queue of frames, each followed by a newline.

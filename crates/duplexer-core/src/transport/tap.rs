@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::clock::CallClock;
+
 use super::{FrameReader, FrameWriter, Frames, Incoming, Transport, TransportError};
 
 /// The direction of a frame.
@@ -39,6 +41,10 @@ impl<T: Transport> Transport for Tap<T> {
         let outgoing = TappedWriter { writer, show: self.show, partial: Vec::new() };
         (Box::new(incoming), Box::new(outgoing))
     }
+
+    fn clock(&self) -> Option<CallClock> {
+        self.transport.clock()
+    }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Tap<T> {
@@ -59,6 +65,7 @@ impl FrameReader for TappedReader {
             match incoming {
                 Incoming::Message(message) => (self.show)(FrameDirection::In, &message.text),
                 Incoming::Unreadable(reason) => (self.show)(FrameDirection::In, reason),
+                Incoming::Failed(_, failure) => (self.show)(FrameDirection::In, &failure.to_string()),
             }
         }
         next

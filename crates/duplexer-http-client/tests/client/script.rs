@@ -5,8 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use duplexer_client::{Client, ClientBuilder, ClientError, ConnectError, Negotiation};
-use duplexer_core::error::CallError;
+use duplexer_client::{Client, ClientBuilder, ConnectError, ErrorKind, Negotiation};
 use duplexer_http_client::HttpTransport;
 use http::{HeaderMap, Method, Request, Response};
 use http_body::Frame;
@@ -126,7 +125,7 @@ pub(crate) async fn calling<T>(
     client: &Client,
     script: &mut Script,
     play: impl AsyncFnOnce(&mut Script, Asked) -> T,
-) -> (Result<String, (i64, String)>, T) {
+) -> (Result<String, (ErrorKind, String)>, T) {
     let play = async {
         let asked = script.posted("tools/call").await;
         play(script, asked).await
@@ -136,8 +135,7 @@ pub(crate) async fn calling<T>(
         Ok(result) => {
             Ok(serde_json::to_value(result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
         }
-        Err(ClientError::Call(CallError::Rpc(error))) => Err((error.code.0, error.message.into_owned())),
-        Err(other) => panic!("not the server's: {other:?}"),
+        Err(error) => Err((error.kind(), error.to_string())),
     };
     (result, played)
 }

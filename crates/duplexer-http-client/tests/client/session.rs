@@ -1,9 +1,8 @@
 //! Sessions of the handshake era: their start, their messages and their end.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
 
-use duplexer_client::{ConnectError, Negotiation};
+use duplexer_client::{ConnectError, ErrorKind, Negotiation};
 use duplexer_core::transport::{Frames, Incoming, Transport};
 use duplexer_http_client::HttpTransport;
 use duplexer_types::lifecycle::EmptyParams;
@@ -115,7 +114,6 @@ async fn a_refused_probe_is_followed_by_a_handshake() {
         (400, "text/plain", String::new()),
         (404, "text/plain", String::new()),
         (405, "text/plain", String::new()),
-        (500, "text/html", "<html>".to_owned()),
         error(-32000),
         error(-32600),
         error(-32601),
@@ -144,6 +142,69 @@ async fn a_refused_probe_is_followed_by_a_handshake() {
         .await;
         assert_eq!(result.as_deref(), Ok("hello"), "{status} {body}");
     }
+}
+
+/// D-3, CLT-02: a server that was not reached, or refuses credentials or everything, is asked once. The error ends in the
+/// outermost fact.
+#[tokio::test]
+async fn one_failing_connect_is_one_attempt() {
+    let challenge =
+        [("www-authenticate", "Basic realm=\"x\""), ("www-authenticate", "Bearer error=\"invalid_token\"")];
+    let cases = [
+        (401, &challenge[..], "no", ErrorKind::Unauthorized, "401 Unauthorized: invalid_token"),
+        (403, &[], "not you", ErrorKind::Forbidden, "403 Forbidden: not you"),
+        (500, &[], "", ErrorKind::Http, "500 Internal Server Error"),
+        (503, &[("retry-after", "0")], "", ErrorKind::Http, "503 Service Unavailable"),
+        (302, &[("location", "http://127.0.0.1:1/")], "", ErrorKind::Http, "302 Found"),
+        (
+            200,
+            &[("content-type", "text/html")],
+            "<html>",
+            ErrorKind::Protocol,
+            "the server's response is not valid: unexpected content type 'text/html'",
+        ),
+    ];
+    for (status, headers, body, kind, text) in cases {
+        let mut script = Script::start().await;
+        let (client, ()) = script
+            .connecting(options(), async |script| {
+                script.posted("server/discover").await.reply(status, headers, Piped::whole(body));
+            })
+            .await;
+        let error = client.unwrap_err();
+        assert_eq!((error.kind(), error.to_string()), (kind, format!("could not open the session: {text}")));
+        let refusal = error.refusal();
+        assert_eq!(refusal.map(|refusal| refusal.status), (status != 200).then_some(status));
+        let challenges = refusal.map_or(0, |refusal| refusal.challenges.len());
+        assert_eq!(challenges, if status == 401 { 2 } else { 0 });
+        assert!(script.unexpected().is_none(), "{status} was asked twice");
+    }
+}
+
+/// SCL-94: a request that the server had no capacity for is sent again when the server says, a few times.
+#[tokio::test]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let mut script = Script::start().await;
+    let client = script.session(options()).await;
+    let busy = |asked: Asked| asked.reply(503, &[("retry-after", "0")], Piped::whole("later"));
+    let (result, ()) = calling(&client, &mut script, async |script, asked| {
+        busy(asked);
+        script.posted("tools/call").await.say("now");
+    })
+    .await;
+    assert_eq!(result.as_deref(), Ok("now"));
+    let (result, ()) = calling(&client, &mut script, async |script, asked| {
+        busy(asked);
+        for _ in 0..3 {
+            busy(script.posted("tools/call").await);
+        }
+    })
+    .await;
+    assert_eq!(result, Err((ErrorKind::Http, "503 Service Unavailable: later".to_owned())));
+    // Without a time, the caller decides.
+    let (result, ()) = calling(&client, &mut script, async |_, asked| asked.status(503)).await;
+    assert_eq!(result, Err((ErrorKind::Http, "503 Service Unavailable".to_owned())));
+    assert!(script.unexpected().is_none());
 }
 
 /// CHTTP-01: the cancellation is sent, and later messages on that stream are still read.
@@ -214,31 +275,9 @@ async fn without_a_session_id_nothing_is_ended() {
         .await;
     let client = client.unwrap();
     let (result, ()) = calling(&client, &mut script, async |_, asked| asked.status(404)).await;
-    assert_eq!(result, Err((-32601, "Not Found".to_owned())));
+    assert_eq!(result, Err((ErrorKind::Http, "404 Not Found".to_owned())));
     client.close().await.unwrap();
     assert!(script.unexpected().is_none());
-}
-
-/// CHTTP-02, P-LEG-11: the error is recognizable, whatever the body contains; a new handshake is required.
-#[tokio::test]
-async fn a_session_the_server_has_forgotten_is_said_to_be_terminated() {
-    let mut script = Script::start().await;
-    let client = script.session(options()).await;
-    let other =
-        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}});
-    for body in [String::new(), other.to_string()] {
-        let (result, ()) = calling(&client, &mut script, async |_, asked| {
-            asked.reply(404, &[("content-type", "application/json")], Piped::whole(&body));
-        })
-        .await;
-        assert_eq!(result, Err((-32600, "Session terminated".to_owned())));
-    }
-    let (result, ()) = calling(&client, &mut script, async |_, asked| {
-        let refusal = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "twice"}});
-        asked.reply(409, &[("content-type", "application/json")], Piped::whole(&refusal.to_string()));
-    })
-    .await;
-    assert_eq!(result, Err((-32600, "twice".to_owned())));
 }
 
 /// CHTTP-03: the id is in the response headers, the revision in the result.
@@ -319,7 +358,10 @@ async fn a_server_that_is_not_there_is_said_not_to_be_there() {
     drop(listener);
     let client = options().connect(HttpTransport::new(&url).unwrap()).await;
     let Err(ConnectError::Call(error)) = client else { panic!("{client:?}") };
-    assert_eq!(error.to_string(), "Connection closed: the server could not be reached");
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+    assert!(error.is_retryable());
+    let text = error.to_string();
+    assert!(text.starts_with("the server could not be reached: Connection refused"), "{text}");
 }
 
 /// P-LEG-7: an invalid id is not sent back.
@@ -333,7 +375,11 @@ async fn a_session_id_that_is_not_visible_ascii_fails_the_opening() {
             })
             .await;
         let Err(ConnectError::Call(error)) = client else { panic!("{wrong:?}: {client:?}") };
-        assert_eq!(error.to_string(), "the server's session id is not visible ASCII");
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        assert_eq!(
+            error.to_string(),
+            "the server's response is not valid: its session id is not visible ASCII"
+        );
     }
 }
 
@@ -371,27 +417,6 @@ async fn an_answer_may_come_in_a_batch_where_there_are_batches() {
         (result, logged.try_recv().ok())
     };
     assert_eq!(received("2025-03-26").await, (Ok("hello".to_owned()), Some("1".to_owned())));
-    assert_eq!(received(NEWEST).await, (Err((-32000, "Connection closed".to_owned())), None));
-}
-
-/// The handler gets the challenges of 401 and 403, and no other rejections.
-#[tokio::test]
-async fn a_challenge_is_reported() {
-    let mut script = Script::start().await;
-    let challenges = Arc::new(Mutex::new(Vec::new()));
-    for status in [401, 403, 400] {
-        let sink = Arc::clone(&challenges);
-        let note = move |status, challenge: Option<&str>| {
-            sink.lock().unwrap().push((status, challenge.map(str::to_owned)));
-        };
-        let transport = HttpTransport::builder(&script.url).on_challenge(note).build().unwrap();
-        let (client, ()) =
-            tokio::join!(options().negotiation(Negotiation::Handshake).connect(transport), async {
-                let challenge = [("www-authenticate", "Bearer scope=\"x\"")];
-                script.posted("initialize").await.reply(status, &challenge, Piped::whole(""));
-            });
-        assert!(client.is_err());
-    }
-    let challenge = Some("Bearer scope=\"x\"".to_owned());
-    assert_eq!(*challenges.lock().unwrap(), [(401, challenge.clone()), (403, challenge)]);
+    let text = "the server's response is not valid: it does not answer the request".to_owned();
+    assert_eq!(received(NEWEST).await, (Err((ErrorKind::Protocol, text)), None));
 }

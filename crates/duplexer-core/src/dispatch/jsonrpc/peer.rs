@@ -55,7 +55,9 @@ impl Shared {
         mut request: OutboundRequest,
         related: Option<RequestId>,
     ) -> Result<ByteString, CallError> {
-        request.options.timeout = request.options.timeout.or(self.options.request_timeout);
+        if request.options.idle_timeout.is_none() {
+            request.options.timeout = request.options.timeout.or(self.options.request_timeout);
+        }
         let meta = meta(&request.options, related);
         // A call that can be resumed later is not cancelled at the peer.
         if meta.as_ref().is_some_and(|meta| meta.resumption.is_some()) {

@@ -19,6 +19,7 @@ use crate::dispatch::frame::{Frame, Rejected};
 use crate::dispatch::outbox::Admission;
 use crate::dispatch::panic::catch_unwind;
 use crate::dispatch::{Batches, Inbound, Schedule};
+use crate::error::CallError;
 use crate::transport::{
     FrameReader, Incoming, IncomingMessage, OnUnanswered, TransportContext, TransportError,
 };
@@ -91,6 +92,10 @@ impl<I: Inbound> Connection<I> {
                 Woken::Frame(Some(Ok(Incoming::Unreadable(reason)))) => {
                     self.shared.report_unreadable(None, &reason);
                     reject(&Malformed::NotJson, unaddressed_errors)
+                }
+                Woken::Frame(Some(Ok(Incoming::Failed(id, failure)))) => {
+                    self.shared.settle(&id, Err(CallError::Transport(failure)));
+                    AfterFrame::Continue
                 }
             };
             match next {

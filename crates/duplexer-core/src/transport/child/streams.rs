@@ -133,6 +133,8 @@ pub(super) async fn drain_stderr(stderr: Input, mut sink: Box<dyn FnMut(&str) + 
                 }
             }
             Incoming::Unreadable(why) => tracing::debug!(why, "a line of a server's stderr was left out"),
+            // Lines are no requests.
+            Incoming::Failed(..) => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::jsonrpc::RequestId;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::over_every_kind;
 use crate::dispatch::tests::link::{Kind, value};
@@ -26,6 +27,7 @@ over_every_kind!(
     meta_is_written_only_if_there_is_some_and_is_merged,
     a_call_that_is_not_answered_in_time_fails,
     progress_does_not_extend_a_timeout,
+    progress_extends_an_idle_timeout,
     time_in_a_pause_does_not_count_towards_the_timeout,
     dropping_a_call_interrupts_its_handler,
     a_handler_can_send_its_caller_a_request,
@@ -239,6 +241,28 @@ async fn progress_does_not_extend_a_timeout(kind: Kind) {
     let outcome = link.left.call_with("busy", json!({}), options).await;
     assert!(matches!(outcome, Err(CallError::Timeout(_))));
     assert!(calls.load(Ordering::Relaxed) > 1);
+}
+
+/// A call with an idle timeout lives as long as progress is reported, and not longer than its timeout.
+async fn progress_extends_an_idle_timeout(kind: Kind) {
+    let inbound = TestInbound::new().on("busy", |cx, params| async move {
+        let rounds = params.params().map_or(0, |text| if text.contains("short") { 7 } else { 1000 });
+        for _ in 0..rounds {
+            let params = Json::from(json!({"progressToken": 1, "progress": 1}));
+            cx.channel.notify("notifications/progress", Some(&params)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(Reply::of(&json!({})))
+    });
+    let link = kind.link(TestInbound::new(), inbound).await;
+    let options =
+        || CallOptions::new().id(1_i64).idle_timeout(Duration::from_millis(500)).on_progress(|_| {});
+    link.left.call_with("busy", json!({"short": 1}), options()).await.unwrap();
+    let start = Instant::now();
+    let capped = options().timeout(Duration::from_secs(1));
+    let outcome = link.left.call_with("busy", json!({}), capped).await;
+    assert!(matches!(outcome, Err(CallError::Timeout(_))));
+    assert!(start.elapsed() >= Duration::from_secs(1), "progress has extended the idle timeout");
 }
 
 /// DISP-08: the handler takes three times the timeout, all but a little of it in a pause.

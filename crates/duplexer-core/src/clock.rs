@@ -1,12 +1,10 @@
 //! A timeout clock that can be paused while a person is busy.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-
-use super::lock;
 
 /// Clock of a call's timeout. It is paused while a pause is held. Clones share the clock.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +12,23 @@ pub struct CallClock(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    pauses: Mutex<usize>,
+    pauses: Mutex<Pauses>,
     changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Pauses {
+    held: usize,
+    /// Start of the current pause.
+    since: Option<Instant>,
+    /// Total length of all earlier pauses.
+    total: Duration,
+}
+
+impl Shared {
+    fn pauses(&self) -> MutexGuard<'_, Pauses> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl CallClock {
@@ -26,19 +39,28 @@ impl CallClock {
 
     /// Pauses the clock until the guard is dropped. Pauses nest.
     pub fn pause(&self) -> ClockPause {
-        *lock(&self.0.pauses) += 1;
+        let mut pauses = self.0.pauses();
+        pauses.held += 1;
+        pauses.since.get_or_insert_with(Instant::now);
+        drop(pauses);
         self.0.changed.notify_waiters();
         ClockPause(Arc::clone(&self.0))
     }
 
-    /// Resolves when the clock has run for `duration`.
-    pub(crate) async fn run_for(&self, duration: Duration) {
+    /// Returns how long the clock has been paused in total.
+    pub(crate) fn paused(&self) -> Duration {
+        let pauses = self.0.pauses();
+        pauses.total + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Resolves when the clock has run for `duration`. Time during which it is paused does not count.
+    pub async fn run_for(&self, duration: Duration) {
         let mut left = duration;
         loop {
             let changed = self.0.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if *lock(&self.0.pauses) > 0 {
+            if self.0.pauses().held > 0 {
                 changed.await;
                 continue;
             }
@@ -57,8 +79,13 @@ pub struct ClockPause(Arc<Shared>);
 
 impl Drop for ClockPause {
     fn drop(&mut self) {
-        let mut pauses = lock(&self.0.pauses);
-        *pauses = pauses.saturating_sub(1);
+        let mut pauses = self.0.pauses();
+        pauses.held = pauses.held.saturating_sub(1);
+        if pauses.held == 0
+            && let Some(since) = pauses.since.take()
+        {
+            pauses.total += since.elapsed();
+        }
         drop(pauses);
         self.0.changed.notify_waiters();
     }
