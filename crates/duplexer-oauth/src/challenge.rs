@@ -190,7 +190,10 @@ mod tests {
                 ("negotiate", &[]),
             ],
         );
-        check("Negotiate YWJj/+==, DPoP algs=\"ES256\"", &[("negotiate", &[]), ("dpop", &[("algs", "ES256")])]);
+        check(
+            "Negotiate YWJj/+==, DPoP algs=\"ES256\"",
+            &[("negotiate", &[]), ("dpop", &[("algs", "ES256")])],
+        );
         check(", ,Bearer\t ,,a=b", &[("bearer", &[("a", "b")])]);
         check("Bearer a=\"never closed", &[("bearer", &[])]);
         check("a=b, Bearer", &[("bearer", &[])]);
@@ -201,7 +204,8 @@ mod tests {
     /// OAC-09
     #[test]
     fn the_first_challenge_that_can_be_answered_counts() {
-        let chosen = Challenge::select(["Basic realm=\"x\"", "DPoP scope=\"a b a\", scope=c", "Bearer scope=d"]);
+        let chosen =
+            Challenge::select(["Basic realm=\"x\"", "DPoP scope=\"a b a\", scope=c", "Bearer scope=d"]);
         assert_eq!((chosen.scheme(), chosen.scopes()), ("dpop", vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!(Challenge::select(["Basic realm=x"]), Challenge::default());
         assert!(Challenge::select([]).scopes().is_empty());

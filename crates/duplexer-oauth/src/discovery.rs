@@ -68,10 +68,9 @@ async fn choose(
     for issuer in &listed {
         let failure = match authority::fetch(web, issuer, rules).await {
             Ok(Found::Metadata(authority)) => return Ok(*authority),
-            Ok(Found::Nothing) => none(&format!(
-                "there is no metadata of '{}'",
-                duplexer_oauth_base::text::shown(issuer)
-            )),
+            Ok(Found::Nothing) => {
+                none(&format!("there is no metadata of '{}'", duplexer_oauth_base::text::shown(issuer)))
+            }
             Err(error) => error,
         };
         first.get_or_insert(failure);

@@ -34,7 +34,9 @@ pub enum OAuthError {
         reason: String,
     },
     /// The configured port of the redirect URI is in use.
-    #[error("port {port} for the redirect URI is not available: close the program that uses it, or configure another one")]
+    #[error(
+        "port {port} for the redirect URI is not available: close the program that uses it, or configure another one"
+    )]
     Port {
         /// The port.
         port: u16,
@@ -74,7 +76,9 @@ pub enum OAuthError {
         place: &'static str,
     },
     /// The authorization server does not declare PKCE with S256.
-    #[error("'{issuer}' does not declare PKCE with S256, without which a login can be stolen: allow it with `without_pkce_check` if you know better")]
+    #[error(
+        "'{issuer}' does not declare PKCE with S256, without which a login can be stolen: allow it with `without_pkce_check` if you know better"
+    )]
     NoPkce {
         /// The authorization server.
         issuer: String,
@@ -100,7 +104,9 @@ pub enum OAuthError {
         url: String,
     },
     /// A server on the public network names an address on a private one.
-    #[error("'{url}' is on a private network, but the server that named it is not: use `allow_private` if you trust it")]
+    #[error(
+        "'{url}' is on a private network, but the server that named it is not: use `allow_private` if you trust it"
+    )]
     PrivateAddress {
         /// The URL.
         url: String,
@@ -148,8 +154,10 @@ impl OAuthError {
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
         while let Some(error) = next {
-            if let Some(found) = error.downcast_ref::<Self>() {
-                return Some(found);
+            let shared = error.downcast_ref::<Arc<dyn Error + Send + Sync>>();
+            let found = shared.map_or_else(|| error.downcast_ref(), |shared| shared.downcast_ref());
+            if found.is_some() {
+                return found;
             }
             next = error.source();
         }

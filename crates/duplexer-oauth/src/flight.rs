@@ -72,7 +72,9 @@ impl SingleFlight {
             Ok(outcome) => outcome.clone(),
             Err(_) => None,
         };
-        ended.unwrap_or_else(|| Err(OAuthError::Config("a login ended with a panic, which is in the log".into())))
+        ended.unwrap_or_else(|| {
+            Err(OAuthError::Config("a login ended with a panic, which is in the log".into()))
+        })
     }
 }
 
@@ -121,7 +123,8 @@ mod tests {
     /// OAC-94: the caller that started it can leave; the operation ends when the last one does.
     #[tokio::test]
     async fn an_operation_lives_as_long_as_a_caller_waits() {
-        let (flight, go, dropped) = (Arc::new(SingleFlight::default()), Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (flight, go, dropped) =
+            (Arc::new(SingleFlight::default()), Arc::new(Notify::new()), Arc::new(Notify::new()));
         struct OnDrop(Arc<Notify>);
         impl Drop for OnDrop {
             fn drop(&mut self) {

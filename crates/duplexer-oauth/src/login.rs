@@ -1,7 +1,9 @@
 //! Login of a person: who shows the page, and where the browser returns to.
 
 pub(crate) mod browser;
+pub(crate) mod finish;
 pub(crate) mod loopback;
+pub(crate) mod perform;
 pub(crate) mod present;
 
 use std::sync::Arc;

@@ -77,7 +77,8 @@ impl Credentials {
     /// Reads a stored record. One of a later version is not overwritten.
     pub(crate) fn read(record: &Record) -> Result<Self, OAuthError> {
         let unreadable = |error: BoxError| OAuthError::from(StoreError::Unreadable(error));
-        let read: Self = serde_json::from_slice(record.content()).map_err(|error| unreadable(error.into()))?;
+        let read: Self =
+            serde_json::from_slice(record.content()).map_err(|error| unreadable(error.into()))?;
         if read.version != VERSION {
             return Err(unreadable(format!("version {} is not known", read.version).into()));
         }
@@ -111,6 +112,11 @@ impl Credentials {
 
     pub(crate) fn remove(&mut self, issuer: &str) {
         self.entries.retain(|entry| entry.issuer != issuer);
+    }
+
+    /// Removes all entries and returns them.
+    pub(crate) fn take(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.entries)
     }
 
     pub(crate) fn issuers(&self) -> Vec<String> {

@@ -67,7 +67,10 @@ mod tests {
         assert_eq!(with_offline_access(list("a"), &list("x offline_access")), list("a offline_access"));
         assert_eq!(with_offline_access(list("a"), &list("x")), list("a"));
         assert_eq!(with_offline_access(list(""), &list("offline_access")), list(""));
-        assert_eq!(with_offline_access(list("offline_access a"), &list("offline_access")), list("offline_access a"));
+        assert_eq!(
+            with_offline_access(list("offline_access a"), &list("offline_access")),
+            list("offline_access a")
+        );
     }
 
     /// OAC-50

@@ -78,7 +78,9 @@ mod tests {
     #[test]
     fn a_token_is_refreshed_shortly_before_it_expires() {
         let hour = tokens(1000, Some(4600));
-        assert!(!hour.is_due(4539, 0) && hour.is_due(4540, 0) && !hour.is_expired(4599) && hour.is_expired(4600));
+        assert!(
+            !hour.is_due(4539, 0) && hour.is_due(4540, 0) && !hour.is_expired(4599) && hour.is_expired(4600)
+        );
         assert!(!hour.is_due(4554, 255) && hour.is_due(4555, 255));
         let short = tokens(1000, Some(1020));
         assert!(!short.is_due(1017, 0) && short.is_due(1018, 0));

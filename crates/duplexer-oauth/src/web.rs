@@ -114,7 +114,9 @@ mod tests {
     /// OAC-19: a custom scheme would reach a program of the user's machine.
     #[test]
     fn an_endpoint_is_https_or_on_this_machine() {
-        for fine in ["https://a.example/authorize?x=1", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]/"] {
+        for fine in
+            ["https://a.example/authorize?x=1", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]/"]
+        {
             assert!(endpoint(fine).is_ok(), "{fine}");
         }
         for wrong in [
@@ -144,7 +146,8 @@ mod tests {
             redirected(&from, &answer(headers)).map(String::from)
         };
         assert_eq!(to("/y").as_deref(), Some("https://a.example/y"));
-        for elsewhere in ["https://b.example/", "http://a.example/", "https://a.example:8443/", "//b.example"] {
+        for elsewhere in ["https://b.example/", "http://a.example/", "https://a.example:8443/", "//b.example"]
+        {
             assert_eq!(to(elsewhere), None, "{elsewhere}");
         }
         assert!(redirected(&from, &answer(http::HeaderMap::new())).is_none());

@@ -41,7 +41,9 @@ impl Method {
     }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        [Self::None, Self::Basic, Self::Post, Self::PrivateKeyJwt].into_iter().find(|method| method.name() == name)
+        [Self::None, Self::Basic, Self::Post, Self::PrivateKeyJwt]
+            .into_iter()
+            .find(|method| method.name() == name)
     }
 
     /// Returns the method of a client with a secret: `Basic` if the server has it or does not say (OAC-27).
@@ -106,7 +108,8 @@ impl Client {
         if accepted.iter().any(|algorithm| algorithm == name) {
             return Ok(());
         }
-        let text = format!("the authorization server does not accept {name} signatures of clients: use another key");
+        let text =
+            format!("the authorization server does not accept {name} signatures of clients: use another key");
         Err(OAuthError::Config(text.into()))
     }
 }
@@ -176,12 +179,8 @@ mod tests {
     /// OAC-28
     #[tokio::test]
     async fn credentials_are_where_the_method_puts_them() {
-        let client = |method| Client {
-            id: "a b:c".into(),
-            method,
-            secret: Some(Secret::new("p%/+ä")),
-            key: None,
-        };
+        let client =
+            |method| Client { id: "a b:c".into(), method, secret: Some(Secret::new("p%/+ä")), key: None };
         let mut form = Form::default();
         let header = client(Method::Basic).authenticate(&mut form, "https://i", 0).await.unwrap().unwrap();
         // `a+b%3Ac:p%25%2F%2B%C3%A4`

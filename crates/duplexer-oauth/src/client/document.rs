@@ -74,6 +74,9 @@ mod tests {
             })
         );
         let web = document.body(Method::Basic, &["https://notes.example/cb"]);
-        assert_eq!((&web["application_type"], &web["token_endpoint_auth_method"]), (&json!("web"), &json!("client_secret_basic")));
+        assert_eq!(
+            (&web["application_type"], &web["token_endpoint_auth_method"]),
+            (&json!("web"), &json!("client_secret_basic"))
+        );
     }
 }

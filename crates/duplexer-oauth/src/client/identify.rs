@@ -28,7 +28,9 @@ impl ClientIdentity {
     pub(crate) fn resolve(&self, authority: &Authority) -> Client {
         let id = self.id.clone();
         match &self.credential {
-            Credential::Public | Credential::Document => Client { id, method: Method::None, secret: None, key: None },
+            Credential::Public | Credential::Document => {
+                Client { id, method: Method::None, secret: None, key: None }
+            }
             Credential::Secret(secret) => {
                 let method = Method::with_secret(authority);
                 Client { id, method, secret: Some(secret.clone()), key: None }
@@ -66,7 +68,8 @@ impl StoredClient {
             let secret = self.secret.clone();
             return Some(Client { id: self.id.clone(), method: self.method, secret, key: None });
         }
-        let identity = identities.iter().find(|identity| identity.id == self.id && identity.is_for(issuer))?;
+        let identity =
+            identities.iter().find(|identity| identity.id == self.id && identity.is_for(issuer))?;
         let mut client = identity.resolve(&Authority::default());
         client.method = self.method;
         Some(client)
@@ -97,7 +100,10 @@ mod tests {
         };
         assert_eq!(chosen(&identities, "https://a", true).as_deref(), Some("own"));
         assert_eq!(chosen(&identities, "https://b", true).as_deref(), Some("any"));
-        assert_eq!(chosen(&identities[..1], "https://b", true).as_deref(), Some("https://c.example/client.json"));
+        assert_eq!(
+            chosen(&identities[..1], "https://b", true).as_deref(),
+            Some("https://c.example/client.json")
+        );
         assert_eq!(chosen(&identities[..1], "https://b", false), None);
         assert_eq!(chosen(&identities[2..], "https://b", true), None);
     }

@@ -32,7 +32,11 @@ pub(crate) struct Registration<'a> {
 
 impl Registration<'_> {
     /// Registers the client. The answer is checked before anything is stored or a browser opens (OAC-26).
-    pub(crate) async fn register(&self, web: &Web, authority: &Authority) -> Result<StoredClient, OAuthError> {
+    pub(crate) async fn register(
+        &self,
+        web: &Web,
+        authority: &Authority,
+    ) -> Result<StoredClient, OAuthError> {
         let issuer = authority.issuer.as_str();
         let none = || OAuthError::NoRegistration { issuer: shown(issuer) };
         let url = endpoint(authority.registration_endpoint.as_deref().ok_or_else(none)?)?;
@@ -71,12 +75,16 @@ impl Registered {
         }
         let method = match self.token_endpoint_auth_method.as_deref() {
             None => requested,
-            Some(name) => Method::parse(name).ok_or("it requires an authentication method that is not supported")?,
+            Some(name) => {
+                Method::parse(name).ok_or("it requires an authentication method that is not supported")?
+            }
         };
         let secret = self.client_secret.filter(|secret| !secret.is_empty()).map(Secret::new);
         match method {
             Method::PrivateKeyJwt => return Err("it requires a key that this client does not have"),
-            Method::Basic | Method::Post if secret.is_none() => return Err("its answer lacks the client secret"),
+            Method::Basic | Method::Post if secret.is_none() => {
+                return Err("its answer lacks the client secret");
+            }
             _ => {}
         }
         Ok(StoredClient {
@@ -110,7 +118,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!((client.method, client.secret_expires_at), (Method::Post, Some(9)));
-        let client = read(r#"{"client_id":"a","client_secret":"s","token_endpoint_auth_method":"none"}"#).unwrap();
+        let client =
+            read(r#"{"client_id":"a","client_secret":"s","token_endpoint_auth_method":"none"}"#).unwrap();
         assert!(client.method == Method::None && client.secret.is_none());
         for unusable in [
             r#"{"client_id":""}"#,

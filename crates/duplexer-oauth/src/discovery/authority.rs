@@ -95,7 +95,8 @@ pub(crate) async fn of_origin(web: &Web, server: &Url) -> Result<Authority, OAut
     let url = Url::parse(&format!("{issuer}/.well-known/oauth-authorization-server")).map_err(insecure)?;
     match web.document(&url, MAX_DOCUMENT).await? {
         Document::Found(body) => {
-            let malformed = |_| OAuthError::answer(url.as_str(), "it is not the metadata of an authorization server");
+            let malformed =
+                |_| OAuthError::answer(url.as_str(), "it is not the metadata of an authorization server");
             let authority: Authority = serde_json::from_slice(&body).map_err(malformed)?;
             if authority.issuer.trim_end_matches('/') != issuer {
                 return Err(OAuthError::IssuerMismatch {
@@ -178,7 +179,9 @@ mod tests {
     /// OAC-19: an endpoint that reaches a program of the machine makes the whole document unusable.
     #[test]
     fn a_document_with_a_dangerous_endpoint_is_not_used() {
-        for dangerous in ["javascript:alert(1)", "file:///bin/sh", "http://a.example/authorize", "https://u:p@a/"] {
+        for dangerous in
+            ["javascript:alert(1)", "file:///bin/sh", "http://a.example/authorize", "https://u:p@a/"]
+        {
             let authority =
                 Authority { authorization_endpoint: Some(dangerous.into()), ..Authority::default() };
             assert!(matches!(authority.checked(), Err(OAuthError::InsecureEndpoint { .. })), "{dangerous}");

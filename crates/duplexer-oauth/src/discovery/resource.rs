@@ -70,11 +70,14 @@ fn candidates(server: &Url, challenge: &Challenge) -> Result<Vec<Url>, OAuthErro
 
 /// Checks that the metadata is about the server: the same origin, and a path that contains that of the server (OAC-13).
 fn check(server: &Url, resource: Resource) -> Result<Resource, OAuthError> {
-    let mismatch =
-        || OAuthError::ResourceMismatch { server: shown(server.as_str()), published: shown(&resource.resource) };
+    let mismatch = || OAuthError::ResourceMismatch {
+        server: shown(server.as_str()),
+        published: shown(&resource.resource),
+    };
     let published = Url::parse(&resource.resource).map_err(|_| mismatch())?;
     let prefix = published.path().trim_end_matches('/');
-    let contains = server.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let contains =
+        server.path().strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let fits = published.origin() == server.origin()
         && published.fragment().is_none()
         && published.username().is_empty()
@@ -102,7 +105,10 @@ mod tests {
         assert_eq!(texts("https://h/mcp?x=1", ""), Some(vec![path.into(), root.into()]));
         assert_eq!(texts("https://h/", ""), Some(vec![root.into()]));
         let hint = r#"Bearer resource_metadata="https://h/custom""#;
-        assert_eq!(texts("https://h/mcp", hint), Some(vec!["https://h/custom".into(), path.into(), root.into()]));
+        assert_eq!(
+            texts("https://h/mcp", hint),
+            Some(vec!["https://h/custom".into(), path.into(), root.into()])
+        );
         for foreign in ["https://evil/m", "http://h/m", "https://h:8443/m", "https://h.evil/", "//evil/"] {
             let hint = format!("Bearer resource_metadata=\"{foreign}\"");
             assert_eq!(texts("https://h/mcp", &hint), None, "{foreign}");

@@ -54,11 +54,17 @@ mod tests {
         let headers = |nonce: &str| HeaderMap::from_iter([(HEADER.parse().unwrap(), nonce.parse().unwrap())]);
         assert!(nonces.learn(&url("https://a/token"), &headers("one")));
         assert!(!nonces.learn(&url("https://a/other?x"), &headers("one")));
-        assert!(nonces.learn(&url("https://a/"), &headers("two")) && nonces.learn(&url("https://b/"), &headers("three")));
+        assert!(
+            nonces.learn(&url("https://a/"), &headers("two"))
+                && nonces.learn(&url("https://b/"), &headers("three"))
+        );
         assert!(!nonces.learn(&url("https://a/"), &HeaderMap::new()));
         assert!(!nonces.learn(&url("https://a/"), &headers(&"x".repeat(2000))));
         let of = |text: &str| nonces.of(&url(text));
-        assert_eq!((of("https://a/x").as_deref(), of("https://b").as_deref(), of("https://c")), (Some("two"), Some("three"), None));
+        assert_eq!(
+            (of("https://a/x").as_deref(), of("https://b").as_deref(), of("https://c")),
+            (Some("two"), Some("three"), None)
+        );
         for number in 0..200 {
             nonces.learn(&url(&format!("https://{number}.example")), &headers("x"));
         }

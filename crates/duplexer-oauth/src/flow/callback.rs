@@ -63,10 +63,16 @@ impl Callback {
         match (&self.iss, pending.iss) {
             (Some(found), _) if found != issuer => {
                 let (expected, found) = (shown(issuer), shown(found));
-                return Err(OAuthError::IssuerMismatch { expected, found, place: "the redirect after the login" });
+                return Err(OAuthError::IssuerMismatch {
+                    expected,
+                    found,
+                    place: "the redirect after the login",
+                });
             }
             (None, IssRule::Required) => {
-                return Err(OAuthError::Callback("it does not name the issuer, which sends its name always".into()));
+                return Err(OAuthError::Callback(
+                    "it does not name the issuer, which sends its name always".into(),
+                ));
             }
             _ => {}
         }

@@ -103,7 +103,10 @@ mod tests {
     fn the_url_is_one_argument() {
         let url = "https://a.example/?x=1;touch $(y) z";
         assert_eq!(arguments("open", url), ["open", url]);
-        assert_eq!(arguments("firefox --new-tab %s --private", url), ["firefox", "--new-tab", url, "--private"]);
+        assert_eq!(
+            arguments("firefox --new-tab %s --private", url),
+            ["firefox", "--new-tab", url, "--private"]
+        );
     }
 
     /// OAC-36

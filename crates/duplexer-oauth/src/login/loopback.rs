@@ -73,7 +73,8 @@ impl Loopback {
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        self.path.starts_with('/') && self.path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte))
+        self.path.starts_with('/')
+            && self.path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte))
     }
 
     /// Starts to listen. `preferred` is the port of an earlier login, at which the client may be registered.

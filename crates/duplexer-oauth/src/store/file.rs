@@ -40,7 +40,8 @@ impl FileCredentials {
     /// Fails if there is neither variable, or if the folder cannot be created or is not private.
     pub fn for_application(name: &str) -> Result<Self, StoreError> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let data = absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+        let data =
+            absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
         let data = data.ok_or_else(|| denied("neither XDG_DATA_HOME nor HOME is set".into()))?;
         if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
             return Err(denied(format!("'{name}' cannot name a folder").into()));
@@ -68,7 +69,8 @@ impl FileCredentials {
     /// Takes an advisory lock. A file of its own, so that the record can be replaced meanwhile.
     async fn locked(&self, name: PathBuf) -> Result<File, StoreError> {
         private_folder(&self.folder)?;
-        let file = options().read(true).write(true).create(true).truncate(false).open(&name).map_err(failed)?;
+        let file =
+            options().read(true).write(true).create(true).truncate(false).open(&name).map_err(failed)?;
         check_file(&file)?;
         let end = Instant::now() + LOCK_TIMEOUT;
         loop {
@@ -213,7 +215,9 @@ fn private_folder(path: &Path) -> Result<(), StoreError> {
         return Err(denied(format!("'{shown}' belongs to another user").into()));
     }
     if found.mode() & 0o077 != 0 {
-        return Err(denied(format!("'{shown}' is accessible to other users: run `chmod 700 {shown}`").into()));
+        return Err(denied(
+            format!("'{shown}' is accessible to other users: run `chmod 700 {shown}`").into(),
+        ));
     }
     Ok(())
 }
@@ -224,7 +228,9 @@ fn check_file(file: &File) -> Result<(), StoreError> {
         return Err(denied("a file of the store is not a file of this user".into()));
     }
     if found.mode() & 0o077 != 0 {
-        return Err(denied("a file of the store is accessible to other users: log in again after removing it".into()));
+        return Err(denied(
+            "a file of the store is accessible to other users: log in again after removing it".into(),
+        ));
     }
     Ok(())
 }
