@@ -5,11 +5,13 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
 //! use duplexer_http_client::HttpTransport;
 //! use duplexer_oauth::{FileCredentials, OAuth};
 //!
 //! let login = OAuth::login_with_browser("my-program").store(FileCredentials::for_application("my-program")?).build()?;
-//! let transport = HttpTransport::builder("https://mcp.example.com/mcp").authorization(login).build()?;
+//! let transport = HttpTransport::builder("https://mcp.example.com/mcp").authorization(Arc::new(login)).build()?;
 //! # drop(transport);
 //! # Ok(()) }
 //! ```
