@@ -31,7 +31,7 @@ async fn test_sampling(
 
 /// Asks the client's model. The library returns the error of a client without sampling.
 pub(crate) async fn model(cx: &Context, key: &str, question: &str) -> Result<String, McpError> {
-    let question = CreateMessageParams::new(vec![SamplingMessage::user(question)], 100_u64);
+    let question = CreateMessageParams::new(vec![SamplingMessage::user(question)], 100);
     Ok(cx.sample(key, question).await?.content.text())
 }
 

@@ -125,6 +125,6 @@ async fn test_input_required_result_prompt(cx: Context) -> Result<String, McpErr
 
 /// Returns the URIs of the roots.
 async fn roots(cx: &Context) -> Result<String, McpError> {
-    let roots = cx.roots().await?;
+    let roots = cx.roots("roots").await?;
     Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))
 }

@@ -7,7 +7,7 @@ use duplexer_examples::{clients, same};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 struct Search {
     words: Vec<String>,
 }

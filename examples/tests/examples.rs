@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+#[path = "examples/sqlite.rs"]
+mod sqlite;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -139,7 +139,7 @@ fn question() -> ElicitParams {
 }
 
 fn sample() -> CreateMessageParams {
-    CreateMessageParams::new(vec![SamplingMessage::user("Say hello.")], 16_u64)
+    CreateMessageParams::new(vec![SamplingMessage::user("Say hello.")], 16)
 }
 
 /// In the handshake era the server sends a request during the call (for roots outside the call: over HTTP on the

@@ -2,6 +2,7 @@
 //! and the transport.
 
 pub mod authored;
+pub mod protected;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -198,7 +199,7 @@ async fn ask(cx: &Context<Greeting>, what: &str) -> Answer {
         }
         "elicit-url" => format!("{:?}", cx.elicit_request(&ElicitParams::Url(url())).await?.action),
         "sample" | "sample-tools" => {
-            let mut params = CreateMessageParams::new([SamplingMessage::user("hi")], 10_u64);
+            let mut params = CreateMessageParams::new([SamplingMessage::user("hi")], 10);
             params.tool_choice = (what == "sample-tools").then(ToolChoice::new);
             cx.create_message(&params).await?.model
         }

@@ -14,11 +14,16 @@ mod cost;
 mod files;
 mod forged;
 mod garbage;
+mod grants;
 mod heads;
 mod lines;
 mod load;
+mod revocation;
 mod sessions;
+mod shares;
 mod site;
+mod slow_bodies;
+mod unread;
 
 use serde_json::{Value, json};
 

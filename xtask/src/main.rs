@@ -17,6 +17,7 @@ mod fuzz;
 mod interop;
 mod load;
 mod npm;
+mod platforms;
 mod process;
 mod requirements;
 mod scale;
@@ -47,6 +48,12 @@ const COMMANDS: &[Command] = &[
         usage: "tidy",
         about: "the rules of the source tree: module edges, stray literals, file sizes, dependencies",
         run: tidy::command,
+    },
+    Command {
+        name: "platforms",
+        usage: "platforms",
+        about: "compile for Windows and macOS, with all features where a C cross-compiler is found",
+        run: platforms::command,
     },
     Command {
         name: "deny",

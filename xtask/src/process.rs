@@ -4,6 +4,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A command line that can be run and printed.
 #[derive(Clone, Copy)]
@@ -46,6 +48,25 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     run(command).is_ok()
+}
+
+/// Interval at which a running command is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Returns whether a prepared command succeeds within a time, and ends it if not. Its output is that of this process.
+pub(crate) fn succeeds_within(command: &mut Command, limit: Duration) -> bool {
+    let Ok(mut child) = command.current_dir(root()).stdin(Stdio::null()).spawn() else { return false };
+    let ticks = limit.as_millis() / TICK.as_millis();
+    for _ in 0..ticks {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) => sleep(TICK),
+            Err(_) => break,
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    false
 }
 
 /// Returns whether a program of this name is on `PATH`.
@@ -105,7 +126,10 @@ pub(crate) fn target() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{CommandLine, is_installed, root};
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::{CommandLine, is_installed, root, succeeds_within};
 
     #[test]
     fn a_command_line_is_shown_as_it_is_typed() {
@@ -119,6 +143,14 @@ mod tests {
         let line = |arguments| CommandLine { program: "cargo", arguments, environment: &[] };
         assert_eq!(line(&["--version"]).run(), Ok(()));
         assert!(line(&["--no-such-option"]).run().is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_command_that_takes_too_long_has_not_succeeded() {
+        assert!(succeeds_within(&mut Command::new("true"), Duration::from_secs(60)));
+        assert!(!succeeds_within(&mut Command::new("false"), Duration::from_secs(60)));
+        assert!(!succeeds_within(Command::new("sleep").arg("1000"), Duration::from_millis(200)));
     }
 
     #[test]

@@ -1,20 +1,30 @@
 //! `cargo xtask test`: all required checks, as a table of steps.
 //!
 //! A further suite is one more row of [`STEPS`]. A row whose programs are missing is skipped with a message on a
-//! developer's machine and fails where `CI=true`, so that no suite is skipped unnoticed.
+//! developer's machine and fails where `CI=true`, so that no suite is skipped unnoticed. A missing Rust target only skips its
+//! row, with the same message: a machine without access to the toolchains cannot add it.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::process::{self, CommandLine};
-use crate::{Failure, conformance, interop, no_arguments, tidy};
+use crate::{Failure, conformance, interop, no_arguments, platforms, tidy};
 
 /// One check.
 struct Step {
     name: &'static str,
-    /// Required programs besides the Rust toolchain.
-    needs: &'static [&'static str],
+    /// Requirements besides the Rust toolchain.
+    needs: &'static [Need],
     action: Action,
+}
+
+/// A requirement of a step.
+#[derive(Clone, Copy)]
+enum Need {
+    /// A program on `PATH`.
+    Program(&'static str),
+    /// A Rust target, installed or added with `rustup`.
+    Target(&'static str),
 }
 
 /// Implementation of a step.
@@ -47,11 +57,20 @@ const STEPS: &[Step] = &[
         }),
     },
     Step { name: "tidy", needs: &[], action: Action::Tidy },
-    Step { name: "official Python client", needs: &["python3"], action: Action::Python },
-    Step { name: "official TypeScript client", needs: &["npm"], action: Action::TypeScript },
-    Step { name: "both clients at once", needs: &["python3", "npm"], action: Action::Together },
-    Step { name: "MCP Inspector", needs: &["npm"], action: Action::Inspector },
-    Step { name: "conformance suite", needs: &["npm"], action: Action::Conformance },
+    Step {
+        name: "Windows, compiled",
+        needs: &[Need::Target(platforms::WINDOWS)],
+        action: Action::Run(platforms::WINDOWS_CHECK),
+    },
+    Step { name: "official Python client", needs: &[Need::Program("python3")], action: Action::Python },
+    Step { name: "official TypeScript client", needs: &[Need::Program("npm")], action: Action::TypeScript },
+    Step {
+        name: "both clients at once",
+        needs: &[Need::Program("python3"), Need::Program("npm")],
+        action: Action::Together,
+    },
+    Step { name: "MCP Inspector", needs: &[Need::Program("npm")], action: Action::Inspector },
+    Step { name: "conformance suite", needs: &[Need::Program("npm")], action: Action::Conformance },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {
@@ -138,19 +157,38 @@ fn run(steps: &[Step], absence: Absence) -> Vec<Verdict> {
 }
 
 fn judge(step: &Step, absence: Absence) -> Verdict {
-    let missing: Vec<&str> = step.needs.iter().copied().filter(|name| !process::is_installed(name)).collect();
-    if !missing.is_empty() {
-        let reason = format!("not found on PATH: {}", missing.join(", "));
-        return match absence {
-            Absence::Skips => Verdict::Skipped(reason),
-            Absence::Fails => Verdict::Failed(format!("{reason} (under CI=true that is a failure)")),
-        };
+    if let Some(missing) = missing(step.needs, absence) {
+        return missing;
     }
     let (outcome, took) = timed(|| step.action.run());
     match outcome {
         Ok(()) => Verdict::Passed(took),
         Err(reason) => Verdict::Failed(reason),
     }
+}
+
+/// Returns the verdict on a step that cannot run here.
+fn missing(needs: &[Need], absence: Absence) -> Option<Verdict> {
+    let programs: Vec<&str> = needs
+        .iter()
+        .filter_map(|need| match need {
+            Need::Program(name) if !process::is_installed(name) => Some(*name),
+            _ => None,
+        })
+        .collect();
+    if !programs.is_empty() {
+        let reason = format!("not found on PATH: {}", programs.join(", "));
+        return Some(match absence {
+            Absence::Skips => Verdict::Skipped(reason),
+            Absence::Fails => Verdict::Failed(format!("{reason} (under CI=true that is a failure)")),
+        });
+    }
+    needs.iter().find_map(|need| match need {
+        Need::Target(target) if !platforms::target_is_available(target) => {
+            Some(Verdict::Skipped(platforms::no_target(target)))
+        }
+        _ => None,
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "no runtime here: this is the wall clock of a build step")]

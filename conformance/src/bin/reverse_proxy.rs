@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 
 use duplexer::error::BoxError;
+use duplexer_core::tasks::TaskTracker;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, Scheme};
 use http::{Request, Response, StatusCode, Uri};
@@ -18,7 +19,6 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::task::TaskTracker;
 
 type Reply = Response<Either<Incoming, Full<Bytes>>>;
 

@@ -81,7 +81,9 @@ struct Settings {
     resources: Vec<String>,
     registration: Registration,
     hosts: Hosts,
+    iss: IssParameter,
     lifetimes: Lifetimes,
+    body_timeout: Duration,
 }
 
 /// Whether clients can register themselves.
@@ -97,6 +99,13 @@ enum Hosts {
     /// Only the host of the issuer: under another name a foreign page could submit the consent form.
     Issuer,
     Any,
+}
+
+/// Whether redirects to the client name the issuer (RFC 9207).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IssParameter {
+    Sent,
+    Omitted,
 }
 
 #[derive(Clone, Copy, Debug)]

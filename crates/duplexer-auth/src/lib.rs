@@ -24,12 +24,12 @@
 //! let guard = auth.guard().tool("delete", ["notes:write"]).build()?;
 //! let server = Server::builder("notes", "1.0.0").middleware(guard).build()?;
 //! let service = StreamableHttp::builder(server).public_url("https://mcp.example.com").build()?;
-//! service.bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
+//! service.bind("127.0.0.1:8000").await?.layer(auth).serve().await?;
 //! # Ok(()) }
 //! ```
 //!
 //! Handlers read the caller from their context: `cx.principal()`. In an application with other routes, mount
-//! `auth.layer(service)` at the path of the server and at [`Auth::metadata_paths`].
+//! `auth.protect(service)` at the path of the server and at [`Auth::metadata_paths`].
 //!
 //! Other ways to verify tokens: [`Auth::introspection`] queries the issuer, [`Auth::static_tokens`] takes a list, and
 //! [`Auth::verifier`] takes a [`TokenVerifier`] of the application.
@@ -45,7 +45,7 @@
 //! let resource = format!("{here}/mcp");
 //! let issuer = AuthorizationServer::builder(here, DevBackend::new("ada")).resource(&resource).scopes(["mcp"]).build()?;
 //! let auth = Auth::authorization_server(issuer).audience(resource).require_scopes(["mcp"]).build()?;
-//! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
+//! StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve().await?;
 //! # Ok(()) }
 //! ```
 //!

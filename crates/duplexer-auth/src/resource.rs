@@ -47,8 +47,8 @@ struct Rules {
 /// Public description of the protected server.
 struct Site {
     resource: String,
-    /// URL of the metadata, for challenges.
-    metadata_url: String,
+    /// URL of the metadata, for challenges. `None` if no authorization server issues the tokens.
+    metadata_url: Option<String>,
     /// Paths of the metadata.
     paths: [String; 2],
     metadata: ResourceMetadata,
@@ -71,6 +71,22 @@ impl Auth {
     /// Returns the paths of the metadata, for routers: the path-specific one and the one at the root.
     pub fn metadata_paths(&self) -> &[String; 2] {
         &self.0.site.paths
+    }
+
+    /// Protects a service: requests without a valid token are rejected, and the metadata is served. In an application with
+    /// other routes, mount the result at the path of the service and at [`Self::metadata_paths`].
+    ///
+    /// ```
+    /// # fn example(auth: duplexer_auth::Auth, service: duplexer_http::StreamableHttp) {
+    /// let service = auth.protect(service);
+    /// let mut app = axum::Router::new().route_service("/mcp", service.clone());
+    /// for path in auth.metadata_paths() {
+    ///     app = app.route_service(path, service.clone());
+    /// }
+    /// # }
+    /// ```
+    pub fn protect<S>(&self, service: S) -> AuthService<S> {
+        tower_layer::Layer::layer(self, service)
     }
 
     /// Returns a builder of a middleware that requires further scopes for single tools or methods.

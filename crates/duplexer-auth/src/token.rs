@@ -5,6 +5,7 @@
 pub(crate) mod introspection;
 pub(crate) mod jwks;
 pub(crate) mod jwt;
+mod signature;
 pub(crate) mod static_tokens;
 
 use std::sync::Arc;
@@ -111,7 +112,7 @@ pub(crate) fn seconds(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().and_then(rounded))
 }
 
-/// Verifies tokens.
+/// Verifies tokens. Implemented for async functions and closures of the token: `async fn(String) -> Result<Option<AccessToken>, E>`.
 pub trait TokenVerifier: Send + Sync + 'static {
     /// Returns the content of a token, or `None` if it is invalid, expired or revoked. A token whose principal has neither
     /// a client id nor a subject is refused.
@@ -119,6 +120,18 @@ pub trait TokenVerifier: Send + Sync + 'static {
     /// # Errors
     /// Fails if the token could not be checked. The client gets 503 and can retry later.
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>>;
+}
+
+impl<F, Fut, E> TokenVerifier for F
+where
+    F: Fn(String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Option<AccessToken>, E>> + Send + 'static,
+    E: Into<BoxError>,
+{
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<AccessToken>, BoxError>> {
+        let verifying = self(token.to_owned());
+        Box::pin(async move { verifying.await.map_err(Into::into) })
+    }
 }
 
 impl<V: TokenVerifier + ?Sized> TokenVerifier for Arc<V> {

@@ -20,6 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc::Body;
 
 use crate::error::McpError;
@@ -70,6 +71,11 @@ pub trait Inbound: Send + Sync + 'static {
     /// Called with every notification in wire order, before its handler starts.
     fn on_notification_read(&self, _call: &Message) -> NotificationRoute {
         NotificationRoute::Forward
+    }
+
+    /// Returns the response to a request that the end of the connection cuts off.
+    fn cut_off(&self) -> ErrorObject {
+        ErrorObject::connection_closed()
     }
 
     /// Returns whether batches are accepted at this moment.

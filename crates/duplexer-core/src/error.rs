@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use std::error::Error;
 
 use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::json::Json;
 
 use crate::dispatch::panic::catch_unwind;
+use crate::stderr_log;
 
 pub use call::{CallError, ErrorKind};
 
@@ -66,6 +68,17 @@ impl McpError {
         Self::Rpc(ErrorObject::new(code, message))
     }
 
+    /// Sets the `data` of an error that the peer sees. The other variants send no details, and stay unchanged.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Into<Json>) -> Self {
+        match &mut self {
+            Self::Rpc(error) => error.data = Some(data.into()),
+            Self::Forbidden(challenge) => challenge.error.data = Some(data.into()),
+            Self::InvalidParams(_) | Self::Internal(_) | Self::Panicked(_) => {}
+        }
+        self
+    }
+
     /// Creates a failure whose cause is logged and never sent to the peer.
     pub fn internal(cause: impl Into<BoxError>) -> Self {
         Self::Internal(cause.into())
@@ -109,10 +122,12 @@ impl McpError {
             }
             Self::Internal(cause) => {
                 tracing::error!(method, cause = %Chain(&**cause), "a handler failed");
+                stderr_log::error(format_args!("the handler of {method} failed: {}", Chain(&**cause)));
                 ErrorObject::internal()
             }
             Self::Panicked(message) => {
                 tracing::error!(method, panic = ?message, "a handler panicked");
+                stderr_log::error(format_args!("the handler of {method} panicked: {message}"));
                 ErrorObject::internal()
             }
         }
@@ -203,6 +218,13 @@ mod tests {
         for hidden in [McpError::internal("secret"), McpError::panicked(&"secret"), McpError::panicked(&5)] {
             assert_eq!(hidden.to_wire("m"), ErrorObject::internal());
         }
+    }
+
+    #[test]
+    fn data_is_added_to_an_error_that_the_peer_sees_and_to_no_other() {
+        let shown = McpError::new(ErrorCode(7), "text").with_data("more").to_wire("m");
+        assert_eq!(shown.data::<String>().as_deref(), Some("more"));
+        assert_eq!(McpError::internal("secret").with_data("more").to_wire("m"), ErrorObject::internal());
     }
 
     /// A failure is answered even if its error panics when it is formatted.

@@ -3,6 +3,7 @@
 mod clock;
 pub mod dispatch;
 pub mod error;
-#[cfg(unix)]
 pub mod shutdown_signal;
+pub mod stderr_log;
+pub mod tasks;
 pub mod transport;

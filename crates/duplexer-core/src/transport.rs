@@ -3,7 +3,6 @@
 //! A transport is a reader and a writer of frames. It knows nothing of their meaning, of ids, or of pending calls. Byte
 //! streams are framed by newlines in `lines`; metadata that a stream cannot express (headers, routing) accompanies the frame.
 
-#[cfg(unix)]
 pub mod child;
 #[cfg(unix)]
 mod descriptor;
@@ -12,11 +11,11 @@ mod frames;
 mod headers;
 pub mod lines;
 pub mod memory;
-#[cfg(unix)]
 pub mod stdio;
 mod tap;
 #[cfg(test)]
 mod testing;
+mod thread;
 
 use std::any::Any;
 use std::fmt;

@@ -183,7 +183,10 @@ impl HttpTransportBuilder {
 }
 
 /// The transport follows permitted redirects itself.
-fn default_client() -> Result<Client, InvalidEndpoint> {
+pub(crate) fn default_client() -> Result<Client, InvalidEndpoint> {
+    // TLS needs a library for cryptography. The one that the program has installed, if any, applies.
+    #[cfg(feature = "rustls")]
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(redirect::Policy::none());
     builder.build().map_err(InvalidEndpoint::Client)
 }

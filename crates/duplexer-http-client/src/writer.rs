@@ -253,7 +253,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn messages_above_the_limit_are_all_sent() {
         let url = Url::parse("http://127.0.0.1:1/").unwrap();
-        let client = Client::new();
+        let client = crate::transport::default_client().unwrap();
         let endpoint = Endpoint { client, url, headers: HeaderMap::new(), limit: 1, authorization: None };
         let (queue, mut answers) = mpsc::channel(1);
         let context = Arc::new(TransportContext::stream("http"));

@@ -187,7 +187,7 @@ impl SessionRecord {
 }
 
 /// Identity of a principal: client, issuer and subject.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PrincipalKey {
     /// The OAuth client.

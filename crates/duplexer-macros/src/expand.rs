@@ -48,7 +48,7 @@ const RESOURCE: Expected = Expected {
 pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStream> {
     const FLAGS: [&str; 6] =
         ["blocking", "read_only", "destructive", "idempotent", "closed_world", "check_output"];
-    options.check(&["name", "title", "description", "timeout"], &FLAGS)?;
+    options.check(&["name", "title", "description", "timeout", "view", "meta"], &FLAGS)?;
     let blocking = options.has("blocking");
     let expansion = Expansion::new(options, function, if blocking { BLOCKING_TOOL } else { TOOL })?;
     let krate = &expansion.krate;
@@ -59,6 +59,12 @@ pub(crate) fn tool(options: &Options, function: ItemFn) -> syn::Result<TokenStre
     }
     if let Some(seconds) = options.value("timeout") {
         calls.extend(quote!(.timeout(::core::time::Duration::from_secs_f64((#seconds) as f64))));
+    }
+    if let Some(view) = options.value("view") {
+        calls.extend(quote!(.view(#view)));
+    }
+    for (key, value) in options.pairs("meta")? {
+        calls.extend(quote!(.meta(#key, #value)));
     }
     let name = expansion.name(options);
     let call = expansion.call();

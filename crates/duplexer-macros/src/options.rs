@@ -45,6 +45,24 @@ impl Options {
         self.settings.iter().find(|setting| setting.name == name)?.value.as_ref()
     }
 
+    /// Returns the pairs of `name = [(key, value), ..]`.
+    pub(crate) fn pairs(&self, name: &str) -> syn::Result<Vec<(&Expr, &Expr)>> {
+        let wrong = |at: &Expr| {
+            let message = format!("`{name}` takes pairs: `{name} = [(\"com.example/key\", \"value\")]`");
+            Error::new_spanned(at, message)
+        };
+        let pairs = match self.value(name) {
+            None => return Ok(Vec::new()),
+            Some(Expr::Array(array)) => &array.elems,
+            Some(other) => return Err(wrong(other)),
+        };
+        let pair = |one| match one {
+            &Expr::Tuple(ref tuple) if tuple.elems.len() == 2 => Ok((&tuple.elems[0], &tuple.elems[1])),
+            other => Err(wrong(other)),
+        };
+        pairs.iter().map(pair).collect()
+    }
+
     /// Returns whether the option `name` is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.settings.iter().any(|setting| setting.name == name)

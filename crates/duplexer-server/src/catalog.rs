@@ -3,6 +3,7 @@
 //! A request uses one snapshot from start to end. Lists are rendered once per snapshot and revision, and sent as
 //! bytes.
 
+mod audience;
 pub mod completion;
 mod content;
 mod draft;
@@ -34,6 +35,7 @@ use tokio::sync::Mutex;
 use crate::kernel::context::Context;
 use crate::registry::{RunningServer, StateSlot};
 
+pub use audience::{HandlerError, ResultExt};
 pub(crate) use draft::CatalogDraft;
 pub use edit::{CatalogEdit, NotInCatalog};
 pub use error::CatalogError;

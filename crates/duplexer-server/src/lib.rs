@@ -28,14 +28,15 @@ mod schema;
 
 pub use builder::{BuildError, Extension, ServerBuilder};
 pub use catalog::{
-    Catalog, CatalogEdit, CatalogError, CatalogItem, NotInCatalog, completion, elicit, prompt, resource, tool,
+    Catalog, CatalogEdit, CatalogError, CatalogItem, HandlerError, NotInCatalog, ResultExt, completion,
+    elicit, prompt, resource, tool,
 };
 pub use duplexer_core::error::{BoxError, CallError, McpError};
 pub use features::{request_state, subscriptions};
 pub use kernel::connection::{
     Caller, ClientCapability, ClientProfile, Connection, ConnectionSnapshot, Negotiated,
 };
-pub use kernel::context::{Context, Logger, ProgressReport, ReadError, StateMap, TypedParams};
+pub use kernel::context::{Amount, Context, Logger, ProgressReport, ReadError, StateMap, TypedParams};
 pub use kernel::driver;
 pub use kernel::driver::{StdioError, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with};
 pub use kernel::handler::{Handler, IntoReply, Reply};

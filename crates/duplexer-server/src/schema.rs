@@ -6,40 +6,64 @@
 pub(crate) mod arguments;
 mod fields;
 mod normalize;
+mod order;
 pub(crate) mod validate;
 
 use duplexer_types::json::Json;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub(crate) use fields::declared_order;
 
-/// A schema derived from a type.
+/// A schema of input, derived from a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Generated {
     pub(crate) value: Value,
+    /// The schema as clients see it: members have their declared order.
+    pub(crate) listed: Json,
     /// The schema requires something that decoding does not check, such as a range.
     pub(crate) demands_more: bool,
 }
 
-/// Derives the schema of input that decodes into a `T`.
-pub(crate) fn of_input<T: JsonSchema + ?Sized>() -> Generated {
-    let settings = SchemaSettings::draft2020_12().for_deserialize();
-    normalize::input(generate::<T>(settings))
+/// A schema of output, derived from a type.
+#[derive(Clone, Debug)]
+pub(crate) struct GeneratedOutput {
+    pub(crate) value: Value,
+    /// The schema as clients see it.
+    pub(crate) listed: Json,
+    /// The schema of `{"result": ..}` around a value that is not an object, for revisions that require an object.
+    pub(crate) wrapped: Option<Json>,
 }
 
 /// Derives the schema of a serialized `T`.
-pub(crate) fn of_output<T: JsonSchema + ?Sized>() -> Value {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    normalize::output(generate::<T>(settings))
+pub(crate) fn of_output<T: JsonSchema + ?Sized>() -> GeneratedOutput {
+    let mut value = generate::<T>(Contract::Serialize);
+    normalize::output(&mut value);
+    let listed = order::render(&value);
+    let wrapped = (!is_object(&value)).then(|| order::render(&wrapped(&value)));
+    order::strip(&mut value);
+    GeneratedOutput { value, listed, wrapped }
 }
 
-fn generate<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
-    let settings = settings.with(|settings| {
+/// Derives a schema whose members are marked with their order. Only `required` keeps an order, and each contract
+/// requires other members, so both are needed.
+fn generate<T: JsonSchema + ?Sized>(contract: Contract) -> Value {
+    let other = match contract {
+        Contract::Serialize => Contract::Deserialize,
+        _ => Contract::Serialize,
+    };
+    let mut schema = generate_unordered::<T>(contract);
+    order::mark(&mut schema, &generate_unordered::<T>(other));
+    schema
+}
+
+fn generate_unordered<T: JsonSchema + ?Sized>(contract: Contract) -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
+        settings.contract = contract;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     // The name of a Rust type is of no use to a model; an explicit title stays.
@@ -51,27 +75,36 @@ fn generate<T: JsonSchema + ?Sized>(settings: SchemaSettings) -> Value {
 
 /// Derives the input schema of arguments that are a `T`. Fails with a reason if it is not an object.
 pub(crate) fn of_arguments<T: JsonSchema + DeserializeOwned>() -> Result<Generated, String> {
-    let mut generated = of_input::<T>();
-    let Value::Object(root) = &mut generated.value else {
-        generated.value = Value::Object(empty_object());
-        return Ok(generated);
-    };
+    let mut value = generate::<T>(Contract::Deserialize);
+    let demands_more = normalize::input(&mut value);
+    value = arguments_object(value)?;
+    order::declare(&mut value, declared_order::<T>());
+    let listed = order::render(&value);
+    order::strip(&mut value);
+    Ok(Generated { value, listed, demands_more })
+}
+
+/// Returns the schema of an object of arguments, or the reason why it is none.
+fn arguments_object(value: Value) -> Result<Value, String> {
+    let Value::Object(mut root) = value else { return Ok(Value::Object(empty_object())) };
     match root.get("type").and_then(Value::as_str) {
         Some("object") => {}
         // Variants of an enum: the schema is an object if every variant is.
-        None if forms(root).is_some_and(|forms| forms.iter().all(is_object)) => {
+        None if forms(&root).is_some_and(|forms| forms.iter().all(is_object)) => {
             root.insert("type".into(), "object".into());
         }
         // The unit type: no arguments.
-        Some("null") => *root = empty_object(),
-        _ => return Err(format!("its arguments are not an object but {}", generated.value)),
+        Some("null") => root = empty_object(),
+        _ => {
+            let mut value = Value::Object(root);
+            order::strip(&mut value);
+            return Err(format!("its arguments are not an object but {value}"));
+        }
     }
     // Clients show no description of the arguments as a whole.
-    if let Value::Object(root) = &mut generated.value {
-        root.remove("description");
-        root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    }
-    Ok(generated)
+    root.remove("description");
+    root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    Ok(Value::Object(root))
 }
 
 fn empty_object() -> Map<String, Value> {
@@ -87,7 +120,7 @@ pub(crate) fn is_object(schema: &Value) -> bool {
 }
 
 /// Returns the schema of `{"result": ..}` around a value of `schema`. References keep their targets.
-pub(crate) fn wrapped(schema: &Value) -> Value {
+fn wrapped(schema: &Value) -> Value {
     let mut inner = schema.clone();
     let definitions = inner.as_object_mut().and_then(|inner| inner.remove("$defs"));
     normalize::redirect_root(&mut inner, "#/properties/result");
@@ -101,87 +134,6 @@ pub(crate) fn wrapped(schema: &Value) -> Value {
         outer.insert("$defs".into(), definitions);
     }
     outer
-}
-
-/// Renders a schema as text: `type`, `title` and `description` first, properties in the order of `fields`.
-///
-/// Elsewhere, in results and nested objects, required properties have their declared order and the others follow by name:
-/// `required` is the only part of a derived schema that keeps the order.
-pub(crate) fn render(schema: &Value, fields: &[&str]) -> Json {
-    Json::encode(&Ordered { schema, fields }).unwrap_or_else(|_| Json::object())
-}
-
-struct Ordered<'a> {
-    schema: &'a Value,
-    fields: &'a [&'a str],
-}
-
-impl serde::Serialize for Ordered<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap;
-        const FIRST: [&str; 3] = ["type", "title", "description"];
-        let Value::Object(root) = self.schema else { return self.schema.serialize(serializer) };
-        let mut map = serializer.serialize_map(Some(root.len()))?;
-        for keyword in FIRST {
-            root.get(keyword).map_or(Ok(()), |value| map.serialize_entry(keyword, value))?;
-        }
-        match root.get("properties") {
-            Some(Value::Object(schemas)) => {
-                let required = root.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                map.serialize_entry("properties", &Properties { schemas, fields: self.fields, required })?;
-            }
-            Some(other) => map.serialize_entry("properties", other)?,
-            None => {}
-        }
-        for (keyword, value) in root {
-            if keyword != "properties" && !FIRST.contains(&keyword.as_str()) {
-                map.serialize_entry(keyword, &Keyword { keyword, value })?;
-            }
-        }
-        map.end()
-    }
-}
-
-/// The value of a keyword. Schemas in it are ordered too; plain values stay verbatim.
-struct Keyword<'a> {
-    keyword: &'a str,
-    value: &'a Value,
-}
-
-impl serde::Serialize for Keyword<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ordered = |schema| Ordered { schema, fields: &[] };
-        match (self.keyword, self.value) {
-            ("items" | "additionalProperties" | "not", schema) => ordered(schema).serialize(serializer),
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
-                serializer.collect_seq(schemas.iter().map(ordered))
-            }
-            ("$defs" | "patternProperties", Value::Object(schemas)) => {
-                serializer.collect_map(schemas.iter().map(|(name, schema)| (name, ordered(schema))))
-            }
-            (_, value) => value.serialize(serializer),
-        }
-    }
-}
-
-struct Properties<'a> {
-    schemas: &'a Map<String, Value>,
-    fields: &'a [&'a str],
-    required: &'a [Value],
-}
-
-impl serde::Serialize for Properties<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let position = |name: &str| {
-            let declared = self.fields.iter().position(|field| *field == name);
-            let required = self.required.iter().position(|field| field == name);
-            (declared.unwrap_or(usize::MAX), required.unwrap_or(usize::MAX))
-        };
-        let mut ordered: Vec<_> = self.schemas.iter().collect();
-        ordered.sort_by_key(|(name, _)| position(name));
-        serializer
-            .collect_map(ordered.into_iter().map(|(name, schema)| (name, Ordered { schema, fields: &[] })))
-    }
 }
 
 #[cfg(test)]

@@ -112,6 +112,11 @@ impl ErrorObject {
         Self::new(ErrorCode::CONNECTION_CLOSED, "Connection closed")
     }
 
+    /// Creates the error -32000 of a request that a shutdown has cut off.
+    pub fn shutting_down() -> Self {
+        Self::new(ErrorCode::CONNECTION_CLOSED, "Connection closed: the server is shutting down")
+    }
+
     /// Creates the error -32600: another request with the same id is in flight.
     pub fn id_in_flight(id: impl fmt::Display) -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, format!("Invalid request: id {id} is already in flight"))

@@ -118,6 +118,13 @@ impl From<JsonObject> for Json {
     }
 }
 
+impl From<String> for Json {
+    /// Creates the JSON *string* with this text; use [`Json::parse`] for JSON text.
+    fn from(text: String) -> Self {
+        serde_json::Value::from(text).into()
+    }
+}
+
 impl From<&str> for Json {
     /// Creates the JSON *string* with this text; use [`Json::parse`] for JSON text.
     fn from(text: &str) -> Self {

@@ -25,6 +25,7 @@
 ///
 /// - `pub result` adds `_meta` (`meta until` where it was removed), `pub cacheable result` also the freshness
 ///   members of the envelope era; `impl { .. }` overrides methods of `ResultBody`.
+/// - `as number` makes the argument of `new` exactly that type, so that a plain integer literal is one.
 /// - `const "type" = "text"` writes a constant member, which decoding ignores.
 /// - `if f` writes an optional member only where `f(&value, shape)`; `through F` writes `F(&value, shape)`
 ///   in place of the value; `unless f` fails to write the object where `f(&object, shape)` returns a reason.
@@ -44,7 +45,7 @@ macro_rules! model {
         $(meta until $muntil:ident)?
         {
             $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal
-                $(since $rsince:ident)? $(until $runtil:ident)? $(through $rthrough:path)?,)*
+                $(since $rsince:ident)? $(until $runtil:ident)? $(through $rthrough:path)? $(as $ras:ident)?,)*
         } $(optional {
             $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal
                 $(since $osince:ident)? $(until $ountil:ident)? $(if $okeep:path)?,)*
@@ -53,7 +54,7 @@ macro_rules! model {
         $(impl { $($body:item)* })?
     ) => {
         model!(@define [$($doc)*] $name
-            { $($(#[$rattr])* $r: $rty = $rwire,)* }
+            { $($(#[$rattr])* $r: $rty = $rwire $(as $ras)?,)* }
             { $($($(#[$oattr])* $o: $oty = $owire,)*)? }
             $kind);
 
@@ -116,7 +117,7 @@ macro_rules! model {
         });
     };
     (@define [$($doc:tt)*] $name:ident
-        { $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal,)* }
+        { $($(#[$rattr:meta])* $r:ident: $rty:ty = $rwire:literal $(as $ras:ident)?,)* }
         { $($(#[$oattr:meta])* $o:ident: $oty:ty = $owire:literal,)* }
         { $($(#[$xattr:meta])* $x:ident: $xty:ty = $xwire:literal,)* }
     ) => {
@@ -141,7 +142,7 @@ macro_rules! model {
         impl $name {
             #[doc = concat!("Creates a `", stringify!($name), "` from its required members.")]
             #[allow(clippy::new_without_default, clippy::missing_const_for_fn, reason = "one macro for all models")]
-            pub fn new($($r: impl Into<$rty>),*) -> Self {
+            pub fn new($($r: model!(@argument $rty $(, $ras)?)),*) -> Self {
                 Self { $($r: $r.into(),)* $($o: None,)* $($x: None,)* }
             }
 
@@ -170,6 +171,9 @@ macro_rules! model {
             }
         }
     };
+
+    (@argument $type:ty) => { impl Into<$type> };
+    (@argument $type:ty, number) => { $type };
 
     (@plain $name:ident [] {}) => {
         impl $crate::wire::Wire for $name {

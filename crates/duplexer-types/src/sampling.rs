@@ -17,7 +17,7 @@ model! {
         /// Messages of the conversation. Revisions that allow one block per message get one message per block.
         messages: Vec<SamplingMessage> = "messages" through Messages,
         /// Maximum number of tokens to sample.
-        max_tokens: u64 = "maxTokens",
+        max_tokens: u64 = "maxTokens" as number,
     } optional {
         /// Preferences for the selection of a model.
         model_preferences: ModelPreferences = "modelPreferences",

@@ -57,9 +57,7 @@ pub mod testing;
 #[cfg(feature = "auth")]
 pub use duplexer_auth as auth;
 pub use duplexer_client as client;
-#[cfg(unix)]
-pub use duplexer_core::shutdown_signal;
-pub use duplexer_core::{dispatch, error, transport};
+pub use duplexer_core::{dispatch, error, shutdown_signal, transport};
 #[cfg(feature = "http")]
 pub use duplexer_http as http;
 #[cfg(feature = "http-client")]
@@ -69,11 +67,11 @@ pub use duplexer_macros::{prompt, resource, tool};
 #[cfg(feature = "otel")]
 pub use duplexer_otel as otel;
 pub use duplexer_server::prompt::Prompt;
-pub use duplexer_server::resource::{Resource, ResourceError};
-pub use duplexer_server::tool::{Tool, ToolError};
+pub use duplexer_server::resource::{AsJson, Resource, ResourceError};
+pub use duplexer_server::tool::{Tool, ToolError, WithText};
 pub use duplexer_server::{
-    BoxError, BuildError, CallError, Context, McpError, Server, ServerBuilder, apps, completion, elicit,
-    middleware, prompt, resource, run_stdio, schemars, serve, serve_stdio, tool,
+    BoxError, BuildError, CallError, Context, HandlerError, McpError, ResultExt, Server, ServerBuilder, apps,
+    completion, elicit, middleware, prompt, resource, run_stdio, schemars, serve, serve_stdio, tool,
 };
 pub use duplexer_types as types;
 pub use duplexer_types::json::Json;
@@ -82,11 +80,12 @@ pub use duplexer_types::json::Json;
 /// that transports call.
 pub mod server {
     pub use duplexer_server::{
-        BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability, ClientProfile,
-        Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride, IntoReply, Logger,
-        Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport, ReadError, Reply,
-        RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError, TypedParams, driver,
-        request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with, subscriptions,
+        Amount, BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability,
+        ClientProfile, Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride,
+        IntoReply, Logger, Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport,
+        ReadError, Reply, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError,
+        TypedParams, driver, request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with,
+        subscriptions,
     };
 }
 
@@ -101,7 +100,7 @@ pub mod prelude {
     pub use duplexer_types::tool::CallToolResult;
 
     pub use crate::{
-        BoxError, McpError, Prompt, Resource, ResourceError, Server, Tool, ToolError, run_stdio,
+        BoxError, McpError, Prompt, Resource, ResourceError, ResultExt, Server, Tool, ToolError, run_stdio,
     };
 }
 

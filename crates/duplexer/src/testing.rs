@@ -8,9 +8,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use duplexer_core::tasks::TaskTracker;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
 
 use crate::client::{Client, ClientBuilder, ConnectError};
 use crate::dispatch::{DirectDispatcher, DispatchOptions};

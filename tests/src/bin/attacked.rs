@@ -1,9 +1,12 @@
 //! The target server of the attack tests, written as a user would write it.
 //!
-//! `attacked stdio` serves the standard streams. `attacked http` (no sessions) and `attacked sessions` (sessions with an
-//! event store) listen on a free loopback port and print the address. A second argument is a directory to offer.
+//! `attacked stdio` serves the standard streams. `attacked http` (no sessions), `attacked sessions` (sessions with an
+//! event store, and HTTP+SSE) and `attacked protected` (sessions behind an authorization server) listen on a free
+//! loopback port and print the address. Further arguments are settings (`unread_timeout=2000`, times in milliseconds)
+//! and a directory to offer.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use duplexer_core::shutdown_signal::ShutdownSignals;
@@ -11,6 +14,7 @@ use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp, StreamableHttpB
 use duplexer_server::resource::Resource;
 use duplexer_server::tool::{Tool, ToolError};
 use duplexer_server::{BoxError, Context, Server};
+use duplexer_tests::protected::{self, Gate};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -79,7 +83,7 @@ struct Draw {
     shape: Shape,
 }
 
-fn server(offered: Option<&str>) -> Result<Server, BoxError> {
+fn server(offered: Option<&str>, gate: &Arc<Gate>) -> Result<Server, BoxError> {
     let mut server = Server::builder("attacked", "1")
         .dynamic()
         .tool(Tool::new("echo", |Echo { text }| async move { text }))
@@ -108,37 +112,95 @@ fn server(offered: Option<&str>) -> Result<Server, BoxError> {
     if let Some(directory) = offered {
         server = server.directory("test://offered", directory);
     }
-    Ok(server.build()?)
+    Ok(gate.tool(server).build()?)
 }
 
 async fn panics() -> String {
     panic!("secret-internal-detail")
 }
 
-fn run(transport: Option<&str>, offered: Option<&str>) -> Result<(), BoxError> {
-    let server = server(offered)?;
-    match transport {
-        Some("stdio") => Ok(duplexer_server::run_stdio(&server)?),
-        Some("http") => listen(StreamableHttp::builder(server).handshake(Handshake::Stateless)),
-        Some("sessions") => listen(StreamableHttp::builder(server).event_store(MemoryEventStore::new())),
-        _ => Err("usage: attacked stdio|http|sessions [directory]".into()),
+/// Settings of the command line that differ from the defaults.
+struct Settings(Vec<(String, usize)>);
+
+impl Settings {
+    fn value(&self, name: &str) -> Option<usize> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    fn time(&self, name: &str) -> Option<Duration> {
+        self.value(name).map(|time| Duration::from_millis(time as u64))
+    }
+
+    fn apply(&self, mut service: StreamableHttpBuilder) -> Result<StreamableHttpBuilder, BoxError> {
+        for (name, value) in &self.0 {
+            let (value, time) = (*value, Duration::from_millis(*value as u64));
+            service = match name.as_str() {
+                "body_timeout" => service.body_timeout(time),
+                "unread_timeout" => service.unread_timeout(time),
+                "keep_alive" => service.sse_keep_alive(time),
+                "max_requests" => service.max_requests(value),
+                "max_requests_per_principal" => service.max_requests_per_principal(value),
+                "max_subscriptions_per_principal" => service.max_subscriptions_per_principal(value),
+                "max_sessions_per_principal" => service.max_sessions_per_principal(value),
+                _ => return Err(format!("unknown setting {name}").into()),
+            };
+        }
+        Ok(service)
     }
 }
 
-fn listen(service: StreamableHttpBuilder) -> Result<(), BoxError> {
+fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), BoxError> {
+    let transport = arguments.next();
+    let (mut settings, mut offered) = (Settings(Vec::new()), None);
+    for argument in arguments {
+        match argument.split_once('=') {
+            Some((name, value)) => settings.0.push((name.to_owned(), value.parse()?)),
+            None => offered = Some(argument),
+        }
+    }
+    let gate = Arc::new(Gate::default());
+    let server = server(offered.as_deref(), &gate)?;
+    match transport.as_deref() {
+        Some("stdio") => Ok(duplexer_server::run_stdio(&server)?),
+        Some("http") => {
+            listen(StreamableHttp::builder(server).handshake(Handshake::Stateless), &settings, None)
+        }
+        Some("sessions") => {
+            let service = StreamableHttp::builder(server).event_store(MemoryEventStore::new());
+            listen(service.http_sse("/sse", "/messages"), &settings, None)
+        }
+        Some("protected") => listen(StreamableHttp::builder(server), &settings, Some(gate)),
+        _ => Err("usage: attacked stdio|http|sessions|protected [setting=value].. [directory]".into()),
+    }
+}
+
+fn listen(
+    service: StreamableHttpBuilder,
+    settings: &Settings,
+    protected: Option<Arc<Gate>>,
+) -> Result<(), BoxError> {
+    let service = settings.apply(service)?.build()?;
+    let body_timeout = settings.time("body_timeout").unwrap_or(Duration::from_secs(30));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let bound = service.build()?.bind("127.0.0.1:0").await?;
-        println!("{}", bound.local_addr()?);
+        let bound = service.bind("127.0.0.1:0").await?;
+        let address = bound.local_addr()?;
         let mut signals = ShutdownSignals::listen()?;
-        bound.serve_until(async move { signals.next().await }).await;
+        let end = async move { signals.next().await };
+        println!("{address}");
+        match protected {
+            None => bound.serve_until(end).await,
+            Some(gate) => {
+                let auth = protected::auth(&format!("http://{address}"), gate, body_timeout)?;
+                bound.layer(auth).serve_until(end).await;
+            }
+        }
         Ok(())
     })
 }
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    match run(arguments.next().as_deref(), arguments.next().as_deref()) {
+    match run(std::env::args().skip(1)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

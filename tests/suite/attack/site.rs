@@ -18,6 +18,16 @@ use crate::ENVELOPE;
 /// Maximum wait of a test; a longer wait is a failure.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Raises the limit of descriptors to its maximum: some tests open more connections than the usual limit.
+fn many_descriptors() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    }
+}
+
 pub struct Site {
     pub child: Child,
     pub address: SocketAddr,
@@ -38,7 +48,9 @@ impl Site {
         Self::start(&["sessions"]).await
     }
 
-    async fn start(arguments: &[&str]) -> Self {
+    /// Starts a server with a transport and settings, which inherits the maximum number of descriptors.
+    pub async fn start(arguments: &[&str]) -> Self {
+        many_descriptors();
         let mut child = Command::new(env!("CARGO_BIN_EXE_attacked"))
             .args(arguments)
             .env("RUST_BACKTRACE", "0")
@@ -84,6 +96,7 @@ impl Site {
 #[derive(Clone)]
 pub struct Post {
     pub method: &'static str,
+    pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
@@ -100,9 +113,14 @@ impl Post {
         }
     }
 
+    /// Builds a request for any path, without headers.
+    pub fn at(path: impl Into<String>, body: impl Into<String>) -> Self {
+        Self { method: "POST", path: path.into(), headers: Vec::new(), body: body.into() }
+    }
+
     /// Builds a request with any body and the headers that every request has.
     pub fn raw(revision: &str, body: impl Into<String>) -> Self {
-        let post = Self { method: "POST", headers: Vec::new(), body: body.into() };
+        let post = Self::at("/mcp", body);
         post.header("Host", "localhost")
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream")
@@ -135,7 +153,7 @@ impl Post {
 
     pub fn head(&self) -> String {
         let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
-        format!("{} /mcp HTTP/1.1\r\n{}", self.method, headers.collect::<String>())
+        format!("{} {} HTTP/1.1\r\n{}", self.method, self.path, headers.collect::<String>())
     }
 
     pub fn bytes(&self) -> Vec<u8> {

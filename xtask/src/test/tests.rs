@@ -1,11 +1,11 @@
 //! The step runner with short steps: the real table takes minutes.
 
-use super::{Absence, Action, STEPS, Step, Summary, Verdict, cargo, run};
+use super::{Absence, Action, Need, STEPS, Step, Summary, Verdict, cargo, run};
 
 const GOOD: Action = cargo(&["--version"]);
 const BAD: Action = cargo(&["--no-such-option"]);
 
-const fn step(name: &'static str, needs: &'static [&'static str], action: Action) -> Step {
+const fn step(name: &'static str, needs: &'static [Need], action: Action) -> Step {
     Step { name, needs, action }
 }
 
@@ -36,7 +36,7 @@ fn the_first_failure_stops_the_run_and_names_the_command_that_repeats_it() {
 
 #[test]
 fn a_missing_program_skips_the_step_loudly_on_a_developers_machine() {
-    let steps = [step("interop", &["an-absent-program"], GOOD), step("two", &[], GOOD)];
+    let steps = [step("interop", &[Need::Program("an-absent-program")], GOOD), step("two", &[], GOOD)];
     let text = summary(&steps, Absence::Skips);
     assert!(text.contains("SKIPPED  interop"), "{text}");
     assert!(text.contains("an-absent-program"), "{text}");
@@ -46,8 +46,20 @@ fn a_missing_program_skips_the_step_loudly_on_a_developers_machine() {
 
 #[test]
 fn a_missing_program_fails_the_step_under_continuous_integration() {
-    let verdicts = run(&[step("interop", &["an-absent-program"], GOOD)], Absence::Fails);
+    let verdicts = run(&[step("interop", &[Need::Program("an-absent-program")], GOOD)], Absence::Fails);
     assert!(matches!(&verdicts[..], [Verdict::Failed(reason)] if reason.contains("CI=true")));
+}
+
+#[test]
+fn a_missing_target_is_named_loudly_and_never_a_failure() {
+    let steps = [step("elsewhere", &[Need::Target("pdp11-dec-unix")], GOOD)];
+    for absence in [Absence::Skips, Absence::Fails] {
+        let text = summary(&steps, absence);
+        assert!(text.contains("SKIPPED  elsewhere"), "{text}");
+        assert!(text.contains("the Rust target pdp11-dec-unix is not installed"), "{text}");
+        assert!(text.contains("WARNING: 1 skipped"), "{text}");
+        assert_eq!(last_line(&text), "0 passed, 0 failed");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::client::RegisteredClient;
 use super::form::Form;
-use super::{AuthorizationServer, Hosts};
+use super::{AuthorizationServer, Hosts, IssParameter};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 
@@ -55,6 +55,11 @@ impl AuthorizationServer {
         let wanted = self.wanted(&form, &client, &back);
         let wanted = wanted.map_err(|error| self.back(&back, &refusal_pairs(&error)))?;
         let user = self.0.records.0.user(parts).await?;
+        if client.skips_consent() {
+            let code = self.code(wanted, user).await;
+            let code = code.map_err(|error| self.back(&back, &refusal_pairs(&error)))?;
+            return Ok(self.back(&back, &[("code", code.reveal())]));
+        }
         let asked = self.ask(parts, &client, &user, wanted).await;
         asked.map_err(|error| self.back(&back, &refusal_pairs(&error)))
     }
@@ -135,7 +140,8 @@ impl AuthorizationServer {
             return reply::error(&OAuthError::server_error());
         };
         let state = state.map(|state| ("state", state));
-        let own = pairs.iter().copied().chain(state).chain([("iss", self.issuer())]);
+        let iss = (self.0.settings.iss == IssParameter::Sent).then(|| ("iss", self.issuer()));
+        let own = pairs.iter().copied().chain(state).chain(iss);
         url.query_pairs_mut().extend_pairs(own);
         let mut reply = reply::empty(StatusCode::FOUND);
         reply::with_header(&mut reply, LOCATION, url.as_str());

@@ -10,8 +10,8 @@ use super::backend::AuthBackend;
 use super::client_metadata_document::ClientDocuments;
 use super::records::Records;
 use super::{
-    AuthorizationServer, Hosts, Inner, Issuer, Lifetimes, RegisteredClient, Registration, Settings,
-    identity_assertion, redirect,
+    AuthorizationServer, Hosts, Inner, IssParameter, Issuer, Lifetimes, RegisteredClient, Registration,
+    Settings, identity_assertion, redirect,
 };
 use crate::error::AuthConfigError;
 use crate::token::jwt::Jwt;
@@ -28,7 +28,9 @@ impl AuthorizationServer {
                 resources: Vec::new(),
                 registration: Registration::Open,
                 hosts: Hosts::Issuer,
+                iss: IssParameter::Sent,
                 lifetimes: Lifetimes::default(),
+                body_timeout: Duration::from_secs(30),
             },
             clients: Vec::new(),
             documents: Some(ClientDocuments::new()),
@@ -94,6 +96,14 @@ impl AuthorizationServerBuilder {
         self
     }
 
+    /// Omits the `iss` parameter (RFC 9207) from redirects to clients, and says so in the metadata. For clients that reject
+    /// parameters they do not know. Clients that use several authorization servers lose a protection against mix-up
+    /// attacks.
+    pub fn without_iss_parameter(mut self) -> Self {
+        self.settings.iss = IssParameter::Omitted;
+        self
+    }
+
     /// Sets the lifetime of an authorization code. Default: one minute.
     pub fn code_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.code = time;
@@ -109,6 +119,12 @@ impl AuthorizationServerBuilder {
     /// Sets the time after its last renewal in which a grant can be renewed. Default: 30 days.
     pub fn refresh_lifetime(mut self, time: Duration) -> Self {
         self.settings.lifetimes.refresh = time;
+        self
+    }
+
+    /// Sets the time within which the body of a request must arrive. Default: 30 s.
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.body_timeout = timeout;
         self
     }
 

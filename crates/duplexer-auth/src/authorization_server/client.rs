@@ -67,7 +67,17 @@ pub struct RegisteredClient {
     /// Digest of the secret, if it has one.
     secret: Option<String>,
     origin: Origin,
+    #[serde(default)]
+    consent: Consent,
     pub(super) metadata: ClientMetadata,
+}
+
+/// Whether users are asked before a client gets a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Consent {
+    #[default]
+    Asked,
+    Skipped,
 }
 
 /// Origin of a client.
@@ -88,7 +98,7 @@ impl RegisteredClient {
             response_types: code(),
             ..ClientMetadata::default()
         };
-        Self { id: id.into(), secret: None, origin: Origin::Configuration, metadata }
+        Self { id: id.into(), secret: None, origin: Origin::Configuration, consent: Consent::Asked, metadata }
     }
 
     /// Creates a confidential client, which sends its secret in the request body.
@@ -110,6 +120,15 @@ impl RegisteredClient {
         self
     }
 
+    /// Skips the consent page: a signed-in user of this client is not asked. Only for an application of the operator of this
+    /// server, whose redirect URIs no other program can receive: with a loopback address, any program of the user's
+    /// machine could get a token unnoticed.
+    #[must_use]
+    pub fn first_party(mut self) -> Self {
+        self.consent = Consent::Skipped;
+        self
+    }
+
     /// Sets the name on the consent page.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -125,13 +144,14 @@ impl RegisteredClient {
     }
 
     pub(super) fn registered(id: String, secret: Option<&str>, metadata: ClientMetadata) -> Self {
-        Self { id, secret: secret.map(secret::digest), origin: Origin::Registration, metadata }
+        let secret = secret.map(secret::digest);
+        Self { id, secret, origin: Origin::Registration, consent: Consent::Asked, metadata }
     }
 
     /// Creates a client from its metadata document. It has no secret.
     pub(super) fn documented(id: &str, mut metadata: ClientMetadata) -> Self {
         metadata.token_endpoint_auth_method = AuthMethod::None;
-        Self { id: id.to_owned(), secret: None, origin: Origin::Document, metadata }
+        Self { id: id.to_owned(), secret: None, origin: Origin::Document, consent: Consent::Asked, metadata }
     }
 
     /// Returns the client id.
@@ -146,6 +166,11 @@ impl RegisteredClient {
 
     pub(super) fn is_registered(&self) -> bool {
         self.origin == Origin::Registration
+    }
+
+    /// Returns whether users are not asked. Only the configuration can say so, whatever a store holds.
+    pub(super) fn skips_consent(&self) -> bool {
+        self.consent == Consent::Skipped && self.origin == Origin::Configuration
     }
 
     /// Returns whether its id is the URL of its metadata document.

@@ -122,7 +122,8 @@ impl AuthorizationServer {
             .with_status(StatusCode::FORBIDDEN))
     }
 
-    async fn code(&self, wanted: AuthorizationRequest, user: User) -> Result<Secret, OAuthError> {
+    /// Stores a grant and returns the code for it.
+    pub(super) async fn code(&self, wanted: AuthorizationRequest, user: User) -> Result<Secret, OAuthError> {
         let (grant_id, code) = (secret::random_hex::<16>()?, secret::token()?);
         let lifetime = self.0.settings.lifetimes.code;
         let grant =

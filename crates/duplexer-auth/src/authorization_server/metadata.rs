@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::client::{AUTHORIZATION_CODE, JWT_BEARER, REFRESH_TOKEN};
-use super::{AuthorizationServer, Registration};
+use super::{AuthorizationServer, IssParameter, Registration};
 
 const ID_JAG: &str = "urn:ietf:params:oauth:grant-profile:id-jag";
 const AUTH_METHODS: [&str; 3] = ["client_secret_post", "client_secret_basic", "none"];
@@ -48,7 +48,7 @@ impl AuthorizationServer {
             token_endpoint_auth_methods_supported: AUTH_METHODS,
             revocation_endpoint_auth_methods_supported: AUTH_METHODS,
             code_challenge_methods_supported: ["S256"],
-            authorization_response_iss_parameter_supported: true,
+            authorization_response_iss_parameter_supported: inner.settings.iss == IssParameter::Sent,
             client_id_metadata_document_supported: inner.documents.is_some(),
             authorization_grant_profiles_supported: has_assertions.then_some([ID_JAG]),
         }

@@ -21,8 +21,6 @@ use crate::reply::{self, Reply};
 
 /// Maximum size of a request body.
 const MAX_BODY: usize = 64 * 1024;
-/// Maximum time in which a request body has to arrive. The connection has no time limit of its own while a request runs.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const POST: &str = "POST, OPTIONS";
 
 impl AuthorizationServer {
@@ -61,7 +59,7 @@ impl AuthorizationServer {
             _ if !is_post => return reply::not_allowed(POST),
             _ => {}
         }
-        let body = match read(body).await {
+        let body = match read(body, self.0.settings.body_timeout).await {
             Ok(body) => body,
             Err(error) => return reply::error(&error),
         };
@@ -86,22 +84,23 @@ impl AuthorizationServer {
     }
 }
 
-/// Reads a request body, within the limits on size and time.
-async fn read<B>(body: B) -> Result<Bytes, OAuthError>
+/// Reads a request body, within the limits on size and time. The connection has no time limit of its own while a request
+/// runs.
+async fn read<B>(body: B, limit: Duration) -> Result<Bytes, OAuthError>
 where
     B: Body + Send,
     B::Error: Into<BoxError>,
 {
     let collected = Limited::new(Box::pin(body), MAX_BODY).collect();
-    match tokio::time::timeout(BODY_TIMEOUT, collected).await {
+    match tokio::time::timeout(limit, collected).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(_)) => Err(too_large()),
-        Err(_) => Err(too_slow()),
+        Err(_) => Err(too_slow(limit)),
     }
 }
 
-fn too_slow() -> OAuthError {
-    OAuthError::invalid_request("the body did not arrive within 30 seconds")
+fn too_slow(limit: Duration) -> OAuthError {
+    OAuthError::invalid_request(format!("the body did not arrive within {limit:?}"))
         .with_status(StatusCode::REQUEST_TIMEOUT)
 }
 

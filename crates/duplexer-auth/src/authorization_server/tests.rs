@@ -36,8 +36,6 @@ struct Web {
 }
 
 async fn web() -> Web {
-    // Another crate of the workspace can have a second library for cryptography.
-    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let made = rcgen::generate_simple_self_signed(["client.example".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let config = ServerConfig::builder()

@@ -8,6 +8,8 @@ use http::header::AUTHORIZATION;
 pub(super) enum Credentials<'a> {
     Nothing,
     Token(&'a str),
+    /// A header of the right scheme that holds no token.
+    Malformed,
     /// More than one header: it is undefined which one applies.
     Ambiguous,
 }
@@ -22,17 +24,15 @@ pub(super) fn credentials(headers: &HeaderMap) -> Credentials<'_> {
         };
     };
     let Ok(text) = value.to_str() else { return Credentials::Nothing };
-    match text.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token_of(token.trim()),
-        _ => Credentials::Nothing,
-    }
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    if scheme.eq_ignore_ascii_case("bearer") { token_of(token.trim()) } else { Credentials::Nothing }
 }
 
 /// Validates the characters of a token (RFC 6750).
 fn token_of(token: &str) -> Credentials<'_> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_fine) {
-        return Credentials::Nothing;
+        return Credentials::Malformed;
     }
     Credentials::Token(token)
 }
@@ -54,9 +54,9 @@ mod tests {
         check(&["Bearer abc"], Credentials::Token("abc"));
         check(&["bEARER abc.d-e_f~+/="], Credentials::Token("abc.d-e_f~+/="));
         check(&[], Credentials::Nothing);
-        check(&["Bearer"], Credentials::Nothing);
-        check(&["Bearer "], Credentials::Nothing);
-        check(&["Bearer a b"], Credentials::Nothing);
+        check(&["Bearer"], Credentials::Malformed);
+        check(&["Bearer "], Credentials::Malformed);
+        check(&["Bearer a b"], Credentials::Malformed);
         check(&["Basic YTpi"], Credentials::Nothing);
         check(&["abc"], Credentials::Nothing);
         check(&["Bearer abc", "Bearer abc"], Credentials::Ambiguous);

@@ -39,13 +39,26 @@ impl Auth {
         Self::verifier(issuer, introspection.issued_by(issuer))
     }
 
-    /// Accepts tokens from a list. The metadata then names no authorization server: none issues these tokens.
+    /// Accepts tokens from a list. The metadata then names no authorization server, and challenges name no metadata: none
+    /// issues these tokens.
     pub fn static_tokens(tokens: impl IntoIterator<Item = StaticToken>) -> AuthBuilder {
         let verifier = StaticTokens::new(tokens).map(|tokens| Box::new(tokens) as Box<dyn TokenVerifier>);
         AuthBuilder::new(Vec::new(), verifier)
     }
 
-    /// Accepts tokens of `issuer` that a verifier of the application confirms.
+    /// Accepts tokens of `issuer` that a verifier of the application confirms: an async function, or a [`TokenVerifier`].
+    ///
+    /// ```
+    /// # use duplexer_auth::{AccessToken, Auth, AuthConfigError};
+    /// # use duplexer_server::{BoxError, Principal};
+    /// async fn verify(token: String) -> Result<Option<AccessToken>, BoxError> {
+    ///     let user = if token == "a-long-random-text" { "ada" } else { return Ok(None) };
+    ///     Ok(Some(AccessToken::new(Principal::new(user), vec!["https://mcp.example.com/mcp".to_owned()])))
+    /// }
+    ///
+    /// let auth = Auth::verifier("https://login.example.com", verify).audience("https://mcp.example.com/mcp").build()?;
+    /// # Ok::<_, AuthConfigError>(())
+    /// ```
     pub fn verifier(issuer: &str, verifier: impl TokenVerifier) -> AuthBuilder {
         AuthBuilder::new(vec![issuer.into()], Ok(Box::new(verifier)))
     }
@@ -153,7 +166,7 @@ impl AuthBuilder {
         let root = format!("/.well-known/{WELL_KNOWN}");
         let path = urls::well_known(WELL_KNOWN, &url);
         let site = Site {
-            metadata_url: format!("{}{path}", urls::origin(&url)),
+            metadata_url: (!self.issuers.is_empty()).then(|| format!("{}{path}", urls::origin(&url))),
             paths: [path, root],
             metadata: ResourceMetadata {
                 resource: resource.clone(),

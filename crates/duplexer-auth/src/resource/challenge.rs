@@ -9,13 +9,28 @@ use crate::error::OAuthError;
 
 impl Auth {
     /// Builds the challenge of an error, with the scopes that the request requires.
+    ///
+    /// A request without a token has no error (RFC 6750, section 3.1). Tokens that no authorization server issues have no
+    /// metadata: it would send clients to look for one.
     pub(super) fn challenge(&self, error: &OAuthError, scopes: &[&str]) -> String {
-        let mut text = String::from("Bearer ");
-        parameter(&mut text, "error", &error.error);
-        parameter(&mut text, ", error_description", &error.error_description);
-        parameter(&mut text, ", resource_metadata", &self.0.site.metadata_url);
-        if !scopes.is_empty() {
-            parameter(&mut text, ", scope", &scopes.join(" "));
+        let scope = scopes.join(" ");
+        let given = (error.error != NO_TOKEN).then_some(error);
+        let parameters = [
+            ("error", given.map(|error| &*error.error)),
+            ("error_description", given.map(|error| &*error.error_description)),
+            ("resource_metadata", self.0.site.metadata_url.as_deref()),
+            ("scope", Some(&*scope).filter(|scope| !scope.is_empty())),
+        ];
+        let mut text = String::from("Bearer");
+        let mut separator = ' ';
+        for (name, value) in parameters {
+            let Some(value) = value else { continue };
+            text.push(separator);
+            if separator == ',' {
+                text.push(' ');
+            }
+            parameter(&mut text, name, value);
+            separator = ',';
         }
         text
     }
@@ -34,8 +49,18 @@ fn parameter(to: &mut String, name: &str, value: &str) {
     to.push('"');
 }
 
-pub(super) fn unauthenticated() -> OAuthError {
-    OAuthError::new("invalid_token", "Authentication required").with_status(StatusCode::UNAUTHORIZED)
+/// Code of [`no_token`] in the body of a response. It is not a code of RFC 6750 and never part of a challenge.
+const NO_TOKEN: &str = "unauthorized";
+
+/// Error of a request that brings no token.
+pub(super) fn no_token() -> OAuthError {
+    let text = "Authentication required: send an access token as `Authorization: Bearer ..`";
+    OAuthError::new(NO_TOKEN, text).with_status(StatusCode::UNAUTHORIZED)
+}
+
+/// Error of a token that is not accepted.
+pub(super) fn invalid_token(reason: &'static str) -> OAuthError {
+    OAuthError::new("invalid_token", reason).with_status(StatusCode::UNAUTHORIZED)
 }
 
 pub(super) fn insufficient(missing: &str) -> OAuthError {

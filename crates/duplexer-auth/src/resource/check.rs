@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::Auth;
 use super::bearer::{Credentials, credentials};
-use super::challenge::{insufficient, unauthenticated};
+use super::challenge::{insufficient, invalid_token, no_token};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
 use crate::token::AccessToken;
@@ -19,7 +19,10 @@ impl Auth {
     pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Reply> {
         let token = match credentials(headers) {
             Credentials::Token(token) => token,
-            Credentials::Nothing => return Err(self.unauthenticated("no token")),
+            Credentials::Nothing => return Err(self.unauthenticated(&no_token())),
+            Credentials::Malformed => {
+                return Err(self.refused("the Authorization header holds no bearer token"));
+            }
             Credentials::Ambiguous => {
                 let error = OAuthError::invalid_request("more than one Authorization header");
                 return Err(reply::challenged(&error, &self.challenge(&error, &self.needed(&[]))));
@@ -27,20 +30,20 @@ impl Auth {
         };
         let token = match self.0.verifier.verify(token).await {
             Ok(Some(token)) => token,
-            Ok(None) => return Err(self.unauthenticated("the token is not valid")),
+            Ok(None) => return Err(self.refused("the token is unknown, expired or revoked")),
             Err(error) => {
                 tracing::error!(error = %Chain(&*error), "a token could not be verified");
                 return Err(reply::error(&unverifiable()));
             }
         };
         if !token.is_named() {
-            return Err(self.unauthenticated("the token names neither a subject nor a client"));
+            return Err(self.refused("the token names neither a subject nor a client"));
         }
         if token.principal.expires_at.is_some_and(|end| end <= self.0.clock.now()) {
-            return Err(self.unauthenticated("the token has expired"));
+            return Err(self.refused("the token has expired"));
         }
         if !self.audience_matches(&token) {
-            return Err(self.unauthenticated("the token is meant for another server"));
+            return Err(self.refused("the token is for another audience"));
         }
         let principal = self.with_implied(token.principal);
         match self.missing(&principal, &[]) {
@@ -49,10 +52,14 @@ impl Auth {
         }
     }
 
-    fn unauthenticated(&self, reason: &'static str) -> Reply {
-        tracing::debug!(reason, "a request is refused");
-        let error = unauthenticated();
-        reply::challenged(&error, &self.challenge(&error, &self.needed(&[])))
+    /// Rejects a token. The cause is no secret to its bearer.
+    fn refused(&self, reason: &'static str) -> Reply {
+        self.unauthenticated(&invalid_token(reason))
+    }
+
+    fn unauthenticated(&self, error: &OAuthError) -> Reply {
+        tracing::debug!(reason = &*error.error_description, "a request is refused");
+        reply::challenged(error, &self.challenge(error, &self.needed(&[])))
     }
 
     /// Returns whether the audience of a token includes this server.

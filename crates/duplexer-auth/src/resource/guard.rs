@@ -12,7 +12,7 @@ use duplexer_types::methods::Method;
 
 use super::Auth;
 use super::builder::check_required;
-use super::challenge::unauthenticated;
+use super::challenge::no_token;
 use crate::error::AuthConfigError;
 
 /// Middleware that requires further scopes for single tools or methods.
@@ -92,7 +92,7 @@ impl ScopeGuard {
             Some(principal) => self.auth.missing(principal, &scopes),
             // A process that shares the rights of the server has no token to present.
             None if cx.transport().trust() == Trust::LocalProcess => None,
-            None => Some(unauthenticated()),
+            None => Some(no_token()),
         };
         match refusal {
             None => Ok(()),

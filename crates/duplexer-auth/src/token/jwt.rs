@@ -1,6 +1,6 @@
 //! Signed tokens (RFC 9068 and similar).
 //!
-//! The library checks the signature. This module selects algorithms and keys and checks `iss`, `exp` and `nbf`;
+//! `signature` checks the signature. This module selects algorithms and keys and checks `iss`, `exp` and `nbf`;
 //! [`crate::Auth`] checks `aud`, as for every token.
 
 use std::time::{Duration, SystemTime};
@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
 use duplexer_oauth_base::clock::Clock;
-use jsonwebtoken::{Algorithm, Validation};
+use jsonwebtoken::Algorithm;
 use serde_json::{Map, Value};
 
 use super::jwks::{Keys, KeysError};
+use super::signature::verified_claims;
 use super::{AccessToken, DEFAULT_SKEW, TokenVerifier, has_begun, seconds};
 use crate::error::AuthConfigError;
 use crate::fetch;
@@ -41,8 +42,6 @@ impl Jwt {
     pub fn new(issuer: &str) -> Result<Self, AuthConfigError> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
         let keys = Keys::new(issuer, fetch::fetcher()?)?;
-        // With two backends compiled in, the library cannot choose. The first installed provider applies.
-        let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
         let algorithms = vec![ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512];
         Ok(Self { keys, algorithms, skew: DEFAULT_SKEW, clock: Clock::default(), kinds: ACCESS_TOKEN })
     }
@@ -95,10 +94,7 @@ impl Jwt {
             return Ok(None);
         };
         let candidates = self.keys.find(header.kid.as_deref(), header.alg).await?;
-        let validation = unchecked(header.alg);
-        let genuine = candidates.iter().find_map(|key| {
-            jsonwebtoken::decode::<Map<String, Value>>(token, key, &validation).ok().map(|token| token.claims)
-        });
+        let genuine = candidates.iter().find_map(|key| verified_claims(token, key, header.alg));
         Ok(genuine.filter(|claims| self.is_current(claims) && self.is_issuers(claims)))
     }
 
@@ -119,15 +115,6 @@ impl Jwt {
         ends.is_some_and(|ends| now < ends.saturating_add(self.skew.as_secs()))
             && has_begun(claims, now, self.skew)
     }
-}
-
-/// Restricts the library to the signature.
-fn unchecked(algorithm: Algorithm) -> Validation {
-    let mut validation = Validation::new(algorithm);
-    validation.required_spec_claims.clear();
-    validation.validate_exp = false;
-    validation.validate_aud = false;
-    validation
 }
 
 impl TokenVerifier for Jwt {

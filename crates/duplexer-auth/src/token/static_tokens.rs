@@ -25,6 +25,8 @@ use crate::secret;
 pub struct StaticToken {
     digest: String,
     client_id: Option<String>,
+    subject: Option<String>,
+    issuer: Option<String>,
     audience: Vec<String>,
     scopes: Vec<String>,
     expires_at: Option<SystemTime>,
@@ -36,16 +38,32 @@ impl StaticToken {
         Self {
             digest: secret::digest(token),
             client_id: None,
+            subject: None,
+            issuer: None,
             audience: Vec::new(),
             scopes: Vec::new(),
             expires_at: None,
         }
     }
 
-    /// Sets the client that the token belongs to. It is the subject of the requests too.
+    /// Sets the client that the token belongs to. It is the subject of the requests too, unless there is another one.
     #[must_use]
     pub fn client_id(mut self, client: impl Into<String>) -> Self {
         self.client_id = Some(client.into());
+        self
+    }
+
+    /// Sets the user that the client acts for.
+    #[must_use]
+    pub fn subject(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Sets the issuer that handlers see. Two users of the same name are distinct if their issuers are.
+    #[must_use]
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
         self
     }
 
@@ -79,7 +97,8 @@ impl StaticToken {
             return Err(AuthConfigError::StaticToken("audience"));
         }
         let mut principal = Principal::new(client.clone());
-        principal.subject = Some(client);
+        principal.subject = self.subject.or(Some(client));
+        principal.issuer = self.issuer;
         principal.scopes = self.scopes;
         principal.expires_at = self.expires_at;
         Ok(Known { digest: self.digest, token: AccessToken::new(principal, self.audience) })

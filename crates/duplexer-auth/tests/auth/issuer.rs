@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use axum::Router;
 use axum::routing::get;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 
 use crate::support::Site;
@@ -19,18 +19,15 @@ use crate::support::Site;
 pub(crate) struct Signer {
     pub(crate) id: String,
     pub(crate) public: Vec<u8>,
-    key: EncodingKey,
+    pair: Arc<EcdsaKeyPair>,
 }
 
 impl Signer {
     pub(crate) fn new(id: &str) -> Self {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
-        let der = pair.to_pkcs8v1().unwrap();
-        Self {
-            id: id.into(),
-            public: pair.public_key().as_ref().to_vec(),
-            key: EncodingKey::from_ec_der(der.as_ref()),
-        }
+        let random = SystemRandom::new();
+        let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der.as_ref(), &random).unwrap();
+        Self { id: id.into(), public: pair.public_key().as_ref().to_vec(), pair: Arc::new(pair) }
     }
 
     pub(crate) fn jwk(&self) -> Value {
@@ -39,11 +36,20 @@ impl Signer {
     }
 
     pub(crate) fn sign(&self, kind: &str, claims: &Value) -> String {
-        let mut header = Header::new(Algorithm::ES256);
-        header.typ = Some(kind.into());
-        header.kid = Some(self.id.clone());
-        jsonwebtoken::encode(&header, claims, &self.key).unwrap()
+        let header = json!({"alg": "ES256", "typ": kind, "kid": self.id});
+        token(&header, claims, |text| {
+            let signature = self.pair.sign(&SystemRandom::new(), text).unwrap();
+            signature.as_ref().to_vec()
+        })
     }
+}
+
+/// A token with the signature that `sign` makes.
+pub(crate) fn token(header: &Value, claims: &Value, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", part(header), part(claims));
+    let signature = URL_SAFE_NO_PAD.encode(sign(signed.as_bytes()));
+    format!("{signed}.{signature}")
 }
 
 /// What an issuer publishes.

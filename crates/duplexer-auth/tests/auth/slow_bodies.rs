@@ -43,6 +43,6 @@ async fn a_body_that_does_not_end_is_answered_after_thirty_seconds() {
         assert_eq!((answer.status().as_u16(), started.elapsed().as_secs()), (408, 30), "{path}");
         let text = answer.into_body().collect().await.unwrap().to_bytes();
         let error: serde_json::Value = serde_json::from_slice(&text).unwrap();
-        assert_eq!(error["error_description"], "the body did not arrive within 30 seconds", "{path}");
+        assert_eq!(error["error_description"], "the body did not arrive within 30s", "{path}");
     }
 }

@@ -231,6 +231,7 @@ impl Site {
 }
 
 fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().redirect(Policy::none()).no_proxy().build().unwrap()
 }
 

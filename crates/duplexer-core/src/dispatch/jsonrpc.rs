@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
+use crate::tasks::TaskTracker;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
-use tokio_util::task::TaskTracker;
 
 use self::read::FrameSource;
 use self::shared::Shared;
@@ -70,6 +70,11 @@ impl DispatchOptions {
     pub fn limits(mut self, limits: DispatchLimits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Returns the maximum time that accepted requests continue after the end of the stream.
+    pub fn drain(&self) -> Duration {
+        self.limits.drain
     }
 
     /// Sets the timeout of own requests that have none. Default: none.
@@ -155,7 +160,7 @@ limits! {
     long_lived: usize;
     /// Sets the maximum number of notifications whose handlers run at the same time; more are dropped. Default: 1024.
     notifications: usize;
-    /// Sets the maximum time that accepted requests continue after the end of the stream. Default: 3 s.
+    /// Sets the maximum time that accepted requests continue after the end of the stream. Default: 10 s.
     drain: Duration;
 }
 
@@ -168,7 +173,7 @@ impl Default for DispatchLimits {
             // The layer above refuses them earlier, with an error that names the method.
             long_lived: 2048,
             notifications: 1024,
-            drain: Duration::from_secs(3),
+            drain: Duration::from_secs(10),
         }
     }
 }

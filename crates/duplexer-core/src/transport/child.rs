@@ -1,41 +1,58 @@
 //! A server process started by its client, and the transport over its standard streams.
 //!
-//! The process gets a process group of its own, a few variables of the caller's environment, and a stderr that is always
-//! drained. The transport and the process are two values: the dispatcher consumes the transport, and [`Child`] ends the
+//! The process gets a few variables of the caller's environment, a stderr that is always drained, and on Unix a process group
+//! of its own. The transport and the process are two values: the dispatcher consumes the transport, and [`Child`] ends the
 //! process in steps, or at once when it is dropped.
 
+#[cfg_attr(
+    unix,
+    allow(dead_code, reason = "Unix has a path of its own; this one is compiled and tested there too")
+)]
+mod portable;
 mod process;
+mod running;
 mod streams;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
+#[cfg(unix)]
+mod unix;
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::future::poll_fn;
 use std::path::Path;
-use std::pin::pin;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
 
-use rustix::process::Signal;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
-
-use super::descriptor::{Input, Output};
-use super::lines::{DEFAULT_LIMIT, LineReader, Source};
-use super::{FrameReader, FrameWriter, Transport, TransportContext, TransportError};
+use super::lines::DEFAULT_LIMIT;
+use super::{FrameReader, FrameWriter, Transport, TransportError};
 
 use process::Process;
-use streams::{Reader, Stream, Writer, drain_stderr};
+use running::{Running, Sink, Streams};
+
+#[cfg(not(unix))]
+use portable::PortableProcess as NativeProcess;
+#[cfg(unix)]
+use unix::GroupProcess as NativeProcess;
 
 /// Variables that a process inherits: what it takes to run a program, and nothing that may be secret.
-const INHERITED_VARIABLES: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-
-/// Maximum time that a shutdown waits for frames that are being written.
-const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
-/// Maximum time that a shutdown waits for the process after each step.
-const STEP_TIMEOUT: Duration = Duration::from_secs(2);
+const INHERITED_VARIABLES: &[&str] = if cfg!(windows) {
+    &[
+        "APPDATA",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "USERNAME",
+        "USERPROFILE",
+    ]
+} else {
+    &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"]
+};
 
 /// Destination of the stderr of a process. It never fills up, whatever the choice.
 #[non_exhaustive]
@@ -97,7 +114,8 @@ impl ChildCommand {
         self
     }
 
-    /// Sets an environment variable, in addition to the inherited ones (`HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`).
+    /// Sets an environment variable, in addition to the inherited ones: `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM` and `USER`,
+    /// or on Windows their counterparts.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
@@ -133,94 +151,65 @@ impl ChildCommand {
     }
 
     /// Starts the process. Must be called within a tokio runtime whose I/O and time are enabled.
-    pub fn spawn(mut self) -> Result<(ChildTransport, Child), TransportError> {
-        let sink = match self.stderr {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the program cannot be started.
+    pub fn spawn(self) -> Result<(ChildTransport, Child), TransportError> {
+        let limit = self.limit;
+        let (streams, running) = self.start()?;
+        Ok((ChildTransport { streams, limit }, Child { running }))
+    }
+
+    fn start<P: Process>(mut self) -> Result<(Streams<P>, Running<P>), TransportError> {
+        let (stderr, sink): (Stdio, Option<Sink>) = match self.stderr {
             Stderr::Discard => (Stdio::null(), None),
             Stderr::Inherit => (Stdio::inherit(), None),
             Stderr::Lines(sink) => (Stdio::piped(), Some(sink)),
         };
-        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(sink.0);
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let program = self.command.get_program().display().to_string();
-        let (process, pipes) = Process::start(self.command)
-            .map_err(|error| TransportError::Setup(format!("`{program}` cannot be started: {error}")))?;
-        let stdin = Arc::new(Stream::new(Output::own_pipe(pipes.stdin)?));
-        let stdout = Arc::new(Stream::new(Input::own_pipe(pipes.stdout)?));
-        let mut draining = JoinSet::new();
-        if let (Some(stderr), Some(sink)) = (pipes.stderr, sink.1) {
-            draining.spawn(drain_stderr(Input::own_pipe(stderr)?, sink));
-        }
-        let transport =
-            ChildTransport { stdin: Arc::clone(&stdin), stdout: Arc::clone(&stdout), limit: self.limit };
-        Ok((transport, Child { process, stdin, stdout, draining }))
+        Running::start(self.command, sink)
+            .map_err(|error| TransportError::Setup(format!("`{program}` cannot be started: {error}")))
     }
 }
 
 /// Transport over the standard streams of a [`Child`].
 #[derive(Debug)]
 pub struct ChildTransport {
-    stdin: Arc<Stream<Output>>,
-    stdout: Arc<Stream<Input>>,
+    streams: Streams<NativeProcess>,
     limit: usize,
 }
 
 impl Transport for ChildTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        let context = TransportContext::local_process("stdio");
-        (Box::new(LineReader::new(Reader(self.stdout), context, self.limit)), Box::new(Writer(self.stdin)))
+        self.streams.split(self.limit)
     }
 }
 
-/// A running server process. Dropping it kills the process and its group at once.
+/// A running server process. Dropping it kills the process at once, and on Unix its group.
 #[derive(Debug)]
 pub struct Child {
-    process: Process,
-    stdin: Arc<Stream<Output>>,
-    stdout: Arc<Stream<Input>>,
-    draining: JoinSet<()>,
+    running: Running<NativeProcess>,
 }
 
 impl Child {
-    /// Returns the process id, which is also the id of its group.
+    /// Returns the process id, which on Unix is also the id of its group.
     pub fn id(&self) -> u32 {
-        self.process.id()
+        self.running.process.id()
     }
 
     /// Ends the process and returns its exit status.
     ///
     /// Frames that are being written get half a second, then stdin is closed. If the process has not ended after two
-    /// seconds its group gets SIGTERM, after two more SIGKILL. Once stdin is closed the transport has ended, and the output
-    /// is read and discarded, so that the process cannot block on it. Finally the rest of the group is killed. Dropping
-    /// this future kills the group at once.
-    pub async fn shutdown(mut self) -> Result<ExitStatus, TransportError> {
-        let _ = timeout(FLUSH_TIMEOUT, self.stdin.idle()).await;
-        drop(self.stdin.take());
-        let output = self.stdout.take();
-        {
-            let mut ended = pin!(ended(&self.process, output));
-            for signal in [Signal::TERM, Signal::KILL] {
-                if timeout(STEP_TIMEOUT, &mut ended).await.is_ok() {
-                    break;
-                }
-                self.process.signal_group(signal);
-            }
-        }
-        // Only a process that is stuck in the kernel outlives SIGKILL; the thread will reap it.
-        let reaped = timeout(STEP_TIMEOUT, self.process.reap()).await;
-        let status = reaped.map_err(|elapsed| TransportError::Io(elapsed.into()))??;
-        // The last lines are in the pipe already; only a process that left the group could keep it open.
-        let _ = timeout(FLUSH_TIMEOUT, self.draining.join_next()).await;
-        Ok(status)
+    /// seconds its group gets SIGTERM, after two more SIGKILL; where there are no groups, the process is killed after the
+    /// first two seconds. Once stdin is closed the transport has ended, and the output is read and discarded, so that the
+    /// process cannot block on it. Finally the rest of the group is killed. Dropping this future kills the group at once.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot say how the process ended.
+    pub async fn shutdown(self) -> Result<ExitStatus, TransportError> {
+        self.running.shutdown().await
     }
-}
-
-/// Waits until the process has ended and no process of its group holds its output.
-async fn ended(process: &Process, output: Option<Input>) {
-    let drained = async {
-        let Some(mut output) = output else { return };
-        let mut scratch = Vec::with_capacity(64 * 1024);
-        while let Ok(1..) = poll_fn(|cx| output.poll_fill(cx, &mut scratch)).await {
-            scratch.clear();
-        }
-    };
-    tokio::join!(process.exited(), drained);
 }

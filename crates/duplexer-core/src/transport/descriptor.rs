@@ -16,11 +16,12 @@ use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdRegisterError};
 
 use super::lines::Source;
+use super::thread::ThreadSink;
 use super::{FrameWriter, Frames, TransportError};
 
 use kind::{Kind, kind, reopen, same_file};
 use ready::{Call, ReadySink, ReadySource};
-use thread::{ThreadSink, ThreadSource};
+use thread::{WatchedSource, start_sink};
 
 /// Requested capacity of a pipe: the maximum that Linux grants an unprivileged process.
 #[cfg(target_os = "linux")]
@@ -137,14 +138,14 @@ fn widen(descriptor: &Descriptor) {
 /// The read half of a descriptor.
 pub(super) enum Input {
     Ready(ReadySource),
-    Thread(ThreadSource),
+    Thread(WatchedSource),
 }
 
 impl Input {
     pub(super) fn open(descriptor: Descriptor) -> io::Result<Self> {
         Ok(match access(descriptor, Interest::READABLE)? {
             Access::Ready(watched, call) => Self::Ready(ReadySource::new(watched, call)),
-            Access::Thread(descriptor) => Self::Thread(ThreadSource::start(descriptor)?),
+            Access::Thread(descriptor) => Self::Thread(WatchedSource::start(descriptor)?),
         })
     }
 
@@ -174,7 +175,7 @@ impl Output {
     pub(super) fn open(descriptor: Descriptor) -> io::Result<Self> {
         Ok(match access(descriptor, Interest::WRITABLE)? {
             Access::Ready(watched, call) => Self::Ready(ReadySink::new(watched, call)),
-            Access::Thread(descriptor) => Self::Thread(ThreadSink::start(descriptor)?),
+            Access::Thread(descriptor) => Self::Thread(start_sink(descriptor)?),
         })
     }
 

@@ -8,12 +8,11 @@ mod buffer;
 mod tests;
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::io::poll_read_buf;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 use self::buffer::{Line, LineBuffer};
 use super::{
@@ -59,11 +58,12 @@ pub(super) trait Source: Send + 'static {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 }
 
-struct AsyncSource<R>(R);
+pub(super) struct AsyncSource<R>(pub(super) R);
 
 impl<R: AsyncRead + Send + Unpin + 'static> Source for AsyncSource<R> {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        poll_read_buf(Pin::new(&mut self.0), cx, buffer)
+        // The future has no state of its own, so a new one can continue.
+        pin!(self.0.read_buf(buffer)).poll(cx)
     }
 }
 
@@ -116,14 +116,14 @@ impl<S: Source> FrameReader for LineReader<S> {
 }
 
 /// Writes frames verbatim: they are lines already.
-struct LineWriter<W> {
+pub(super) struct LineWriter<W> {
     sink: W,
     /// There are written bytes that have not been flushed.
     unflushed: bool,
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
-    fn new(sink: W) -> Self {
+    pub(super) fn new(sink: W) -> Self {
         Self { sink, unflushed: false }
     }
 }

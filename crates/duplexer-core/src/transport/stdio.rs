@@ -1,37 +1,44 @@
 //! The standard streams of this process as a transport, for a server that was started by its client.
 //!
-//! While they are claimed nothing else in the process can reach the protocol's streams: printed text goes to stderr, and
-//! standard input is the null device, also for child processes. The runtime watches pipes and stream sockets; anything else
-//! has a thread.
+//! On Unix, nothing else in the process can reach the protocol's streams while they are claimed: printed text goes to stderr,
+//! and standard input is the null device, also for child processes. Other platforms have no safe way to redirect them: there
+//! a server must print to stderr only, and give its child processes a standard input and output of their own.
 
-mod claim;
-#[cfg(test)]
+#[cfg_attr(
+    unix,
+    allow(dead_code, reason = "Unix has a path of its own; this one is compiled and tested there too")
+)]
+mod portable;
+#[cfg(all(test, unix))]
 mod tests;
+#[cfg(unix)]
+mod unix;
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::descriptor::{Input, Output};
-use super::lines::{DEFAULT_LIMIT, LineReader, Source};
-use super::{FrameReader, FrameWriter, Frames, Transport, TransportContext, TransportError};
+use super::lines::DEFAULT_LIMIT;
+use super::{FrameReader, FrameWriter, Transport, TransportError};
 
-use claim::Claim;
+#[cfg(not(unix))]
+use portable::Streams;
+#[cfg(unix)]
+use unix::Streams;
 
 /// Standard input and output, claimed for the protocol.
 ///
 /// They are restored when both halves are dropped. The peer sees the end of the stream only when the process ends, because
 /// the process can use the restored standard output until then.
 pub struct Stdio {
-    input: Input,
-    output: Output,
-    claim: Arc<Claim>,
+    streams: Streams,
     limit: usize,
 }
 
 impl Stdio {
     /// Claims the standard streams. Must be called within a tokio runtime whose I/O is enabled.
+    ///
+    /// # Errors
     ///
     /// Fails with [`TransportError::Setup`] if they are claimed already.
     pub fn claim() -> Result<Self, TransportError> {
@@ -40,11 +47,7 @@ impl Stdio {
                 "the stdio transport needs a tokio runtime: claim it inside one".into(),
             ));
         }
-        let claim = Arc::new(Claim::take()?);
-        announce_large_buffers();
-        let input = claim.input().and_then(Input::open).map_err(|error| unusable("input", &error))?;
-        let output = claim.output().and_then(Output::open).map_err(|error| unusable("output", &error))?;
-        Ok(Self { input, output, claim, limit: DEFAULT_LIMIT })
+        Ok(Self { streams: Streams::claim()?, limit: DEFAULT_LIMIT })
     }
 
     /// Sets the maximum length of a line, in bytes. Default: [`DEFAULT_LIMIT`].
@@ -55,16 +58,6 @@ impl Stdio {
     }
 }
 
-/// Frees one large block. The C library of Linux returns large blocks to the system when they are freed, and requests them
-/// again page by page, until one block of that size has been freed: then it keeps the buffers of long lines.
-fn announce_large_buffers() {
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(2 * DEFAULT_LIMIT)));
-}
-
-fn unusable(which: &str, error: &io::Error) -> TransportError {
-    TransportError::Setup(format!("standard {which} cannot be used: {error}"))
-}
-
 impl fmt::Debug for Stdio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stdio").field("limit", &self.limit).finish_non_exhaustive()
@@ -73,33 +66,35 @@ impl fmt::Debug for Stdio {
 
 impl Transport for Stdio {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        let input = Claimed { stream: self.input, _claim: Arc::clone(&self.claim) };
-        let output = Claimed { stream: self.output, _claim: self.claim };
-        (
-            Box::new(LineReader::new(input, TransportContext::local_process("stdio"), self.limit)),
-            Box::new(output),
-        )
+        self.streams.split(self.limit)
     }
 }
 
-/// A half that keeps the claim. The stream is dropped first, so that its flags are restored before the claim ends.
-struct Claimed<S> {
-    stream: S,
-    _claim: Arc<Claim>,
-}
+static CLAIMED: AtomicBool = AtomicBool::new(false);
 
-impl Source for Claimed<Input> {
-    fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        self.stream.poll_fill(cx, buffer)
+/// The right to use the standard streams. Only one exists in a process at a time.
+#[derive(Debug)]
+struct Exclusive(());
+
+impl Exclusive {
+    fn take() -> Result<Self, TransportError> {
+        if CLAIMED.swap(true, Ordering::AcqRel) {
+            return Err(TransportError::Setup(
+                "another stdio transport in this process has already claimed fd 0 and fd 1: \
+                 only one can be served at a time, so drop that one first"
+                    .into(),
+            ));
+        }
+        Ok(Self(()))
     }
 }
 
-impl FrameWriter for Claimed<Output> {
-    fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
-        self.stream.poll_write(cx, frames)
+impl Drop for Exclusive {
+    fn drop(&mut self) {
+        CLAIMED.store(false, Ordering::Release);
     }
+}
 
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        self.stream.poll_close(cx)
-    }
+fn unusable(which: &str, error: &io::Error) -> TransportError {
+    TransportError::Setup(format!("standard {which} cannot be used: {error}"))
 }

@@ -7,7 +7,6 @@ mod text_body;
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -18,11 +17,11 @@ use self::text_body::TextBody;
 use super::exchange::Exchange;
 use super::http_sse::SseSessionBody;
 use super::serve::InFlightGuard;
-use super::service_state::ServiceState;
 use super::session::SseBody;
 
 pub(super) use expiry::Expiry;
 pub(super) use heartbeat::Heartbeat;
+pub(super) use text_body::UnsentOwner;
 
 /// Body of a response: empty, one text, or an SSE stream.
 pub struct ResponseBody {
@@ -90,11 +89,11 @@ impl ResponseBody {
     }
 
     /// Puts a text under the watch over unread streams, for HTTP/2. Streams are under it already.
-    pub(super) fn watch_text(&mut self, service: &Arc<ServiceState>) {
+    pub(super) fn watch_text(&mut self, owner: &UnsentOwner) {
         if let Kind::Text(text) = &mut self.kind
             && !text.is_empty()
         {
-            let text = TextBody::new(service, std::mem::take(text), self.in_flight.take());
+            let text = TextBody::new(owner, std::mem::take(text), self.in_flight.take());
             self.kind = Kind::Watched(Box::new(text));
         }
     }

@@ -69,6 +69,7 @@ pub(super) struct Config {
 #[derive(Clone)]
 pub(super) struct SessionSettings {
     pub(super) max: usize,
+    pub(super) max_per_principal: usize,
     pub(super) idle: Option<Duration>,
     /// Idle time of a session whose client has not sent `notifications/initialized`.
     pub(super) half_open: Duration,
@@ -112,6 +113,7 @@ impl Default for SessionSettings {
     fn default() -> Self {
         Self {
             max: 10_000,
+            max_per_principal: 1000,
             idle: Some(Duration::from_secs(30 * 60)),
             half_open: Duration::from_secs(60),
             calls: CallLimits::default(),
@@ -127,6 +129,7 @@ impl fmt::Debug for SessionSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionSettings")
             .field("max", &self.max)
+            .field("max_per_principal", &self.max_per_principal)
             .field("idle", &self.idle)
             .field("half_open", &self.half_open)
             .field("calls", &self.calls)
@@ -141,7 +144,9 @@ impl fmt::Debug for SessionSettings {
 pub(super) struct Limits {
     pub(super) body: usize,
     pub(super) requests: usize,
+    pub(super) requests_per_principal: usize,
     pub(super) subscriptions: usize,
+    pub(super) subscriptions_per_principal: usize,
     /// Maximum number of requests of one batch that run at the same time.
     pub(super) batch_requests: usize,
     /// Maximum bytes of the responses of one batch.
@@ -153,7 +158,9 @@ impl Default for Limits {
         Self {
             body: 4 * 1024 * 1024,
             requests: 8192,
+            requests_per_principal: 1024,
             subscriptions: 1024,
+            subscriptions_per_principal: 128,
             batch_requests: 8,
             batch_bytes: 16 * 1024 * 1024,
         }
@@ -182,7 +189,7 @@ impl Default for Timing {
             sse_after: seconds(15),
             keep_alive: seconds(15),
             unread: seconds(60),
-            shutdown_grace: seconds(3),
+            shutdown_grace: seconds(10),
         }
     }
 }

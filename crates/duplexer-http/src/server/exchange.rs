@@ -85,7 +85,7 @@ impl Exchange {
     /// Drops the handler and returns the error response: the shutdown grace has ended.
     pub(super) fn abort_handler(&mut self) -> RpcResponse {
         self.handler = Handler::Gone;
-        let closed = ErrorObject::connection_closed();
+        let closed = ErrorObject::shutting_down();
         self.errors.failure(&closed, (self.errors.status_of)(&closed))
     }
 }

@@ -35,6 +35,10 @@ async fn in_session(context: RequestContext, frame: Frame) -> Result<Reply, Reje
         }
         frame => frame,
     };
+    // No batch can be meant for the era that has no sessions.
+    if matches!(frame, Frame::Batch(_)) && !names_session(&context) {
+        return Err(route::not_a_message(None).into());
+    }
     let session = find(&context).await?;
     match frame {
         Frame::Request(id, call) => return session::request(session, context, id, call).await,
@@ -58,6 +62,11 @@ pub(super) async fn get(context: RequestContext) -> Result<Reply, Rejection> {
         let text = "Not Acceptable: Client must accept text/event-stream";
         return Err(reply::invalid_request(StatusCode::NOT_ACCEPTABLE, text).into());
     }
+    if !names_session(&context) {
+        let text = "Bad Request: Missing session ID: this is an MCP endpoint, which a browser cannot show; connect an \
+                    MCP client to this URL";
+        return Err(reply::invalid_request(StatusCode::BAD_REQUEST, text).into());
+    }
     let session = find(&context).await?;
     let AdmittedRequest { permit, headers, caller, .. } = context.request;
     let service = Arc::clone(permit.service());
@@ -78,6 +87,10 @@ pub(super) async fn delete(context: RequestContext) -> Result<Reply, Rejection> 
     let session = find(&context).await?;
     Sessions::end(context.service(), &session, Ending::Terminated);
     Ok(reply::empty(StatusCode::OK))
+}
+
+fn names_session(context: &RequestContext) -> bool {
+    context.request.headers.look_up(headers::SESSION_ID.lower) != Values::Absent
 }
 
 /// Returns the session that a request names, if it belongs to the caller.

@@ -52,10 +52,15 @@ pub(super) fn challenged(text: Vec<u8>, challenge: &str) -> Reply {
 }
 
 /// Returns a plain-text response.
-pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
-    let mut reply = with_status(status, ResponseBody::full(Bytes::from_static(text.as_bytes())));
+pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Reply {
+    let mut reply = with_status(status, ResponseBody::full(text.into()));
     reply.headers_mut().insert(CONTENT_TYPE, TEXT);
     reply
+}
+
+/// Returns the 404 response of a path that is not served. People read it in the error of their client.
+pub(super) fn not_found(endpoint: &str) -> Reply {
+    text(StatusCode::NOT_FOUND, format!("nothing is served here; the MCP endpoint is {endpoint}\n"))
 }
 
 /// Returns an SSE response.

@@ -27,9 +27,9 @@ impl AdmittedRequest {
         routing: RoutingHeaders,
         accepts: Accepts,
     ) -> Result<Self, Rejection> {
-        let permit = service.admit().ok_or_else(reply::overloaded)?;
         let mut caller = Caller::default();
         caller.principal = parts.extensions.remove::<Arc<Principal>>();
+        let permit = service.admit(caller.principal.as_deref()).ok_or_else(reply::overloaded)?;
         Ok(Self { permit, headers: Arc::new(RequestHeaders::new(parts.headers, routing)), accepts, caller })
     }
 

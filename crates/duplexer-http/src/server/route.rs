@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
+use duplexer_server::Principal;
 use duplexer_server::driver::is_enveloped;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{Malformed, RequestId};
@@ -15,6 +16,7 @@ use duplexer_types::version::Era;
 use http::{HeaderValue, Method, Request, StatusCode, Version, request::Parts};
 use http_body::Body;
 
+use super::body::UnsentOwner;
 use super::config::{Config, Handshake, Responses};
 use super::exchange::Exchange;
 use super::head::{Accepts, ClaimedEra, Head};
@@ -65,7 +67,7 @@ where
     let mut finish = Finish {
         origin: None,
         is_last: head.is_last_on_connection(parts.version),
-        watched: (parts.version == Version::HTTP_2).then(|| Arc::clone(&service)),
+        watched: (parts.version == Version::HTTP_2).then(|| unsent_owner(&service, &parts)),
     };
     if let Err(not_allowed) = service.config.allowed.check(&head, parts.uri.authority()) {
         tracing::warn!(reason = not_allowed.0, "a request is refused");
@@ -89,14 +91,20 @@ struct Finish {
     origin: Option<HeaderValue>,
     /// Whether the connection closes after the response.
     is_last: bool,
-    /// Service that watches whether the response is read, for HTTP/2. On HTTP/1 the socket shows it.
-    watched: Option<Arc<ServiceState>>,
+    /// Whose limits the response counts against until it is read, for HTTP/2. On HTTP/1 the socket shows it.
+    watched: Option<UnsentOwner>,
+}
+
+fn unsent_owner(service: &Arc<ServiceState>, parts: &Parts) -> UnsentOwner {
+    let principal = parts.extensions.get::<Arc<Principal>>();
+    let share = principal.map(|principal| service.shares.of(principal));
+    UnsentOwner { service: Arc::clone(service), share }
 }
 
 impl Finish {
     fn apply(self, mut reply: Reply) -> Reply {
-        if let Some(service) = self.watched {
-            reply.body_mut().watch_text(&service);
+        if let Some(owner) = self.watched {
+            reply.body_mut().watch_text(&owner);
         }
         if let Some(origin) = self.origin {
             cors::expose(&mut reply, origin);
@@ -124,8 +132,8 @@ fn route(config: &Config, parts: &Parts, head: &Head<'_>) -> Result<Route, Rejec
         http_sse::check(end, &parts.method, head)?;
         return Ok(Route::HttpSse(end));
     }
-    if config.path.as_ref().is_some_and(|own| path.strip_suffix('/').unwrap_or(path) != own) {
-        return Err(reply::empty(StatusCode::NOT_FOUND).into());
+    if let Some(own) = config.path.as_ref().filter(|own| path.strip_suffix('/').unwrap_or(path) != **own) {
+        return Err(reply::not_found(own).into());
     }
     let (claimed, accepts) = (head.claimed_era(), head.accepts);
     match (&parts.method, config.handshake, claimed) {

@@ -24,12 +24,18 @@ pub(super) struct NotAllowed(pub(super) String);
 #[derive(Clone, Debug)]
 pub(super) struct Allowed {
     hosts: Hosts,
-    origins: Vec<Origin>,
+    origins: Origins,
 }
 
 #[derive(Clone, Debug)]
 enum Hosts {
-    WatchGuard(Vec<Authority>),
+    Listed(Vec<Authority>),
+    Any,
+}
+
+#[derive(Clone, Debug)]
+enum Origins {
+    Listed(Vec<Origin>),
     Any,
 }
 
@@ -53,8 +59,10 @@ impl Default for Allowed {
     fn default() -> Self {
         let loopback = || LOOPBACK.iter().map(|host| Authority { host: (*host).to_owned(), port: None });
         Self {
-            hosts: Hosts::WatchGuard(loopback().collect()),
-            origins: loopback().map(|authority| Origin { scheme: None, authority }).collect(),
+            hosts: Hosts::Listed(loopback().collect()),
+            origins: Origins::Listed(
+                loopback().map(|authority| Origin { scheme: None, authority }).collect(),
+            ),
         }
     }
 }
@@ -65,7 +73,7 @@ impl Allowed {
             text: host.to_owned(),
             expected: "a host: give a name or an address, and a port if only that port is meant",
         })?;
-        if let Hosts::WatchGuard(hosts) = &mut self.hosts {
+        if let Hosts::Listed(hosts) = &mut self.hosts {
             hosts.push(parsed);
         }
         Ok(())
@@ -80,8 +88,14 @@ impl Allowed {
             text: origin.to_owned(),
             expected: "an origin: give scheme, host and maybe a port, such as https://app.example.com",
         })?;
-        self.origins.push(parsed);
+        if let Origins::Listed(origins) = &mut self.origins {
+            origins.push(parsed);
+        }
         Ok(())
+    }
+
+    pub(super) fn any_origin(&mut self) {
+        self.origins = Origins::Any;
     }
 
     /// Checks host and origin of a request.
@@ -92,7 +106,7 @@ impl Allowed {
 
     /// Requires at least one host, and that every host of the request is allowed.
     fn check_host(&self, header: Values<'_>, target: Option<&Target>) -> Result<(), NotAllowed> {
-        let Hosts::WatchGuard(hosts) = &self.hosts else { return Ok(()) };
+        let Hosts::Listed(hosts) = &self.hosts else { return Ok(()) };
         let header = match header {
             Values::Several => {
                 return Err(NotAllowed("the request has more than one Host header".to_owned()));
@@ -116,6 +130,7 @@ impl Allowed {
     }
 
     fn check_origin(&self, header: Values<'_>) -> Result<(), NotAllowed> {
+        let Origins::Listed(origins) = &self.origins else { return Ok(()) };
         let origin = match header {
             Values::Absent => return Ok(()),
             Values::Several => {
@@ -123,7 +138,7 @@ impl Allowed {
             }
             Values::One(origin) => origin,
         };
-        if self.allows_origin(origin) {
+        if is_listed(origins, origin) {
             return Ok(());
         }
         let origin = shown(origin);
@@ -131,17 +146,17 @@ impl Allowed {
             "origin '{origin}' is not allowed: to allow it, name it with `public_url` or `allow_origin`"
         )))
     }
+}
 
-    fn allows_origin(&self, origin: &[u8]) -> bool {
-        let Some(origin) = std::str::from_utf8(origin).ok().and_then(Origin::parse) else {
-            return false;
-        };
-        self.origins.iter().any(|allowed| {
-            allowed.scheme.is_none_or(|scheme| origin.scheme == Some(scheme))
-                && allowed.authority.host == origin.authority.host
-                && (allowed.scheme.is_none() || allowed.port() == origin.port())
-        })
-    }
+fn is_listed(origins: &[Origin], origin: &[u8]) -> bool {
+    let Some(origin) = std::str::from_utf8(origin).ok().and_then(Origin::parse) else {
+        return false;
+    };
+    origins.iter().any(|allowed| {
+        allowed.scheme.is_none_or(|scheme| origin.scheme == Some(scheme))
+            && allowed.authority.host == origin.authority.host
+            && (allowed.scheme.is_none() || allowed.port() == origin.port())
+    })
 }
 
 impl Authority {
@@ -235,6 +250,10 @@ mod tests {
         allowed.check(&Head::read(&parts.headers), parts.uri.authority())
     }
 
+    fn origin_of(allowed: &Allowed, origin: &str) -> bool {
+        check(allowed, "/", &[("host", "localhost"), ("origin", origin)]).is_ok()
+    }
+
     /// SEC-02: hosts are compared by parts; a text that only resembles one is rejected.
     #[test]
     fn only_this_machine_is_a_host_by_default() {
@@ -314,13 +333,15 @@ mod tests {
         let host = |host| check(&allowed, "/mcp", &[("host", host)]).is_ok();
         assert!(host("mcp.example.com") && host("MCP.example.com:443") && host("one.example.com:8443"));
         assert!(!host("one.example.com") && !host("one.example.com:80"));
-        let origin = |origin| check(&allowed, "/", &[("host", "localhost"), ("origin", origin)]).is_ok();
+        let origin = |origin| origin_of(&allowed, origin);
         assert!(origin("https://app.example.com") && origin("https://app.example.com:443"));
         assert!(!origin("http://app.example.com") && !origin("https://app.example.com:8443"));
         for wrong in ["", "a b", "http://x", "user@x", "x:y"] {
             assert!(allowed.add_host(wrong).is_err(), "{wrong}");
         }
         assert!(allowed.add_origin("app.example.com").is_err() && allowed.add_origin("null").is_err());
+        allowed.any_origin();
+        assert!(origin_of(&allowed, "https://other.example") && origin_of(&allowed, "null"));
         allowed.any_host();
         assert_eq!(check(&allowed, "/mcp", &[("host", "anything.example")]), Ok(()));
     }

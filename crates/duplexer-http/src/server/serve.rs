@@ -15,6 +15,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use duplexer_core::shutdown_signal::ShutdownSignals;
+use duplexer_core::stderr_log;
+use duplexer_core::tasks::TaskTracker;
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -22,20 +25,20 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::task::TaskTracker;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use self::connection_state::{ConnectionState, PeerBody};
 use self::connections::Connections;
 use self::io::{TimedIo, Timeouts};
-use super::body::ResponseBody;
+use super::body::{ResponseBody, UnsentOwner};
 use super::head::is_last_on_connection;
 use super::service_state::{ServiceState, StartFailed};
 use super::{ResponseFuture, StreamableHttp, reply, route};
 
 pub(super) use connection_state::InFlightGuard;
 pub use listener::Listener;
+use path_service::PATH;
 pub use path_service::PathService;
 
 /// Time within which a peer must send the head of a request.
@@ -71,14 +74,11 @@ pub enum ServeError {
 }
 
 impl StreamableHttp {
-    /// Starts the server, listens, and serves until the process receives a termination signal. The path is `/mcp`
-    /// unless another one is set.
+    /// Starts the server, listens, and serves until the process receives a termination signal, like
+    /// [`HttpServer::serve`]. The path is `/mcp` unless another one is set.
     pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServeError> {
-        let bound = self.bind(address).await?;
-        let mut signals =
-            duplexer_core::shutdown_signal::ShutdownSignals::listen().map_err(ServeError::Signals)?;
-        bound.serve_until(async move { signals.next().await }).await;
-        Ok(())
+        stderr_log::enable();
+        self.bind(address).await?.serve().await
     }
 
     /// Starts the server and listens on an address.
@@ -155,17 +155,42 @@ impl<L: Listener, S> HttpServer<L, S> {
         }
     }
 
-    /// Serves until `signal` resolves, then shuts down: within five seconds, with the default grace.
+    /// Serves until the process receives SIGTERM or Ctrl-C, then shuts down and runs the teardown of the server's
+    /// lifespan: within 15 seconds, with the default grace. A second signal ends the grace.
+    ///
+    /// If no `tracing` subscriber is installed, errors and panics of handlers are printed to standard error, one line
+    /// each.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the signals cannot be caught.
+    pub async fn serve(self) -> Result<(), ServeError> {
+        stderr_log::enable();
+        let mut signals = ShutdownSignals::listen().map_err(ServeError::Signals)?;
+        let first = async {
+            signals.next().await;
+            signals
+        };
+        self.run(first, |mut signals| async move { signals.next().await }).await;
+        Ok(())
+    }
+
+    /// Serves until `signal` resolves, then shuts down: within 15 seconds, with the default grace.
     pub async fn serve_until(self, signal: impl Future<Output = ()>) {
+        self.run(signal, |()| std::future::pending()).await;
+    }
+
+    /// Serves until `signal` resolves, then shuts down. The future that `cut` returns ends the grace.
+    async fn run<T, C: Future<Output = ()>>(self, signal: impl Future<Output = T>, cut: impl FnOnce(T) -> C) {
         let Self { service, layered, mut listener, health_routes, connections, .. } = self;
         let state = Arc::clone(&service.0);
         let epoch = Instant::now();
         let mut open = Connections::new(connections);
         let mut accepted = None;
         let mut signal = pin!(signal);
-        loop {
+        let signalled = loop {
             tokio::select! {
-                () = &mut signal => break,
+                signalled = &mut signal => break signalled,
                 Some(()) = open.next_end() => {}
                 io = listener.accept(), if accepted.is_none() => accepted = Some(io),
                 () = sleep(EVICTION_INTERVAL), if accepted.is_some() => {}
@@ -182,9 +207,9 @@ impl<L: Listener, S> HttpServer<L, S> {
                 };
                 open.spawn(connection_state, connection(io, Arc::clone(&state), service));
             }
-        }
+        };
         drop((listener, accepted));
-        state.shutdown().await;
+        state.shutdown_until(cut(signalled)).await;
         let gone = async { while open.next_end().await.is_some() {} };
         if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
             tracing::debug!(connections = open.len(), "connections are closed");
@@ -307,12 +332,12 @@ impl ConnectionService {
         let target = self.target(request);
         async move {
             let (mut response, is_last) = match target {
-                Target::Status(status, is_last) => (reply::empty(status), is_last),
+                Target::Reply(reply, is_last) => (*reply, is_last),
                 Target::Layered(response, is_last, watched) => {
                     let mut response = response.await?;
                     // A layer can have answered instead of the service.
                     if let Some(service) = watched {
-                        response.body_mut().watch_text(&service);
+                        response.body_mut().watch_text(&UnsentOwner { service, share: None });
                     }
                     (response, is_last)
                 }
@@ -337,12 +362,12 @@ impl ConnectionService {
         }
         let is_last = is_last_on_connection(request.headers(), request.version());
         match (health, &self.layered) {
-            (Some(status), _) => Target::Status(status, is_last),
+            (Some(status), _) => Target::Reply(reply::empty(status).into(), is_last),
             (None, Some(layered)) => {
                 let watched = (request.version() == Version::HTTP_2).then(|| self.service.state());
                 Target::Layered(layered(request), is_last, watched)
             }
-            (None, None) => Target::Status(StatusCode::NOT_FOUND, is_last),
+            (None, None) => Target::Reply(reply::not_found(PATH).into(), is_last),
         }
     }
 
@@ -364,7 +389,7 @@ impl ConnectionService {
     reason = "the large variant is the usual one, and is stored in the connection's own future"
 )]
 enum Target {
-    Status(StatusCode, bool),
+    Reply(reply::Rejection, bool),
     /// With the service that watches whether the response is read, for HTTP/2.
     Layered(ResponseFuture, bool, Option<Arc<ServiceState>>),
     Service(Arc<ServiceState>, Request<PeerBody<Incoming>>),

@@ -1,6 +1,7 @@
 //! State that all clones of a service share: the server's lifespan, the request permits, and the shutdown.
 
 mod lifespan;
+pub(super) mod share;
 pub(super) mod stream_watch;
 
 use std::collections::HashMap;
@@ -11,21 +12,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use duplexer_core::dispatch::Cancellation;
-use duplexer_server::{RunningServer, Server};
+use duplexer_core::shutdown_signal::ShutdownSignals;
+use duplexer_core::tasks::TaskTracker;
+use duplexer_server::{Principal, RunningServer, Server};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
-use tokio_util::task::TaskTracker;
 
 use self::lifespan::Lifespan;
-use super::config::Config;
+use super::config::{Config, Limits};
 use super::http_sse::SseSessions;
 use super::session::Sessions;
 
 pub(super) use lifespan::StartFailed;
+pub(super) use share::Share;
+use share::Shares;
 use stream_watch::StreamWatch;
 
-/// Time for the whole shutdown: grace, last responses, lifespans.
-const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
+/// Time of the shutdown after the grace: last responses, sessions, lifespans.
+const TEARDOWN_BUDGET: Duration = Duration::from_secs(5);
 /// Time for the error responses of requests that the end of the grace aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -43,6 +47,7 @@ pub(super) struct ServiceState {
     pub(super) abort: Cancellation,
     lifespan: Lifespan,
     load: Load,
+    pub(super) shares: Shares,
     ended: Mutex<Ended>,
 }
 
@@ -74,6 +79,7 @@ impl ServiceState {
             abort: Cancellation::new(),
             lifespan: Lifespan::new(server),
             load: Load::default(),
+            shares: Shares::default(),
             ended: Mutex::new(Ended::No),
         }
     }
@@ -93,18 +99,16 @@ impl ServiceState {
         }
     }
 
-    /// Returns a permit, unless the limit is reached or the shutdown has begun.
-    pub(super) fn admit(self: Arc<Self>) -> Option<RequestPermit> {
-        let before = self.load.requests.fetch_add(1, Ordering::Relaxed);
-        let is_admitted = before < self.config.limits.requests && !self.closing.is_cancelled();
-        let permit = RequestPermit { service: self, subscription: Subscription::No };
-        is_admitted.then_some(permit)
+    /// Returns a permit, unless a limit is reached or the shutdown has begun.
+    pub(super) fn admit(self: Arc<Self>, principal: Option<&Principal>) -> Option<RequestPermit> {
+        let share = principal.map(|principal| self.shares.of(principal));
+        let is_closing = self.closing.is_cancelled();
+        RequestPermit::take(self, share, BeyondLimit::Refused).filter(|_| !is_closing)
     }
 
-    /// Returns a permit beyond the limit, for a response that has not been sent.
-    pub(super) fn count_request(self: &Arc<Self>) -> RequestPermit {
-        self.load.requests.fetch_add(1, Ordering::Relaxed);
-        RequestPermit { service: Arc::clone(self), subscription: Subscription::No }
+    /// Returns a permit beyond the limits, for a response that has not been sent.
+    pub(super) fn count_request(self: &Arc<Self>, share: Option<Arc<Share>>) -> Option<RequestPermit> {
+        RequestPermit::take(Arc::clone(self), share, BeyondLimit::Allowed)
     }
 
     /// Resolves when no request is in flight.
@@ -119,12 +123,18 @@ impl ServiceState {
         }
     }
 
-    /// Shuts the service down. The teardown runs once.
-    pub(super) async fn shutdown(self: &Arc<Self>) {
+    /// Shuts the service down; `cut` ends the grace. The teardown runs once.
+    pub(super) async fn shutdown_until(self: &Arc<Self>, cut: impl Future<Output = ()>) {
         let start = Instant::now();
         self.closing.cancel();
         self.sessions.close_standalone();
-        if timeout(self.config.timing.shutdown_grace, self.idle()).await.is_err() {
+        let grace = self.config.timing.shutdown_grace;
+        let is_idle = tokio::select! {
+            idle = timeout(grace, self.idle()) => idle.is_ok(),
+            () = cut => false,
+        };
+        let budget = grace.saturating_add(TEARDOWN_BUDGET);
+        if !is_idle {
             tracing::warn!("requests were still in flight at the end of the shutdown grace");
             self.abort.cancel();
             let _ = timeout(ABORT_TIMEOUT, self.idle()).await;
@@ -132,8 +142,8 @@ impl ServiceState {
         self.streams.shut_down();
         let first = std::mem::replace(&mut *lock(&self.ended), Ended::Yes) == Ended::No;
         if first {
-            Sessions::end_all(self, SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
-            self.lifespan.end(SHUTDOWN_BUDGET.saturating_sub(start.elapsed())).await;
+            Sessions::end_all(self, budget.saturating_sub(start.elapsed())).await;
+            self.lifespan.end(budget.saturating_sub(start.elapsed())).await;
         }
     }
 }
@@ -141,6 +151,8 @@ impl ServiceState {
 /// Permit of one request in flight. Dropping it returns the permit.
 pub(super) struct RequestPermit {
     service: Arc<ServiceState>,
+    /// What the principal of the request holds, if it has one.
+    share: Option<Arc<Share>>,
     subscription: Subscription,
 }
 
@@ -163,18 +175,30 @@ impl RequestPermit {
         &self.service
     }
 
-    /// Returns one more permit, for another message of the same batch.
-    pub(super) fn additional(&self, beyond: BeyondLimit) -> Option<Self> {
-        let before = self.service.load.requests.fetch_add(1, Ordering::Relaxed);
-        let permit = Self { service: Arc::clone(&self.service), subscription: Subscription::No };
-        (beyond == BeyondLimit::Allowed || before < self.service.config.limits.requests).then_some(permit)
+    /// Counts one more request, of the service and of its principal. Returns `None` at a limit.
+    fn take(service: Arc<ServiceState>, share: Option<Arc<Share>>, beyond: BeyondLimit) -> Option<Self> {
+        let Limits { requests, requests_per_principal, .. } = service.config.limits;
+        let within = share::count(&service.load.requests, requests);
+        let within_share =
+            share.as_ref().is_none_or(|share| share::count(&share.requests, requests_per_principal));
+        let permit = Self { service, share, subscription: Subscription::No };
+        (beyond == BeyondLimit::Allowed || (within && within_share)).then_some(permit)
     }
 
-    /// Converts the permit into one of a subscription, unless their limit is reached.
+    /// Returns one more permit, for another message of the same batch.
+    pub(super) fn additional(&self, beyond: BeyondLimit) -> Option<Self> {
+        Self::take(Arc::clone(&self.service), self.share.clone(), beyond)
+    }
+
+    /// Converts the permit into one of a subscription, unless a limit of theirs is reached.
     pub(super) fn subscribe(mut self) -> Option<Self> {
-        let before = self.service.load.subscriptions.fetch_add(1, Ordering::Relaxed);
+        let Limits { subscriptions, subscriptions_per_principal, .. } = self.service.config.limits;
+        let within = share::count(&self.service.load.subscriptions, subscriptions);
+        let share = self.share.as_ref();
+        let within_share =
+            share.is_none_or(|share| share::count(&share.subscriptions, subscriptions_per_principal));
         self.subscription = Subscription::Yes;
-        (before < self.service.config.limits.subscriptions).then_some(self)
+        (within && within_share).then_some(self)
     }
 }
 
@@ -183,6 +207,12 @@ impl Drop for RequestPermit {
         let load = &self.service.load;
         if self.subscription == Subscription::Yes {
             load.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        }
+        if let Some(share) = &self.share {
+            if self.subscription == Subscription::Yes {
+                share.subscriptions.fetch_sub(1, Ordering::Relaxed);
+            }
+            share.requests.fetch_sub(1, Ordering::Relaxed);
         }
         if load.requests.fetch_sub(1, Ordering::Release) == 1 {
             load.idle.notify_waiters();
@@ -200,9 +230,26 @@ impl ShutdownHandle {
     }
 
     /// Rejects new requests, lets those in flight finish within the shutdown grace, answers the rest with an error,
-    /// ends streams, and runs the teardown of the server's lifespan. Takes at most five seconds with the default grace.
+    /// ends streams, and runs the teardown of the server's lifespan. Takes at most 15 seconds with the default grace.
     pub async fn shutdown(&self) {
-        self.0.shutdown().await;
+        self.0.shutdown_until(std::future::pending()).await;
+    }
+
+    /// Returns a future that waits for SIGTERM or Ctrl-C and then shuts the service down; a second signal ends the grace.
+    /// For a server of another library: `axum::serve(listener, app).with_graceful_shutdown(handle.on_signal()?)`.
+    ///
+    /// Must be called within a tokio runtime. From this call on the signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the signals cannot be caught.
+    pub fn on_signal(&self) -> std::io::Result<impl Future<Output = ()> + Send + use<>> {
+        let mut signals = ShutdownSignals::listen()?;
+        let service = Arc::clone(&self.0);
+        Ok(async move {
+            signals.next().await;
+            service.shutdown_until(signals.next()).await;
+        })
     }
 }
 

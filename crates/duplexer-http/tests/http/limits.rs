@@ -293,3 +293,83 @@ async fn a_connection_with_a_call_is_not_replaced() {
     let (ended, ()) = tokio::join!(answered, released);
     assert_eq!(ended, 2, "after the call");
 }
+
+fn named(client: &str) -> Arc<Principal> {
+    Arc::new(Principal::new(client))
+}
+
+/// Shares: one principal cannot take all sessions. At its limit its own oldest half-open session makes room, and no
+/// other principal's.
+#[tokio::test(start_paused = true)]
+async fn a_principal_has_a_share_of_the_sessions() {
+    let (service, _) = mounted(|builder| builder.max_sessions(10).max_sessions_per_principal(3));
+    let (ada, bob) = (named("ada"), named("bob"));
+    let handshake = Client::handshake("2025-11-25");
+    let bobs_half_open = ask(&service, &handshake, Some(&bob)).await.headers()["mcp-session-id"].clone();
+    let first = open(&service, Some(&ada)).await;
+    let half_open = ask(&service, &handshake, Some(&ada)).await.headers()["mcp-session-id"].clone();
+    open(&service, Some(&ada)).await;
+    // The half-open session makes room; then there is none left.
+    open(&service, Some(&ada)).await;
+    let gone = call_in(half_open.to_str().unwrap(), 1, "echo");
+    assert_eq!(ask(&service, &gone, Some(&ada)).await.status(), StatusCode::NOT_FOUND);
+    for _ in 0..2 {
+        let refused = ask(&service, &handshake, Some(&ada)).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(text_of(refused.into_body()).await.contains("Too many open sessions"));
+    }
+    open(&service, Some(&bob)).await;
+    open(&service, None).await;
+    let kept = call_in(bobs_half_open.to_str().unwrap(), 1, "echo");
+    assert_eq!(ask(&service, &kept, Some(&bob)).await.status(), StatusCode::OK);
+    // An ended session returns its part of the share.
+    let end = call_in(&first, 1, "echo").method("DELETE");
+    assert_eq!(ask(&service, &end, Some(&ada)).await.status(), StatusCode::OK);
+    open(&service, Some(&ada)).await;
+}
+
+/// Shares: one principal cannot take all requests, over any number of sessions; others are served.
+#[tokio::test(start_paused = true)]
+async fn a_principal_has_a_share_of_the_requests() {
+    let (service, stage) =
+        mounted(|builder| builder.max_requests_per_principal(20).sse_after(Duration::from_millis(1)));
+    let (ada, bob) = (named("ada"), named("bob"));
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let session = open(&service, Some(&ada)).await;
+        for id in 0..5 {
+            streams.push(ask(&service, &call_in(&session, id, "go"), Some(&ada)).await);
+        }
+    }
+    let refused = ask(&service, &Post::tool("echo"), Some(&ada)).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(text_of(refused.into_body()).await.contains("Too many requests in flight"));
+    for other in [Some(&bob), None] {
+        assert_eq!(ask(&service, &Post::tool("echo"), other).await.status(), StatusCode::OK);
+    }
+    stage.go.notify_waiters();
+    for stream in streams {
+        assert!(text_of(stream.into_body()).await.contains("done"));
+    }
+    assert_eq!(ask(&service, &Post::tool("echo"), Some(&ada)).await.status(), StatusCode::OK);
+}
+
+/// Shares: one principal cannot take all subscriptions, and an ended one is returned.
+#[tokio::test(start_paused = true)]
+async fn a_principal_has_a_share_of_the_subscriptions() {
+    let (service, _) = mounted(|builder| builder.max_subscriptions_per_principal(2));
+    let (ada, bob) = (named("ada"), named("bob"));
+    let listen = Post::envelope("subscriptions/listen", json!({ "notifications": {} }));
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let stream = ask(&service, &listen, Some(&ada)).await;
+        assert_eq!(stream.status(), StatusCode::OK);
+        open.push(stream);
+    }
+    let refused = ask(&service, &listen, Some(&ada)).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(text_of(refused.into_body()).await.contains("Too many subscriptions"));
+    assert_eq!(ask(&service, &listen, Some(&bob)).await.status(), StatusCode::OK);
+    open.pop();
+    assert_eq!(ask(&service, &listen, Some(&ada)).await.status(), StatusCode::OK);
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use duplexer_types::methods::{Method, Notification, Request};
 use duplexer_types::version::Window;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,6 +14,7 @@ use super::{BuildError, ServerBuilder};
 use crate::kernel::handler::{Bound, Custom, Entry, Handler, IntoReply, Nothing, Spec};
 use crate::kernel::lifecycle;
 use crate::registry::CustomEntry;
+use crate::schema::arguments::ArgumentSchema;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Registers the handler of a request of the protocol. A later handler of the same method replaces it.
@@ -51,9 +53,11 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     }
 
     /// Registers the handler of a custom request, in every revision.
+    ///
+    /// Params that do not fit are answered with -32602 and a list of every fault.
     pub fn on_custom<P, H, Shape>(self, method: impl Into<String>, handler: H) -> Self
     where
-        P: DeserializeOwned + Send + 'static,
+        P: DeserializeOwned + JsonSchema + Send + 'static,
         H: Handler<S, P, Shape>,
         H::Output: Serialize + Send,
         Shape: 'static,
@@ -64,7 +68,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Registers the handler of a custom request in some revisions; in others the method does not exist.
     pub fn on_custom_in<P, H, Shape>(mut self, method: impl Into<String>, window: Window, handler: H) -> Self
     where
-        P: DeserializeOwned + Send + 'static,
+        P: DeserializeOwned + JsonSchema + Send + 'static,
         H: Handler<S, P, Shape>,
         H::Output: Serialize + Send,
         Shape: 'static,
@@ -77,7 +81,8 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
             if self.handlers.custom(&method).is_some() {
                 self.taken("custom method", &method);
             }
-            let entry: Arc<dyn Entry> = Arc::new(Bound::<H, S, P, Shape, Custom>::new(handler, self.slot()));
+            let entry = Bound::<H, S, P, Shape, Custom>::new(handler, self.slot());
+            let entry: Arc<dyn Entry> = Arc::new(entry.with_schema(ArgumentSchema::of::<P>()));
             self.handlers.custom.insert(method, CustomEntry { entry, window });
         }
         self

@@ -1,17 +1,24 @@
 //! Requests to the user and the client from a handler, with one API for both eras.
 
 use crate::kernel::context::Context;
+use duplexer_core::dispatch::NotifyFuture;
 use duplexer_core::error::McpError;
-use duplexer_types::elicitation::{ElicitAction, ElicitParams, ElicitResult, FormSchema, PrimitiveSchema};
+use duplexer_types::elicitation::{
+    ElicitAction, ElicitParams, ElicitResult, ElicitUrlParams, ElicitationCompleteParams, FormSchema,
+    PrimitiveSchema,
+};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::input::{InputRequest, InputResponse};
 use duplexer_types::json::{Json, JsonObject};
+use duplexer_types::methods;
 use duplexer_types::roots::Root;
 use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
+use duplexer_types::version::feature;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::catalog::tool::ToolError;
+use crate::features::input_rounds::random_id;
 use crate::schema::arguments::ArgumentSchema;
 use crate::schema::{self, validate};
 
@@ -43,6 +50,20 @@ impl<T> Elicited<T> {
     /// Returns the value, if there is one.
     pub fn ok(self) -> Option<T> {
         if let Self::Accepted(value) = self { Some(value) } else { None }
+    }
+}
+
+/// Identifier of an elicitation by URL, from [`Context::elicit_url`].
+///
+/// Only revision 2025-11-25 has identifiers. In later revisions there is none, and nothing to notify with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElicitationId(Option<String>);
+
+impl ElicitationId {
+    /// Returns the identifier as the client knows it, for a notification outside the request
+    /// ([`Connection::elicitation_complete`](crate::Connection::elicitation_complete)).
+    pub fn as_str(&self) -> Option<&str> {
+        self.0.as_deref()
     }
 }
 
@@ -82,6 +103,7 @@ impl<S: Send + Sync> Context<S> {
         let (form, schema) = form::<T>()?;
         match self.elicit_form(key, message, form).await? {
             Elicited::Accepted(content) => {
+                // A form is flat, so its check takes a few steps per member: no thread is needed.
                 let decoded = schema.decode(Json::from(content).as_str());
                 decoded.map(Elicited::Accepted).map_err(|violations| {
                     unfit(key, &validate::report("it does not follow the form:", &violations))
@@ -112,7 +134,8 @@ impl<S: Send + Sync> Context<S> {
         }
     }
 
-    /// Asks the user to open a URL. Acceptance means that the user agreed, not that anything is completed there.
+    /// Asks the user to open a URL. Acceptance means that the user agreed, not that anything is completed there; when it
+    /// is, tell the client with [`elicitation_complete`](Self::elicitation_complete).
     ///
     /// # Errors
     ///
@@ -122,11 +145,26 @@ impl<S: Send + Sync> Context<S> {
         key: &str,
         message: impl Into<String>,
         url: impl Into<String>,
-    ) -> impl Future<Output = Result<Elicited<()>, McpError>> + Send {
-        let params = ElicitParams::url(message, url);
+    ) -> impl Future<Output = Result<Elicited<ElicitationId>, McpError>> + Send {
+        let has_ids = self.protocol_version().has(feature::ELICITATION_ID);
+        let id = ElicitationId(has_ids.then(random_id));
+        let mut params = ElicitUrlParams::new(message, url);
+        params.elicitation_id.clone_from(&id.0);
         async move {
-            let result = ask_user(self, key, params).await?;
-            response(result, |_| Ok(()))
+            let result = ask_user(self, key, ElicitParams::Url(params)).await?;
+            response(result, |_| Ok(id))
+        }
+    }
+
+    /// Notifies the client that what the user had to do at a URL is complete, on the stream of this request.
+    ///
+    /// Does nothing in revisions without this notification (all but 2025-11-25).
+    pub fn elicitation_complete(&self, id: &ElicitationId) -> NotifyFuture {
+        match &id.0 {
+            Some(id) => {
+                self.notify::<methods::ElicitationComplete>(&ElicitationCompleteParams::new(id.as_str()))
+            }
+            None => NotifyFuture::done(),
         }
     }
 
@@ -151,10 +189,10 @@ impl<S: Send + Sync> Context<S> {
     /// # Errors
     ///
     /// Fails if the client does not support roots.
-    pub async fn roots(&self) -> Result<Vec<Root>, McpError> {
-        match self.ask("roots", InputRequest::ListRoots).await? {
+    pub async fn roots(&self, key: &str) -> Result<Vec<Root>, McpError> {
+        match self.ask(key, InputRequest::ListRoots).await? {
             InputResponse::ListRoots(result) => Ok(result.roots),
-            _ => Err(unfit("roots", "it is of another kind")),
+            _ => Err(unfit(key, "it is of another kind")),
         }
     }
 }
@@ -182,8 +220,7 @@ fn form<T: DeserializeOwned + JsonSchema>() -> Result<(FormSchema, ArgumentSchem
     let unusable =
         |reason: String| McpError::internal(format!("{} is not a form: {reason}", T::schema_name()));
     let generated = schema::of_arguments::<T>().map_err(unusable)?;
-    let text = schema::render(&generated.value, schema::declared_order::<T>());
-    let mut form: FormSchema = text.decode().map_err(|error| unusable(error.to_string()))?;
+    let mut form: FormSchema = generated.listed.decode().map_err(|error| unusable(error.to_string()))?;
     // The protocol defines no other members of a form.
     form.others = JsonObject::new();
     let other = form.properties.iter().find(|(_, field)| matches!(field, PrimitiveSchema::Other(_)));

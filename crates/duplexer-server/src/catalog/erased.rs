@@ -35,13 +35,14 @@ type Erased<A, Shape, Via> = fn() -> (A, Shape, Via);
 
 /// A function together with the types that its erased form loses: arguments, shape, and kind of output.
 pub(crate) struct Typed<H, A, Shape, Via = ()> {
-    pub(crate) handler: H,
+    /// Shared with calls that start later, after a long check.
+    pub(crate) handler: Arc<H>,
     types: PhantomData<Erased<A, Shape, Via>>,
 }
 
 impl<H, A, Shape, Via> Typed<H, A, Shape, Via> {
     pub(crate) fn new(handler: H) -> Self {
-        Self { handler, types: PhantomData }
+        Self { handler: Arc::new(handler), types: PhantomData }
     }
 }
 

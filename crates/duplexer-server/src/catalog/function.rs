@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::threads;
-use crate::kernel::context::{Context, StateMap};
+use crate::kernel::context::{AbandonOnDrop, Context, StateMap};
 
 /// Token that seals a trait: a method that takes it can be neither called nor implemented outside this crate.
 #[derive(Clone, Copy, Debug)]
@@ -173,6 +173,11 @@ where
         seal: Seal,
     ) -> impl Future<Output = Self::Output> + Send + 'static {
         let function = Arc::clone(&self.0);
-        threads::run(move || function.call(cx, arguments, seal))
+        let abandon = AbandonOnDrop::new(&cx);
+        async move {
+            let output = threads::run(move || function.call(cx, arguments, seal)).await;
+            abandon.ended();
+            output
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Threads for blocking functions.
+//! Threads for blocking functions, and for checks that may take long.
 //!
 //! A runtime waits for its own blocking threads when it is dropped, so a slow function there delays the end of the
 //! process. The threads of this pool are detached: they never delay it.
@@ -20,12 +20,20 @@ pub(super) static BLOCKING: LazyLock<Semaphore> = LazyLock::new(|| {
     Semaphore::new((cores * 8).max(32))
 });
 
+/// Permits for checks of large values: the maximum that run at once in a process. Half of the cores remain for others.
+/// Further checks wait in order of arrival, each within its request, whose number is limited. Dropping the request
+/// removes it from the queue.
+pub(super) static CHECKS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    Semaphore::new((cores / 2).max(1))
+});
+
 /// Maximum time that a thread waits for its next job before it ends.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The pool. It has no limit of its own: every job holds a permit of [`BLOCKING`].
+/// The pool. It has no limit of its own: every job holds a permit of [`BLOCKING`] or [`CHECKS`].
 static POOL: Pool =
     Pool { queue: Mutex::new(Queue { jobs: VecDeque::new(), idle: 0 }), queued: Condvar::new() };
 
@@ -51,6 +59,18 @@ struct Queue {
 pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, McpError> {
     // The job holds the permit: a cancelled call counts until its thread is free.
     let permit = BLOCKING.acquire().await.map_err(McpError::internal)?;
+    run_with(permit, work).await
+}
+
+/// Runs a check that computes for long, like [`run`], within a limit of its own: blocking functions do not delay it.
+///
+/// # Errors
+///
+/// Fails if no thread can be started.
+pub(super) async fn check<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, McpError> {
+    let permit = CHECKS.acquire().await.map_err(McpError::internal)?;
     run_with(permit, work).await
 }
 
@@ -164,5 +184,22 @@ mod tests {
         for done in running.join_all().await {
             done.unwrap();
         }
+    }
+    /// A check waits for a permit, and leaves the queue when its caller is dropped.
+    #[tokio::test]
+    async fn a_dropped_check_leaves_the_queue() {
+        let all = u32::try_from(CHECKS.available_permits()).unwrap();
+        assert!(all >= 1);
+        let taken = CHECKS.acquire_many(all).await.unwrap();
+        let mut dropped = Box::pin(check(|| panic!("a check that was dropped runs")));
+        let mut waiting = Box::pin(check(|| 7));
+        assert!(is_pending(&mut dropped).await && is_pending(&mut waiting).await);
+        drop((dropped, taken));
+        assert_eq!(waiting.await.unwrap(), 7);
+    }
+
+    async fn is_pending(future: &mut (impl Future + Unpin)) -> bool {
+        std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending()))
+            .await
     }
 }

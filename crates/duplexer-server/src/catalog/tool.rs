@@ -28,9 +28,9 @@ pub use error::ToolError;
 pub(crate) use middleware::Chain;
 pub use middleware::{ToolCall, ToolMiddleware};
 use output::Fallible;
-pub use output::ToolOutput;
 #[doc(hidden)]
 pub use output::{PassThrough, Returned};
+pub use output::{ToolOutput, WithText};
 pub(crate) use run::{CallTool, into_outcome};
 pub(crate) use spec::{ToolContract, ToolSpec};
 

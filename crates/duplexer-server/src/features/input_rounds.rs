@@ -283,7 +283,7 @@ fn digest(request: &InputRequest, shape: Shape) -> Result<String, McpError> {
     Ok(URL_SAFE_NO_PAD.encode(hash.get(..16).unwrap_or_default()))
 }
 
-fn random_id() -> String {
+pub(crate) fn random_id() -> String {
     let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_err() {
         tracing::error!("the system has no randomness for the id of an elicitation");

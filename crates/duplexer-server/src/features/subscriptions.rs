@@ -14,8 +14,8 @@ mod publish;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use duplexer_core::tasks::TaskTracker;
 use duplexer_types::methods::Method;
-use tokio_util::task::TaskTracker;
 
 use crate::kernel::connection::Connection;
 use crate::kernel::context::{Context, StateMap};

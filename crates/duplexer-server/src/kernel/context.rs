@@ -8,6 +8,7 @@ mod sampling;
 
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use duplexer_types::jsonrpc::{Body, RequestId};
@@ -27,7 +28,7 @@ pub use ask::TypedParams;
 pub(crate) use ask::is_change;
 pub use logging::Logger;
 pub use nested::ReadError;
-pub use progress::ProgressReport;
+pub use progress::{Amount, ProgressReport};
 
 /// The context of one message. Cheap to clone. A clone that outlives the message finds its channels closed.
 ///
@@ -52,6 +53,8 @@ pub(crate) struct Scope {
     pub(crate) method: Mutex<Option<Method>>,
     /// Number of handlers of this server that this call is nested in.
     depth: u8,
+    /// Set when the future of a blocking function is dropped while the function runs.
+    abandoned: AtomicBool,
     progress_token: OnceLock<Option<RequestId>>,
     last_progress: progress::LastProgress,
     pub(crate) input_rounds: crate::features::input_rounds::InputRounds,
@@ -74,6 +77,7 @@ impl Scope {
             version,
             method: Mutex::new(message.known()),
             depth: 0,
+            abandoned: AtomicBool::new(false),
             progress_token: OnceLock::new(),
             last_progress: progress::LastProgress::none(),
             input_rounds: crate::features::input_rounds::InputRounds::default(),
@@ -208,6 +212,12 @@ impl<S> Context<S> {
         self.scope.call.channel.cancellation()
     }
 
+    /// Returns whether nobody waits for this call any more: the client has cancelled it or disconnected, or the call of a
+    /// blocking tool has exceeded its time limit. A blocking tool should then return; async handlers are dropped.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation().is_cancelled() || self.scope.abandoned.load(Ordering::Relaxed)
+    }
+
     /// Returns the token that is cancelled when the connection is about to close. Long-lived requests should finish
     /// then.
     pub fn closing(&self) -> &Cancellation {
@@ -248,6 +258,27 @@ impl<S> Context<S> {
     pub(crate) fn with_message(mut self, message: Arc<Message>) -> Self {
         self.message = message;
         self
+    }
+}
+
+/// Marks a call as [cancelled](Context::is_cancelled) when it is dropped before it is told that the call has ended.
+pub(crate) struct AbandonOnDrop(Option<Arc<Scope>>);
+
+impl AbandonOnDrop {
+    pub(crate) fn new<S>(cx: &Context<S>) -> Self {
+        Self(Some(Arc::clone(&cx.scope)))
+    }
+
+    pub(crate) fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        if let Some(scope) = &self.0 {
+            scope.abandoned.store(true, Ordering::Relaxed);
+        }
     }
 }
 

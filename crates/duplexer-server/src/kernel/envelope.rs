@@ -155,12 +155,17 @@ fn read_meta(message: &Message) -> Result<RequestMeta<'_>, ErrorObject> {
     match message.meta().map(RequestMeta::read) {
         Some(Ok(meta)) => Ok(meta),
         Some(Err(repeated @ InvalidMeta::Repeated(_))) => invalid(format!("params.{repeated}")),
-        None | Some(Err(InvalidMeta::NotAnObject)) => invalid(format!(
-            "params._meta must be an object carrying the required '{}' and '{}' envelope keys",
-            key::PROTOCOL_VERSION,
-            key::CLIENT_CAPABILITIES
-        )),
+        None | Some(Err(InvalidMeta::NotAnObject)) => invalid(missing_meta()),
     }
+}
+
+/// Says what a request without an envelope lacks.
+pub(crate) fn missing_meta() -> String {
+    format!(
+        "params._meta must be an object carrying the required '{}' and '{}' envelope keys",
+        key::PROTOCOL_VERSION,
+        key::CLIENT_CAPABILITIES
+    )
 }
 
 fn missing_keys(meta: &RequestMeta<'_>) -> ErrorObject {

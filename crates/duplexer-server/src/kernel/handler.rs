@@ -4,7 +4,9 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use duplexer_types::error::ErrorCode;
 use duplexer_types::input::InputRequiredResult;
+use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::wire::ResultBody;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,6 +14,8 @@ use serde::de::DeserializeOwned;
 use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::registry::SlotId;
+use crate::schema::arguments::ArgumentSchema;
+use crate::schema::validate;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
@@ -138,6 +142,8 @@ where
 pub(crate) struct Bound<H, S, P, Shape, Out> {
     handler: Arc<H>,
     slot: SlotId,
+    /// The schema of the params of a custom method, so that an error lists every fault.
+    schema: Option<ArgumentSchema>,
     types: Types<S, P, Shape, Out>,
 }
 
@@ -145,7 +151,12 @@ type Types<S, P, Shape, Out> = PhantomData<fn() -> (S, P, Shape, Out)>;
 
 impl<H, S, P, Shape, Out> Bound<H, S, P, Shape, Out> {
     pub(crate) fn new(handler: H, slot: SlotId) -> Self {
-        Self { handler: Arc::new(handler), slot, types: PhantomData }
+        Self { handler: Arc::new(handler), slot, schema: None, types: PhantomData }
+    }
+
+    /// Lists every fault of params that do not follow this schema.
+    pub(crate) fn with_schema(self, schema: ArgumentSchema) -> Self {
+        Self { schema: Some(schema), ..self }
     }
 }
 
@@ -205,9 +216,26 @@ pub(crate) fn fail<T: Send + 'static>(error: McpError) -> BoxFuture<'static, Res
     Box::pin(std::future::ready(Err(error)))
 }
 
+/// Decodes params, or returns -32602 with every violation of their schema.
+fn checked<P: DeserializeOwned>(cx: &Context, schema: &ArgumentSchema) -> Result<P, McpError> {
+    match cx.params() {
+        Ok(params) if !schema.validates_always() => return Ok(params),
+        _ => {}
+    }
+    // Without `_meta`, which is not part of the schema.
+    let params: JsonObject = cx.params()?;
+    schema.decode(Json::from(params).as_str()).map_err(|violations| {
+        let text = validate::report("The params do not fit this method:", &violations);
+        McpError::new(ErrorCode::INVALID_PARAMS, text)
+    })
+}
+
 impl<H, S: Any + Send + Sync, P: DeserializeOwned, Shape, Out> Bound<H, S, P, Shape, Out> {
     fn prepare(&self, cx: Context<StateMap>) -> Result<(Context<S>, P), McpError> {
-        let params = cx.params()?;
+        let params = match &self.schema {
+            Some(schema) => checked(&cx, schema)?,
+            None => cx.params()?,
+        };
         let cx =
             cx.typed(self.slot).ok_or_else(|| McpError::internal("a handler's state is of another type"))?;
         Ok((cx, params))

@@ -11,6 +11,7 @@ use duplexer_types::version::{Era, ProtocolVersion};
 use crate::features::subscriptions;
 use crate::kernel::connection::{ClientProfile, Connection, Negotiated};
 use crate::kernel::context::{Context, StateMap};
+use crate::kernel::envelope;
 use crate::kernel::handler::{Entry, RawEntry};
 use crate::kernel::outcome::Outcome;
 use crate::registry::Handlers;
@@ -27,6 +28,16 @@ pub(crate) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Initialize, immediate(initialize));
     handlers.set_default(Method::ServerDiscover, immediate(discover));
     handlers.set_default(Method::Ping, immediate(|_| Ok(Outcome::empty())));
+}
+
+/// Returns the error of a request that arrives before its connection is open. People who type a request by hand read it.
+pub(crate) fn not_open(connection: &Connection) -> McpError {
+    let text = if connection.agreed().is_some() {
+        format!("The session is not open yet: send `{}` first", Method::Initialized.name())
+    } else {
+        format!("{}; or begin with `{}`", envelope::missing_meta(), Method::Initialize.name())
+    };
+    McpError::new(ErrorCode::INVALID_PARAMS, text)
 }
 
 /// Marks the connection as initialized, if the message confirms the handshake.

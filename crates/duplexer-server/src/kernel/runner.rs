@@ -212,7 +212,7 @@ fn admit_request(cx: &Context<StateMap>, method: Option<Method>) -> Result<Admit
         },
     };
     if phase == Phase::Initialized && !cx.connection().is_open() {
-        return Err(McpError::InvalidParams("the connection has not been initialized".into()));
+        return Err(lifecycle::not_open(cx.connection()));
     }
     Ok(Arc::clone(entry))
 }

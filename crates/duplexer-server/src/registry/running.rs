@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
+use duplexer_core::tasks::TaskTracker;
 use duplexer_types::capabilities::ServerCapabilities;
 use duplexer_types::lifecycle::Implementation;
 use duplexer_types::methods::Method;
@@ -11,7 +12,6 @@ use duplexer_types::version::ProtocolVersion;
 use duplexer_types::wire::{ResultBody, ResultMeta, write_result};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
-use tokio_util::task::TaskTracker;
 
 use super::{Registry, Server, StateSlot};
 use crate::features::subscriptions::Subscriptions;

@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::Generated;
-
 /// Formats that schemars writes for Rust's number types. No dialect of JSON Schema defines them.
 const NUMBER_FORMATS: [&str; 14] = [
     "int8", "int16", "int32", "int64", "int128", "int", "uint8", "uint16", "uint32", "uint64", "uint128",
@@ -32,31 +30,33 @@ const DEMANDS: [&str; 17] = [
 ];
 
 /// Keywords that hold a schema, schemas in an array, or schemas by name.
-const ONE: [&str; 8] =
+pub(super) const ONE: [&str; 8] =
     ["additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"];
-const SEVERAL: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-const NAMED: [&str; 4] = ["$defs", "dependentSchemas", "patternProperties", "properties"];
+pub(super) const SEVERAL: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+pub(super) const NAMED: [&str; 4] = ["$defs", "dependentSchemas", "patternProperties", "properties"];
 
-pub(super) fn input(mut value: Value) -> Generated {
+/// Simplifies a schema of input. Returns whether it requires something that decoding does not check.
+pub(super) fn input(value: &mut Value) -> bool {
     let mut demands_more = false;
-    walk(&mut value, &mut |schema| {
+    walk(value, &mut |schema| {
         demands_more |= natural_number(schema);
         let demands = schema.keys().any(|keyword| DEMANDS.contains(&keyword.as_str()));
         demands_more |= demands && !is_bounded(schema);
         one_enum(schema);
         optional_members(schema);
     });
-    strip_marks(&mut value);
-    Generated { value, demands_more }
+    strip_marks(value);
+    demands_more
 }
 
-pub(super) fn output(mut value: Value) -> Value {
-    walk(&mut value, &mut |schema| {
+/// Simplifies a schema of output.
+pub(super) fn output(value: &mut Value) {
+    as_object(value);
+    walk(value, &mut |schema| {
         natural_number(schema);
         one_enum(schema);
     });
-    strip_marks(&mut value);
-    value
+    strip_marks(value);
 }
 
 /// Marks schemas of numbers whose bounds follow from the Rust type, until the walk is over.
@@ -202,27 +202,51 @@ fn without_null(property: &mut Map<String, Value>) {
     }
 }
 
+/// Writes the schema `true` as `{}`: both accept everything, and some clients expect an object.
+fn as_object(schema: &mut Value) {
+    if *schema == Value::Bool(true) {
+        *schema = Value::Object(Map::new());
+    }
+}
+
 /// Visits every subschema, inner ones first.
-fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+pub(super) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+    walk_beside(value, &Value::Null, &mut |schema, _| visit(schema));
+}
+
+/// Visits every subschema, inner ones first, together with what `other` has in the same place.
+pub(super) fn walk_beside(
+    value: &mut Value,
+    other: &Value,
+    visit: &mut impl FnMut(&mut Map<String, Value>, &Value),
+) {
     let Value::Object(schema) = value else { return };
     for (keyword, inner) in schema.iter_mut() {
-        let keyword = keyword.as_str();
-        match inner {
-            Value::Object(named) if NAMED.contains(&keyword) => {
-                for inner in named.values_mut() {
-                    walk(inner, visit);
+        let beside = &other[keyword.as_str()];
+        match (inner, keyword.as_str()) {
+            (Value::Object(named), keyword) if NAMED.contains(&keyword) => {
+                for (name, inner) in named.iter_mut() {
+                    as_object(inner);
+                    walk_beside(inner, &beside[name.as_str()], visit);
                 }
             }
-            Value::Array(several) if SEVERAL.contains(&keyword) => {
-                for inner in several {
-                    walk(inner, visit);
+            (Value::Array(several), keyword) if SEVERAL.contains(&keyword) => {
+                for (at, inner) in several.iter_mut().enumerate() {
+                    as_object(inner);
+                    walk_beside(inner, &beside[at], visit);
                 }
             }
-            inner if ONE.contains(&keyword) => walk(inner, visit),
+            (inner, keyword) if ONE.contains(&keyword) => {
+                // `additionalProperties` is a boolean in the schemas of all clients.
+                if keyword != "additionalProperties" {
+                    as_object(inner);
+                }
+                walk_beside(inner, beside, visit);
+            }
             _ => {}
         }
     }
-    visit(schema);
+    visit(schema, other);
 }
 
 /// Redirects references to the root to its new location.

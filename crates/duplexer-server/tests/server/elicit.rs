@@ -156,13 +156,12 @@ async fn users_can_decline_or_dismiss_a_question() {
         }))
         .tool(Tool::new("sample", |cx: Context| async move {
             let question = SamplingMessage::user("What is the capital of Norway?");
-            let said = cx.sample("capital", CreateMessageParams::new([question], 10_u64)).await?;
+            let said = cx.sample("capital", CreateMessageParams::new([question], 10)).await?;
             Ok::<_, ToolError>(format!("{} {:?}", said.model, said.content))
         }))
-        .tool(Tool::new(
-            "roots",
-            |cx: Context| async move { Ok::<_, ToolError>(cx.roots().await?.remove(0).uri) },
-        ))
+        .tool(Tool::new("roots", |cx: Context| async move {
+            Ok::<_, ToolError>(cx.roots("roots").await?.remove(0).uri)
+        }))
         .build()
         .unwrap();
     in_both(&server, async |client, _, _| {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplexer_types::error::ErrorObject;
 use duplexer_types::jsonrpc;
 use tokio::time::timeout;
 
@@ -34,10 +33,10 @@ impl<I: Inbound> Connection<I> {
         let _ = drained.await;
         let rest = shared.abort_all();
         let aborted = timeout(LAST_RESPONSES_TIMEOUT, async {
-            let mut frame = Vec::new();
+            let (mut frame, cut_off) = (Vec::new(), self.inbound.cut_off());
             for call in rest {
                 frame.clear();
-                jsonrpc::write_failure(&mut frame, Some(&call.id), &ErrorObject::connection_closed());
+                jsonrpc::write_failure(&mut frame, Some(&call.id), &cut_off);
                 shared.outbox.send(&frame, None).await;
             }
             shared.outbox.flush();

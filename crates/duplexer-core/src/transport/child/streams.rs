@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-use crate::transport::descriptor::{Input, Output};
+use super::running::Sink;
 use crate::transport::lines::{LineReader, Source};
 use crate::transport::{FrameReader, FrameWriter, Frames, Incoming, TransportContext, TransportError};
 
@@ -94,17 +94,17 @@ impl<T> fmt::Debug for Stream<T> {
     }
 }
 
-pub(super) struct Reader(pub(super) Arc<Stream<Input>>);
+pub(super) struct Reader<I>(pub(super) Arc<Stream<I>>);
 
-impl Source for Reader {
+impl<I: Source> Source for Reader<I> {
     fn poll_fill(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         self.0.poll(cx, |input, cx| input.poll_fill(cx, buffer)).map(|read| read.unwrap_or(Ok(0)))
     }
 }
 
-pub(super) struct Writer(pub(super) Arc<Stream<Output>>);
+pub(super) struct Writer<O>(pub(super) Arc<Stream<O>>);
 
-impl FrameWriter for Writer {
+impl<O: FrameWriter> FrameWriter for Writer<O> {
     fn poll_write(&mut self, cx: &mut Context<'_>, frames: &mut Frames) -> Poll<Result<(), TransportError>> {
         let closed = Err(TransportError::Closed);
         self.0.poll(cx, |output, cx| output.poll_write(cx, frames)).map(|outcome| outcome.unwrap_or(closed))
@@ -116,14 +116,14 @@ impl FrameWriter for Writer {
     }
 }
 
-impl Drop for Writer {
+impl<O> Drop for Writer<O> {
     fn drop(&mut self) {
         drop(self.0.take());
     }
 }
 
 /// Reads stderr to its end even if the sink panics: a process whose stderr is full blocks.
-pub(super) async fn drain_stderr(stderr: Input, mut sink: Box<dyn FnMut(&str) + Send>) {
+pub(super) async fn drain_stderr(stderr: impl Source, mut sink: Sink) {
     let mut lines = LineReader::new(stderr, TransportContext::stream("stderr"), STDERR_LIMIT);
     while let Some(Ok(line)) = std::future::poll_fn(|cx| lines.poll_next(cx)).await {
         match line {

@@ -204,7 +204,7 @@ async fn a_full_pipe_served_by_a_thread_whose_description_someone_made_nonblocki
     let mut shared = Descriptor::owned(output.try_clone().unwrap());
     shared.set_nonblocking().unwrap();
     let mut writer: Box<dyn FrameWriter> =
-        Box::new(Output::Thread(ThreadSink::start(Descriptor::owned(output)).unwrap()));
+        Box::new(Output::Thread(start_sink(Descriptor::owned(output)).unwrap()));
     let expected = "x".repeat(500_000);
     let frame = expected.clone();
     let reading = tokio::task::spawn_blocking(move || {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio as Pipe};
+use std::task::Poll;
 
 use rustix::fs::{OFlags, fcntl_getfl, fstat};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -32,23 +33,40 @@ fn the_subject() {
     // The harness has begun a line of its own.
     println!();
     let runtime = match role.as_str() {
-        "echo-multi" => tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+        "echo-multi" | "portable-echo-multi" => {
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+        }
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
+    // Dropping the runtime must not wait for input.
     runtime.unwrap().block_on(async {
         match role.as_str() {
-            "echo" | "echo-multi" => echo(Stdio::claim().unwrap()).await,
+            "echo" | "echo-multi" => echo(native().unwrap()).await,
+            "portable-echo" | "portable-echo-multi" => echo(portable().unwrap()).await,
             "isolation" => isolation().await,
-            "second" => second().await,
+            "second" => second(native).await,
+            "portable-second" => second(portable).await,
             "crowded" => crowded().await,
-            "abandoned" => abandoned().await,
+            "abandoned" => abandoned(native().unwrap()).await,
+            "portable-abandoned" => abandoned(portable().unwrap()).await,
             other => panic!("no role {other}"),
         }
     });
 }
 
-async fn echo(stdio: Stdio) {
-    let (mut reader, mut writer) = stdio.split();
+type Halves = (Box<dyn FrameReader>, Box<dyn FrameWriter>);
+
+/// Claims the streams by the path of this platform.
+fn native() -> Result<Halves, TransportError> {
+    Stdio::claim().map(Transport::split)
+}
+
+/// Claims the streams by the path of platforms that have none of their own.
+fn portable() -> Result<Halves, TransportError> {
+    portable::Streams::claim().map(|streams| streams.split(DEFAULT_LIMIT))
+}
+
+async fn echo((mut reader, mut writer): Halves) {
     while let Some(incoming) = next(&mut reader).await {
         write(&mut writer, &text(Some(incoming))).await.unwrap();
     }
@@ -71,28 +89,27 @@ async fn isolation() {
     println!("{{\"restored\":{}}}", line.trim());
 }
 
-async fn second() {
-    let first = Stdio::claim().unwrap();
-    let Err(TransportError::Setup(refusal)) = Stdio::claim() else { panic!("claimed twice") };
+async fn second(claim: fn() -> Result<Halves, TransportError>) {
+    let first = claim().unwrap();
+    let Err(TransportError::Setup(refusal)) = claim() else { panic!("claimed twice") };
     assert!(refusal.contains("already claimed fd 0"), "{refusal}");
     drop(first);
-    let (reader, writer) = Stdio::claim().unwrap().split();
+    let (reader, writer) = claim().unwrap();
     drop(reader);
-    assert!(Stdio::claim().is_err(), "the writer still has it");
+    assert!(claim().is_err(), "the writer still has it");
     drop(writer);
-    echo(Stdio::claim().unwrap()).await;
+    echo(claim().unwrap()).await;
 }
 
 /// No descriptor is left for a duplicate.
 async fn crowded() {
     let limit = Rlimit { current: Some(3), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, limit).unwrap();
-    echo(Stdio::claim().unwrap()).await;
+    echo(native().unwrap()).await;
 }
 
 /// A reader that is dropped while it waits leaves nothing behind that keeps the process alive.
-async fn abandoned() {
-    let (mut reader, mut writer) = Stdio::claim().unwrap().split();
+async fn abandoned((mut reader, mut writer): Halves) {
     let waiting = std::future::poll_fn(|cx| Poll::Ready(reader.poll_next(cx).is_pending())).await;
     assert!(waiting);
     drop(reader);
@@ -110,7 +127,7 @@ fn finish(mut child: Child, input: &str) -> (String, String) {
 #[test]
 fn every_line_is_answered_before_the_end_on_either_runtime() {
     // STDIO-01, STDIO-05, P-STDIO-1, P-STDIO-12.
-    for role in ["echo", "echo-multi"] {
+    for role in ["echo", "echo-multi", "portable-echo", "portable-echo-multi"] {
         let (output, _) = finish(subject(role).spawn().unwrap(), "{\"a\":1}\n\n{\"b\":2}\r\n{\"last\":3}");
         assert_eq!(protocol(&output), ["{\"a\":1}", "{\"b\":2}", "{\"last\":3}"], "{role}");
     }
@@ -159,21 +176,25 @@ fn streams_that_cannot_be_duplicated_are_served_in_place() {
 #[test]
 fn a_second_claimant_is_refused_until_the_first_is_gone() {
     // STDIO-04.
-    let (output, _) = finish(subject("second").spawn().unwrap(), "{\"a\":1}\n");
-    assert_eq!(protocol(&output), ["{\"a\":1}"]);
+    for role in ["second", "portable-second"] {
+        let (output, _) = finish(subject(role).spawn().unwrap(), "{\"a\":1}\n");
+        assert_eq!(protocol(&output), ["{\"a\":1}"], "{role}");
+    }
 }
 
 #[test]
 fn a_reader_can_be_dropped_while_standard_input_stays_open() {
-    let (open_pipe, _writer) = io::pipe().unwrap();
-    let child = subject("abandoned").stdin(open_pipe).spawn().unwrap();
-    assert!(child.wait_with_output().unwrap().status.success());
-    // There is never any input on the terminal that a thread waits for.
-    let (_main, terminal) = terminal();
-    let child = subject("abandoned").stdin(terminal).spawn().unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    assert_eq!(protocol(&String::from_utf8(output.stdout).unwrap()), ["{\"gone\":1}"]);
+    for role in ["abandoned", "portable-abandoned"] {
+        let (open_pipe, _writer) = io::pipe().unwrap();
+        let child = subject(role).stdin(open_pipe).spawn().unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+        // There is never any input on the terminal that a thread waits for.
+        let (_main, terminal) = terminal();
+        let child = subject(role).stdin(terminal).spawn().unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(protocol(&String::from_utf8(output.stdout).unwrap()), ["{\"gone\":1}"], "{role}");
+    }
 }
 
 #[test]
@@ -213,4 +234,21 @@ fn output_that_shares_its_pipe_with_stderr_stays_blocking_for_others() {
     assert!(!fcntl_getfl(&keep).unwrap().contains(OFlags::NONBLOCK));
     drop(stdin);
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn long_lines_pass_unchanged() {
+    let long = format!("{{\"long\":\"{}\"}}\n", "x".repeat(1_000_000));
+    for role in ["echo", "portable-echo"] {
+        let mut child = subject(role).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = long.repeat(3);
+        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        assert!(output.status.success());
+        let output = String::from_utf8(output.stdout).unwrap();
+        assert!(protocol(&output).iter().all(|line| *line == long.trim_end()), "{role}");
+        assert_eq!(protocol(&output).len(), 3, "{role}");
+    }
 }

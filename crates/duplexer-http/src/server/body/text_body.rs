@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Chunk, StreamTimedOut};
 use crate::server::serve::InFlightGuard;
 use crate::server::service_state::stream_watch::{LastRead, WatchGuard, WatchedStream};
-use crate::server::service_state::{RequestPermit, ServiceState, lock};
+use crate::server::service_state::{RequestPermit, ServiceState, Share, lock};
 
 /// Maximum size of a piece, which the HTTP library queues as a whole.
 const MAX_PIECE: usize = 16 * 1024;
@@ -21,6 +21,12 @@ pub(super) struct TextBody {
     shared: Arc<SharedText>,
     remaining: usize,
     _watch: WatchGuard,
+}
+
+/// Whose limits a text counts against until it has been sent.
+pub(in crate::server) struct UnsentOwner {
+    pub(in crate::server) service: Arc<ServiceState>,
+    pub(in crate::server) share: Option<Arc<Share>>,
 }
 
 /// The text, shared with the task that ends unread streams.
@@ -33,7 +39,7 @@ struct SharedText {
 struct Unsent {
     text: Bytes,
     in_flight: Option<InFlightGuard>,
-    _permit: RequestPermit,
+    _permit: Option<RequestPermit>,
 }
 
 impl WatchedStream for SharedText {
@@ -50,9 +56,10 @@ impl WatchedStream for SharedText {
 }
 
 impl TextBody {
-    pub(super) fn new(service: &Arc<ServiceState>, text: Bytes, in_flight: Option<InFlightGuard>) -> Self {
+    pub(super) fn new(owner: &UnsentOwner, text: Bytes, in_flight: Option<InFlightGuard>) -> Self {
+        let UnsentOwner { service, share } = owner;
         let remaining = text.len();
-        let unsent = Unsent { text, in_flight, _permit: service.count_request() };
+        let unsent = Unsent { text, in_flight, _permit: service.count_request(share.clone()) };
         let shared = Arc::new(SharedText { unsent: Mutex::new(Some(unsent)), last_read: LastRead::now() });
         let watched = Arc::downgrade(&shared);
         Self { _watch: service.streams.watch(watched as Weak<dyn WatchedStream>), shared, remaining }

@@ -96,6 +96,13 @@ impl StreamableHttpBuilder {
         self.note(added)
     }
 
+    /// Allows requests by scripts of any origin: every page that a user opens can then call this service. Only for a
+    /// service that is public, or that requires a token.
+    pub fn allow_any_origin(mut self) -> Self {
+        self.config.allowed.any_origin();
+        self
+    }
+
     /// Sets whether scripts of allowed origins can read the responses.
     pub fn cors(mut self, cors: Cors) -> Self {
         self.config.cors = cors;
@@ -114,9 +121,22 @@ impl StreamableHttpBuilder {
         self
     }
 
+    /// Sets the maximum number of requests in flight of one principal, including streams and responses that it has not
+    /// read. Further ones get 503. Default: 1024. Requests without a principal have no limit but the total.
+    pub fn max_requests_per_principal(mut self, requests: usize) -> Self {
+        self.config.limits.requests_per_principal = requests;
+        self
+    }
+
     /// Sets the maximum number of open subscriptions. Further ones get 503. Default: 1024.
     pub fn max_subscriptions(mut self, subscriptions: usize) -> Self {
         self.config.limits.subscriptions = subscriptions;
+        self
+    }
+
+    /// Sets the maximum number of open subscriptions of one principal. Further ones get 503. Default: 128.
+    pub fn max_subscriptions_per_principal(mut self, subscriptions: usize) -> Self {
+        self.config.limits.subscriptions_per_principal = subscriptions;
         self
     }
 
@@ -159,7 +179,8 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the time for requests in flight to finish after the shutdown begins. Default: 3 s.
+    /// Sets the time for requests in flight to finish after the shutdown begins. Default: 10 s; the whole shutdown
+    /// takes at most 5 s more. Keep it below the time that the supervisor of the process allows (Kubernetes: 30 s).
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.timing.shutdown_grace = grace;
         self
@@ -169,6 +190,14 @@ impl StreamableHttpBuilder {
     /// client has not sent `notifications/initialized`; if there is none, it gets 503.
     pub fn max_sessions(mut self, sessions: usize) -> Self {
         self.config.sessions.max = sessions;
+        self
+    }
+
+    /// Sets the maximum number of open sessions of one principal. Default: 1000. At the limit a handshake ends the oldest
+    /// session of the same principal whose client has not sent `notifications/initialized`; if there is none, it gets 503.
+    /// Sessions without a principal have no limit but the total.
+    pub fn max_sessions_per_principal(mut self, sessions: usize) -> Self {
+        self.config.sessions.max_per_principal = sessions;
         self
     }
 
@@ -264,10 +293,13 @@ impl StreamableHttpBuilder {
         let limits = [
             ("the largest body", limits.body),
             ("the number of requests", limits.requests),
+            ("the number of requests per principal", limits.requests_per_principal),
             ("the number of subscriptions", limits.subscriptions),
+            ("the number of subscriptions per principal", limits.subscriptions_per_principal),
             ("the concurrency of a batch", limits.batch_requests),
             ("the largest response to a batch", limits.batch_bytes),
             ("the number of sessions", sessions.max),
+            ("the number of sessions per principal", sessions.max_per_principal),
             ("the number of calls per session", sessions.calls.in_flight),
         ];
         if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == 0) {

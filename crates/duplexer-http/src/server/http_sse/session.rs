@@ -69,11 +69,13 @@ pub(super) fn open(context: RequestContext) -> Result<Reply, Rejection> {
     let RequestContext { running, request: AdmittedRequest { permit, caller: Caller { principal, .. }, .. } } =
         context;
     let service = Arc::clone(permit.service());
-    let session_permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(None))?;
+    let key = principal.as_deref().map(PrincipalKey::of);
+    let session_permit =
+        Sessions::reserve(&service, key.as_ref()).ok_or_else(|| reply::too_many_sessions(None))?;
     let id = random().ok_or_else(reply::internal_error_without_id)?;
     let name: Arc<str> = format!("{id:032x}").into();
     let (transport, messages, chunks) = transport();
-    let session = SseSession { messages, principal: principal.as_deref().map(PrincipalKey::of) };
+    let session = SseSession { messages, principal: key };
     lock(&service.sse_sessions.0).insert(id, Arc::new(session));
     let body = BodyHandle::new();
     let open =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duplexer_core::error::BoxError;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
@@ -61,7 +61,7 @@ where
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
         match self.at(request.uri().path()) {
             Some(service) => service.clone().call(request),
-            None => Box::pin(std::future::ready(Ok(reply::empty(StatusCode::NOT_FOUND)))),
+            None => Box::pin(std::future::ready(Ok(reply::not_found(PATH)))),
         }
     }
 }

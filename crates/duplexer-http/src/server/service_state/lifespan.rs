@@ -4,9 +4,10 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use duplexer_core::error::Chain;
+use duplexer_core::stderr_log;
+use duplexer_core::tasks::TaskTracker;
 use duplexer_server::{RunningServer, Server};
 use tokio::sync::watch;
-use tokio_util::task::TaskTracker;
 
 use super::lock;
 
@@ -73,6 +74,7 @@ impl Lifespan {
                 }
                 Err(error) => {
                     tracing::error!(error = %Chain(&error), "a mounted server did not start");
+                    stderr_log::error(format_args!("the server did not start: {}", Chain(&error)));
                     Start::Failed
                 }
             };

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use duplexer_core::tasks::TaskTracker;
 use tokio::time::{Instant, sleep};
-use tokio_util::task::TaskTracker;
 
 use super::lock;
 

@@ -256,7 +256,7 @@ impl Serving {
                 errors.failure(&terminated(), StatusCode::INTERNAL_SERVER_ERROR)
             }
             (Run::Aborted, Disposition::Respond) => {
-                errors.failure(&ErrorObject::connection_closed(), StatusCode::OK)
+                errors.failure(&ErrorObject::shutting_down(), StatusCode::OK)
             }
         });
     }

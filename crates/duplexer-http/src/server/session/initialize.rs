@@ -26,11 +26,12 @@ pub(in crate::server) async fn initialize(
     message: Message,
 ) -> Result<Reply, Rejection> {
     let service = Arc::clone(context.service());
-    let permit = Sessions::reserve(&service).ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
-    let session_id: Arc<str> =
-        random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
     let principal = context.request.caller.principal.clone();
     let key = principal.as_deref().map(PrincipalKey::of);
+    let permit = Sessions::reserve(&service, key.as_ref());
+    let permit = permit.ok_or_else(|| reply::too_many_sessions(Some(&id)))?;
+    let session_id: Arc<str> =
+        random().map(|bits| format!("{bits:032x}").into()).ok_or_else(|| reply::internal_error(&id))?;
     let caller = caller(&session_id, principal.clone());
     let session = Session::new(&service, session_id, key, |channel| {
         let connection = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, channel);
@@ -53,7 +54,7 @@ pub(in crate::server) async fn initialize(
     let response = tokio::select! {
         biased;
         finished = work => finished.unwrap_or_else(|panicked| errors.response(&panicked)),
-        () = service.abort.cancelled() => errors.failure(&ErrorObject::connection_closed(), StatusCode::OK),
+        () = service.abort.cancelled() => errors.failure(&ErrorObject::shutting_down(), StatusCode::OK),
     };
     if response.has_failed() || session.connection.agreed().is_none() {
         return Ok(response.into_reply());

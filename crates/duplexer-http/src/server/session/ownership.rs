@@ -101,7 +101,7 @@ fn take_over(
     record: SessionRecord,
     principal: Option<&Arc<Principal>>,
 ) -> Result<Option<Arc<Session>>, Unavailable> {
-    let _permit = Sessions::reserve(service).ok_or(Unavailable::Full)?;
+    let _permit = Sessions::reserve(service, record.principal.as_ref()).ok_or(Unavailable::Full)?;
     let id: Arc<str> = id.into();
     let who = caller(&id, principal.cloned());
     let session = Session::new(service, id, record.principal.clone(), |channel| {

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::dispatch::StreamClosing;
+use duplexer_core::tasks::TaskTracker;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::task::TaskTracker;
 
 use self::persistence::{Delivery, Persistence, StoreStage};
 use super::store::StoreFailed;

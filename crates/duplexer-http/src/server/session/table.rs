@@ -1,17 +1,22 @@
 //! All sessions of a service, and the only place that ends one.
 
+mod principal_counts;
+
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use duplexer_core::tasks::TaskTracker;
 use duplexer_server::Connection;
 use tokio::time::{sleep, timeout};
-use tokio_util::task::TaskTracker;
 
+use self::principal_counts::PrincipalCounts;
 use super::Session;
 use super::store::with_timeout;
 use crate::server::config::SessionSettings;
 use crate::server::service_state::{ServiceState, lock, shrink};
+use crate::session::PrincipalKey;
 
 /// Sweeps per idle timeout: an abandoned session is removed at most an eighth of the timeout late. A request finds it
 /// expired at once.
@@ -32,6 +37,8 @@ struct Table {
     half_open: VecDeque<Weak<Session>>,
     /// Number of permits for sessions outside the table: their handshake is running, or they use HTTP+SSE.
     reserved: usize,
+    /// Open sessions and permits of each principal.
+    by_principal: PrincipalCounts,
     sweeping: Sweeping,
     sweeping_half_open: Sweeping,
 }
@@ -53,26 +60,42 @@ pub(in crate::server) enum Ending {
 }
 
 /// Permit of one session outside the table.
-pub(in crate::server) struct SessionPermit(Arc<ServiceState>);
+pub(in crate::server) struct SessionPermit {
+    service: Arc<ServiceState>,
+    principal: Option<PrincipalKey>,
+}
 
 impl Drop for SessionPermit {
     fn drop(&mut self) {
-        lock(&self.0.sessions.table).reserved -= 1;
+        let mut table = lock(&self.service.sessions.table);
+        table.reserved -= 1;
+        table.by_principal.remove(self.principal.as_ref());
     }
 }
 
 impl Sessions {
-    /// Returns a permit for one more session, unless the limit is reached. At the limit the oldest session that is still
-    /// half-open ends.
-    pub(in crate::server) fn reserve(service: &Arc<ServiceState>) -> Option<SessionPermit> {
+    /// Returns a permit for one more session of a principal, unless a limit is reached. At the limit the oldest session
+    /// that is still half-open ends: of the principal if the limit is its own.
+    pub(in crate::server) fn reserve(
+        service: &Arc<ServiceState>,
+        principal: Option<&PrincipalKey>,
+    ) -> Option<SessionPermit> {
+        let SessionSettings { max, max_per_principal, .. } = service.config.sessions;
         loop {
             let evicted = {
                 let mut table = lock(&service.sessions.table);
-                if table.open.len() + table.reserved < service.config.sessions.max {
+                if table.by_principal.of(principal) >= max_per_principal {
+                    table.pop_half_open_of(principal)?
+                } else if table.open.len() + table.reserved >= max {
+                    table.pop_half_open()?
+                } else {
                     table.reserved += 1;
-                    return Some(SessionPermit(Arc::clone(service)));
+                    table.by_principal.add(principal);
+                    return Some(SessionPermit {
+                        service: Arc::clone(service),
+                        principal: principal.cloned(),
+                    });
                 }
-                table.pop_half_open()?
             };
             Self::end(service, &evicted, Ending::Terminated);
         }
@@ -81,7 +104,7 @@ impl Sessions {
     /// Adds a session. If one with the same id exists, returns that one.
     pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&service.sessions.table);
-        let session = Arc::clone(table.open.entry(Arc::clone(&session.id)).or_insert(session));
+        let session = table.add(session);
         let SessionSettings { idle, half_open, .. } = service.config.sessions;
         if session.is_half_open() {
             table.half_open.push_back(Arc::downgrade(&session));
@@ -136,11 +159,23 @@ impl Sessions {
 }
 
 impl Table {
+    /// Adds a session. If one with the same id exists, returns that one.
+    fn add(&mut self, session: Arc<Session>) -> Arc<Session> {
+        match self.open.entry(Arc::clone(&session.id)) {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(entry) => {
+                self.by_principal.add(session.principal.as_ref());
+                Arc::clone(entry.insert(session))
+            }
+        }
+    }
+
     /// Removes exactly this session. Another one with the same id stays.
     fn take(&mut self, session: &Arc<Session>) -> bool {
         let is_this = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session));
         if is_this {
             self.open.remove(&session.id);
+            self.by_principal.remove(session.principal.as_ref());
             shrink(&mut self.open);
         }
         is_this
@@ -150,17 +185,28 @@ impl Table {
     fn pop_half_open(&mut self) -> Option<Arc<Session>> {
         for _ in 0..self.half_open.len() {
             let entry = self.half_open.pop_front()?;
-            let Some(session) = entry.upgrade().filter(|session| session.is_half_open()) else { continue };
-            let is_open = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, &session));
-            if !is_open {
-                continue;
-            }
-            if lock(&session.usage).active == 0 {
+            let Some(session) = entry.upgrade().filter(|session| self.has_half_open(session)) else { continue };
+            if session.is_idle() {
                 return Some(session);
             }
             self.half_open.push_back(entry);
         }
         None
+    }
+
+    /// Takes the oldest half-open session of a principal that has no exchange in flight.
+    fn pop_half_open_of(&mut self, principal: Option<&PrincipalKey>) -> Option<Arc<Session>> {
+        let is_evictable = |session: &Arc<Session>| {
+            session.principal.as_ref() == principal && self.has_half_open(session) && session.is_idle()
+        };
+        let found = |entry: &Weak<Session>| entry.upgrade().is_some_and(|session| is_evictable(&session));
+        let at = self.half_open.iter().position(found)?;
+        self.half_open.remove(at)?.upgrade()
+    }
+
+    fn has_half_open(&self, session: &Arc<Session>) -> bool {
+        session.is_half_open()
+            && self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session))
     }
 }
 
@@ -168,6 +214,11 @@ impl Session {
     /// Returns whether the client has not confirmed the handshake.
     fn is_half_open(&self) -> bool {
         !self.connection.is_initialized()
+    }
+
+    /// Returns whether no exchange is in flight.
+    fn is_idle(&self) -> bool {
+        lock(&self.usage).active == 0
     }
 
     fn is_abandoned(&self, settings: &SessionSettings) -> bool {

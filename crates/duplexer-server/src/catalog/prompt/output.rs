@@ -18,7 +18,7 @@ use duplexer_types::prompt::{GetPromptResult, PromptMessage};
     message = "`{Self}` cannot be the messages of a prompt",
     label = "not messages",
     note = "a prompt's function returns text, `Content`, `PromptMessage`, `Vec<PromptMessage>` or `GetPromptResult`",
-    note = "it may return `Result<T, E>` of these, where `E: Into<McpError>`"
+    note = "it may return `Result<T, E>` of these, where `E: Into<McpError>`; for errors of other crates write `.or_show()?` or `.or_hide()?` (`ResultExt` of the prelude)"
 )]
 pub trait PromptOutput: Sized + 'static {
     #[doc(hidden)]

@@ -24,7 +24,7 @@ use crate::catalog::function::Seal;
     message = "`{Self}` cannot be the contents of a resource",
     label = "not contents",
     note = "a resource's function returns text, `Vec<u8>`, `Json`, `AsJson(value)`, `ResourceContents` or `ReadResourceResult`",
-    note = "it may return `Result<T, E>` of these, where `E: Into<ResourceError>`"
+    note = "it may return `Result<T, E>` of these, where `E: Into<ResourceError>`; for errors of other crates write `.or_show()?` or `.or_hide()?` (`ResultExt` of the prelude)"
 )]
 pub trait ResourceOutput: Sized + 'static {
     #[doc(hidden)]

@@ -1,7 +1,8 @@
 //! Failures of reading a resource.
 
 use crate::kernel::context::ReadError;
-use duplexer_core::error::{BoxError, McpError};
+use duplexer_core::error::{BoxError, Chain, McpError};
+use duplexer_core::stderr_log;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::version::{ProtocolVersion, feature};
 use serde_json::json;
@@ -39,7 +40,8 @@ impl ResourceError {
             Self::NotFound => unknown(uri, version),
             Self::ClientMessage(text) => failed(text),
             Self::Internal(cause) => {
-                tracing::error!(uri, %cause, "a resource could not be read");
+                tracing::error!(uri, cause = %Chain(&*cause), "a resource could not be read");
+                stderr_log::error(format_args!("the resource {uri} could not be read: {}", Chain(&*cause)));
                 failed(format!("Error reading resource {uri}"))
             }
             Self::Protocol(error) => error,

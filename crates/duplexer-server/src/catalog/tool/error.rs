@@ -11,7 +11,8 @@ use duplexer_types::tool::CallToolResult;
 /// Failure of a tool. It is sent in the result with `isError: true`, so that the model can read it and retry.
 ///
 /// Text, boxed errors and errors of the standard library convert with `?`. For an error type of your own, write
-/// `impl From<MyError> for ToolError` and choose there what the model sees. `Result<T, Box<dyn Error + Send + Sync>>`
+/// `impl From<MyError> for ToolError` and choose there what the model sees. For an error type of another crate, choose with
+/// the methods of [`ResultExt`](crate::ResultExt): `or_show`, `or_show_text`, `or_hide`. `Result<T, Box<dyn Error + Send + Sync>>`
 /// accepts every error and sends its text.
 ///
 /// A fault of the *client* is not sent to the model: an [`McpError`] remains a protocol error after the conversion.

@@ -11,19 +11,19 @@ use duplexer_types::json::Json;
 use duplexer_types::tool::CallToolResult;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::error::ToolError;
 use crate::catalog::function::Seal;
 use crate::kernel::handler::{IntoReply, Reply};
 use crate::kernel::outcome::Outcome;
-use crate::schema;
+use crate::schema::{self, GeneratedOutput};
 
 /// Return types of a tool.
 ///
 /// - Any `Serialize + JsonSchema` value: structured content with an output schema, and the same JSON as text. Where a
 ///   revision requires an object there, other values are wrapped as `{"result": ..}`.
 /// - Text (`String`, `&'static str`, `Cow<'static, str>`): text content without a schema. `()`: no content.
+/// - [`WithText`]: structured content with an output schema, and a text of your own.
 /// - [`Content`], `Vec<Content>`, `[Content; N]`: that content.
 /// - [`CallToolResult`], or an [`InputRequiredResult`] or [`Reply`] for complete control over the response.
 /// - `Result<T, E>` of any of these, where `E` converts into a [`ToolError`].
@@ -36,7 +36,8 @@ use crate::schema;
     message = "`{Self}` cannot be the result of a tool",
     label = "not a result",
     note = "a tool returns something that implements `Serialize` and `JsonSchema`, or text, or `Content`, or `CallToolResult`",
-    note = "it may return `Result<T, E>` of these, where `E: Into<ToolError>`; for an error type of your own write `impl From<MyError> for ToolError`"
+    note = "it may return `Result<T, E>` of these, where `E: Into<ToolError>`; for an error type of your own write `impl From<MyError> for ToolError`",
+    note = "an error type of another crate cannot have that `impl` (the orphan rule): return `Result<T, ToolError>` and write `.or_show()?`, `.or_show_text(\"..\")?` or `.or_hide()?` (`ResultExt` of the prelude)"
 )]
 pub trait ToolOutput<Via>: Sized + 'static {
     #[doc(hidden)]
@@ -55,7 +56,7 @@ enum Kind {
     Unspecified,
     Text,
     Nothing,
-    Structured(Arc<Value>),
+    Structured(Arc<GeneratedOutput>),
 }
 
 impl OutputSchema {
@@ -64,7 +65,7 @@ impl OutputSchema {
     }
 
     /// Returns the JSON Schema of structured output.
-    pub(super) fn value(&self) -> Option<&Value> {
+    pub(super) fn structured(&self) -> Option<&GeneratedOutput> {
         match &self.0 {
             Kind::Structured(schema) => Some(schema),
             Kind::Unspecified | Kind::Text | Kind::Nothing => None,
@@ -73,7 +74,27 @@ impl OutputSchema {
 
     /// Returns whether values are wrapped for revisions whose structured content is always an object.
     pub(super) fn is_wrapped(&self) -> bool {
-        self.value().is_some_and(|schema| !schema::is_object(schema))
+        self.structured().is_some_and(|schema| schema.wrapped.is_some())
+    }
+}
+
+/// A value with a text for the model: structured content with an output schema, and that text instead of the JSON.
+///
+/// ```
+/// # use duplexer_server::tool::{Tool, WithText};
+/// let tool: Tool<()> = Tool::new("primes", || async { WithText::new("Three small primes.", [2, 3, 5]) });
+/// # let _ = tool;
+/// ```
+#[derive(Clone, Debug)]
+pub struct WithText<T> {
+    text: String,
+    value: T,
+}
+
+impl<T> WithText<T> {
+    /// Creates an output from a text and a value.
+    pub fn new(text: impl Into<String>, value: T) -> Self {
+        Self { text: text.into(), value }
     }
 }
 
@@ -85,8 +106,8 @@ pub struct Output(pub(super) Returning);
 pub(super) enum Returning {
     /// A result that the function built itself.
     Result(CallToolResult),
-    /// A value of the declared schema.
-    Structured(Json),
+    /// A value of the declared schema, and a text for the model. Without one the text is the JSON.
+    Structured(Json, Option<String>),
     /// A complete outcome.
     Outcome(Outcome),
 }
@@ -120,7 +141,7 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
             Kind::Nothing => Returning::Result(CallToolResult::new(Vec::new())),
             Kind::Text => Returning::Result(CallToolResult::text(into_text(self))),
             Kind::Unspecified | Kind::Structured(_) => {
-                Returning::Structured(Json::encode(&self).map_err(ToolError::internal)?)
+                Returning::Structured(Json::encode(&self).map_err(ToolError::internal)?, None)
             }
         };
         Ok(Output(returning))
@@ -166,6 +187,17 @@ manual! {
     []               InputRequiredResult   => |required| Returning::Outcome(Outcome::of(required));
     []               Outcome               => |outcome| Returning::Outcome(outcome);
     []               Reply<CallToolResult> => |reply| Returning::Outcome(reply.into_outcome());
+}
+
+impl<T: Serialize + JsonSchema + 'static> ToolOutput<Manual> for WithText<T> {
+    fn schema() -> OutputSchema {
+        OutputSchema(Kind::Structured(Arc::new(schema::of_output::<T>())))
+    }
+
+    fn into_output(self, _: &OutputSchema, _: Seal) -> Result<Output, ToolError> {
+        let value = Json::encode(&self.value).map_err(ToolError::internal)?;
+        Ok(Output(Returning::Structured(value, Some(self.text))))
+    }
 }
 
 impl<T, E, Via> ToolOutput<Fallible<Via>> for Result<T, E>

@@ -15,9 +15,10 @@ use super::output::{Output, Returning, ToolOutput};
 use super::spec::OutputContract;
 use crate::catalog::erased::{ErasedHandler, HandlerFuture, Operation, Typed};
 use crate::catalog::function::{Function, Seal};
+use crate::catalog::threads;
 use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
-use crate::schema::validate;
+use crate::schema::validate::{self, Violation};
 
 /// `tools/call`.
 pub(crate) struct CallTool;
@@ -45,18 +46,46 @@ where
     Via: 'static,
 {
     fn run(&self, cx: Context<S>, input: ToolInput<'_>) -> HandlerFuture {
-        let arguments = match input.contract.arguments.decode(input.arguments) {
+        let contract = Arc::clone(input.contract);
+        let Some(decoded) = contract.arguments.decode_inline(input.arguments) else {
+            let run = run_checked::<S, A, H, Shape, Via>;
+            return Box::pin(run(Arc::clone(&self.handler), cx, input.arguments.to_owned(), contract));
+        };
+        let arguments = match decoded {
             Ok(arguments) => arguments,
-            Err(violations) => {
-                let text = validate::report("The arguments do not fit this tool:", &violations);
-                return Box::pin(std::future::ready(Ok(Outcome::of(CallToolResult::error(text)))));
-            }
+            Err(violations) => return Box::pin(std::future::ready(Ok(refused(&violations)))),
         };
         let version = cx.protocol_version();
-        let contract = Arc::clone(input.contract);
         let call = self.handler.call(cx, arguments, Seal(()));
         Box::pin(async move { contract.output.outcome(call.await, version) })
     }
+}
+
+/// Checks large arguments on a thread of their own, because the check may take long, and then calls the function.
+async fn run_checked<S, A, H, Shape, Via>(
+    handler: Arc<H>,
+    cx: Context<S>,
+    text: String,
+    contract: Arc<ToolContract>,
+) -> Result<Outcome, McpError>
+where
+    A: DeserializeOwned + Send + 'static,
+    H: Function<S, A, Shape>,
+    H::Output: ToolOutput<Via>,
+{
+    let checking = Arc::clone(&contract);
+    match threads::check(move || checking.arguments.decode::<A>(&text)).await? {
+        Ok(arguments) => {
+            let version = cx.protocol_version();
+            let output = handler.call(cx, arguments, Seal(())).await;
+            contract.output.outcome(output, version)
+        }
+        Err(violations) => Ok(refused(&violations)),
+    }
+}
+
+fn refused(violations: &[Violation]) -> Outcome {
+    Outcome::of(CallToolResult::error(validate::report("The arguments do not fit this tool:", violations)))
 }
 
 impl OutputContract {
@@ -72,17 +101,17 @@ impl OutputContract {
                 self.check_result(&result)?;
                 result
             }
-            Ok(Output(Returning::Structured(value))) => {
+            Ok(Output(Returning::Structured(value, text))) => {
                 self.check(&value)?;
-                self.structured(value, version)
+                self.structured(value, text, version)
             }
             Err(error) => return into_outcome(error),
         };
         Ok(Outcome::of(result))
     }
 
-    fn structured(&self, value: Json, version: ProtocolVersion) -> CallToolResult {
-        let text = Content::text(value.as_str());
+    fn structured(&self, value: Json, text: Option<String>, version: ProtocolVersion) -> CallToolResult {
+        let text = text.map_or_else(|| Content::text(value.as_str()), Content::text);
         let wrap = self.schema.is_wrapped() && !version.has(feature::STRUCTURED_ANY);
         let content = if wrap { wrapped(&value) } else { value };
         CallToolResult::new([text]).structured_content(content)
@@ -162,5 +191,38 @@ mod tests {
         drop(taken);
         call("block").await.unwrap();
         assert!(ran.load(Ordering::SeqCst));
+    }
+
+    /// Arguments that record the thread that decodes them.
+    struct DecodedOn(Option<String>);
+
+    impl<'de> serde::Deserialize<'de> for DecodedOn {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            serde::de::IgnoredAny::deserialize(deserializer)?;
+            Ok(Self(std::thread::current().name().map(str::to_owned)))
+        }
+    }
+
+    /// Hardening, finding 1: large arguments are checked on a thread of our own, small ones where they arrive.
+    #[tokio::test]
+    async fn large_arguments_are_not_checked_on_a_worker() {
+        let schema = serde_json::json!({ "type": "object", "maxProperties": 1 });
+        let tool = Tool::with_schema("where", Json::from(schema), |DecodedOn(thread): DecodedOn| async {
+            thread.unwrap_or_default()
+        });
+        let server = Server::builder("test", "0").tool(tool).build().unwrap();
+        let running = server.start().await.unwrap();
+        let call = async |arguments: &str| {
+            let params = format!(r#"{{"name":"where","arguments":{arguments}}}"#);
+            let outcome = testing::call(&running, &testing::anonymous(), Method::ToolsCall, &params).await;
+            let result = outcome.unwrap().into_typed::<CallToolResult>().unwrap();
+            result.content[0].as_text().unwrap_or_default().to_owned()
+        };
+        let own = std::thread::current().name().map(str::to_owned).unwrap_or_default();
+        assert_eq!(call(r#"{"a":1}"#).await, own);
+        let large = "x".repeat(crate::schema::arguments::MAX_INLINE);
+        assert_eq!(call(&format!(r#"{{"a":"{large}"}}"#)).await, "duplexer-blocking");
+        let refused = call(&format!(r#"{{"a":"{large}","b":1}}"#)).await;
+        assert!(refused.starts_with("The arguments do not fit this tool:"), "{refused}");
     }
 }

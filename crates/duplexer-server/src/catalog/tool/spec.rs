@@ -66,7 +66,7 @@ impl ToolSpec {
     pub(super) fn derived<A: JsonSchema + DeserializeOwned>(name: String) -> Self {
         match schema::of_arguments::<A>() {
             Ok(generated) => {
-                let listed = schema::render(&generated.value, schema::declared_order::<A>());
+                let listed = generated.listed.clone();
                 // Only schemas that refer to themselves are compiled here: the others cannot be ambiguous.
                 let can_be_ambiguous = listed.as_str().contains("\"$ref\"");
                 let arguments = ArgumentSchema::derived(generated);
@@ -129,11 +129,9 @@ impl ToolSpec {
 
     /// Takes the output schema that the return type declares.
     pub(super) fn returning(mut self, declared: OutputSchema) -> Self {
-        if let Some(schema) = declared.value() {
-            self.tool.output_schema = Some(schema::render(schema, &[]));
-            if !schema::is_object(schema) {
-                self.output.wrapped = Some(schema::render(&schema::wrapped(schema), &[]));
-            }
+        if let Some(schema) = declared.structured() {
+            self.tool.output_schema = Some(schema.listed.clone());
+            self.output.wrapped.clone_from(&schema.wrapped);
         }
         self.output.schema = declared;
         self
@@ -157,7 +155,7 @@ impl ToolSpec {
                 }
                 Some(validator)
             }
-            _ => schema.value().cloned().map(SchemaValidator::new),
+            _ => schema.structured().map(|schema| SchemaValidator::new(schema.value.clone())),
         };
         let validator = validator.filter(|_| *is_checked);
         Ok(OutputContract { schema: schema.clone(), wrapped: wrapped.clone(), validator })

@@ -33,7 +33,7 @@ fn url() -> InputRequest {
 }
 
 fn sample() -> CreateMessageParams {
-    CreateMessageParams::new(vec![SamplingMessage::user("hello")], 5_u64)
+    CreateMessageParams::new(vec![SamplingMessage::user("hello")], 5)
 }
 
 fn asked(requests: Vec<InputRequest>) -> Outcome {

@@ -1,8 +1,10 @@
 //! Progress reports of a request: the builder that handlers await, and the check that reports grow.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task;
 
 use duplexer_types::jsonrpc::{Body, RequestId};
 use duplexer_types::methods::{self, Notification};
@@ -25,16 +27,44 @@ impl<S> Context<S> {
     /// # }
     /// ```
     #[inline]
-    pub fn progress(&self, progress: impl Into<f64>) -> ProgressReport<'_> {
+    pub fn progress(&self, progress: impl Amount) -> ProgressReport<'_> {
         ProgressReport {
             scope: &self.scope,
             request: &self.message,
-            progress: progress.into(),
+            progress: progress.to_f64(),
             total: None,
             message: None,
         }
     }
 }
+
+/// A number of any type, for progress: JSON has only one.
+///
+/// The trait is sealed: it is implemented for the integers and floats of the language.
+pub trait Amount: sealed::Sealed {
+    #[doc(hidden)]
+    fn to_f64(self) -> f64;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! amounts {
+    ($($number:ty)*) => {$(
+        impl sealed::Sealed for $number {}
+
+        impl Amount for $number {
+            #[inline]
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "one macro for all numbers")]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    )*};
+}
+
+amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 
 /// One progress report, returned by [`Context::progress`]. It is sent when it is awaited.
 #[must_use = "a progress report is sent when it is awaited"]
@@ -49,8 +79,8 @@ pub struct ProgressReport<'a> {
 impl<'a> ProgressReport<'a> {
     /// Sets the value at which the work is complete.
     #[inline]
-    pub fn total(mut self, total: impl Into<f64>) -> Self {
-        self.total = Some(total.into());
+    pub fn total(mut self, total: impl Amount) -> Self {
+        self.total = Some(total.to_f64());
         self
     }
 
@@ -59,6 +89,29 @@ impl<'a> ProgressReport<'a> {
     pub fn message(mut self, message: &'a str) -> Self {
         self.message = Some(message);
         self
+    }
+
+    /// Sends the report from a [blocking tool](crate::tool::Tool::blocking), which cannot await it. Waits while the client
+    /// reads slowly, and returns at once when the request is cancelled.
+    ///
+    /// # Panics
+    ///
+    /// Panics in async code, where it would block the thread of the runtime: await the report there.
+    pub fn blocking_send(self) {
+        let channel = Arc::clone(&self.scope.call.channel);
+        let mut sending = self.send();
+        // Without a waker first: usually the queue has capacity.
+        if Pin::new(&mut sending).poll(&mut task::Context::from_waker(task::Waker::noop())).is_ready() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = sending => {}
+                    () = channel.cancellation().cancelled() => {}
+                }
+            });
+        }
     }
 
     fn send(self) -> NotifyFuture {

@@ -283,6 +283,10 @@ impl Inbound for EraRouter {
         }
     }
 
+    fn cut_off(&self) -> ErrorObject {
+        ErrorObject::shutting_down()
+    }
+
     fn batches(&self) -> Batches {
         match self.era.get() {
             Some(ChosenEra::Handshake(runner)) => handshake_batches(runner),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use duplexer_types::error::ErrorObject;
 use duplexer_types::methods::Method;
 use duplexer_types::version::{Era, feature};
 
@@ -38,6 +39,10 @@ impl Inbound for HandshakeInbound {
             Era::Handshake => handshake_schedule(call),
             Era::Envelope => envelope_schedule(call),
         }
+    }
+
+    fn cut_off(&self) -> ErrorObject {
+        ErrorObject::shutting_down()
     }
 
     fn batches(&self) -> Batches {

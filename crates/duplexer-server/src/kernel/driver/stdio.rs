@@ -13,11 +13,14 @@ use super::StreamServer;
 use crate::registry::{Server, StartError};
 use duplexer_core::dispatch::{DispatchOptions, Peer, RunError};
 use duplexer_core::shutdown_signal::ShutdownSignals;
+use duplexer_core::stderr_log;
 use duplexer_core::transport::TransportError;
 use duplexer_core::transport::stdio::Stdio;
 
-/// Maximum time from the end of input, or the first signal, to the end of the process.
+/// Maximum time from the end of the drain to the end of the process.
 const END_BUDGET: Duration = Duration::from_secs(5);
+/// A longer drain counts as this, so that a deadline can be computed.
+const MAX_DRAIN: Duration = Duration::from_secs(24 * 3600);
 /// Part of that time that is reserved for the end of the process itself.
 const MARGIN: Duration = Duration::from_millis(100);
 
@@ -42,9 +45,13 @@ pub enum StdioError {
 /// Serves the standard streams of this process until the client closes them or a signal arrives. It is the whole `main`
 /// of most servers.
 ///
-/// It owns its runtime and its signal handlers, so it returns within five seconds of SIGTERM or SIGINT whatever the
-/// handlers do, and within five seconds of the end of input as long as handlers do not block every thread. It needs
-/// `panic = "unwind"`, the default: a panicking handler is then one failed request.
+/// It owns its runtime and its signal handlers, so it returns within 15 seconds of SIGTERM or SIGINT whatever the
+/// handlers do, and within 15 seconds of the end of input as long as handlers do not block every thread: 10 for requests
+/// in flight ([`DispatchLimits::drain`](duplexer_core::dispatch::DispatchLimits::drain)), which a second signal ends, and 5
+/// for the teardown. It needs `panic = "unwind"`, the default: a panicking handler is then one failed request.
+///
+/// If no `tracing` subscriber is installed, errors and panics of handlers are printed to standard error, one line each.
+/// Install any subscriber to replace that; `tracing::subscriber::NoSubscriber` prints nothing.
 ///
 /// Handlers that block or compute without awaiting occupy the threads of the runtime. While they occupy all of them, no
 /// response is written and the end of input is not noticed; only a signal ends the process then. Make such tools
@@ -84,7 +91,9 @@ async fn serve_on_workers(
     options: DispatchOptions,
     workers: &Handle,
 ) -> Result<(), StdioError> {
+    stderr_log::enable();
     let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
+    let budget = shutdown_budget(&options);
     let (stop, stops) = watch::channel(());
     let mut asked = stop.subscribe();
     // On a worker thread, where the connection's task runs beside its handlers without waking another thread.
@@ -92,7 +101,7 @@ async fn serve_on_workers(
     serving.spawn_on(async move { serve_until(&server, options, stops).await }, workers);
     let overdue = async {
         let _ = asked.changed().await;
-        sleep(END_BUDGET).await;
+        sleep(budget).await;
     };
     tokio::select! {
         biased;
@@ -124,6 +133,7 @@ pub async fn serve_stdio(server: &Server) -> Result<(), StdioError> {
 ///
 /// Fails like [`run_stdio`].
 pub async fn serve_stdio_with(server: &Server, options: DispatchOptions) -> Result<(), StdioError> {
+    stderr_log::enable();
     let signals = ShutdownSignals::listen().map_err(TransportError::Io)?;
     let (stop, stops) = watch::channel(());
     tokio::select! {
@@ -153,8 +163,8 @@ async fn serve_until(
         // Nothing has been accepted yet, so no response is pending.
         _ = stops.changed() => return Ok(()),
     };
+    let end = End::within(shutdown_budget(&options));
     let (stream, peer) = StreamServer::new(&running, transport, options);
-    let end = End::default();
     let stop_when_asked = async {
         while stops.changed().await.is_ok() {
             peer.stop();
@@ -180,13 +190,24 @@ async fn overdue(peer: &Peer, end: &End) {
     sleep(end.left()).await;
 }
 
+/// Returns the maximum time from the end of input, or the first signal, to the end of the process.
+fn shutdown_budget(options: &DispatchOptions) -> Duration {
+    options.drain().min(MAX_DRAIN) + END_BUDGET
+}
+
 /// The deadline of the shutdown, set when the shutdown begins.
-#[derive(Default)]
-struct End(OnceLock<Instant>);
+struct End {
+    deadline: OnceLock<Instant>,
+    budget: Duration,
+}
 
 impl End {
+    fn within(budget: Duration) -> Self {
+        Self { deadline: OnceLock::new(), budget: budget - MARGIN }
+    }
+
     fn left(&self) -> Duration {
-        let deadline = self.0.get_or_init(|| Instant::now() + END_BUDGET - MARGIN);
+        let deadline = self.deadline.get_or_init(|| Instant::now() + self.budget);
         deadline.saturating_duration_since(Instant::now())
     }
 }

@@ -210,7 +210,7 @@ fn sampling_blocks_are_an_object_or_an_array() {
     let block = |text: &str| SamplingContent::text(text);
     let one = SamplingMessage::user("a");
     let two = SamplingMessage::assistant(vec![block("b"), block("c")]);
-    let params = CreateMessageParams::new([one, two], 10_u64);
+    let params = CreateMessageParams::new([one, two], 10);
     let said = |text: &str| json!({"type": "text", "text": text});
     assert_eq!(
         at(V::V2025_11_25, &params)["messages"],

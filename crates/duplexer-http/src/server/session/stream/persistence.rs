@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use tokio_util::task::TaskTracker;
+use duplexer_core::tasks::TaskTracker;
 
 use super::Stream;
 use crate::server::event_queue;

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -13,8 +12,7 @@ use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use crate::transport::TransportError;
 use crate::transport::descriptor::Descriptor;
-
-static CLAIMED: AtomicBool = AtomicBool::new(false);
+use crate::transport::stdio::Exclusive;
 
 /// Minimum number of a private duplicate: above the three that programs use by number.
 const MIN_PRIVATE_FD: i32 = 3;
@@ -27,20 +25,17 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
 pub(super) struct Claim {
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
+    /// Released after the streams are restored: a field is dropped after its owner.
+    _exclusive: Exclusive,
 }
 
 impl Claim {
     pub(super) fn take() -> Result<Self, TransportError> {
-        if CLAIMED.swap(true, Ordering::AcqRel) {
-            return Err(TransportError::Setup(
-                "another stdio transport in this process has already claimed fd 0 and fd 1: \
-                 only one can be served at a time, so drop that one first"
-                    .into(),
-            ));
-        }
+        let exclusive = Exclusive::take()?;
         let claim = Self {
             stdin: fcntl_dupfd_cloexec(stdin(), MIN_PRIVATE_FD).ok(),
             stdout: fcntl_dupfd_cloexec(stdout(), MIN_PRIVATE_FD).ok(),
+            _exclusive: exclusive,
         };
         claim.divert();
         Ok(claim)
@@ -82,7 +77,6 @@ impl Drop for Claim {
         if let Some(stdin) = &self.stdin {
             let _ = dup2_stdin(stdin);
         }
-        CLAIMED.store(false, Ordering::Release);
     }
 }
 
