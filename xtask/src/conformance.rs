@@ -1,8 +1,9 @@
-//! `cargo xtask conformance`: the official suite against the everything-server.
+//! `cargo xtask conformance`: the official suite against the everything-server, or with the everything-client (`client`).
 //!
 //! One process serves both eras, and the suite tests it for all revisions at once. The suite decides which scenarios it
 //! scores; the scenarios that it runs without scoring must pass too.
 
+mod client;
 mod report;
 
 use std::fs;
@@ -47,12 +48,21 @@ enum Route {
     BehindProxy,
 }
 
-/// Runs the suite for one revision, or for all.
+/// Runs the suite for one revision, or for all: against our server, or with our client.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
-    check(&Run::parse(arguments)?).map_err(|reason| {
+    let outcome = match arguments.split_first() {
+        Some((first, rest)) if first == "client" => client::check(&client::Run::parse(rest)?),
+        _ => check(&Run::parse(arguments)?),
+    };
+    outcome.map_err(|reason| {
         eprintln!("conformance: {reason}");
         Failure::Failed
     })
+}
+
+/// Runs the whole sets of both revisions with our client.
+pub(crate) fn every_client_revision() -> Result<(), String> {
+    client::check(&client::Run::default())
 }
 
 /// Runs all required variants.
@@ -131,7 +141,7 @@ fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), Stri
     let mut suite = packages.node(packages.file(SUITE));
     suite.args(["server", "--url", url, "--requirements", revision.name, "--output-dir"]);
     let output = output_of(suite.arg(&results))?;
-    let report = Report::read(&output, &results);
+    let report = Report::read(&output, &results, "server-");
     let verdict = report.verdict(revision.scored, revision.unscored);
     let story = match &verdict {
         Ok(()) => String::new(),

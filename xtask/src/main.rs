@@ -93,8 +93,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "conformance",
-        usage: "conformance [--requirements R] [--behind-proxy]",
-        about: "the official conformance suite against our server, for one revision or all; needs npm",
+        usage: "conformance [client] [--requirements R] [--behind-proxy | --alone]",
+        about: "the official conformance suite against our server, or with our client; needs npm",
         run: conformance::command,
     },
     Command {

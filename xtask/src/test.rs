@@ -37,6 +37,7 @@ enum Action {
     Together,
     Inspector,
     Conformance,
+    ConformanceClient,
 }
 
 const STEPS: &[Step] = &[
@@ -71,6 +72,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "MCP Inspector", needs: &[Need::Program("npm")], action: Action::Inspector },
     Step { name: "conformance suite", needs: &[Need::Program("npm")], action: Action::Conformance },
+    Step { name: "conformance suite, client", needs: &[Need::Program("npm")], action: Action::ConformanceClient },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {
@@ -87,6 +89,7 @@ impl Action {
             Self::Together => interop::together(),
             Self::Inspector => interop::inspector(),
             Self::Conformance => conformance::every_revision(),
+            Self::ConformanceClient => conformance::every_client_revision(),
         }
     }
 
@@ -99,6 +102,7 @@ impl Action {
                 "cargo xtask interop".to_owned()
             }
             Self::Conformance => "cargo xtask conformance".to_owned(),
+            Self::ConformanceClient => "cargo xtask conformance client".to_owned(),
         }
     }
 }

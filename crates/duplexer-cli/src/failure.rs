@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use duplexer::client::{ClientError, ConnectError};
-use duplexer::error::CallError;
+use duplexer::error::{CallError, ErrorKind};
 use duplexer::types::error::{ErrorCode, ErrorObject};
 
 /// Exit codes.
@@ -55,16 +55,6 @@ impl Failure {
         self
     }
 
-    /// The server requires other credentials.
-    pub(crate) fn for_want_of_rights(self) -> Self {
-        match self.exit {
-            Exit::Protocol => {
-                Self { exit: Exit::Auth, ..self }.hint("the token given with --header does not reach so far")
-            }
-            _ => self,
-        }
-    }
-
     pub(crate) fn line(&self) -> Option<&str> {
         self.line.as_deref()
     }
@@ -99,10 +89,18 @@ impl From<CallError> for Failure {
             CallError::Timeout(_) => {
                 Self::new(Exit::Timeout, "the server did not answer in time; --timeout gives it more")
             }
-            CallError::Closed => lost(),
-            CallError::Rpc(error) if error.code == ErrorCode::CONNECTION_CLOSED => lost(),
-            CallError::Rpc(error) => Self::new(Exit::Protocol, refused(&error)),
-            other => Self::new(Exit::Protocol, chain(&other)),
+            CallError::Rpc(error) if error.code != ErrorCode::CONNECTION_CLOSED => {
+                Self::new(Exit::Protocol, refused(&error))
+            }
+            other => match other.kind() {
+                ErrorKind::Unauthorized => Self::new(Exit::Auth, denied(&other))
+                    .hint("give a token with --header 'Authorization: Bearer ...'"),
+                ErrorKind::Forbidden => Self::new(Exit::Auth, denied(&other))
+                    .hint("the token given with --header does not reach so far"),
+                ErrorKind::Unreachable => Self::new(Exit::Connect, other.to_string()),
+                ErrorKind::Closed => lost(),
+                _ => Self::new(Exit::Protocol, chain(&other)),
+            },
         }
     }
 }
@@ -119,6 +117,16 @@ impl From<ConnectError> for Failure {
 
 fn lost() -> Failure {
     Failure::new(Exit::Connect, "the connection ended before there was an answer")
+}
+
+/// Describes a refusal for want of rights.
+fn denied(error: &CallError) -> String {
+    match error.refusal() {
+        Some(refusal) if !refusal.body.is_empty() => {
+            format!("the server refused: {} ({} {})", refusal.body, refusal.status, refusal.phrase)
+        }
+        _ => format!("the server refused: {error}"),
+    }
 }
 
 fn refused(error: &ErrorObject) -> String {
@@ -142,6 +150,10 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use duplexer::transport::{HttpRefusal, TransportFailure};
+
     use super::*;
 
     #[test]
@@ -152,6 +164,16 @@ mod tests {
         check(CallError::Closed.into(), Exit::Connect);
         check(peer(ErrorCode::CONNECTION_CLOSED).into(), Exit::Connect);
         check(peer(ErrorCode::INVALID_PARAMS).into(), Exit::Protocol);
+        let http = |status| {
+            let refusal = HttpRefusal::new(status, "").body("no");
+            CallError::Transport(TransportFailure::Http(Arc::new(refusal)))
+        };
+        check(http(401).into(), Exit::Auth);
+        check(http(403).into(), Exit::Auth);
+        check(http(500).into(), Exit::Protocol);
+        check(CallError::Transport(TransportFailure::Unreachable("no".into())).into(), Exit::Connect);
+        check(CallError::Transport(TransportFailure::Interrupted("no".into())).into(), Exit::Connect);
+        check(CallError::Transport(TransportFailure::Protocol("no".into())).into(), Exit::Protocol);
         check(ConnectError::NoCommonVersion(Vec::new()).into(), Exit::Protocol);
         check(ConnectError::Call(CallError::Closed).into(), Exit::Connect);
     }

@@ -4,11 +4,10 @@ mod diagnosis;
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use duplexer::client::{
-    Call, Client, ClientBuilder, ClientError, Negotiation, PinnedVersion, ServerNotification,
+    Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, PinnedVersion, ServerNotification,
 };
 use duplexer::dispatch::{CallClock, CallOptions};
 use duplexer::transport::child::{Child, ChildCommand};
@@ -39,8 +38,6 @@ pub(crate) struct Session {
     child: Option<Child>,
     clock: CallClock,
     timeout: Option<Duration>,
-    /// Set when the server rejects a request with 401 or 403.
-    challenged: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -55,20 +52,15 @@ impl Session {
         let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
         let (sender, notifications) = mpsc::channel(BACKLOG);
         let builder = client_builder(arguments, terminal, questions, sender);
-        let challenged = Arc::new(AtomicBool::new(false));
         let (client, child) = match target {
-            Target::Url(url) => {
-                (over_http(url, arguments, builder, terminal, Arc::clone(&challenged)).await?, None)
-            }
+            Target::Url(url) => (over_http(url, arguments, builder, terminal).await?, None),
             Target::Command(words) => {
                 let (client, child) = with_program(words, arguments, builder, terminal).await?;
                 (client, Some(child))
             }
         };
-        // Rejections during the negotiation do not matter after it succeeds.
-        challenged.store(false, Ordering::Release);
         let (terminal, timeout) = (Arc::clone(terminal), arguments.timeout);
-        let session = Self { client, terminal, notifications, child, clock, timeout, challenged };
+        let session = Self { client, terminal, notifications, child, clock, timeout };
         session.set_log_level(arguments.log).await?;
         Ok(session)
     }
@@ -85,11 +77,6 @@ impl Session {
         let answer = call.options(options).raw().await;
         self.terminal.clear();
         answer
-    }
-
-    /// Classifies a failure as missing authorization if the transport saw a 401 or 403.
-    pub(crate) fn judge(&self, failure: Failure) -> Failure {
-        if self.challenged.load(Ordering::Acquire) { failure.for_want_of_rights() } else { failure }
     }
 
     /// Sets the log level. In the handshake era this is a separate request, which not every server supports.
@@ -138,7 +125,7 @@ fn client_builder(
         // A full queue drops the notification; the next change is shown.
         .on_notification(move |notification| drop(sender.try_send(notification)));
     if let Some(limit) = arguments.timeout {
-        builder = builder.timeout(limit);
+        builder = builder.timeout(limit).handshake_timeout(limit);
     }
     builder
 }
@@ -156,17 +143,14 @@ async fn over_http(
     arguments: &SessionArguments,
     builder: ClientBuilder,
     terminal: &Arc<Terminal>,
-    challenged: Arc<AtomicBool>,
 ) -> Result<Client, Failure> {
-    let transport =
-        HttpTransport::builder(url).on_challenge(move |_, _| challenged.store(true, Ordering::Release));
-    let transport =
-        arguments.headers.iter().fold(transport, |transport, (name, value)| transport.header(name, value));
-    let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
-    match connect(transport, arguments, builder, terminal).await {
-        Ok(client) => Ok(client),
-        Err(failure) => Err(diagnosis::of_http(url, &arguments.headers, failure).await),
-    }
+    let headers = arguments.headers.iter();
+    let transport = headers
+        .fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value))
+        .build()
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let opened = connect(transport, arguments, builder, terminal).await?;
+    opened.map_err(|error| diagnosis::of_http(url, &error).unwrap_or_else(|| refused(error, arguments.era)))
 }
 
 async fn with_program(
@@ -188,19 +172,21 @@ async fn with_program(
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
-    match connect(transport, arguments, builder, terminal).await {
-        Ok(client) => Ok((client, child)),
-        Err(failure) => Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await),
-    }
+    let failure = match connect(transport, arguments, builder, terminal).await {
+        Ok(Ok(client)) => return Ok((client, child)),
+        Ok(Err(error)) => refused(error, arguments.era),
+        Err(failure) => failure,
+    };
+    Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await)
 }
 
-/// Opens a session over a transport within the time limit, and traces its messages if requested.
+/// Opens a session over a transport, and traces its messages if requested. Fails by itself only at the time limit.
 async fn connect(
     transport: impl Transport,
     arguments: &SessionArguments,
     builder: ClientBuilder,
     terminal: &Arc<Terminal>,
-) -> Result<Client, Failure> {
+) -> Result<Result<Client, ConnectError>, Failure> {
     let trace = Arc::clone(terminal);
     let opening = async {
         if arguments.trace {
@@ -213,18 +199,18 @@ async fn connect(
             builder.connect(transport).await
         }
     };
-    let Ok(opened) = timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await else {
-        return Err(
-            Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
-        );
-    };
-    opened.map_err(|error| {
-        let failure = Failure::from(error);
-        match (failure.exit, arguments.era) {
-            (Exit::Protocol, EraChoice::Handshake | EraChoice::Envelope) => {
-                failure.hint("the server may not speak this era: try --era auto")
-            }
-            _ => failure,
-        }
+    timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await.map_err(|_| {
+        Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
     })
+}
+
+/// Converts the error of opening a session, with a hint about the era.
+fn refused(error: ConnectError, era: EraChoice) -> Failure {
+    let failure = Failure::from(error);
+    match (failure.exit, era) {
+        (Exit::Protocol, EraChoice::Handshake | EraChoice::Envelope) => {
+            failure.hint("the server may not speak this era: try --era auto")
+        }
+        _ => failure,
+    }
 }

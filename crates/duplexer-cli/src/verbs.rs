@@ -110,7 +110,6 @@ pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
         done = job.run(&mut session, output) => done,
         () = signals.next() => job.interrupted(),
     };
-    let done = done.map_err(|failure| session.judge(failure));
     session.close().await;
     done
 }

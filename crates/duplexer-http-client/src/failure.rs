@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use duplexer_core::error::Chain;
 use duplexer_core::transport::{HttpRefusal, TransportFailure};
+use duplexer_types::error::ErrorObject;
+use duplexer_types::jsonrpc::{self, RawFrame};
 use reqwest::Response;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::time::timeout;
 
 /// Maximum bytes of the body of a refusal that are read, and the maximum time for them.
@@ -40,7 +42,7 @@ pub(crate) fn too_large(limit: usize) -> TransportFailure {
     TransportFailure::Protocol(format!("it is larger than {limit} bytes").into())
 }
 
-/// Creates the failure of a refused request, with the beginning of a text body.
+/// Creates the failure of a refused request, with the beginning of a text body or the message of a JSON-RPC error.
 pub(crate) async fn of_refusal(mut response: Response) -> TransportFailure {
     let mut body = Vec::new();
     if is_text(&response) {
@@ -55,7 +57,14 @@ pub(crate) async fn of_refusal(mut response: Response) -> TransportFailure {
         // What has arrived in time is enough for a message.
         let _ = timeout(BODY_TIMEOUT, read).await;
     }
-    refused(&response, &String::from_utf8_lossy(&body))
+    let body = String::from_utf8_lossy(&body);
+    match jsonrpc::read(&body) {
+        Ok(RawFrame::Failure { error, .. }) => match serde_json::from_str::<ErrorObject>(error) {
+            Ok(error) => refused(&response, &error.message),
+            Err(_) => refused(&response, &body),
+        },
+        _ => refused(&response, &body),
+    }
 }
 
 /// Creates the failure of a refused request.
@@ -67,6 +76,7 @@ pub(crate) fn refused(response: &Response, body: &str) -> TransportFailure {
     let refusal = HttpRefusal::new(status.as_u16(), status.canonical_reason().unwrap_or_default())
         .challenges(challenges)
         .retry_after(seconds.map(Duration::from_secs))
+        .location(headers.get(LOCATION).and_then(|value| value.to_str().ok()))
         .body(body);
     TransportFailure::Http(Arc::new(refusal))
 }

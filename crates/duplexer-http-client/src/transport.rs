@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use crate::authorization::Authorization;
 use crate::connection::{Connection, Inbox};
 use crate::endpoint::Endpoint;
+use crate::http_sse::HttpSseTransport;
 use crate::session::Session;
 use crate::writer::Writer;
 
@@ -173,12 +174,24 @@ impl HttpTransportBuilder {
     /// # Errors
     /// Fails if the URL is not an HTTP URL, if a header is invalid, or if the HTTP client cannot be set up.
     pub fn build(self) -> Result<HttpTransport, InvalidEndpoint> {
+        self.endpoint().map(HttpTransport)
+    }
+
+    /// Builds a transport for a server that offers HTTP+SSE (2024-11-05) at this URL.
+    ///
+    /// # Errors
+    /// Fails like [`Self::build`].
+    pub fn build_http_sse(self) -> Result<HttpSseTransport, InvalidEndpoint> {
+        self.endpoint().map(HttpSseTransport::from_endpoint)
+    }
+
+    fn endpoint(self) -> Result<Endpoint, InvalidEndpoint> {
         let url = Url::parse(&self.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or_else(|| InvalidEndpoint::Url(self.url.clone()))?;
         let headers = self.headers?;
         let client = self.client.map_or_else(default_client, Ok)?;
         let Self { limit, authorization, .. } = self;
-        Ok(HttpTransport(Endpoint { client, url, headers, limit, authorization }))
+        Ok(Endpoint { client, url, headers, limit, authorization })
     }
 }
 
@@ -193,7 +206,7 @@ pub(crate) fn default_client() -> Result<Client, InvalidEndpoint> {
 
 impl Transport for HttpTransport {
     fn split(self) -> (Box<dyn FrameReader>, Box<dyn FrameWriter>) {
-        let (inbox, reader) = inbox();
+        let (inbox, reader) = inbox("http");
         let connection = Connection { endpoint: self.0, session: Session::default(), inbox };
         (Box::new(reader), Box::new(Writer::new(connection)))
     }
@@ -204,9 +217,9 @@ impl Transport for HttpTransport {
 }
 
 /// Creates the queue of received messages, and the reader half that drains it.
-pub(crate) fn inbox() -> (Inbox, Reader) {
+pub(crate) fn inbox(kind: &'static str) -> (Inbox, Reader) {
     let (queue, receiver) = mpsc::channel(MAX_WAITING);
-    (Inbox { queue, context: Arc::new(TransportContext::stream("http")) }, Reader(receiver))
+    (Inbox { queue, context: Arc::new(TransportContext::stream(kind)) }, Reader(receiver))
 }
 
 /// The read half.

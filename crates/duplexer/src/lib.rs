@@ -40,6 +40,7 @@
 //! | `http` | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
 //! | `http-client` | `http_client` | its client side |
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
+//! | `oauth` | `oauth` | OAuth 2.1 for clients: login, refresh, step-up, machine grants, DPoP |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //!
 //! # Guarantees
@@ -64,6 +65,8 @@ pub use duplexer_http as http;
 pub use duplexer_http_client as http_client;
 #[cfg(feature = "macros")]
 pub use duplexer_macros::{prompt, resource, tool};
+#[cfg(feature = "oauth")]
+pub use duplexer_oauth as oauth;
 #[cfg(feature = "otel")]
 pub use duplexer_otel as otel;
 pub use duplexer_server::prompt::Prompt;

@@ -38,7 +38,9 @@ pub(super) struct Report(Vec<Scenario>);
 
 impl Report {
     /// Reads the summary, the unscored scenarios and the warnings in the results.
-    pub(super) fn read(output: &str, results: &Path) -> Self {
+    ///
+    /// The folder of a scenario's results begins with `prefix` and its name.
+    pub(super) fn read(output: &str, results: &Path, prefix: &str) -> Self {
         let summary = output.split_once("=== SUMMARY ===").map_or("", |(_, summary)| summary);
         let (scenarios, unscored) = summary.split_once("Not scored for").unwrap_or((summary, ""));
         let unscored: Vec<_> = unscored.lines().filter_map(|line| reason(marked(line)?.1)).collect();
@@ -50,7 +52,9 @@ impl Report {
                 name: name.to_owned(),
                 verdict: match passed {
                     false => Verdict::Failed,
-                    true if lines(results, name).iter().any(|line| line == WARNING) => Verdict::Warned,
+                    true if lines(results, prefix, name).iter().any(|line| line == WARNING) => {
+                        Verdict::Warned
+                    }
                     true => Verdict::Passed,
                 },
                 checks: checks.to_owned(),
@@ -58,6 +62,17 @@ impl Report {
             })
         };
         Self(scenarios.lines().filter_map(scenario).collect())
+    }
+
+    /// Returns the names of all scenarios.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|scenario| scenario.name.as_str())
+    }
+
+    /// Returns whether a scenario has passed without warnings, and whether it is scored.
+    pub(super) fn passed(&self, name: &str) -> Option<(bool, bool)> {
+        let scenario = self.0.iter().find(|scenario| scenario.name == name)?;
+        Some((scenario.verdict == Verdict::Passed, scenario.unscored.is_none()))
     }
 
     fn failed(&self) -> impl Iterator<Item = &Scenario> {
@@ -79,7 +94,7 @@ impl Report {
     /// Returns the details of the failed scenarios.
     pub(super) fn complaints(&self, results: &Path) -> String {
         let complaint = |scenario: &Scenario| {
-            let lines = lines(results, &scenario.name);
+            let lines = lines(results, "server-", &scenario.name);
             let about =
                 lines.iter().filter(|line| line.starts_with(COMPLAINT)).map(|line| format!("  {line}"));
             format!("\n{}:\n{}\n", scenario.name, about.collect::<Vec<_>>().join("\n"))
@@ -105,11 +120,11 @@ const WARNING: &str = r#""status": "WARNING","#;
 const COMPLAINT: &str = r#""errorMessage": "#;
 
 /// The suite writes one JSON member per line, so that a text search is enough.
-fn lines(results: &Path, scenario: &str) -> Vec<String> {
+fn lines(results: &Path, prefix: &str, scenario: &str) -> Vec<String> {
     let folders = fs::read_dir(results).into_iter().flatten().flatten().map(|entry| entry.path());
     let ours = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let rest = name.strip_prefix("server-").and_then(|name| name.strip_prefix(scenario));
+        let rest = name.strip_prefix(prefix).and_then(|name| name.strip_prefix(scenario));
         // The time follows: the name of a scenario can be a prefix of another one.
         rest.is_some_and(|rest| rest.starts_with("-2"))
     };
@@ -148,7 +163,7 @@ mod tests {
     use super::{Report, Verdict};
 
     fn read(output: &str) -> Report {
-        Report::read(output, Path::new("no results"))
+        Report::read(output, Path::new("no results"), "server-")
     }
 
     const OUTPUT: &str = "✓ noise: 1 passed, 0 failed\n
@@ -198,7 +213,7 @@ Not scored for 2026-07-28: 2 scenario(s) run, 1 failing. These do not affect con
         let scenario = results.join("server-tools-list-2026-07-28T00-00-00");
         std::fs::create_dir_all(&scenario).unwrap();
         std::fs::write(scenario.join("checks.json"), "[{\n  \"status\": \"WARNING\",\n}]").unwrap();
-        let report = Report::read(OUTPUT, &results);
+        let report = Report::read(OUTPUT, &results, "server-");
         std::fs::remove_dir_all(&results).unwrap();
         assert_eq!(report.0[0].verdict, Verdict::Warned);
         assert_eq!(report.verdict(2, 1), Err("failed: tools-list, caching".to_owned()));

@@ -81,8 +81,10 @@ fn a_closed_door_is_4() {
 /// Also when the session opens and only this tool is guarded.
 #[test]
 fn a_guarded_tool_is_4() {
-    run(&["call", &guarded(), "echo", "text=x"])
-        .failed(4, "Required scope: write (-32600); the token given with --header does not reach so far");
+    run(&["call", &guarded(), "echo", "text=x"]).failed(
+        4,
+        "Required scope: write (403 Forbidden); the token given with --header does not reach so far",
+    );
 }
 
 /// A header can carry the credentials.

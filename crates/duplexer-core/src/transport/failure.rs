@@ -63,7 +63,9 @@ pub struct HttpRefusal {
     pub challenges: Vec<String>,
     /// The delay of `Retry-After`, if it is a number of seconds.
     pub retry_after: Option<Duration>,
-    /// The first 200 characters of a text body, with control characters escaped.
+    /// The value of `Location`: where a redirect points that was not followed.
+    pub location: Option<String>,
+    /// The first 200 characters of a text body, or of the message of a JSON-RPC error, with control characters escaped.
     pub body: String,
 }
 
@@ -85,6 +87,13 @@ impl HttpRefusal {
     #[must_use]
     pub fn retry_after(mut self, delay: Option<Duration>) -> Self {
         self.retry_after = delay;
+        self
+    }
+
+    /// Sets where a redirect points, if the address is not longer than 8192 bytes.
+    #[must_use]
+    pub fn location(mut self, location: Option<&str>) -> Self {
+        self.location = location.filter(|location| location.len() <= MAX_CHALLENGE).map(str::to_owned);
         self
     }
 

@@ -160,7 +160,7 @@ pub(crate) fn failure(error: &ConnectError) -> OAuthError {
 
 /// Calls a tool and returns its text.
 pub(crate) async fn tool(client: &Client, name: &str) -> Result<String, OAuthError> {
-    match client.call_tool(CallToolParams::new(name)).await {
+    match client.call_tool(name, ()).await {
         Ok(result) => Ok(serde_json::to_value(&result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned()),
         Err(error) => Err(OAuthError::find(&error).unwrap_or_else(|| panic!("{error:?}")).clone()),
     }

@@ -1,0 +1,111 @@
+//! A client that does what each client scenario of the official conformance suite asks for.
+//!
+//! `everything-client URL` talks to the mock server of the suite. `MCP_CONFORMANCE_SCENARIO` names the scenario, and
+//! `MCP_CONFORMANCE_CONTEXT` holds its data as JSON. The exit code is 0 if everything went as the scenario expects.
+
+use std::env;
+
+use duplexer::client::{Client, ClientBuilder};
+use duplexer::error::{BoxError, McpError};
+use duplexer::http_client::HttpTransport;
+use duplexer::types::elicitation::{ElicitParams, ElicitResult};
+use duplexer::types::roots::ListRootsResult;
+use duplexer::types::sampling::CreateMessageResult;
+use serde_json::{Value, json};
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let url = env::args().nth(1).ok_or("usage: everything-client URL")?;
+    let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let context: Value = match env::var("MCP_CONFORMANCE_CONTEXT") {
+        Ok(text) => serde_json::from_str(&text)?,
+        Err(_) => Value::Null,
+    };
+    let client = builder().connect(HttpTransport::new(&url)?).await?;
+    play(&client, &scenario, &context).await?;
+    client.close().await?;
+    Ok(())
+}
+
+/// A client with all callbacks, so that it declares all capabilities.
+fn builder() -> ClientBuilder {
+    Client::builder("everything-client", env!("CARGO_PKG_VERSION"))
+        .on_elicitation(async |asked| answer(&asked))
+        .on_sampling(async |_| Ok(CreateMessageResult::text("everything", "Hello")))
+        .on_roots(async || Ok(ListRootsResult::new([])))
+}
+
+/// Accepts a form with its defaults; a field without one is confirmed.
+fn answer(asked: &ElicitParams) -> Result<ElicitResult, McpError> {
+    let ElicitParams::Form(form) = asked else { return Ok(ElicitResult::decline()) };
+    let mut content = form.requested_schema.defaults();
+    if content.is_empty() {
+        content.insert("confirmed", json!(true).into());
+    }
+    Ok(ElicitResult::accept(content))
+}
+
+async fn play(client: &Client, scenario: &str, context: &Value) -> Result<(), BoxError> {
+    let tools = client.all_tools().await?;
+    match scenario {
+        "tools_call" => {
+            client.call_tool("add_numbers", json!({"a": 5, "b": 3})).await?;
+        }
+        "elicitation-sep1034-client-defaults" => {
+            client.call_tool("test_client_elicitation_defaults", ()).await?;
+        }
+        "sse-retry" => {
+            client.call_tool("test_reconnection", ()).await?;
+        }
+        // Two requests with metadata.
+        "request-metadata" => {
+            client.list_tools().fresh().await?;
+        }
+        "sep-2322-client-request-state" => {
+            let names = [
+                "test_mrtr_echo_state",
+                "test_mrtr_no_state",
+                "test_mrtr_unrelated",
+                "test_mrtr_no_result_type",
+            ];
+            for name in names {
+                client.call_tool(name, ()).await?;
+            }
+        }
+        "http-standard-headers" => standard_headers(client).await?,
+        "http-custom-headers" => {
+            for call in context["toolCalls"].as_array().ok_or("the context has no `toolCalls`")? {
+                let name = call["name"].as_str().ok_or("a call has no name")?;
+                client.call_tool(name, &call["arguments"]).await?;
+            }
+        }
+        // What is left after the tools with invalid annotations.
+        "http-invalid-tool-headers" => {
+            for tool in &tools {
+                client.call_tool(&tool.name, json!({})).await?;
+            }
+        }
+        "json-schema-2020-12-preservation" => {
+            let tool = tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool");
+            let schema = &tool.ok_or("the tool with the schema is not listed")?.input_schema;
+            client.call_tool("json_schema_echo", json!({"schema": schema})).await?;
+        }
+        scenario if scenario.starts_with("auth/") => {
+            client.call_tool("test-tool", ()).await?;
+        }
+        // The others are complete once the tools are listed.
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn standard_headers(client: &Client) -> Result<(), BoxError> {
+    client.call_tool("test_headers", ()).await?;
+    for resource in client.all_resources().await? {
+        client.read_resource(resource.uri).await?;
+    }
+    for prompt in client.all_prompts().await? {
+        client.get_prompt(prompt.name, ()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! `cargo xtask conformance client`: the official suite with the everything-client.
+//!
+//! The suite starts one client per scenario, all at once, against servers of its own. In a whole set it ignores the exit
+//! code of the client; `--alone` runs each scenario by itself, where the exit code counts. Scenarios that need OAuth are
+//! expected to fail; one that passes must leave [`EXPECTED_FAILURES`].
+
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+
+use super::report::Report;
+use super::{SUITE, output_of, remove_results};
+use crate::Failure;
+use crate::npm::{self, Packages};
+use crate::process::{built, root, target};
+
+/// The requirements of a revision, without those that need OAuth: a run with fewer proves nothing.
+struct Revision {
+    name: &'static str,
+    scored: &'static [&'static str],
+    unscored: &'static [&'static str],
+    /// Number of scenarios that are expected to fail.
+    expected_failures: usize,
+}
+
+const REVISIONS: [Revision; 2] = [
+    Revision {
+        name: "2025-11-25",
+        scored: &["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"],
+        unscored: &["json-schema-2020-12-preservation"],
+        expected_failures: 20,
+    },
+    Revision {
+        name: "2026-07-28",
+        scored: &[
+            "tools_call",
+            "request-metadata",
+            "sep-2322-client-request-state",
+            "http-standard-headers",
+            "http-custom-headers",
+            "http-invalid-tool-headers",
+            "json-schema-ref-no-deref",
+        ],
+        unscored: &["json-schema-2020-12-preservation"],
+        expected_failures: 31,
+    },
+];
+
+/// Beginning of the names of scenarios that are expected to fail until the client has OAuth.
+const EXPECTED_FAILURES: &str = "auth/";
+
+/// Number of clients that a set of scenarios is repeated with, at once.
+const AT_ONCE: usize = 20;
+
+/// What is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Index of the revision; all, if there is none.
+    revision: Option<usize>,
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    /// The whole set of a revision.
+    #[default]
+    Set,
+    /// Each scenario by itself, then each many times at once.
+    Alone,
+}
+
+impl Run {
+    pub(super) fn parse(arguments: &[String]) -> Result<Self, Failure> {
+        let mut run = Self::default();
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--alone" => run.mode = Mode::Alone,
+                "--requirements" => {
+                    let name = arguments.next().map(String::as_str).unwrap_or_default();
+                    let known = REVISIONS.iter().position(|revision| revision.name == name);
+                    run.revision = Some(known.ok_or_else(|| {
+                        Failure::Usage(format!("the suite has no client requirements of `{name}`"))
+                    })?);
+                }
+                _ => {
+                    let usage = "conformance client takes `--requirements REVISION` and `--alone`";
+                    return Err(Failure::Usage(usage.to_owned()));
+                }
+            }
+        }
+        Ok(run)
+    }
+}
+
+pub(super) fn check(run: &Run) -> Result<(), String> {
+    let packages = npm::installed("conformance")?;
+    let client = built("duplexer-conformance", "everything-client")?;
+    for revision in
+        REVISIONS.iter().enumerate().filter(|(index, _)| run.revision.is_none_or(|it| it == *index))
+    {
+        let revision = revision.1;
+        match run.mode {
+            Mode::Set => whole_set(revision, &packages, &client)?,
+            Mode::Alone => each_alone(revision, &packages, &client)?,
+        }
+    }
+    Ok(())
+}
+
+/// Runs the whole set of a revision.
+fn whole_set(revision: &Revision, packages: &Packages, client: &Path) -> Result<(), String> {
+    let results = target().join("conformance-client").join(revision.name);
+    remove_results(&results)?;
+    let mut suite = packages.node(packages.file(SUITE));
+    suite.arg("client").arg("--command").arg(client);
+    suite.args(["--requirements", revision.name, "--output-dir"]).arg(&results);
+    let output = output_of(&mut suite)?;
+    let report = Report::read(&output, &results, "");
+    let verdict = judge(revision, &report);
+    println!("\n{}:{report}", revision.name);
+    verdict.map_err(|reason| format!("{}: {reason}\nthe whole story: {}", revision.name, results.display()))
+}
+
+/// Succeeds if what must pass has passed, and what is expected to fail has failed.
+fn judge(revision: &Revision, report: &Report) -> Result<(), String> {
+    for (names, is_scored) in [(revision.scored, true), (revision.unscored, false)] {
+        for name in names {
+            match report.passed(name) {
+                Some((true, scored)) if scored == is_scored => {}
+                Some((true, _)) => return Err(format!("the suite has changed whether it scores {name}")),
+                Some((false, _)) => return Err(format!("failed: {name}")),
+                None => return Err(format!("{name} was not run")),
+            }
+        }
+    }
+    let expected: Vec<_> = report.names().filter(|name| name.starts_with(EXPECTED_FAILURES)).collect();
+    let passed = expected.iter().filter(|name| matches!(report.passed(name), Some((true, _))));
+    let passed: Vec<_> = passed.copied().collect();
+    if !passed.is_empty() {
+        return Err(format!("expected to fail, and passed: {}", passed.join(", ")));
+    }
+    let known = revision.scored.len() + revision.unscored.len() + revision.expected_failures;
+    let run = report.names().count();
+    if run == known { Ok(()) } else { Err(format!("{run} scenarios were run, and there are {known}")) }
+}
+
+/// Runs each scenario by itself, then each many times at once.
+fn each_alone(revision: &Revision, packages: &Packages, client: &Path) -> Result<(), String> {
+    let scenarios = revision.scored.iter().chain(revision.unscored);
+    for scenario in scenarios.clone() {
+        alone(revision, packages, client, scenario)?;
+        println!("{}: {scenario} passed alone", revision.name);
+    }
+    for scenario in scenarios {
+        let failed = thread::scope(|scope| {
+            let runs: Vec<_> =
+                (0..AT_ONCE).map(|_| scope.spawn(|| alone(revision, packages, client, scenario))).collect();
+            runs.into_iter().filter_map(|run| run.join().unwrap_or(Err("a run panicked".into())).err()).next()
+        });
+        if let Some(reason) = failed {
+            return Err(reason);
+        }
+        println!("{}: {scenario} passed {AT_ONCE} times at once", revision.name);
+    }
+    Ok(())
+}
+
+/// Runs one scenario. The suite fails it for warnings and for the exit code of the client too.
+fn alone(revision: &Revision, packages: &Packages, client: &Path, scenario: &str) -> Result<(), String> {
+    let mut suite = packages.node(packages.file(SUITE));
+    suite.arg("client").arg("--command").arg(client);
+    suite.args(["--scenario", scenario, "--spec-version", revision.name]);
+    let output = suite.current_dir(root()).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("the suite could not be started: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() && !said.contains("WARNING") {
+        return Ok(());
+    }
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{}: {scenario} failed alone:\n{said}\n{complaints}", revision.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Run, Failure> {
+        Run::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_client_run_names_its_revision_and_mode() {
+        assert_eq!(parse(""), Ok(Run::default()));
+        assert_eq!(
+            parse("--requirements 2026-07-28 --alone"),
+            Ok(Run { revision: Some(1), mode: Mode::Alone })
+        );
+        for wrong in ["--requirements", "--requirements 2024-11-05", "--fast"] {
+            assert!(matches!(parse(wrong), Err(Failure::Usage(_))), "{wrong}");
+        }
+    }
+
+    const REVISION: Revision =
+        Revision { name: "r", scored: &["tools_call"], unscored: &["extra"], expected_failures: 1 };
+
+    fn report(tools: &str, login: &str) -> Report {
+        let output = format!(
+            "=== SUMMARY ===\n{tools} tools_call: 1 passed, 0 failed\n{login} auth/x: 0 passed, 1 failed\n✓ extra: 1 passed, 0 failed\n\nNot scored for r: 1 scenario(s) run\n  ✓ extra (added)\n"
+        );
+        Report::read(&output, Path::new("no results"), "")
+    }
+
+    /// The list of expected failures shrinks: a scenario that passes unexpectedly fails the run.
+    #[test]
+    fn only_expected_failures_are_accepted() {
+        assert_eq!(judge(&REVISION, &report("✓", "✗")), Ok(()));
+        assert_eq!(judge(&REVISION, &report("✗", "✗")), Err("failed: tools_call".to_owned()));
+        let passed = "expected to fail, and passed: auth/x".to_owned();
+        assert_eq!(judge(&REVISION, &report("✓", "✓")), Err(passed));
+        let more = Revision { expected_failures: 2, ..REVISION };
+        assert!(judge(&more, &report("✓", "✗")).is_err());
+    }
+}
