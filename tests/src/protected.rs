@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_auth::{
-    Auth, AuthBackend, AuthConfigError, AuthorizationServer, Grant, MemoryStore, OAuthError, RegisteredClient,
-    Store, User,
+    Auth, AuthBackend, AuthConfigError, AuthorizationServer, Grant, MemoryStore, OAuthError,
+    RegisteredClient, Store, User,
 };
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_server::ServerBuilder;

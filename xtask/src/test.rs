@@ -72,7 +72,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: "MCP Inspector", needs: &[Need::Program("npm")], action: Action::Inspector },
     Step { name: "conformance suite", needs: &[Need::Program("npm")], action: Action::Conformance },
-    Step { name: "conformance suite, client", needs: &[Need::Program("npm")], action: Action::ConformanceClient },
+    Step {
+        name: "conformance suite, client",
+        needs: &[Need::Program("npm")],
+        action: Action::ConformanceClient,
+    },
 ];
 
 const fn cargo(arguments: &'static [&'static str]) -> Action {

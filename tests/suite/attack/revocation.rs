@@ -20,7 +20,12 @@ async fn status(site: &Site, tokens: &Tokens) -> u16 {
 }
 
 /// Sends a request, waits until the gate holds it, runs `meanwhile`, and returns the response.
-async fn held(site: &Site, controller: &Tokens, post: Post, meanwhile: impl AsyncFnOnce()) -> super::site::Reply {
+async fn held(
+    site: &Site,
+    controller: &Tokens,
+    post: Post,
+    meanwhile: impl AsyncFnOnce(),
+) -> super::site::Reply {
     gate(site, controller, "arm").await;
     let mut socket = site.connect().await;
     let mut exchange = JoinSet::new();

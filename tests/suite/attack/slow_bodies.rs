@@ -9,8 +9,7 @@ use super::sessions::Session;
 use super::site::{Post, Site, Socket};
 
 /// Both ways to announce a body, and its first byte.
-const FRAMINGS: [&str; 2] =
-    ["content-length: 100\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"];
+const FRAMINGS: [&str; 2] = ["content-length: 100\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n"];
 
 /// Sends the first byte of each body.
 async fn begin(site: &Site, posts: &[Post]) -> JoinSet<(String, Option<u16>)> {
@@ -59,7 +58,9 @@ async fn slow_bodies_of_the_authorization_server_end() {
     for path in ["/authorize", "/authorize/consent", "/token", "/revoke"] {
         posts.push(form(&site, path, &[]));
     }
-    posts.push(Post::at("/register", "").header("Host", "localhost").header("Content-Type", "application/json"));
+    posts.push(
+        Post::at("/register", "").header("Host", "localhost").header("Content-Type", "application/json"),
+    );
     let waiting = begin(&site, &posts).await;
     Tokens::of(&site, "web").await;
     all_end(waiting).await;

@@ -199,7 +199,9 @@ mod tests {
     }
 
     async fn is_pending(future: &mut (impl Future + Unpin)) -> bool {
-        std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending()))
-            .await
+        std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending())
+        })
+        .await
     }
 }

@@ -86,14 +86,16 @@ pub(crate) fn reason(error: &serde_json::Error) -> String {
 /// Describes why a text cannot be read as a value: frames can contain numbers that no double can hold.
 pub(crate) fn unreadable(text: &str, error: &serde_json::Error) -> String {
     const SHOWN: usize = 40;
-    let line_start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let line_start: usize =
+        text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let at = (line_start + error.column()).min(text.len());
     let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'e' | b'E' | b'+' | b'-' | b'.');
     let bytes = text.as_bytes();
     // The error lies within the number, or at the byte that follows it.
     let before = bytes[..at].iter().rposition(is_part).map_or(0, |last| last + 1);
     let start = bytes[..before].iter().rposition(|byte| !is_part(byte)).map_or(0, |other| other + 1);
-    let number: String = bytes[start..].iter().take_while(|byte| is_part(byte)).map(|byte| char::from(*byte)).collect();
+    let number: String =
+        bytes[start..].iter().take_while(|byte| is_part(byte)).map(|byte| char::from(*byte)).collect();
     match number.parse::<f64>() {
         Ok(value) if value.is_infinite() && number.len() > SHOWN => {
             format!("the number {}... is out of range", &number[..SHOWN])

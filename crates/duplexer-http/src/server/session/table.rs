@@ -185,7 +185,9 @@ impl Table {
     fn pop_half_open(&mut self) -> Option<Arc<Session>> {
         for _ in 0..self.half_open.len() {
             let entry = self.half_open.pop_front()?;
-            let Some(session) = entry.upgrade().filter(|session| self.has_half_open(session)) else { continue };
+            let Some(session) = entry.upgrade().filter(|session| self.has_half_open(session)) else {
+                continue;
+            };
             if session.is_idle() {
                 return Some(session);
             }
@@ -205,8 +207,7 @@ impl Table {
     }
 
     fn has_half_open(&self, session: &Arc<Session>) -> bool {
-        session.is_half_open()
-            && self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session))
+        session.is_half_open() && self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session))
     }
 }
 
