@@ -127,8 +127,10 @@ impl Inner {
             dpop_key: None,
         };
         let mut state = server.state();
+        // The first token was not requested because of a refusal: after one, the function is called once more.
+        let standing = if state.active.is_some() { Standing::Granted } else { Standing::Stored };
         state.loaded = true;
-        state.active = Some(Arc::new(Active::new(entry, tokens, None, Standing::Granted)));
+        state.active = Some(Arc::new(Active::new(entry, tokens, None, standing)));
         Ok(())
     }
 

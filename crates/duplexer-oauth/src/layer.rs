@@ -67,7 +67,7 @@ impl Inner {
                 method: request.method().as_str(),
                 url: request.url(),
                 token: Some(&active.tokens.access),
-                nonce: self.nonces.of(request.url()),
+                nonce: self.server_nonces.of(request.url()),
                 now: self.now(),
             };
             let proof = HeaderValue::try_from(proof.sign(key).await?);
@@ -115,7 +115,7 @@ impl Inner {
         request: &OutgoingRequest,
         response: ResponseHead<'_>,
     ) -> Result<Verdict, OAuthError> {
-        self.nonces.learn(request.url(), response.headers);
+        self.server_nonces.learn(request.url(), response.headers);
         let server = self.server(request.url());
         let active = server.state().active.clone();
         let sent = sent_token(request);

@@ -35,7 +35,10 @@ pub(crate) struct Inner {
     pub(crate) parts: Parts,
     /// Stands still while a person logs in.
     pub(crate) patience: CallClock,
+    /// Nonces of authorization servers.
     pub(crate) nonces: Nonces,
+    /// Nonces of servers, which can have the same origin.
+    pub(crate) server_nonces: Nonces,
     pub(crate) tasks: Tasks,
     servers: Mutex<HashMap<Url, Arc<Server>>>,
     /// Part of the margin before an expiry by which processes differ.
@@ -57,6 +60,7 @@ impl OAuth {
             parts,
             patience: CallClock::new(),
             nonces: Nonces::default(),
+            server_nonces: Nonces::default(),
             tasks: Tasks::default(),
             servers: Mutex::default(),
             jitter,

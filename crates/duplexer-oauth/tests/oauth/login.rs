@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use duplexer_auth::RegisteredClient;
+use duplexer_auth::{AuthMethod, RegisteredClient};
 use duplexer_oauth::{
     ClientIdentity, Event, Loopback, MemoryCredentials, OAuth, OAuthError, Renewal, Secret, Status, StepUp,
 };
@@ -24,7 +24,9 @@ async fn a_session_is_opened_by_a_login_and_the_token_is_sent_with_every_request
     assert_eq!(tool(&client, "two").await.unwrap(), "two read");
     assert_eq!(person.times(), 1);
     // OAC-97
-    let Status::LoggedIn { issuer, scopes, renewal, .. } = oauth.status(&site.url()).await.unwrap() else { panic!() };
+    let Status::LoggedIn { issuer, scopes, renewal, .. } = oauth.status(&site.url()).await.unwrap() else {
+        panic!()
+    };
     assert_eq!((issuer, scopes, renewal), (site.base.clone(), vec!["read".to_owned()], Renewal::Automatic));
 }
 
@@ -50,7 +52,8 @@ async fn a_request_that_needs_more_scopes_requests_them() {
     let site = Site::new(&time, |builder| builder).await;
     let events = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&events);
-    let oauth = login(&time, &person).on_event(move |event| log.lock().unwrap().push(event.clone())).build().unwrap();
+    let oauth =
+        login(&time, &person).on_event(move |event| log.lock().unwrap().push(event.clone())).build().unwrap();
     let client = connect(&site.url(), &oauth).await.unwrap();
     assert_eq!(tool(&client, "write").await.unwrap(), "write read write");
     assert_eq!(person.times(), 2);
@@ -121,7 +124,10 @@ async fn a_registered_client_keeps_its_redirect_uri() {
     drop(free);
     let redirect_uri = format!("http://localhost:{port}/back");
     let site = Site::new(&time, |builder| {
-        builder.without_registration().client(RegisteredClient::confidential("app", "s3cret/+", [redirect_uri]))
+        builder.without_registration().client(
+            RegisteredClient::confidential("app", "s3cret/+", [redirect_uri])
+                .auth_method(AuthMethod::ClientSecretBasic),
+        )
     })
     .await;
     let redirect = Loopback::localhost().port(port).path("/back");

@@ -136,7 +136,13 @@ impl Mock {
     }
 }
 
-async fn serve(State(mock): State<Mock>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn serve(
+    State(mock): State<Mock>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let query = uri.query().unwrap_or_default();
     let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let seen = Seen { method, path: uri.path().to_owned(), query, headers, body };
@@ -152,7 +158,9 @@ fn rpc(seen: &Seen) -> Response {
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
             "ttlMs": 0, "cacheScope": "private",
         }),
-        Some("tools/call") => json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]}),
+        Some("tools/call") => {
+            json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]})
+        }
         _ => return answer(404, &json!({})),
     };
     answer(200, &json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))

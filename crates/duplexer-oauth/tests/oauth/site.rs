@@ -104,9 +104,8 @@ impl Person {
     pub(crate) async fn decide(&self, url: &str) -> String {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let page = http().get(url).send().await.unwrap();
-        let location = |response: &reqwest::Response| {
-            response.headers()["location"].to_str().unwrap().to_owned()
-        };
+        let location =
+            |response: &reqwest::Response| response.headers()["location"].to_str().unwrap().to_owned();
         if page.status() == 302 {
             return location(&page);
         }
@@ -161,7 +160,9 @@ pub(crate) fn failure(error: &ConnectError) -> OAuthError {
 /// Calls a tool and returns its text.
 pub(crate) async fn tool(client: &Client, name: &str) -> Result<String, OAuthError> {
     match client.call_tool(name, ()).await {
-        Ok(result) => Ok(serde_json::to_value(&result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned()),
+        Ok(result) => {
+            Ok(serde_json::to_value(&result).unwrap()["content"][0]["text"].as_str().unwrap().to_owned())
+        }
         Err(error) => Err(OAuthError::find(&error).unwrap_or_else(|| panic!("{error:?}")).clone()),
     }
 }
