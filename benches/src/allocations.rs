@@ -1,8 +1,8 @@
-//! Counts the allocations of the current thread.
+//! Counts allocations: of the current thread, of the process, and the most that is in use at once.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// System allocator with a counter per thread. Use it as the `#[global_allocator]` of a binary.
 #[derive(Debug)]
@@ -79,4 +79,46 @@ unsafe impl GlobalAlloc for Total {
 /// Returns the number of allocations and their bytes, in the format of the load generator.
 pub fn total() -> String {
     format!("{} {}", CALLS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed))
+}
+
+/// System allocator that records the most bytes in use at once, in all threads.
+#[derive(Debug)]
+pub struct Peak;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn note_use(more: usize, less: usize) {
+    let before = IN_USE.fetch_add(more, Ordering::Relaxed);
+    MOST.fetch_max(before + more, Ordering::Relaxed);
+    IN_USE.fetch_sub(less, Ordering::Relaxed);
+}
+
+// SAFETY: every call is forwarded unchanged to the system allocator.
+unsafe impl GlobalAlloc for Peak {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note_use(layout.size(), 0);
+        // SAFETY: as promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note_use(size, layout.size());
+        // SAFETY: as promised by the caller.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        note_use(0, layout.size());
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Returns the output of `work`, and how many bytes more than before were in use at once meanwhile.
+pub fn peak_during<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = IN_USE.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let output = work();
+    (output, MOST.load(Ordering::Relaxed) - before)
 }

@@ -1,7 +1,8 @@
-//! A SQLite explorer: blocking tools with progress and a time limit, resources with completion, errors of another crate.
+//! An explorer of `SQLite` databases: blocking tools with progress and a time limit, resources with completion, errors of another crate.
 //!
 //! Run: `cargo run -p duplexer-examples --bin sqlite -- some.db`, as the command of a host.
 //! Try: `list_tables`, then `query` with a statement, then `count_rows`; read `sqlite://tables/NAME`.
+//! Then break it: `query` with a misspelled column shows the model why, and with `delete from users` why not.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -11,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, limits::Limit, types::V
 use serde_json::Value;
 
 #[derive(serde::Serialize, schemars::JsonSchema)]
-struct Rows {
+struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
     truncated: bool,
@@ -57,7 +58,7 @@ fn query(
     #[schemars(range(min = 1, max = 1000))]
     #[default(100)]
     limit: usize,
-) -> Result<Rows, ToolError> {
+) -> Result<Table, ToolError> {
     let db = open(&cx).or_hide()?;
     let mut select = db.prepare(&sql).or_show()?;
     if !select.readonly() {
@@ -66,7 +67,7 @@ fn query(
     let columns: Vec<String> = select.column_names().into_iter().map(Into::into).collect();
     let found = select.query_map([], |row| (0..columns.len()).map(|i| row.get_ref(i).map(to_json)).collect());
     let rows: Vec<Vec<Value>> = found.or_show()?.take(limit + 1).collect::<Result<_, _>>().or_show()?;
-    Ok(Rows { columns, truncated: rows.len() > limit, rows: rows.into_iter().take(limit).collect() })
+    Ok(Table { columns, truncated: rows.len() > limit, rows: rows.into_iter().take(limit).collect() })
 }
 
 /// Counts the rows of every table.

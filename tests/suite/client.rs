@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use duplexer_client::{Client, ClientError, Negotiation, ServerNotification};
-use duplexer_core::error::{CallError, McpError};
+use duplexer_core::error::McpError;
 use duplexer_http::{MemoryEventStore, StreamableHttp};
 use duplexer_http_client::HttpTransport;
 use duplexer_server::{Context, Server};

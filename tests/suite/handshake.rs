@@ -116,7 +116,10 @@ async fn before_the_handshake_only_ping_is_served() {
     for link in Link::of(HANDSHAKE, Needs::Connection) {
         let mut wire = Wire::fixture(link).await;
         assert_eq!(wire.result("ping", json!({})).await, json!({}));
-        let refused = (-32602, "Invalid request parameters".to_owned(), json!(""));
+        let text = "params._meta must be an object carrying the required \
+                    'io.modelcontextprotocol/protocolVersion' and 'io.modelcontextprotocol/clientCapabilities' \
+                    envelope keys; or begin with `initialize`";
+        let refused = (-32602, text.to_owned(), Value::Null);
         assert_eq!(wire.error("tools/list", json!({})).await, refused);
         assert_eq!(wire.error("test/echo", json!({})).await, refused);
         wire.open(HANDSHAKE).await;

@@ -111,7 +111,31 @@ async fn a_signal_ends_the_server_with_its_input_open() {
         signal(&wire, which);
         let (rest, ended) = wire.rest().await;
         assert!(start.elapsed() < BOUND && ended.is_orderly(), "{:?} {ended:?}", start.elapsed());
-        assert_eq!(error_of(&rest[0]), (-32000, "Connection closed".to_owned(), Value::Null));
+        let text = "Connection closed: the server is shutting down";
+        assert_eq!(error_of(&rest[0]), (-32000, text.to_owned(), Value::Null));
+    }
+}
+
+/// Without a subscriber, errors and panics of handlers are lines of standard error; the client sees no cause.
+#[tokio::test]
+async fn errors_of_handlers_reach_standard_error() {
+    let mut wire = Wire::spawn(Stdio::piped());
+    let mut stderr = wire.stderr();
+    wire.open(HANDSHAKE).await;
+    for (tool, line) in [
+        ("fail", "duplexer: error: the handler of tools/call failed: secret: the cause"),
+        ("panic", "duplexer: error: the handler of tools/call panicked: secret: the panic"),
+    ] {
+        let answer = wire.tool(tool).await;
+        assert_eq!(error_of(&answer), (-32603, "Internal server error".to_owned(), Value::Null));
+        // The panic hook of the standard library prints lines of its own.
+        loop {
+            let printed = stderr.next_line().await.unwrap().expect("a line about the error");
+            if printed == line {
+                break;
+            }
+            assert!(!printed.starts_with("duplexer: error:"), "{printed}");
+        }
     }
 }
 

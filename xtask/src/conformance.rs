@@ -140,7 +140,7 @@ fn judge(url: &str, packages: &Packages, revision: &Revision) -> Result<(), Stri
     remove_results(&results)?;
     let mut suite = packages.node(packages.file(SUITE));
     suite.args(["server", "--url", url, "--requirements", revision.name, "--output-dir"]);
-    let output = output_of(suite.arg(&results))?;
+    let output = output_of(suite.arg(&results).stderr(Stdio::inherit()))?;
     let report = Report::read(&output, &results, "server-");
     let verdict = report.verdict(revision.scored, revision.unscored);
     let story = match &verdict {
@@ -164,7 +164,7 @@ fn remove_results(results: &Path) -> Result<(), String> {
 
 /// Returns the output of the suite, which contains its verdict.
 fn output_of(suite: &mut Command) -> Result<String, String> {
-    suite.current_dir(root()).stdin(Stdio::null()).stderr(Stdio::inherit());
+    suite.current_dir(root()).stdin(Stdio::null());
     let output = suite.output().map_err(|error| format!("the suite could not be started: {error}"))?;
     String::from_utf8(output.stdout).map_err(|error| format!("the suite's output: {error}"))
 }

@@ -7,10 +7,11 @@
 mod authorization;
 
 use std::env;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use duplexer::client::{Client, ClientBuilder};
-use duplexer::error::{BoxError, McpError};
+use duplexer::error::{BoxError, Chain, McpError};
 use duplexer::http_client::HttpTransport;
 use duplexer::types::elicitation::{ElicitParams, ElicitResult};
 use duplexer::types::roots::ListRootsResult;
@@ -18,7 +19,20 @@ use duplexer::types::sampling::CreateMessageResult;
 use serde_json::{Value, json};
 
 #[tokio::main]
-async fn main() -> Result<(), BoxError> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the suite shows why a client has failed")]
+            {
+                eprintln!("{}", Chain(&*error));
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), BoxError> {
     let url = env::args().nth(1).ok_or("usage: everything-client URL")?;
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let context: Value = match env::var("MCP_CONFORMANCE_CONTEXT") {

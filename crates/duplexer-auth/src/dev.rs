@@ -15,9 +15,13 @@ pub const SCOPE: &str = "mcp";
 /// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
 /// use duplexer_http::StreamableHttp;
 /// let auth = duplexer_auth::dev::auth("http://127.0.0.1:8000", "ada")?;
-/// StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve_until(std::future::pending()).await;
+/// StreamableHttp::new(server).bind("127.0.0.1:8000").await?.layer(auth).serve().await?;
 /// # Ok(()) }
 /// ```
+///
+/// # Errors
+///
+/// Fails if `base_url` is not an http URL of this machine.
 pub fn auth(base_url: &str, user: &str) -> Result<Auth, AuthConfigError> {
     let base = base_url.strip_suffix('/').unwrap_or(base_url);
     let resource = format!("{base}/mcp");

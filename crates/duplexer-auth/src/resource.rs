@@ -27,6 +27,16 @@ pub use layer::AuthService;
 /// Authorization of one MCP server: a tower layer for its HTTP service, and guards for its tools.
 ///
 /// Cheap to clone. Metadata and challenges are built from the settings, never from a request.
+///
+/// ```
+/// use duplexer_auth::{Auth, StaticToken};
+///
+/// let url = "http://127.0.0.1:8000/mcp";
+/// let ada = StaticToken::new("a-long-random-text").client_id("ada").audience(url).scopes(["notes"]);
+/// let auth = Auth::static_tokens([ada]).audience(url).require_scopes(["notes"]).build()?;
+/// # Ok::<_, duplexer_auth::AuthConfigError>(())
+/// ```
+#[doc(alias("bearer", "token", "oauth", "login"))]
 #[derive(Clone)]
 pub struct Auth(Arc<Rules>);
 

@@ -4,27 +4,64 @@ mod values;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use duplexer::types::logging::LoggingLevel;
 
 pub(crate) use values::{Argument, arguments, texts};
 
 const ABOUT: &str = "A demo server, and a client for the terminal, for the Model Context Protocol.";
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 no connection, 4 not authorized, 5 refused or not understood,
-6 no answer in time.";
+const AFTER_HELP: &str = "\
+Without a verb the demo starts; `duplexer demo --help` lists its options, and `duplexer call --help` how to call a tool.
+
+Exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 no connection, 4 not authorized, 5 refused or not understood, \
+6 no answer in time, 130 ended by Ctrl-C.";
 
 /// The command line. Without a verb it starts the demo.
 #[derive(Debug, Parser)]
-#[command(name = "duplexer", version, about = ABOUT, after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
+#[command(name = "duplexer", version, about = ABOUT, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
     #[command(flatten)]
     pub(crate) demo: DemoArguments,
+    /// Use colours; `auto` means on terminals, unless `NO_COLOR` or `CLICOLOR=0` is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    color: ColorChoice,
+}
+
+impl CommandLine {
+    /// Reads the command line of this process. Exits on wrong usage.
+    pub(crate) fn read() -> Self {
+        let matches = described().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Sets whether this process uses colours.
+    pub(crate) fn choose_colour(&self) {
+        match self.color {
+            ColorChoice::Auto => anstream::ColorChoice::Auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// Returns the description of the command line. The help of the whole program is about the verbs, so the options of the demo
+/// are only in the help of `demo`.
+fn described() -> Command {
+    let of_demo: Vec<_> = DemoArguments::augment_args(Command::new("demo"))
+        .get_arguments()
+        .map(|argument| argument.get_id().clone())
+        .collect();
+    CommandLine::command().mut_args(move |argument| {
+        let hidden = of_demo.contains(argument.get_id());
+        if hidden { argument.hide(true) } else { argument }
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -33,19 +70,23 @@ pub(crate) enum Verb {
     Demo(DemoArguments),
     /// Show what a server offers
     #[command(
-        override_usage = "duplexer list [OPTIONS] URL [KIND]\n       duplexer list [OPTIONS] [KIND] -- COMMAND...\n\n\
-        KIND is tools, resources, templates or prompts"
+        override_usage = "duplexer list [OPTIONS] URL [KIND|NAME]\n       \
+        duplexer list [OPTIONS] [KIND|NAME] -- COMMAND...",
+        after_help = "KIND is tools, resources, templates or prompts; NAME is one of them."
     )]
-    List(Request),
+    List(ListArguments),
     /// Call a tool
-    #[command(override_usage = "duplexer call [OPTIONS] URL TOOL [ARGUMENT]...\n       \
-        duplexer call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND...\n\n\
-        An ARGUMENT is name=text, or name:=json for numbers, lists and all the rest")]
+    #[command(
+        override_usage = "duplexer call [OPTIONS] URL TOOL [ARGUMENT]...\n       \
+        duplexer call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND...",
+        after_help = "An ARGUMENT is name=text, or name:=json for numbers, lists and all the rest. name=@file and \
+        name:=@file take the text or the JSON from a file; name=@@text is a text that begins with @."
+    )]
     Call(Request),
     /// Read a resource
     #[command(
-        override_usage = "duplexer read [OPTIONS] URL RESOURCE\n       duplexer read [OPTIONS] RESOURCE -- COMMAND...\n\n\
-        Bytes go to standard output as they are, unless that is a terminal"
+        override_usage = "duplexer read [OPTIONS] URL RESOURCE\n       duplexer read [OPTIONS] RESOURCE -- COMMAND...",
+        after_help = "Bytes go to standard output as they are, unless that is a terminal."
     )]
     Read(Request),
     /// Fill a prompt
@@ -54,14 +95,17 @@ pub(crate) enum Verb {
     Prompt(Request),
     /// Suggest values for an argument of a prompt or a variable of a resource template
     #[command(
-        override_usage = "duplexer complete [OPTIONS] URL PROMPT-OR-TEMPLATE NAME=BEGINNING [known=text]...\n       \
-        duplexer complete [OPTIONS] PROMPT-OR-TEMPLATE NAME=BEGINNING [known=text]... -- COMMAND..."
+        override_usage = "duplexer complete [OPTIONS] URL OF NAME=PART [known=text]...\n       \
+        duplexer complete [OPTIONS] OF NAME=PART [known=text]... -- COMMAND...",
+        after_help = "OF is the name of a prompt, or a resource template; PART is the begin of the value."
     )]
     Complete(Request),
     /// Show change notifications of a server, until Ctrl-C
-    #[command(override_usage = "duplexer listen [OPTIONS] URL [RESOURCE]...\n       \
-        duplexer listen [OPTIONS] [RESOURCE]... -- COMMAND...\n\n\
-        Changes of lists are always shown, those of resources only for each given RESOURCE")]
+    #[command(
+        override_usage = "duplexer listen [OPTIONS] URL [RESOURCE]...\n       \
+        duplexer listen [OPTIONS] [RESOURCE]... -- COMMAND...",
+        after_help = "Changes of lists are always shown, those of resources only for each given RESOURCE."
+    )]
     Listen(Request),
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
@@ -85,6 +129,9 @@ pub(crate) struct DemoArguments {
     /// Require tokens: `dev` runs an authorization server next to the demo, with the single user `ada`
     #[arg(long, value_enum, conflicts_with = "stdio")]
     pub(crate) auth: Option<AuthChoice>,
+    /// Print a line on standard error for each request: method, name, outcome and time
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
 }
 
 /// Authorization server of the demo.
@@ -92,6 +139,16 @@ pub(crate) struct DemoArguments {
 pub(crate) enum AuthChoice {
     /// The demo itself
     Dev,
+}
+
+/// A request for lists.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Show the schemas of tools, as the server sent them
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) schema: bool,
+    #[command(flatten)]
+    pub(crate) request: Request,
 }
 
 /// A request to a server.
@@ -106,6 +163,9 @@ pub(crate) struct Request {
     /// Print the result as JSON, exactly as the server sent it
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the result into a file: pictures, sounds and blobs as bytes (several get numbers), anything else as text
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Read answers to questions of the server from standard input, line by line, even if it is no terminal
     #[arg(long)]
     pub(crate) interactive: bool,
@@ -128,6 +188,12 @@ pub(crate) struct SessionArguments {
     /// Add a variable to the environment of the program, which otherwise gets little more than PATH and HOME
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
+    /// Tell the server that it may work on this folder; can be given several times
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+    /// Answer requests for a model by this shell command: it reads the request as JSON and prints the answer
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) sample: Option<String>,
     /// Show log messages of the server from this level on
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) log: Option<LoggingLevel>,
@@ -168,13 +234,22 @@ fn level(text: &str) -> Result<LoggingLevel, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_well_described() {
-        CommandLine::command().debug_assert();
+        described().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_the_program_is_about_the_verbs() {
+        let top = described().render_long_help().to_string();
+        assert!(top.contains("listen") && !top.contains("--port"), "{top}");
+        let verbs = top.find("Commands:").unwrap();
+        assert!(verbs < top.find("Options:").unwrap(), "{top}");
+        let mut all = described();
+        let demo = all.find_subcommand_mut("demo").unwrap().render_long_help().to_string();
+        assert!(demo.contains("--port") && demo.contains("--verbose"), "{demo}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod notebook;
 mod prompts;
+mod request_log;
 mod resources;
 mod serving;
 mod tools;
@@ -14,13 +15,25 @@ use duplexer::prelude::*;
 use duplexer::server::subscriptions::MemoryBus;
 
 use self::notebook::Notebook;
+use self::request_log::RequestLog;
 
 pub(crate) use serving::serve;
 
+/// Which requests are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Log {
+    Requests,
+    Nothing,
+}
+
 /// Builds the server from the handlers of the submodules.
-fn server() -> Result<Server, BoxError> {
+fn server(log: Log) -> Result<Server, BoxError> {
     let bus = MemoryBus::new();
-    let server = Server::builder("duplexer-demo", env!("CARGO_PKG_VERSION"))
+    let mut builder = Server::builder("duplexer-demo", env!("CARGO_PKG_VERSION"));
+    if log == Log::Requests {
+        builder = builder.middleware(RequestLog::new());
+    }
+    let server = builder
         .title("Duplexer demo")
         .instructions("A little of everything, to try clients with.")
         .logging()
@@ -35,6 +48,8 @@ fn server() -> Result<Server, BoxError> {
         .tool(tools::book)
         .tool(tools::tour)
         .tool(tools::remember)
+        .tool(tools::folders)
+        .tool(tools::consult)
         .resource(Resource::text("demo://readme", "One server, every revision.").name("readme"))
         .resource(resources::clock)
         .resource(resources::dot)

@@ -1,35 +1,45 @@
 //! The command `duplexer`: a demo server, and a client for the terminal. Without a verb it starts the demo.
 //!
 //! `arguments` parses the command line, `verbs` sends requests over a `session` with a `target`, `show` formats
-//! results, `questions` asks the user on behalf of the server. `demo` is an ordinary server.
+//! results, `output` puts them where they belong, `questions` asks the user on behalf of the server. `demo` is an ordinary
+//! server.
 
 mod arguments;
 mod demo;
 mod failure;
+mod output;
 mod questions;
+mod roots;
+mod sampling;
 mod session;
 mod show;
 mod target;
 mod terminal;
+mod text;
 mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use duplexer::types::version::ProtocolVersion;
 
 use crate::arguments::{CommandLine, Request, Verb};
 use crate::failure::{Exit, Failure};
+use crate::show::Details;
 use crate::terminal::{Terminal, print};
+use crate::text::Text;
 use crate::verbs::Word;
 
 fn main() -> ExitCode {
     // Exits on wrong usage.
-    let line = CommandLine::parse();
+    let line = CommandLine::read();
+    line.choose_colour();
     let done = match line.verb {
         None => demo::serve(line.demo),
         Some(Verb::Demo(arguments)) => demo::serve(arguments),
-        Some(Verb::List(request)) => ask(Word::List, &request),
+        Some(Verb::List(list)) => {
+            let details = if list.schema { Details::Schemas } else { Details::Description };
+            ask(Word::List(details), &list.request)
+        }
         Some(Verb::Call(request)) => ask(Word::Call, &request),
         Some(Verb::Read(request)) => ask(Word::Read, &request),
         Some(Verb::Prompt(request)) => ask(Word::Prompt, &request),
@@ -42,7 +52,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(line) = failure.line() {
-                Terminal::new().note(&format!("duplexer: {line}"));
+                Terminal::new().error(line);
             }
             failure.code()
         }
@@ -61,6 +71,6 @@ fn ask(word: Word, request: &Request) -> Result<(), Failure> {
 #[expect(clippy::unnecessary_wraps, reason = "a verb like the others")]
 fn version() -> Result<(), Failure> {
     let revisions: Vec<_> = ProtocolVersion::ALL.iter().map(|version| version.as_str()).collect();
-    print(&format!("duplexer {} (MCP {})", env!("CARGO_PKG_VERSION"), revisions.join(", ")));
+    print(&Text::plain(format!("duplexer {} (MCP {})", env!("CARGO_PKG_VERSION"), revisions.join(", "))));
     Ok(())
 }

@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use self::field::Field;
 use crate::arguments::Request;
 use crate::terminal::Terminal;
+use crate::text::{Style, Text};
 
 /// Input that declines a form.
 const DECLINE: &str = "/decline";
@@ -42,6 +43,10 @@ enum Answers {
 enum Unfilled {
     Declined,
     Cancelled,
+}
+
+fn asks(message: &str) -> Text {
+    Text::new().then(Style::Heading, "The server asks:").then(Style::Plain, format!(" {message}"))
 }
 
 impl Questions {
@@ -81,8 +86,8 @@ impl Questions {
     }
 
     async fn fill(&self, form: &ElicitFormParams) -> ElicitResult {
-        self.terminal.note(&format!("The server asks: {}", form.message));
-        self.terminal.note(&format!("({DECLINE} refuses, {CANCEL} leaves)"));
+        self.terminal.show(&asks(&form.message));
+        self.terminal.show(&Text::new().then(Style::Faint, format!("({DECLINE} refuses, {CANCEL} leaves)")));
         let required = form.requested_schema.required.as_deref().unwrap_or_default();
         let mut content = JsonObject::new();
         for (name, schema) in form.requested_schema.properties.iter() {
@@ -99,11 +104,16 @@ impl Questions {
 
     /// Asks for a field until the answer is valid.
     async fn one(&self, field: &Field<'_>) -> Result<Option<duplexer::Json>, Unfilled> {
-        for line in field.choices() {
+        for line in field.explanation().into_iter().chain(field.choices()) {
             self.terminal.note(&format!("    {line}"));
         }
+        let (label, limits) = field.label();
+        let question = Text::plain("  ")
+            .then(Style::Name, label)
+            .then(Style::Faint, format!(" {limits}"))
+            .then(Style::Plain, ": ");
         loop {
-            let typed = self.line(&format!("  {}: ", field.label())).await?;
+            let typed = self.line(&question).await?;
             match field.read(&typed) {
                 Ok(value) => return Ok(value),
                 Err(reason) => self.terminal.note(&format!("    {reason}")),
@@ -112,10 +122,10 @@ impl Questions {
     }
 
     async fn visit(&self, asked: &ElicitUrlParams) -> ElicitResult {
-        self.terminal.note(&format!("The server asks: {}", asked.message));
+        self.terminal.show(&asks(&asked.message));
         self.terminal.note(&format!("It wants you to open {}", asked.url));
         loop {
-            match self.line("  Will you? (y/n): ").await {
+            match self.line(&Text::plain("  Will you? (y/n): ")).await {
                 Ok(typed) => match typed.to_lowercase().as_str() {
                     "y" | "yes" => return ElicitResult::agree(),
                     "n" | "no" => return ElicitResult::decline(),
@@ -128,7 +138,7 @@ impl Questions {
     }
 
     /// Reads the next line of standard input. Its end cancels the form.
-    async fn line(&self, question: &str) -> Result<String, Unfilled> {
+    async fn line(&self, question: &Text) -> Result<String, Unfilled> {
         self.terminal.ask(question);
         let read = spawn_blocking(|| {
             let mut line = String::new();
@@ -137,7 +147,9 @@ impl Questions {
         if self.answers == Answers::Piped {
             self.terminal.note("");
         }
-        match read.await {
+        let read = read.await;
+        self.terminal.answered();
+        match read {
             Ok(Ok((1.., line))) => match line.trim() {
                 DECLINE => Err(Unfilled::Declined),
                 CANCEL => Err(Unfilled::Cancelled),

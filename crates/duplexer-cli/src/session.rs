@@ -15,6 +15,7 @@ use duplexer::transport::{FrameDirection, Tap, Transport};
 use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
+use duplexer::types::roots::ListRootsResult;
 use duplexer::types::version::{Era, ProtocolVersion};
 use duplexer_http_client::HttpTransport;
 use tokio::sync::mpsc;
@@ -23,8 +24,12 @@ use tokio::time::timeout;
 use crate::arguments::{EraChoice, Request, SessionArguments};
 use crate::failure::{Exit, Failure};
 use crate::questions::Questions;
+use crate::roots::root;
+use crate::sampling::Sampler;
+use crate::show;
 use crate::target::Target;
 use crate::terminal::Terminal;
+use crate::text::{Style, Text};
 
 /// Maximum queued notifications.
 const BACKLOG: usize = 1024;
@@ -52,6 +57,8 @@ impl Session {
         let questions = Questions::new(request, Arc::clone(terminal), clock.clone());
         let (sender, notifications) = mpsc::channel(BACKLOG);
         let builder = client_builder(arguments, terminal, questions, sender);
+        let builder = with_roots(builder, arguments)?;
+        let builder = with_sampling(builder, arguments, terminal, &clock);
         let (client, child) = match target {
             Target::Url(url) => (over_http(url, arguments, builder, terminal).await?, None),
             Target::Command(words) => {
@@ -121,7 +128,7 @@ fn client_builder(
             let questions = Arc::clone(&questions);
             async move { Ok(questions.answer(asked).await) }
         })
-        .on_log(move |message| log.note(&logged(&message)))
+        .on_log(move |message| log.show(&logged(&message)))
         // A full queue drops the notification; the next change is shown.
         .on_notification(move |notification| drop(sender.try_send(notification)));
     if let Some(limit) = arguments.timeout {
@@ -130,11 +137,39 @@ fn client_builder(
     builder
 }
 
-fn logged(message: &LoggingMessageParams) -> String {
+/// Declares the folders of `--root`.
+fn with_roots(builder: ClientBuilder, arguments: &SessionArguments) -> Result<ClientBuilder, Failure> {
+    if arguments.roots.is_empty() {
+        return Ok(builder);
+    }
+    let roots = arguments.roots.iter().map(|folder| root(folder)).collect::<Result<Vec<_>, _>>()?;
+    Ok(builder.on_roots(move || {
+        let roots = ListRootsResult::new(roots.clone());
+        async move { Ok(roots) }
+    }))
+}
+
+/// Answers requests for a model by the command of `--sample`.
+fn with_sampling(
+    builder: ClientBuilder,
+    arguments: &SessionArguments,
+    terminal: &Arc<Terminal>,
+    clock: &CallClock,
+) -> ClientBuilder {
+    let Some(command) = &arguments.sample else { return builder };
+    let sampler = Arc::new(Sampler::new(command.clone(), Arc::clone(terminal), clock.clone()));
+    builder.on_sampling(move |asked| {
+        let sampler = Arc::clone(&sampler);
+        async move { sampler.answer(asked).await }
+    })
+}
+
+fn logged(message: &LoggingMessageParams) -> Text {
     let text = message.data.decode::<String>().unwrap_or_else(|_| message.data.as_str().to_owned());
+    let level = Text::new().then(Style::Faint, format!("[{}]", message.level.as_str()));
     match &message.logger {
-        Some(logger) => format!("[{}] {logger}: {text}", message.level.as_str()),
-        None => format!("[{}] {text}", message.level.as_str()),
+        Some(logger) => level.then(Style::Plain, format!(" {logger}: {text}")),
+        None => level.then(Style::Plain, format!(" {text}")),
     }
 }
 
@@ -180,6 +215,17 @@ async fn with_program(
     Err(diagnosis::of_program(&program.to_string_lossy(), child, failure).await)
 }
 
+/// Formats a message on the wire.
+fn traced(direction: FrameDirection, frame: &str) -> Text {
+    let (style, arrow) = match direction {
+        FrameDirection::Out => (Style::Sent, "-->"),
+        FrameDirection::In => (Style::Received, "<--"),
+    };
+    let mut line = Text::new().then(style, arrow).then(Style::Plain, " ");
+    line.append(&show::verbatim(frame));
+    line
+}
+
 /// Opens a session over a transport, and traces its messages if requested. Fails by itself only at the time limit.
 async fn connect(
     transport: impl Transport,
@@ -191,8 +237,7 @@ async fn connect(
     let opening = async {
         if arguments.trace {
             let shown = Tap::new(transport, move |passing, frame| {
-                let arrow = if passing == FrameDirection::Out { "-->" } else { "<--" };
-                trace.note(&format!("{arrow} {frame}"));
+                trace.show(&traced(passing, frame));
             });
             builder.connect(shown).await
         } else {

@@ -8,35 +8,28 @@ mod listen;
 mod ping;
 mod prompt;
 mod read;
+mod unknown;
 
 use std::sync::Arc;
 
-use duplexer::client::ClientError;
 use duplexer::error::CallError;
 use duplexer::shutdown_signal::ShutdownSignals;
-use duplexer::types::error::ErrorCode;
 
 use crate::arguments::Request;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::session::Session;
+use crate::show::Details;
 use crate::target::Target;
 use crate::terminal::Terminal;
 
 pub(crate) use list::Kind;
-
-/// Output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
-    /// Text for people.
-    Text,
-    /// JSON, exactly as the server sent it.
-    Json,
-}
+use unknown::unknown;
 
 /// Kind of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    List,
+    List(Details),
     Call,
     Read,
     Prompt,
@@ -59,7 +52,7 @@ enum Job {
 impl Job {
     fn parse(word: Word, words: &[String]) -> Result<Self, Failure> {
         Ok(match word {
-            Word::List => Self::List(list::List::parse(words)?),
+            Word::List(details) => Self::List(list::List::parse(words, details)?),
             Word::Call => Self::Call(call::Call::parse(words)?),
             Word::Read => Self::Read(read::Read::parse(words)?),
             Word::Prompt => Self::Prompt(prompt::Prompt::parse(words)?),
@@ -72,7 +65,7 @@ impl Job {
         })
     }
 
-    async fn run(&self, session: &mut Session, output: Output) -> Result<(), Failure> {
+    async fn run(&self, session: &mut Session, output: &Output) -> Result<(), Failure> {
         match self {
             Self::List(job) => job.run(session, output).await,
             Self::Call(job) => job.run(session, output).await,
@@ -97,18 +90,27 @@ impl Job {
 pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
     let (target, words) = Target::of(request)?;
     let job = Job::parse(word, words)?;
-    let output = if request.json { Output::Json } else { Output::Text };
+    let output = Output::of(request);
+    if word == Word::Listen && output.is_file() {
+        return Err(Failure::usage("`listen` prints each change as it comes; `> FILE` keeps them"));
+    }
     let signals = ShutdownSignals::listen();
     let mut signals = signals.map_err(|error| Failure::new(Exit::Connect, error.to_string()))?;
     let terminal = Arc::new(Terminal::new());
     // Dropping the future of an opening session ends its program.
     let mut session = tokio::select! {
         session = Session::open(&target, request, &terminal) => session?,
-        () = signals.next() => return job.interrupted(),
+        () = signals.next() => {
+            terminal.interrupted();
+            return job.interrupted();
+        }
     };
     let done = tokio::select! {
-        done = job.run(&mut session, output) => done,
-        () = signals.next() => job.interrupted(),
+        done = job.run(&mut session, &output) => done,
+        () = signals.next() => {
+            terminal.interrupted();
+            job.interrupted()
+        }
     };
     session.close().await;
     done
@@ -119,18 +121,6 @@ fn no_more(words: &[String]) -> Result<(), Failure> {
     match words.first() {
         Some(word) => Err(Failure::usage(format!("what is `{word}` for? This verb takes nothing like it"))),
         None => Ok(()),
-    }
-}
-
-/// Hint for names that the server does not know.
-fn unknown(error: ClientError, kind: Kind) -> Failure {
-    let is_unknown = matches!(&error, ClientError::Call(CallError::Rpc(refusal))
-        if matches!(refusal.code, ErrorCode::INVALID_PARAMS | ErrorCode::RESOURCE_NOT_FOUND));
-    let failure = Failure::from(error);
-    if is_unknown {
-        failure.hint(&format!("`duplexer list` shows which {} there are", kind.plural()))
-    } else {
-        failure
     }
 }
 

@@ -7,8 +7,12 @@ mod asking;
 mod demo;
 #[path = "cli/failing.rs"]
 mod failing;
+#[path = "cli/files.rs"]
+mod files;
 #[path = "cli/listening.rs"]
 mod listening;
+#[path = "cli/screen.rs"]
+mod screen;
 #[path = "cli/support.rs"]
 mod support;
 #[path = "cli/verbs.rs"]

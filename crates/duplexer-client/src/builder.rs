@@ -2,18 +2,15 @@
 //!
 //! The builder checks nothing while it is filled. Its faults are reported by `connect`.
 
+mod callbacks;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplexer_types::capabilities::{ElicitationCapability, SamplingCapability};
-use duplexer_types::elicitation::{ElicitParams, ElicitResult};
 use duplexer_types::icon::Icon;
-use duplexer_types::json::Json;
 use duplexer_types::lifecycle::{DiscoverResult, Implementation};
-use duplexer_types::logging::{LoggingLevel, LoggingMessageParams};
-use duplexer_types::roots::ListRootsResult;
-use duplexer_types::sampling::{CreateMessageParams, CreateMessageResult};
+use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::cache::{Cache, SessionCache};
@@ -21,7 +18,7 @@ use super::call::ResultValidator;
 use super::connection_task::ConnectionTask;
 use super::endpoint::Endpoint;
 use super::error::ConnectError;
-use super::handler::{Callbacks, ServerNotification};
+use super::handler::Callbacks;
 use super::inbound::ClientInbound;
 use super::list_handlers::ListHandlers;
 use super::renewal::Renewal;
@@ -33,7 +30,6 @@ use super::{Client, Inner, negotiate};
 use duplexer_core::dispatch::{
     CallClock, Cancellation, Dispatch, DispatchOptions, JsonRpcDispatcher, Outbound,
 };
-use duplexer_core::error::McpError;
 use duplexer_core::transport::Transport;
 
 /// Configuration of a [`Client`]. The capabilities that the client declares follow from its callbacks.
@@ -345,81 +341,6 @@ impl ClientBuilder {
     /// Validates every final result of a typed request before the caller gets it.
     pub fn result_validator(mut self, validator: impl ResultValidator) -> Self {
         self.validator = Some(Arc::new(validator));
-        self
-    }
-}
-
-/// Callbacks and capabilities.
-impl ClientBuilder {
-    /// Declares an extension with its settings, a JSON object (envelope era).
-    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
-        self.callbacks.declared.extensions.insert(id, settings.into());
-        self
-    }
-
-    /// Sets the callback that answers `sampling/createMessage`. Its future is dropped if the server cancels.
-    pub fn on_sampling<F>(
-        mut self,
-        callback: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, McpError>> + Send + 'static,
-    {
-        self.callbacks.sampling = Some(Arc::new(move |params| Box::pin(callback(params))));
-        self
-    }
-
-    /// Sets the capability declared for [`Self::on_sampling`]. Default: neither tools nor context.
-    pub fn sampling_capability(mut self, capability: SamplingCapability) -> Self {
-        self.callbacks.declared.sampling = capability;
-        self
-    }
-
-    /// Sets the callback that answers `sampling/createMessage` together with the capability that is declared for it.
-    pub fn on_sampling_with<F>(
-        self,
-        capability: SamplingCapability,
-        callback: impl Fn(CreateMessageParams) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<CreateMessageResult, McpError>> + Send + 'static,
-    {
-        self.sampling_capability(capability).on_sampling(callback)
-    }
-
-    /// Sets the callback that answers `elicitation/create`: questions to the user.
-    pub fn on_elicitation<F>(mut self, callback: impl Fn(ElicitParams) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<ElicitResult, McpError>> + Send + 'static,
-    {
-        self.callbacks.elicitation = Some(Arc::new(move |params| Box::pin(callback(params))));
-        self
-    }
-
-    /// Sets the capability declared for [`Self::on_elicitation`]. Default: forms and URLs.
-    pub fn elicitation_capability(mut self, capability: ElicitationCapability) -> Self {
-        self.callbacks.declared.elicitation = capability;
-        self
-    }
-
-    /// Sets the callback that answers `roots/list`. Roots are `file://` URIs.
-    pub fn on_roots<F>(mut self, callback: impl Fn() -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<ListRootsResult, McpError>> + Send + 'static,
-    {
-        self.callbacks.roots = Some(Arc::new(move |()| Box::pin(callback())));
-        self
-    }
-
-    /// Sets the callback for log messages, which are delivered in the order they arrive. It must not block.
-    pub fn on_log(mut self, callback: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
-        self.callbacks.log = Some(Arc::new(callback));
-        self
-    }
-
-    /// Sets the callback for all notifications, log messages included, in the order they arrive. It must not block.
-    pub fn on_notification(mut self, callback: impl Fn(ServerNotification) + Send + Sync + 'static) -> Self {
-        self.callbacks.notification = Some(Arc::new(callback));
         self
     }
 }

@@ -97,6 +97,11 @@ impl<M: Request> Call<M> {
         self
     }
 
+    pub(super) fn cache(mut self, mode: CacheMode) -> Self {
+        self.cache = mode;
+        self
+    }
+
     /// Replaces all options of the call.
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;

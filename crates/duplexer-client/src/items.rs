@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use duplexer_types::error::ErrorCode;
 use duplexer_types::methods::{
     Method, PromptsList, Request, ResourcesList, ResourcesTemplatesList, ToolsList,
 };
@@ -17,8 +18,10 @@ use duplexer_types::resource::{ResourceDefinition, ResourceTemplate};
 use duplexer_types::tool::ToolDefinition;
 use futures_core::Stream;
 
+use super::cache::CacheMode;
 use super::{Client, ClientError};
 use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::CallError;
 
 /// Maximum size of a collected list, as JSON text.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
@@ -32,13 +35,18 @@ pub struct Items<T> {
     max_pages: usize,
     fetch: Fetch<T>,
     next: Next<T>,
+    cache: CacheMode,
     page: std::vec::IntoIter<T>,
     /// Hashes of the cursors so far, because a cursor can be long.
     seen: HashSet<u64>,
     hasher: RandomState,
 }
 
-type Fetch<T> = Box<dyn Fn(PaginatedParams) -> PendingPage<T> + Send + Sync>;
+type Fetch<T> = Box<dyn Fn(PaginatedParams, CacheMode) -> PendingPage<T> + Send + Sync>;
+/// Items of a page, and the size of its text.
+type SizedItems<T> = Result<(Vec<T>, usize), ClientError>;
+/// Takes items and next cursor out of a result.
+type Open<R, T> = fn(R) -> (Vec<T>, Option<String>);
 type PendingPage<T> = BoxFuture<'static, Result<Page<T>, ClientError>>;
 
 /// One page of a list.
@@ -67,11 +75,11 @@ impl<T: Unpin> Items<T> {
     }
 
     /// Waits for the next page. Returns its items and its size, or `None` after the last page.
-    fn poll_page(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(Vec<T>, usize), ClientError>>> {
+    fn poll_page(&mut self, cx: &mut Context<'_>) -> Poll<Option<SizedItems<T>>> {
         loop {
             match std::mem::replace(&mut self.next, Next::None) {
                 Next::None => return Poll::Ready(None),
-                Next::Request(params) => self.next = Next::Pending((self.fetch)(params)),
+                Next::Request(params) => self.next = Next::Pending((self.fetch)(params, self.cache)),
                 Next::Pending(mut pending) => match pending.as_mut().poll(cx) {
                     Poll::Pending => {
                         self.next = Next::Pending(pending);
@@ -87,7 +95,7 @@ impl<T: Unpin> Items<T> {
     }
 
     /// Decides which page is next.
-    fn advance(&mut self, page: Page<T>) -> Result<(Vec<T>, usize), ClientError> {
+    fn advance(&mut self, page: Page<T>) -> SizedItems<T> {
         if let Some(cursor) = page.cursor {
             if !self.seen.insert(self.hasher.hash_one(&cursor)) {
                 return Err(ClientError::RepeatedCursor(self.method));
@@ -105,7 +113,14 @@ impl<T: Unpin> Items<T> {
     async fn collect(mut self) -> Result<Vec<T>, ClientError> {
         let (mut all, mut total) = (Vec::new(), 0);
         while let Some(page) = poll_fn(|cx| self.poll_page(cx)).await {
-            let (items, bytes) = page?;
+            let (items, bytes) = match page {
+                Err(error) if self.has_invalid_cursor(&error) => {
+                    self.restart();
+                    (all, total) = (Vec::new(), 0);
+                    continue;
+                }
+                page => page?,
+            };
             total += bytes;
             if total > MAX_LIST_BYTES {
                 return Err(ClientError::ListTooLarge { method: self.method, bytes: MAX_LIST_BYTES });
@@ -113,6 +128,19 @@ impl<T: Unpin> Items<T> {
             all.extend(items);
         }
         Ok(all)
+    }
+
+    /// Returns whether the server refuses a cursor that can come from a cached first page.
+    fn has_invalid_cursor(&self, error: &ClientError) -> bool {
+        let refused = matches!(error, ClientError::Call(CallError::Rpc(error)) if error.code == ErrorCode::INVALID_PARAMS);
+        refused && !self.seen.is_empty() && self.cache == CacheMode::Use
+    }
+
+    /// Begins again with a first page from the server.
+    fn restart(&mut self) {
+        self.cache = CacheMode::Refresh;
+        self.seen.clear();
+        self.next = Next::Request(PaginatedParams::new());
     }
 }
 
@@ -194,7 +222,7 @@ impl Client {
         self.prompts().collect().await
     }
 
-    fn items<M, T>(&self, open: fn(M::Result) -> (Vec<T>, Option<String>)) -> Items<T>
+    fn items<M, T>(&self, open: Open<M::Result, T>) -> Items<T>
     where
         M: Request<Params = PaginatedParams> + 'static,
         T: 'static,
@@ -203,8 +231,9 @@ impl Client {
         Items {
             method: M::METHOD,
             max_pages: self.0.max_pages,
-            fetch: Box::new(move |params| {
-                let call = client.request::<M>(params);
+            cache: CacheMode::Use,
+            fetch: Box::new(move |params, cache| {
+                let call = client.request::<M>(params).cache(cache);
                 Box::pin(async move {
                     let (result, bytes) = call.sized().await?;
                     let (items, cursor) = open(result);

@@ -23,6 +23,8 @@ mod output_schemas;
 mod renewal;
 mod requests;
 mod resources;
+#[cfg(unix)]
+mod restart;
 mod session;
 mod subscriptions;
 #[cfg(test)]
@@ -63,6 +65,8 @@ pub use handler::ServerNotification;
 pub use items::Items;
 #[cfg(feature = "schema")]
 pub use output_schemas::OutputValidation;
+#[cfg(unix)]
+pub use restart::{RestartPolicy, RestartingCommand, StartProcessError};
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
 
 pub use duplexer_core::error::ErrorKind;
@@ -85,6 +89,7 @@ pub use duplexer_core::transport::HttpRefusal;
 /// client.close().await?;
 /// # Ok(()) }
 /// ```
+#[doc(alias("session", "connect"))]
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 

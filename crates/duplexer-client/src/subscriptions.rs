@@ -82,6 +82,7 @@ impl Client {
     ///
     /// Fails if the server refuses the subscription or does not acknowledge it within the client's timeout, and with
     /// [`ClientError::Unavailable`] in the handshake era.
+    #[doc(alias("subscribe", "notification"))]
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ListenStream, ClientError> {
         self.check_available(SubscriptionsListen::METHOD)?;
         let params = SubscriptionsListenParams::new(filter);

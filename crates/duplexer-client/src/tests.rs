@@ -9,7 +9,10 @@ mod listening;
 mod negotiation;
 #[cfg(feature = "schema")]
 mod output_schemas;
+#[cfg(unix)]
+mod restart;
 mod results;
+mod timeouts;
 mod tool_calls;
 
 use std::future::poll_fn;

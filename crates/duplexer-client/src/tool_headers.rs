@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use duplexer_types::headers::ParamHeaders;
+use duplexer_types::json::Json;
 use duplexer_types::methods::Method;
 use duplexer_types::page::PaginatedParams;
 use duplexer_types::tool::{CallToolParams, ListToolsResult};
@@ -53,7 +54,7 @@ impl ToolHeaders {
     /// Returns the headers of a call.
     fn of(&self, call: &CallToolParams) -> Vec<(String, String)> {
         let known = lock(&self.0).get(&call.name).cloned();
-        let arguments = call.arguments.as_ref().map(|arguments| arguments.as_str());
+        let arguments = call.arguments.as_ref().map(Json::as_str);
         known.map(|headers| headers.emit(arguments)).unwrap_or_default()
     }
 }

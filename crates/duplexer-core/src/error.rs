@@ -18,6 +18,14 @@ pub use call::{CallError, ErrorKind};
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a request of the peer fails.
+///
+/// ```
+/// use duplexer_core::error::McpError;
+/// use duplexer_types::error::ErrorCode;
+///
+/// let closed = McpError::new(ErrorCode(-32050), "The vault is closed");
+/// assert_eq!(closed.to_string(), "The vault is closed");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {

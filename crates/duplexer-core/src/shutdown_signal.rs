@@ -43,7 +43,8 @@ impl ShutdownSignals {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use rustix::process::{Signal, getpid, kill_process};
 

@@ -68,7 +68,7 @@ pub(crate) async fn send_one_way(connection: &Connection, message: Outgoing) {
     match timeout(ONE_WAY_TIMEOUT, connection.post(message, SessionRole::Member)).await {
         Ok(Ok(response)) if response.status().is_success() => {}
         Ok(Ok(response)) => {
-            tracing::warn!(refusal = %failure::refused(&response, ""), "a message was refused")
+            tracing::warn!(refusal = %failure::refused(&response, ""), "a message was refused");
         }
         Ok(Err(error)) => tracing::warn!(%error, "a message could not be sent"),
         Err(_) => tracing::warn!("the server does not say whether it accepts a message"),
@@ -94,16 +94,16 @@ pub(crate) enum Received {
 
 impl Exchange<'_> {
     async fn run(&self, message: Outgoing, resend: Resend) -> Result<(), ExchangeError> {
-        let mut resent = 0;
+        let mut repeated = 0;
         loop {
             let response = self.connection.post(message.clone(), self.role).await?;
             let Some(delay) = retry_after(&response).filter(|_| resend == Resend::WhenBusy) else {
                 return self.read(response).await;
             };
-            if resent == MAX_RESENDS {
+            if repeated == MAX_RESENDS {
                 return self.read(response).await;
             }
-            resent += 1;
+            repeated += 1;
             sleep(delay).await;
         }
     }

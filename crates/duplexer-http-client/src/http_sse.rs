@@ -221,10 +221,13 @@ async fn listen(
                     let address = address(&endpoint.url, &event.data)?;
                     target.send_replace(Target::At(address));
                 }
-                None if !event.data.is_empty() => match ByteString::try_from(event.data) {
-                    Ok(text) => inbox.deliver(text).await,
-                    Err(_) => tracing::warn!("an event that is not UTF-8 is dropped"),
-                },
+                None if !event.data.is_empty() => {
+                    if let Ok(text) = ByteString::try_from(event.data) {
+                        inbox.deliver(text).await;
+                    } else {
+                        tracing::warn!("an event that is not UTF-8 is dropped");
+                    }
+                }
                 _ => {}
             }
         }

@@ -46,6 +46,17 @@ pub enum InvalidEndpoint {
 ///
 /// `Client::close` ends a session that a handshake has opened. A client that is dropped leaves its session to the
 /// timeout of the server.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use duplexer_client::Client;
+/// use duplexer_http_client::HttpTransport;
+///
+/// let transport = HttpTransport::builder("http://127.0.0.1:8000/mcp").header("X-Team", "data").build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(transport).await?;
+/// client.close().await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct HttpTransport(Endpoint);
 
@@ -139,6 +150,7 @@ impl HttpTransportBuilder {
     }
 
     /// Adds a header to every request. Its value is treated as a secret.
+    #[doc(alias("bearer", "authorization"))]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Ok(headers) = &mut self.headers {
             match (HeaderName::try_from(name), HeaderValue::try_from(value)) {

@@ -20,6 +20,8 @@ mod session;
 mod streams;
 #[path = "client/tls.rs"]
 mod tls;
+#[path = "client/tool_headers.rs"]
+mod tool_headers;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -51,6 +51,16 @@ pub use service_state::ShutdownHandle;
 ///
 /// The server's lifespan starts with the first request (or before the first connection, if the service listens itself)
 /// and ends with [`ShutdownHandle::shutdown`].
+///
+/// ```no_run
+/// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
+/// use duplexer_http::StreamableHttp;
+///
+/// // http://127.0.0.1:8000/mcp, until Ctrl-C or SIGTERM.
+/// StreamableHttp::new(server).serve("127.0.0.1:8000").await?;
+/// # Ok(()) }
+/// ```
+#[doc(alias("session", "sse", "http server"))]
 #[derive(Clone, Debug)]
 pub struct StreamableHttp(Arc<ServiceState>);
 

@@ -56,11 +56,14 @@ impl Options {
             Some(Expr::Array(array)) => &array.elems,
             Some(other) => return Err(wrong(other)),
         };
-        let pair = |one| match one {
-            &Expr::Tuple(ref tuple) if tuple.elems.len() == 2 => Ok((&tuple.elems[0], &tuple.elems[1])),
-            other => Err(wrong(other)),
-        };
-        pairs.iter().map(pair).collect()
+        let mut all = Vec::new();
+        for pair in pairs {
+            match pair {
+                Expr::Tuple(tuple) if tuple.elems.len() == 2 => all.push((&tuple.elems[0], &tuple.elems[1])),
+                other => return Err(wrong(other)),
+            }
+        }
+        Ok(all)
     }
 
     /// Returns whether the option `name` is present.

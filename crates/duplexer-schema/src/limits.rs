@@ -3,12 +3,13 @@
 /// Bounds of one check.
 ///
 /// A step is one visit of a schema node, one keyword, one member or item, or a few bytes of text that a pattern reads.
-/// A check takes at most `steps + steps_per_byte * n` steps, where `n` is the length of the value's JSON text, and keeps
-/// at most four verdicts per byte, and 4096 besides.
+/// A check takes at most `steps + steps_per_byte * n` steps, where `n` is the length of the value's JSON text, and never
+/// more than `max_steps`. It keeps at most four verdicts per byte, and 4096 besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckLimits {
     steps: u64,
     steps_per_byte: u64,
+    max_steps: u64,
     violations: usize,
 }
 
@@ -25,6 +26,14 @@ impl CheckLimits {
         self
     }
 
+    /// Sets how many steps a check can take whatever the length of the value: 67 108 864 by default, which take about a
+    /// second. Ordinary schemas need a few steps per byte, so values of several megabytes stay below.
+    #[must_use]
+    pub fn max_steps(mut self, most: u64) -> Self {
+        self.max_steps = most;
+        self
+    }
+
     /// Sets how many violations a report lists at most: 32 by default, and never less than one.
     #[must_use]
     pub fn violations(mut self, most: usize) -> Self {
@@ -35,7 +44,7 @@ impl CheckLimits {
     /// Returns how many steps a value of `bytes` bytes of JSON text can take.
     pub fn steps_for(&self, bytes: usize) -> u64 {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.steps.saturating_add(self.steps_per_byte.saturating_mul(bytes))
+        self.steps.saturating_add(self.steps_per_byte.saturating_mul(bytes)).min(self.max_steps)
     }
 
     pub(crate) fn most_violations(&self) -> usize {
@@ -51,6 +60,6 @@ impl CheckLimits {
 
 impl Default for CheckLimits {
     fn default() -> Self {
-        Self { steps: 32_768, steps_per_byte: 128, violations: 32 }
+        Self { steps: 32_768, steps_per_byte: 128, max_steps: 64 << 20, violations: 32 }
     }
 }

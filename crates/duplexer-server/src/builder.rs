@@ -33,6 +33,26 @@ pub use error::BuildError;
 pub use extension::Extension;
 
 /// Builder of a [`Server`]. `S` is the state that handlers registered from here on receive.
+///
+/// ```
+/// # use duplexer_server::{Context, Server};
+/// # use duplexer_server::resource::Resource;
+/// # use duplexer_server::tool::Tool;
+/// struct Counter(std::sync::atomic::AtomicU32);
+///
+/// async fn count(cx: Context<Counter>) -> u32 {
+///     cx.state().0.fetch_add(1, std::sync::atomic::Ordering::SeqCst)
+/// }
+///
+/// let server = Server::builder("counter", "1.0.0")
+///     .title("A counter")
+///     .instructions("Call `count` as often as you like.")
+///     .state(Counter(0.into()))
+///     .tool(Tool::new("count", count))
+///     .resource(Resource::text("about://counter", "It counts.").name("about"))
+///     .build()?;
+/// # Ok::<_, duplexer_server::BuildError>(())
+/// ```
 #[must_use = "a server exists once it is built"]
 pub struct ServerBuilder<S> {
     info: Implementation,

@@ -48,6 +48,17 @@ pub(crate) use tool::entry::ToolEntry;
 
 /// Handle to the catalog of a running server, through which it can be changed. Cheap to clone; all clones share the
 /// catalog.
+///
+/// ```
+/// # use duplexer_server::Context;
+/// # use duplexer_server::resource::Resource;
+/// # use duplexer_server::tool::ToolError;
+/// async fn publish(cx: Context<()>) -> Result<(), ToolError> {
+///     let page = Resource::text("page://news", "All is well.").name("news");
+///     cx.catalog()?.edit(|edit| edit.add_resource(page)).await?;
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Catalog<S> {
     inner: Arc<Inner>,

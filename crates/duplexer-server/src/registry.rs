@@ -28,6 +28,13 @@ pub(crate) use slot::{SlotId, StateSlot};
 /// A built server: its identity, its capabilities and its handlers. [`Server::start`] makes it ready to serve.
 ///
 /// Cheap to clone and immutable.
+///
+/// ```
+/// # use duplexer_server::Server;
+/// # use duplexer_server::tool::Tool;
+/// let server = Server::builder("greeter", "1.0.0").tool(Tool::new("greet", || async { "hello" })).build()?;
+/// # Ok::<_, duplexer_server::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Registry>);
 

@@ -357,6 +357,12 @@ mod tests {
     }
 
     #[test]
+    fn text_becomes_a_json_string() {
+        assert_eq!(Json::from("a\"b".to_owned()).as_str(), r#""a\"b""#);
+        assert_eq!(Json::from("[1]").as_str(), r#""[1]""#);
+    }
+
+    #[test]
     fn text_that_is_not_json_is_refused() {
         for text in ["", "{", "nul", "1 2", "{\"a\":}"] {
             assert!(Json::parse(text).is_err(), "{text}");

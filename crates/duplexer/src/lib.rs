@@ -20,6 +20,9 @@
 //!
 //! # Where to begin
 //!
+//! The [guide] goes from the [first server](guide::first_server) to [hosts](guide::hosts), HTTP and authorization, one task
+//! each. By name:
+//!
 //! - [`Server::builder`] starts a server; [`ServerBuilder`] registers tools, resources and prompts.
 //! - [`Context`] is the optional first argument of a handler: state, progress, logging, [questions to the user](elicit).
 //! - [`run_stdio`] serves over standard input and output, `http` over HTTP.
@@ -28,7 +31,7 @@
 //! - [`server`] is the low-level server: handlers of single methods, subscriptions, request state, and the
 //!   [drivers](server::driver) that transports call.
 //! - [`types`] are the messages of the protocol.
-//! - [`guide`] shows one task after the other, and [explains errors](guide::troubleshooting) by their texts.
+//! - [Troubleshooting](guide::troubleshooting) explains errors by their exact texts.
 //!
 //! # Features
 //!
@@ -41,41 +44,69 @@
 //! | `http-client` | `http_client` | its client side |
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
 //! | `oauth` | `oauth` | OAuth 2.1 for clients: login, refresh, step-up, machine grants, DPoP |
+//! | `schema` | `client` | clients validate results of tools against their output schemas |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
+//! | `log` | | `log_to_stderr`, a subscriber in one line |
 //!
 //! # Guarantees
 //!
 //! A panic in a handler is one failed call, unless the profile sets `panic = "abort"`. All input of a peer is limited:
 //! lines, bodies, nesting, requests, sessions. A cancelled request is dropped at its next `await`. Shutdown takes at most
-//! five seconds. Logs go through `tracing` and contain no payloads above `TRACE`.
+//! 15 seconds. Logs go through `tracing` and contain no payloads above `TRACE`; without a subscriber, errors of handlers
+//! go to standard error.
 //!
-//! This crate re-exports the `duplexer-*` crates. Only [`testing`], which needs server and client, is its own.
+//! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, the parts of
+//! [`client`] that need several transports (targets, groups and `mcp.json`), and `log_to_stderr`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(any(doc, doctest))]
 pub mod guide;
+#[cfg(feature = "log")]
+mod log;
+
+pub mod client;
 pub mod testing;
 
+#[cfg(feature = "log")]
+#[cfg_attr(docsrs, doc(cfg(feature = "log")))]
+pub use crate::log::log_to_stderr;
 #[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
+#[doc(inline)]
 pub use duplexer_auth as auth;
-pub use duplexer_client as client;
+#[doc(inline)]
 pub use duplexer_core::{dispatch, error, shutdown_signal, transport};
 #[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+#[doc(inline)]
 pub use duplexer_http as http;
 #[cfg(feature = "http-client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http-client")))]
+#[doc(inline)]
 pub use duplexer_http_client as http_client;
 #[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duplexer_macros::{prompt, resource, tool};
 #[cfg(feature = "oauth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+#[doc(inline)]
 pub use duplexer_oauth as oauth;
 #[cfg(feature = "otel")]
+#[cfg_attr(docsrs, doc(cfg(feature = "otel")))]
+#[doc(inline)]
 pub use duplexer_otel as otel;
 pub use duplexer_server::prompt::Prompt;
 pub use duplexer_server::resource::{AsJson, Resource, ResourceError};
+// Its items are not ours, and would be found in our search.
+#[doc(no_inline)]
+pub use duplexer_server::schemars;
 pub use duplexer_server::tool::{Tool, ToolError, WithText};
 pub use duplexer_server::{
     BoxError, BuildError, CallError, Context, HandlerError, McpError, ResultExt, Server, ServerBuilder, apps,
-    completion, elicit, middleware, prompt, resource, run_stdio, schemars, serve, serve_stdio, tool,
+    completion, elicit, middleware, prompt, resource, run_stdio, serve, serve_stdio, tool,
 };
+#[doc(inline)]
 pub use duplexer_types as types;
 pub use duplexer_types::json::Json;
 

@@ -1,4 +1,4 @@
-//! Drives the SQLite explorer over its standard streams, in both eras, and holds it to its size.
+//! Drives the `SQLite` explorer over its standard streams, in both eras, and holds it to its size.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,7 @@ fn explore(database: &Database, requests: &[(&str, Value)]) -> (Vec<Value>, Vec<
     (answers, notifications)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tests read better without references")]
 fn call(tool: &str, arguments: Value) -> (&'static str, Value) {
     ("tools/call", json!({ "name": tool, "arguments": arguments }))
 }

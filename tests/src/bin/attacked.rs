@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duplexer_core::shutdown_signal::ShutdownSignals;
+use duplexer_core::dispatch::{DispatchLimits, DispatchOptions};
 use duplexer_http::{Handshake, MemoryEventStore, StreamableHttp, StreamableHttpBuilder};
 use duplexer_server::resource::Resource;
 use duplexer_server::tool::{Tool, ToolError};
@@ -17,6 +17,9 @@ use duplexer_server::{BoxError, Context, Server};
 use duplexer_tests::protected::{self, Gate};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+/// Time for requests in flight at the end. Shorter than the default, so that tests of the shutdown are short too.
+const DRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -161,7 +164,10 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), BoxError> {
     let gate = Arc::new(Gate::default());
     let server = server(offered.as_deref(), &gate)?;
     match transport.as_deref() {
-        Some("stdio") => Ok(duplexer_server::run_stdio(&server)?),
+        Some("stdio") => {
+            let limits = DispatchLimits::default().drain(DRAIN);
+            Ok(duplexer_server::run_stdio_with(&server, DispatchOptions::default().limits(limits))?)
+        }
         Some("http") => {
             listen(StreamableHttp::builder(server).handshake(Handshake::Stateless), &settings, None)
         }
@@ -179,23 +185,20 @@ fn listen(
     settings: &Settings,
     protected: Option<Arc<Gate>>,
 ) -> Result<(), BoxError> {
-    let service = settings.apply(service)?.build()?;
+    let service = settings.apply(service.shutdown_grace(3 * DRAIN))?.build()?;
     let body_timeout = settings.time("body_timeout").unwrap_or(Duration::from_secs(30));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let bound = service.bind("127.0.0.1:0").await?;
         let address = bound.local_addr()?;
-        let mut signals = ShutdownSignals::listen()?;
-        let end = async move { signals.next().await };
         println!("{address}");
         match protected {
-            None => bound.serve_until(end).await,
+            None => Ok(bound.serve().await?),
             Some(gate) => {
                 let auth = protected::auth(&format!("http://{address}"), gate, body_timeout)?;
-                bound.layer(auth).serve_until(end).await;
+                Ok(bound.layer(auth).serve().await?)
             }
         }
-        Ok(())
     })
 }
 

@@ -44,7 +44,7 @@ async fn one_principal_cannot_take_all_sessions() {
     serves(&site, &other).await;
 }
 
-/// Shares: a principal with all its requests in flight delays nobody else, and gets its share back.
+/// Shares: a principal with all its requests in flight delays no other principal, and its permits are returned.
 #[tokio::test]
 async fn one_principal_cannot_take_all_requests() {
     let site = Site::start(&["protected", "max_requests_per_principal=100", "max_requests=150"]).await;

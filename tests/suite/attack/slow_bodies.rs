@@ -83,7 +83,7 @@ async fn fill(site: &Site, post: &Post) -> Vec<Socket> {
 /// Hardening, finding 3: 8200 slow bodies at once, sent to the endpoint; others are served.
 #[cfg(unix)]
 #[tokio::test]
-async fn thousands_of_slow_bodies_keep_nobody_out() {
+async fn thousands_of_slow_bodies_keep_no_client_out() {
     let site = Site::open().await;
     let _slow = fill(&site, &Post::raw(ERAS[1], "")).await;
     for _ in 0..10 {
@@ -95,7 +95,7 @@ async fn thousands_of_slow_bodies_keep_nobody_out() {
 /// gets its tokens.
 #[cfg(unix)]
 #[tokio::test]
-async fn thousands_of_slow_token_requests_keep_nobody_out() {
+async fn thousands_of_slow_token_requests_keep_no_client_out() {
     let site = Site::start(&["protected"]).await;
     let tokens = Tokens::of(&site, "app").await;
     let _slow = fill(&site, &form(&site, "/token", &[])).await;

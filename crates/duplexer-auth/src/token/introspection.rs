@@ -43,6 +43,10 @@ pub struct Introspection {
 
 impl Introspection {
     /// Creates a verifier for an endpoint and the credentials of this server there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the endpoint is neither https nor on this machine.
     pub fn new(endpoint: &str, client_id: &str, secret: Secret) -> Result<Self, AuthConfigError> {
         let endpoint = urls::endpoint(endpoint)?;
         Ok(Self {

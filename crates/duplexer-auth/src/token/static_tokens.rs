@@ -21,6 +21,7 @@ use crate::secret;
 /// let auth = Auth::static_tokens([token]).audience(url).build()?;
 /// # Ok::<_, duplexer_auth::AuthConfigError>(())
 /// ```
+#[doc(alias("bearer", "api key"))]
 #[derive(Clone, Debug)]
 pub struct StaticToken {
     digest: String,

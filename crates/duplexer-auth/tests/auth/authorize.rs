@@ -1,5 +1,6 @@
 //! The authorization endpoint: its parameters, its page and its redirects.
 
+use duplexer_auth::{AuthorizationServerBuilder, RegisteredClient};
 use serde_json::json;
 
 use crate::support::{
@@ -119,7 +120,7 @@ async fn other_refusals_go_back_to_the_client() {
 async fn a_redirect_may_be_omitted_if_there_is_only_one() {
     let time = Time::new();
     let site = Site::with_authorization_server(&time, |builder| {
-        builder.client(duplexer_auth::RegisteredClient::public("two", [REDIRECT, "https://two.example/cb"]))
+        builder.client(RegisteredClient::public("two", [REDIRECT, "https://two.example/cb"]))
     });
     let site = site.await;
     let response = site.decide(&question(&[("redirect_uri", "")]), "allow").await;
@@ -238,9 +239,7 @@ async fn a_blank_name_is_not_shown() {
     let time = Time::new();
     let site = Site::with_authorization_server(&time, |builder| {
         names.iter().enumerate().fold(builder, |builder, (number, name)| {
-            builder.client(
-                duplexer_auth::RegisteredClient::public(format!("blank-{number}"), [REDIRECT]).name(*name),
-            )
+            builder.client(RegisteredClient::public(format!("blank-{number}"), [REDIRECT]).name(*name))
         })
     });
     let site = site.await;
@@ -293,4 +292,37 @@ async fn a_client_s_document_is_not_fetched_from_this_machine() {
     }
     let called = std::future::poll_fn(|cx| std::task::Poll::Ready(own.poll_accept(cx).is_ready())).await;
     assert!(!called, "the document was not fetched");
+}
+
+/// A signed-in user of a first-party client is not asked; users of other clients are.
+#[tokio::test]
+async fn a_first_party_client_gets_a_code_without_the_page() {
+    let time = Time::new();
+    let own = "https://own.example/cb";
+    let site = Site::with_authorization_server(&time, |builder| {
+        builder.client(RegisteredClient::public("own", [own]).first_party())
+    })
+    .await;
+    let asked = question(&[("client_id", "own"), ("redirect_uri", own)]);
+    let response = site.authorize(&asked).await;
+    assert_eq!(header(&response, "cache-control"), "no-store");
+    let (to, pairs) = returned(&response);
+    assert_eq!((to.as_str(), value(&pairs, "state")), (own, "st"));
+    let redeemed = site.redeem(value(&pairs, "code"), &[("client_id", "own"), ("redirect_uri", own)]).await;
+    assert_eq!(redeemed.status(), 200);
+    let foreign = question(&[("client_id", "own"), ("redirect_uri", "https://evil.example/cb")]);
+    assert_eq!(site.authorize(&foreign).await.status(), 400);
+    assert_eq!(site.authorize(&question(&[])).await.status(), 200, "other clients show the page");
+}
+
+/// RFC 9207: a server that does not send `iss` says so in its metadata.
+#[tokio::test]
+async fn the_issuer_can_be_left_out_of_redirects() {
+    let site =
+        Site::with_authorization_server(&Time::new(), AuthorizationServerBuilder::without_iss_parameter)
+            .await;
+    let (_, pairs) = returned(&site.decide(&question(&[]), "allow").await);
+    assert!(!value(&pairs, "code").is_empty() && !pairs.iter().any(|(name, _)| name == "iss"), "{pairs:?}");
+    let metadata = json_of(site.get("/.well-known/oauth-authorization-server").await).await;
+    assert_eq!(metadata["authorization_response_iss_parameter_supported"], false);
 }

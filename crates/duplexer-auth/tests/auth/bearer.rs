@@ -35,7 +35,8 @@ async fn site(time: &Time) -> Site {
 }
 
 /// AUTH-01, AUTH-02, AUTH-03, P-AUS-2, P-AUS-4, P-AUS-5, P-AUS-6, P-AUS-10, P-AUS-11: no token, a wrong one,
-/// an expired one, one for another server, one in the query: 401 with the metadata URL.
+/// an expired one, one for another server, one in the query: 401 that says which. RFC 6750, section 3.1: without a token
+/// the challenge has no error. Listed tokens have no issuer, so the challenge names no metadata.
 #[tokio::test]
 async fn a_request_without_a_token_for_this_server_gets_a_challenge() {
     let time = Time::new();
@@ -44,28 +45,32 @@ async fn a_request_without_a_token_for_this_server_gets_a_challenge() {
     time.pass(100);
     let in_query = site.url("/mcp?access_token=slash");
     let requests = [
-        site.tool("whoami", None),
-        site.tool("whoami", Some("unknown")),
-        site.tool("whoami", Some("good")),
-        site.tool("whoami", Some("foreign")),
-        site.tool("whoami", None).header("authorization", "Basic Z29vZDpnb29k"),
-        site.http.post(in_query).header("content-type", "application/json").body("{}"),
-        site.http.get(site.url("/mcp")),
-        site.http.delete(site.url("/mcp")),
-        site.http.get(site.url("/anything/else")),
+        (site.tool("whoami", None), ""),
+        (site.tool("whoami", Some("unknown")), "the token is unknown, expired or revoked"),
+        (site.tool("whoami", Some("good")), "the token has expired"),
+        (site.tool("whoami", Some("foreign")), "the token is for another audience"),
+        (site.tool("whoami", Some("two words")), "the Authorization header holds no bearer token"),
+        (site.tool("whoami", None).header("authorization", "Basic Z29vZDpnb29k"), ""),
+        (site.http.post(in_query).header("content-type", "application/json").body("{}"), ""),
+        (site.http.get(site.url("/mcp")), ""),
+        (site.http.delete(site.url("/mcp")), ""),
+        (site.http.get(site.url("/anything/else")), ""),
     ];
-    let expected = format!(
-        "Bearer error=\"invalid_token\", error_description=\"Authentication required\", \
-         resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", scope=\"read\"",
-        site.base
-    );
-    for request in requests {
+    for (request, cause) in requests {
         let response = request.send().await.unwrap();
-        assert_eq!(header(&response, "www-authenticate"), expected);
+        let challenge = header(&response, "www-authenticate");
+        if cause.is_empty() {
+            assert_eq!(challenge, "Bearer scope=\"read\"");
+        } else {
+            let given = format!("error=\"invalid_token\", error_description=\"{cause}\"");
+            assert_eq!(challenge, format!("Bearer {given}, scope=\"read\""));
+        }
         assert_eq!(header(&response, "cache-control"), "no-store");
         assert_eq!(header(&response, "access-control-allow-origin"), "*");
-        let error = refusal(response).await;
-        assert_eq!(error, (401, "invalid_token".into(), "Authentication required".into()));
+        let (status, error, text) = refusal(response).await;
+        let expected = if cause.is_empty() { "unauthorized" } else { "invalid_token" };
+        assert_eq!((status, &*error), (401, expected));
+        assert!(text.ends_with(cause) && !text.is_empty(), "{text}");
     }
 }
 
@@ -77,11 +82,7 @@ async fn a_token_without_the_required_scope_is_not_enough() {
     let challenge = header(&response, "www-authenticate").to_owned();
     assert_eq!(
         challenge,
-        format!(
-            "Bearer error=\"insufficient_scope\", error_description=\"Required scope: read\", \
-             resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\", scope=\"read\"",
-            site.base
-        )
+        "Bearer error=\"insufficient_scope\", error_description=\"Required scope: read\", scope=\"read\""
     );
     assert_eq!(refusal(response).await, (403, "insufficient_scope".into(), "Required scope: read".into()));
 }
@@ -180,20 +181,11 @@ async fn settings_are_checked_when_they_are_built() {
 /// A failure of the verifier is not an invalid token: the client does not have to sign in again.
 #[tokio::test]
 async fn a_token_that_cannot_be_verified_gets_a_503() {
-    struct Broken;
-    impl duplexer_auth::TokenVerifier for Broken {
-        fn verify<'a>(
-            &'a self,
-            _: &'a str,
-        ) -> duplexer_core::dispatch::BoxFuture<
-            'a,
-            Result<Option<duplexer_auth::AccessToken>, duplexer_core::error::BoxError>,
-        > {
-            Box::pin(async { Err("the password is wrong".into()) })
-        }
+    async fn broken(_: String) -> Result<Option<duplexer_auth::AccessToken>, &'static str> {
+        Err("the password is wrong")
     }
     let site =
-        Site::new(|base| Auth::verifier("https://i.example", Broken).audience(base).build().unwrap()).await;
+        Site::new(|base| Auth::verifier("https://i.example", broken).audience(base).build().unwrap()).await;
     let (status, error, text) = refusal(site.tool("x", Some("t")).send().await.unwrap()).await;
     assert_eq!((status, &*error), (503, "temporarily_unavailable"));
     assert!(!text.contains("password"));
@@ -219,4 +211,41 @@ async fn a_principal_without_client_and_subject_is_refused() {
     let site = site.await;
     assert_eq!(site.whoami("app").await.unwrap()["client"], "app");
     assert_eq!(site.whoami("---").await, None);
+}
+
+/// A verifier is an async function or closure; the challenge names the metadata of its issuer.
+#[tokio::test]
+async fn an_async_closure_verifies_tokens() {
+    use duplexer_auth::AccessToken;
+    use duplexer_core::error::BoxError;
+
+    let site = Site::new(|base| {
+        let audience = base.to_owned();
+        let verify = move |token: String| {
+            let audience = audience.clone();
+            async move {
+                let who = token.strip_prefix("token-of-").map(duplexer_server::Principal::new);
+                Ok::<_, BoxError>(who.map(|who| AccessToken::new(who, vec![audience])))
+            }
+        };
+        Auth::verifier("https://i.example", verify).audience(base).build().unwrap()
+    })
+    .await;
+    assert_eq!(site.whoami("token-of-ada").await.unwrap()["client"], "ada");
+    let response = site.tool("whoami", None).send().await.unwrap();
+    let expected = format!("Bearer resource_metadata=\"{}/.well-known/oauth-protected-resource\"", site.base);
+    assert_eq!(header(&response, "www-authenticate"), expected);
+}
+
+#[tokio::test]
+async fn a_listed_token_can_have_a_user_and_an_issuer() {
+    let site = Site::new(|base| {
+        let token = StaticToken::new("t").client_id("app").audience(base);
+        let token = token.subject("ada").issuer("https://people.example");
+        Auth::static_tokens([token]).audience(base).build().unwrap()
+    })
+    .await;
+    let who = site.whoami("t").await.unwrap();
+    assert_eq!(who["client"], "app");
+    assert_eq!((&who["subject"], &who["issuer"]), (&json!("ada"), &json!("https://people.example")));
 }

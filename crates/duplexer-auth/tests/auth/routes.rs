@@ -4,7 +4,6 @@ use axum::Router;
 use axum::routing::get;
 use duplexer_auth::{Auth, AuthConfigError, AuthorizationServer, DevBackend};
 use duplexer_http::StreamableHttp;
-use tower_layer::Layer;
 
 use crate::support::{Site, header, json_of, server};
 
@@ -25,7 +24,7 @@ async fn a_router_holds_all_of_it() {
             .audience(format!("{base}/mcp"))
             .build()
             .unwrap();
-        let protected = auth.layer(StreamableHttp::new(server(&auth, |guard| guard)));
+        let protected = auth.protect(StreamableHttp::new(server(&auth, |guard| guard)));
         let mut router = Router::new();
         for path in authorization_server.paths() {
             router = router.route_service(&path, authorization_server.clone());

@@ -1,4 +1,7 @@
-//! Arguments of tools and prompts: `name=text` and `name:=json`.
+//! Arguments of tools and prompts: `name=text` and `name:=json`, or either from a file: `name=@file`.
+
+use std::borrow::Cow;
+use std::fs;
 
 use duplexer::types::json::{Json, JsonObject};
 
@@ -19,17 +22,42 @@ impl Argument {
             ))
         };
         let (name, text) = word.split_once('=').ok_or_else(wrong)?;
-        let (name, value) = match name.strip_suffix(':') {
-            None => (name, Json::from(text)),
-            Some(name) => (name, Json::parse(text).map_err(|error| not_json(word, name, text, &error))?),
+        let (name, is_json) = match name.strip_suffix(':') {
+            None => (name, false),
+            Some(name) => (name, true),
         };
-        if name.is_empty() { Err(wrong()) } else { Ok(Self { name: name.to_owned(), value }) }
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        let given = given(word, text)?;
+        let value = if is_json {
+            Json::parse(&given).map_err(|error| match given {
+                Cow::Borrowed(text) => not_json(word, name, text, &error),
+                Cow::Owned(_) => Failure::usage(format!("`{word}`: the file is not JSON ({error})")),
+            })?
+        } else {
+            Json::from(&*given)
+        };
+        Ok(Self { name: name.to_owned(), value })
     }
 
     /// Returns the value as text for prompts: a text unchanged, anything else as JSON.
     pub(crate) fn into_text(self) -> (String, String) {
         let text = self.value.decode::<String>().unwrap_or_else(|_| self.value.as_str().to_owned());
         (self.name, text)
+    }
+}
+
+/// Returns what was given: the text itself, or the file that it names with `@`. A second `@` makes the first one a letter.
+fn given<'a>(word: &str, text: &'a str) -> Result<Cow<'a, str>, Failure> {
+    match text.strip_prefix('@') {
+        None => Ok(Cow::Borrowed(text)),
+        Some(literal) if literal.starts_with('@') => Ok(Cow::Borrowed(literal)),
+        Some(file) => fs::read_to_string(file).map(Cow::Owned).map_err(|error| {
+            Failure::usage(format!(
+                "`{word}`: {file} cannot be read ({error}); for a text that begins with @ write @@"
+            ))
+        }),
     }
 }
 
@@ -69,6 +97,26 @@ mod tests {
         for wrong in ["a", "=b", ":=5", "a:=", "a:=b", ""] {
             assert!(Argument::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_argument_can_come_from_a_file() {
+        let path = std::env::temp_dir().join(format!("duplexer-{}-argument", std::process::id()));
+        let check = |word: &str, json: &str| {
+            let word = word.replace("FILE", path.to_str().unwrap());
+            assert_eq!(Argument::parse(&word).unwrap().value.as_str(), json, "{word}");
+        };
+        fs::write(&path, "[1, 2.50]\n").unwrap();
+        check("a=@FILE", r#""[1, 2.50]\n""#);
+        check("a:=@FILE", "[1, 2.50]");
+        check("a=@@FILE", &format!("\"@{}\"", path.display()));
+        check("a=@@", r#""@""#);
+        fs::write(&path, "text").unwrap();
+        let wrong = Argument::parse(&format!("a:=@{}", path.display())).unwrap_err().to_string();
+        assert!(wrong.contains("the file is not JSON"), "{wrong}");
+        fs::remove_file(&path).unwrap();
+        let wrong = Argument::parse("a=@no/such/file").unwrap_err().to_string();
+        assert!(wrong.contains("no/such/file cannot be read") && wrong.ends_with("write @@"), "{wrong}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use duplexer::prelude::run_stdio;
 use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer_http::{ServeError, StreamableHttp};
 
+use super::Log;
 use super::welcome::{USER, welcome};
 use crate::arguments::{AuthChoice, DemoArguments};
 use crate::failure::{Exit, Failure, chain};
@@ -16,7 +17,8 @@ use crate::terminal::Terminal;
 
 /// Serves the demo until a shutdown signal.
 pub(crate) fn serve(arguments: DemoArguments) -> Result<(), Failure> {
-    let server = super::server().map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))?;
+    let log = if arguments.verbose { Log::Requests } else { Log::Nothing };
+    let server = super::server(log).map_err(|error| Failure::new(Exit::Protocol, chain(&*error)))?;
     if arguments.stdio {
         on_stdio(&server)
     } else {
@@ -41,8 +43,12 @@ fn on_http(server: Server, address: SocketAddr, auth: Option<AuthChoice>) -> Res
         let mut signals = ShutdownSignals::listen().map_err(broken)?;
         let address = bound.local_addr().map_err(broken)?;
         let protection = auth.map(|AuthChoice::Dev| protection(address)).transpose()?;
-        Terminal::new().note(&welcome(address, auth));
-        let end = async move { signals.next().await };
+        let terminal = Terminal::new();
+        terminal.note(&welcome(address, auth));
+        let end = async move {
+            signals.next().await;
+            terminal.interrupted();
+        };
         match protection {
             None => bound.serve_until(end).await,
             Some(protection) => bound.layer(protection).serve_until(end).await,

@@ -7,11 +7,15 @@ use duplexer::Resource;
 use duplexer::elicit::Elicited;
 use duplexer::prelude::*;
 use duplexer::schemars::{self, JsonSchema};
+use duplexer::types::sampling::{CreateMessageParams, SamplingMessage};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::notebook::Notebook;
 use super::resources::RED_DOT;
+
+/// Maximum length of an answer of the client's model.
+const MAX_TOKENS: u64 = 200;
 
 /// Home page of the protocol.
 const HOME_PAGE: &str = "https://modelcontextprotocol.io";
@@ -106,7 +110,7 @@ pub(super) async fn book(
 pub(super) async fn tour(cx: Context<Notebook>) -> Result<&'static str, ToolError> {
     let answer = cx.elicit_url("tour", "Would you like to see what MCP is?", HOME_PAGE).await?;
     Ok(match answer {
-        Elicited::Accepted(()) => "The user has a look.",
+        Elicited::Accepted(_) => "The user has a look.",
         Elicited::Declined | Elicited::Cancelled => "The user knows already.",
     })
 }
@@ -120,4 +124,20 @@ pub(super) async fn remember(cx: Context<Notebook>, text: String) -> Result<Stri
     cx.catalog()?.edit(|catalog| catalog.add_resource(note)).await?;
     cx.logger("notebook").info(format!("{uri} was written").as_str()).await;
     Ok(format!("Noted as {uri}."))
+}
+
+/// Lists the folders that the client lets the server work on (its roots).
+#[tool(read_only)]
+pub(super) async fn folders(cx: Context<Notebook>) -> Result<String, ToolError> {
+    let roots = cx.roots("roots").await?;
+    let names: Vec<String> = roots.into_iter().map(|root| root.uri).collect();
+    Ok(if names.is_empty() { "There are none.".to_owned() } else { names.join("\n") })
+}
+
+/// Asks the client's model a question (sampling).
+#[tool]
+pub(super) async fn consult(cx: Context<Notebook>, question: String) -> Result<String, ToolError> {
+    let message = SamplingMessage::user(question.as_str());
+    let answer = cx.sample("answer", CreateMessageParams::new([message], MAX_TOKENS)).await?;
+    Ok(answer.content.text())
 }

@@ -44,17 +44,33 @@ Try it:
 
 /// Formats the message for a demo with authorization.
 fn protected(url: &str, address: SocketAddr) -> String {
+    let steps = [
+        (format!("curl -si {url} -X POST"), "401, and where to go".to_owned()),
+        (
+            format!("curl -s http://{address}/.well-known/oauth-protected-resource/mcp"),
+            "who gives out tokens".to_owned(),
+        ),
+        (format!("curl -s http://{address}/.well-known/oauth-authorization-server"), "how".to_owned()),
+        ("npx @modelcontextprotocol/inspector".to_owned(), "connect to the server".to_owned()),
+    ];
     format!(
         "\
 The demo server listens at {url} and asks for tokens. Ctrl-C ends it.
-Tokens come from http://{address}, where everybody is `{USER}`: clients find that by themselves and show you a page.
+Tokens come from http://{address}, where everybody is `{USER}`.
+Clients find that by themselves and show you a page.
 
 Watch the flow:
-  curl -si {url} -X POST                                                 (401, and where to go)
-  curl -s http://{address}/.well-known/oauth-protected-resource/mcp       (who gives out tokens)
-  curl -s http://{address}/.well-known/oauth-authorization-server         (how)
-  npx @modelcontextprotocol/inspector                                     (connect to {url})"
+{}",
+        columns(&steps)
     )
+}
+
+/// Formats commands with what each shows, in two columns.
+fn columns(steps: &[(String, String)]) -> String {
+    let width = steps.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+    let lines: Vec<_> =
+        steps.iter().map(|(command, shows)| format!("  {command:width$}   ({shows})")).collect();
+    lines.join("\n")
 }
 
 /// Returns the command that started this program, so that the printed commands work.
@@ -81,4 +97,24 @@ fn curl(url: &str) -> String {
         headers::NAME.canonical,
         params.as_str(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_explanations_of_a_protected_demo_line_up() {
+        for address in ["127.0.0.1:80", "127.0.0.1:65535", "[::1]:8000"] {
+            let address: SocketAddr = address.parse().unwrap();
+            let text = welcome(address, Some(AuthChoice::Dev));
+            let columns: Vec<_> = text
+                .lines()
+                .filter(|line| line.starts_with("  "))
+                .map(|line| line.rfind("   (").unwrap())
+                .collect();
+            assert_eq!(columns.len(), 4);
+            assert!(columns.iter().all(|column| *column == columns[0]), "{text}");
+        }
+    }
 }

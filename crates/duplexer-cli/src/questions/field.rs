@@ -12,19 +12,23 @@ pub(super) struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// Returns the prompt: `guests, How many people? (whole number, 1 to 12) [2]`.
-    pub(super) fn label(&self) -> String {
+    /// Returns the question and its limits: `How many people?` and `(whole number, 1 to 12) [2]`.
+    pub(super) fn label(&self) -> (String, String) {
         let (title, description) = self.words();
-        let mut label = title.unwrap_or(self.name).to_owned();
-        if let Some(description) = description {
-            label = format!("{label}, {description}");
-        }
-        label = format!("{label} ({})", self.kind());
-        match self.default() {
-            Some(default) => format!("{label} [{}]", shown(&default)),
-            None if self.required => label,
-            None => format!("{label} [nothing]"),
-        }
+        let label = title.or(description).unwrap_or(self.name).trim_end_matches(':').to_owned();
+        let kind = format!("({})", self.kind());
+        let limits = match self.default() {
+            Some(default) => format!("{kind} [{}]", shown(&default)),
+            None if self.required => kind,
+            None => format!("{kind} [nothing]"),
+        };
+        (label, limits)
+    }
+
+    /// Returns the description, unless it is the question itself.
+    pub(super) fn explanation(&self) -> Option<String> {
+        let (title, description) = self.words();
+        title.and(description).map(str::to_owned)
     }
 
     /// Returns the choices, one per line.
@@ -196,14 +200,17 @@ mod tests {
     #[test]
     fn a_field_is_asked_for_with_all_that_is_known_of_it() {
         let check = |text: &str, required: bool, label: &str| {
-            assert_eq!(Field { name: "n", schema: &schema(text), required }.label(), label, "{text}");
+            let schema = schema(text);
+            let (question, limits) = Field { name: "n", schema: &schema, required }.label();
+            assert_eq!(format!("{question} {limits}"), label, "{text}");
         };
         check(r#"{"type":"string"}"#, true, "n (text)");
         check(
             r#"{"type":"string","title":"Name","description":"yours","format":"email"}"#,
             true,
-            "Name, yours (email)",
+            "Name (email)",
         );
+        check(r#"{"type":"string","description":"Your name:"}"#, true, "Your name (text)");
         check(r#"{"type":"string"}"#, false, "n (text) [nothing]");
         check(
             r#"{"type":"integer","minimum":1,"maximum":12,"default":2}"#,
@@ -213,6 +220,18 @@ mod tests {
         check(r#"{"type":"number","minimum":0.5}"#, true, "n (number, at least 0.5)");
         check(r#"{"type":"boolean","default":false}"#, false, "n (y/n) [n]");
         check(r#"{"type":"string","enum":["a","b"],"default":"b"}"#, true, "n (one of these) [b]");
+    }
+
+    #[test]
+    fn a_description_is_the_question_or_explains_it() {
+        let check = |text: &str, expected: Option<&str>| {
+            let schema = schema(text);
+            let field = Field { name: "n", schema: &schema, required: true };
+            assert_eq!(field.explanation().as_deref(), expected, "{text}");
+        };
+        check(r#"{"type":"string","title":"Name","description":"yours"}"#, Some("yours"));
+        check(r#"{"type":"string","description":"Name?"}"#, None);
+        check(r#"{"type":"string","title":"Name"}"#, None);
     }
 
     #[test]

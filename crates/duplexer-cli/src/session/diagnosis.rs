@@ -33,7 +33,7 @@ fn of_refusal(url: &str, refusal: &HttpRefusal) -> Option<Failure> {
             Failure::new(Exit::Connect, format!("there is no MCP server at {url} ({status})"))
                 .hint("is the path right? Most are at /mcp"),
         ),
-        300..400 => {
+        300..=399 => {
             let to = refusal.location.as_deref().unwrap_or("elsewhere");
             let failure = Failure::new(Exit::Connect, format!("{url} has moved to {to} ({status})"));
             Some(failure.hint("use that URL"))

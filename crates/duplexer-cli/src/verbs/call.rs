@@ -4,9 +4,10 @@ use duplexer::Json;
 use duplexer::types::json::JsonObject;
 use duplexer::types::tool::CallToolResult;
 
-use super::{Kind, Output, unknown, unreadable};
+use super::{Kind, unknown, unreadable};
 use crate::arguments::arguments;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::session::Session;
 use crate::show;
 use crate::terminal::print;
@@ -25,13 +26,16 @@ impl Call {
         Ok(Self { tool: tool.clone(), arguments: arguments(rest)? })
     }
 
-    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
-        let asked = session.ask(session.client.call_tool(&self.tool, self.arguments.clone())).await;
-        let raw = asked.map_err(|error| unknown(error, Kind::Tools))?;
+    pub(super) async fn run(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        let raw = match session.ask(session.client.call_tool(&self.tool, self.arguments.clone())).await {
+            Ok(raw) => raw,
+            Err(error) => return Err(unknown(session, error, Kind::Tools, &self.tool).await),
+        };
         let result: CallToolResult = raw.decode().map_err(unreadable)?;
-        match output {
-            Output::Json => print(raw.as_str()),
-            Output::Text => print(&show::tool_result(&result)),
+        if output.is_json() {
+            output.json(&raw)?;
+        } else {
+            show(&result, output)?;
         }
         if result.is_error == Some(true) { Err(self.failed()) } else { Ok(()) }
     }
@@ -46,6 +50,19 @@ impl Call {
             None => failure,
         }
     }
+}
+
+/// Prints the result. With `--output` its binary parts go into files; without any the text does.
+fn show(result: &CallToolResult, output: &Output) -> Result<(), Failure> {
+    let parts: Vec<_> = result.content.iter().filter_map(show::binary).collect();
+    let saved = output.save(&parts)?;
+    let text = show::tool_result(result, &saved);
+    if saved.is_empty() {
+        output.text(&text)?;
+    } else {
+        print(&text);
+    }
+    Ok(())
 }
 
 /// Returns the text of a string argument that is valid JSON of another type.

@@ -8,11 +8,14 @@ use duplexer::types::json::JsonObject;
 use duplexer::types::methods::Request;
 use duplexer::types::page::PaginatedParams;
 
-use super::{Output, no_more, unreadable};
+use super::unknown::closest;
+use super::{no_more, unreadable};
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::session::Session;
-use crate::show;
-use crate::terminal::print;
+use crate::show::{self, Details};
+use crate::terminal::columns;
+use crate::text::lines;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 1000;
@@ -66,40 +69,90 @@ impl Kind {
     }
 }
 
-/// One kind, or all that the server has.
-pub(super) struct List(Option<Kind>);
+/// What to list, and how much of it.
+pub(super) struct List {
+    what: What,
+    details: Details,
+}
+
+enum What {
+    /// All kinds that the server has.
+    All,
+    Kind(Kind),
+    /// The entries that a word means.
+    Named(String),
+}
 
 impl List {
-    pub(super) fn parse(words: &[String]) -> Result<Self, Failure> {
-        let Some((word, rest)) = words.split_first() else { return Ok(Self(None)) };
+    pub(super) fn parse(words: &[String], details: Details) -> Result<Self, Failure> {
+        let Some((word, rest)) = words.split_first() else { return Ok(Self { what: What::All, details }) };
         no_more(rest)?;
-        match Kind::ALL.into_iter().find(|kind| kind.plural() == word) {
-            Some(kind) => Ok(Self(Some(kind))),
-            None => Err(Failure::usage(format!(
-                "`{word}` cannot be listed; tools, resources, templates and prompts can"
-            ))),
-        }
+        let kind = Kind::ALL.into_iter().find(|kind| kind.plural() == word);
+        let what = kind.map_or_else(|| What::Named(word.clone()), What::Kind);
+        Ok(Self { what, details })
     }
 
-    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
-        let kinds = match self.0 {
-            Some(kind) => vec![kind],
-            None => Kind::ALL.into_iter().filter(|kind| kind.is_offered(session)).collect(),
+    pub(super) async fn run(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        let kinds = match self.what {
+            What::Kind(kind) => vec![kind],
+            What::All | What::Named(_) => {
+                Kind::ALL.into_iter().filter(|kind| kind.is_offered(session)).collect()
+            }
         };
         let mut all = Vec::new();
         for kind in kinds {
             all.push((kind, pages_of(kind, session).await?));
         }
-        match output {
-            Output::Text => {
-                for (kind, pages) in &all {
-                    print(&show::listing(*kind, &entries(*kind, pages)?));
-                }
+        match &self.what {
+            What::Named(word) => self.show(&named(&all, word)?, output),
+            _ if output.is_json() => output.json(&json(&all)?),
+            _ => {
+                let all: Result<Vec<_>, Failure> =
+                    all.iter().map(|(kind, pages)| Ok((*kind, entries(*kind, pages)?))).collect();
+                self.show(&all?, output)
             }
-            Output::Json => print(json(&all)?.as_str()),
         }
-        Ok(())
     }
+
+    fn show(&self, all: &[(Kind, Vec<Json>)], output: &Output) -> Result<(), Failure> {
+        if output.is_json() {
+            let lists: JsonObject<Vec<Json>> =
+                all.iter().map(|(kind, entries)| (kind.member(), entries.clone())).collect();
+            return output.json(&Json::encode(&lists).map_err(unreadable)?);
+        }
+        let columns = if output.is_file() { None } else { columns() };
+        output.text(&lines(
+            all.iter().map(|(kind, entries)| show::listing(*kind, entries, self.details, columns)),
+        ))
+    }
+}
+
+/// Returns the entries that a word means. Fails if there are none.
+fn named(all: &[(Kind, Vec<Json>)], word: &str) -> Result<Vec<(Kind, Vec<Json>)>, Failure> {
+    let (mut found, mut names) = (Vec::new(), Vec::new());
+    for (kind, pages) in all {
+        let entries = entries(*kind, pages)?;
+        names.extend(entries.iter().filter_map(|entry| show::name(*kind, entry)));
+        let meant: Vec<Json> =
+            entries.into_iter().filter(|entry| show::describes(*kind, entry, word)).collect();
+        if !meant.is_empty() {
+            found.push((*kind, meant));
+        }
+    }
+    if found.is_empty() {
+        let failure = Failure::usage(format!("the server has nothing called `{word}`"));
+        return Err(match closest(word, &names) {
+            Some(known) => failure.hint(&format!("did you mean `{known}`?")),
+            None => failure.hint("tools, resources, templates and prompts can be listed"),
+        });
+    }
+    Ok(found)
+}
+
+/// Returns the names of all entries of a kind.
+pub(super) async fn names_of(kind: Kind, session: &Session) -> Result<Vec<String>, Failure> {
+    let pages = pages_of(kind, session).await?;
+    Ok(entries(kind, &pages)?.iter().filter_map(|entry| show::name(kind, entry)).collect())
 }
 
 /// Prints one page unchanged; joins several.

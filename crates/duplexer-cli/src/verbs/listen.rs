@@ -5,10 +5,13 @@ use duplexer::types::json::JsonObject;
 use duplexer::types::subscription::SubscriptionFilter;
 use duplexer::types::version::Era;
 
-use super::{Kind, Output, unknown};
+use super::{Kind, unknown};
 use crate::failure::{Exit, Failure, chain};
+use crate::output::Output;
 use crate::session::Session;
+use crate::show;
 use crate::terminal::print;
+use crate::text::{Style, Text};
 
 /// Changes of lists, and of these resources.
 pub(super) struct Listen(Vec<String>);
@@ -18,14 +21,14 @@ impl Listen {
         Self(words.to_vec())
     }
 
-    pub(super) async fn run(&self, session: &mut Session, output: Output) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &mut Session, output: &Output) -> Result<(), Failure> {
         match session.client.era() {
             Era::Envelope => self.on_a_stream(session, output).await,
             Era::Handshake => self.on_the_connection(session, output).await,
         }
     }
 
-    async fn on_a_stream(&self, session: &Session, output: Output) -> Result<(), Failure> {
+    async fn on_a_stream(&self, session: &Session, output: &Output) -> Result<(), Failure> {
         let mut filter = SubscriptionFilter::new()
             .tools_list_changed(true)
             .prompts_list_changed(true)
@@ -39,16 +42,17 @@ impl Listen {
             .note(&format!("listening to {}; Ctrl-C ends it", acknowledged(changes.acknowledged())));
         while let Some(change) = changes.next().await {
             let change = change.map_err(|lost| Failure::new(Exit::Connect, chain(&lost)))?;
-            show(&change, output);
+            report(&change, output);
         }
         session.terminal.note("the server has ended the stream");
         Ok(())
     }
 
-    async fn on_the_connection(&self, session: &mut Session, output: Output) -> Result<(), Failure> {
+    async fn on_the_connection(&self, session: &mut Session, output: &Output) -> Result<(), Failure> {
         for uri in &self.0 {
-            let asked = session.ask(session.client.subscribe(uri.as_str())).await;
-            asked.map_err(|error| unknown(error, Kind::Resources))?;
+            if let Err(error) = session.ask(session.client.subscribe(uri.as_str())).await {
+                return Err(unknown(session, error, Kind::Resources, uri).await);
+            }
         }
         let all = SubscriptionFilter::new()
             .tools_list_changed(true)
@@ -62,7 +66,7 @@ impl Listen {
                 () = session.client.closed() => None,
             };
             match notification {
-                Some(notification) => change(notification).iter().for_each(|change| show(change, output)),
+                Some(notification) => change(notification).iter().for_each(|change| report(change, output)),
                 None => return Err(Failure::new(Exit::Connect, "the server has gone away")),
             }
         }
@@ -93,7 +97,7 @@ fn change(notification: ServerNotification) -> Option<Change> {
     }
 }
 
-fn show(change: &Change, output: Output) {
+fn report(change: &Change, output: &Output) {
     let (what, uri) = match change {
         Change::Tools => ("tools", None),
         Change::Prompts => ("prompts", None),
@@ -101,14 +105,14 @@ fn show(change: &Change, output: Output) {
         Change::Resource(uri) => ("resource", Some(uri)),
         _ => ("something", None),
     };
-    match output {
-        Output::Text => print(&uri.map_or_else(|| format!("{what} changed"), |uri| format!("{uri} changed"))),
-        Output::Json => {
-            let mut line = JsonObject::<duplexer::Json>::new().with("changed", what);
-            if let Some(uri) = uri {
-                line = line.with("uri", uri.as_str());
-            }
-            print(duplexer::Json::from(line).as_str());
+    if output.is_json() {
+        let mut line = JsonObject::<duplexer::Json>::new().with("changed", what);
+        if let Some(uri) = uri {
+            line = line.with("uri", uri.as_str());
         }
+        print(&show::verbatim(duplexer::Json::from(line).as_str()));
+    } else {
+        let what = uri.map_or(what, String::as_str);
+        print(&Text::new().then(Style::Name, what).then(Style::Plain, " changed"));
     }
 }

@@ -7,12 +7,13 @@ use duplexer::types::completion::{
 use duplexer::types::json::JsonObject;
 use duplexer::types::prompt::GetPromptResult;
 
-use super::{Kind, Output, unknown, unreadable};
+use super::{Kind, unknown, unreadable};
 use crate::arguments::{Argument, texts};
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::session::Session;
 use crate::show;
-use crate::terminal::print;
+use crate::text::{Text, lines};
 
 /// A prompt and its arguments.
 pub(super) struct Prompt {
@@ -28,14 +29,15 @@ impl Prompt {
         Ok(Self { name: name.clone(), arguments: texts(rest)? })
     }
 
-    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
-        let asked = session.ask(session.client.get_prompt(&self.name, self.arguments.clone())).await;
-        let raw = asked.map_err(|error| unknown(error, Kind::Prompts))?;
-        match output {
-            Output::Json => print(raw.as_str()),
-            Output::Text => print(&show::messages(&raw.decode::<GetPromptResult>().map_err(unreadable)?)),
+    pub(super) async fn run(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        let raw = match session.ask(session.client.get_prompt(&self.name, self.arguments.clone())).await {
+            Ok(raw) => raw,
+            Err(error) => return Err(unknown(session, error, Kind::Prompts, &self.name).await),
+        };
+        if output.is_json() {
+            return output.json(&raw);
         }
-        Ok(())
+        output.text(&show::messages(&raw.decode::<GetPromptResult>().map_err(unreadable)?))
     }
 }
 
@@ -64,7 +66,7 @@ impl Complete {
         self.of.contains(':')
     }
 
-    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
+    pub(super) async fn run(&self, session: &Session, output: &Output) -> Result<(), Failure> {
         let (reference, kind) = if self.is_template() {
             (CompletionReference::Resource(ResourceTemplateReference::new(&self.of)), Kind::Templates)
         } else {
@@ -74,14 +76,17 @@ impl Complete {
         if !self.known.is_empty() {
             params = params.context(CompletionContext::new().arguments(self.known.clone()));
         }
-        let asked = session.ask(session.client.complete_with(params)).await;
-        let raw = asked.map_err(|error| unknown(error, kind))?;
-        if output == Output::Json {
-            print(raw.as_str());
-            return Ok(());
+        let raw = match session.ask(session.client.complete_with(params)).await {
+            Ok(raw) => raw,
+            Err(error) => return Err(unknown(session, error, kind, &self.of).await),
+        };
+        if output.is_json() {
+            return output.json(&raw);
         }
         let result: CompleteResult = raw.decode().map_err(unreadable)?;
-        result.completion.values.iter().for_each(|value| print(value));
+        if !result.completion.values.is_empty() {
+            output.text(&lines(result.completion.values.iter().map(Text::plain)))?;
+        }
         if result.completion.has_more == Some(true) {
             session.terminal.note("(there are more)");
         }

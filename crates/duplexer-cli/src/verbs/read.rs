@@ -1,9 +1,10 @@
 //! `duplexer read`: the contents of a resource.
 
-use duplexer::types::resource::ReadResourceResult;
+use duplexer::types::resource::{ReadResourceResult, ResourceContents};
 
-use super::{Kind, Output, no_more, unknown, unreadable};
+use super::{Kind, no_more, unknown, unreadable};
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::session::Session;
 use crate::show;
 use crate::terminal::{print, print_bytes};
@@ -22,20 +23,31 @@ impl Read {
         Ok(Self(uri.clone()))
     }
 
-    pub(super) async fn run(&self, session: &Session, output: Output) -> Result<(), Failure> {
-        let asked = session.ask(session.client.read_resource(self.0.as_str())).await;
-        let raw = asked.map_err(|error| unknown(error, Kind::Resources))?;
-        if output == Output::Json {
-            print(raw.as_str());
-            return Ok(());
+    pub(super) async fn run(&self, session: &Session, output: &Output) -> Result<(), Failure> {
+        let raw = match session.ask(session.client.read_resource(self.0.as_str())).await {
+            Ok(raw) => raw,
+            Err(error) => return Err(unknown(session, error, Kind::Resources, &self.0).await),
+        };
+        if output.is_json() {
+            return output.json(&raw);
         }
         let result: ReadResourceResult = raw.decode().map_err(unreadable)?;
+        if output.is_file() {
+            let parts: Vec<_> = result.contents.iter().map(saved).collect();
+            output.save(&parts)?;
+            return Ok(());
+        }
         for contents in &result.contents {
             let is_printed = show::bytes(contents).is_some_and(|bytes| print_bytes(&bytes));
             if !is_printed {
-                print(&show::contents(contents));
+                print(&show::contents(contents, None));
             }
         }
         Ok(())
     }
+}
+
+/// Returns the contents for a file: bytes, or the text unchanged.
+fn saved(contents: &ResourceContents) -> Vec<u8> {
+    show::bytes(contents).unwrap_or_else(|| show::contents(contents, None).as_str().as_bytes().to_vec())
 }

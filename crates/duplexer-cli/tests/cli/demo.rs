@@ -77,3 +77,41 @@ fn without_a_verb_it_serves_standard_input_and_prints_nothing_else() {
     let ran = run_with(&["--stdio"], "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
     assert_eq!(ran.json(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
 }
+
+/// `-v` prints one line per request, also for those that fail; standard output stays free.
+#[test]
+fn a_verbose_demo_prints_a_line_for_each_request() {
+    let mut demo = Demo::with(&["-v"]);
+    for (era, name) in [("handshake", "initialize"), ("envelope", "server/discover")] {
+        run(&["call", &demo.url, "add", "a:=1", "b:=2", "--era", era]).ok();
+        assert!(next_about(&mut demo, name).contains("  ok  "));
+        let line = next_about(&mut demo, "tools/call");
+        assert!(
+            line.starts_with("tools/call add  ") && line.contains("  ok  ") && line.ends_with(" ms"),
+            "{line}"
+        );
+        assert_eq!(run(&["call", &demo.url, "divide", "a:=1", "b:=0", "--era", era]).code, Some(1));
+        assert!(next_about(&mut demo, "tools/call").contains("tool error"));
+        assert_eq!(run(&["read", &demo.url, "no://where", "--era", era]).code, Some(5));
+        let line = next_about(&mut demo, "resources/read");
+        assert!(line.contains("resources/read no://where") && line.contains("error -32"), "{line}");
+    }
+}
+
+/// Returns the next line that the demo prints about a method.
+fn next_about(demo: &mut Demo, method: &str) -> String {
+    loop {
+        let line = demo.running.note();
+        assert_ne!(line, "", "the demo has ended");
+        if line.starts_with(method) {
+            return line;
+        }
+    }
+}
+
+#[test]
+fn a_verbose_demo_on_standard_output_prints_only_the_protocol_there() {
+    let ran = run_with(&["--stdio", "-v"], "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    assert!(ran.stderr.starts_with("ping ") && ran.stderr.contains("  ok  "), "{ran:?}");
+    assert_eq!(ran.json(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+}

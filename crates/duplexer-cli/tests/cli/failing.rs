@@ -1,6 +1,8 @@
 //! Every exit code with its message.
 
-use crate::support::{Demo, NOWHERE, PROGRAM, Place, RunningServer, answering, guarded, run};
+use std::sync::atomic::Ordering;
+
+use crate::support::{Demo, NOWHERE, PROGRAM, Place, RunningServer, answering, endless, guarded, run};
 
 #[test]
 fn a_tool_that_fails_is_1_and_its_words_are_the_result() {
@@ -26,7 +28,6 @@ fn wrong_usage_is_2() {
     check(&["list"], "give its URL, or `-- COMMAND`");
     check(&["list", "localhost:8000/mcp"], "write http://localhost:8000/mcp");
     check(&["list", "ftp://a/mcp"], "begins with http://");
-    check(&["list", "http://a/mcp", "spoons"], "`spoons` cannot be listed");
     check(&["call", "http://a/mcp"], "which tool?");
     check(&["call", "http://a/mcp", "add", "5"], "`5` is no argument");
     check(&["call", "http://a/mcp", "add", "a:=five"], "for a text write a=five");
@@ -36,6 +37,15 @@ fn wrong_usage_is_2() {
     check(&["ping", "http://a/mcp", "twice"], "what is `twice` for?");
     check(&["list", "--header", "A: b", "--", PROGRAM], "--header is for servers at a URL");
     check(&["list", "http://a/mcp", "--header", "a b: c"], "'a b' is not a header");
+    check(&["list", "spoons", "--", PROGRAM, "--stdio"], "the server has nothing called `spoons`");
+    check(&["list", "ad", "--", PROGRAM, "--stdio"], "did you mean `add`?");
+    check(&["list", "http://a/mcp", "--root", "no/such/folder"], "--root no/such/folder: ");
+    check(&["call", "http://a/mcp", "echo", "text=@no/such/file"], "no/such/file cannot be read");
+    check(&["listen", "http://a/mcp", "--output", "x"], "`> FILE` keeps them");
+    check(
+        &["ping", "--output", "no/such/folder/x", "--", PROGRAM, "--stdio"],
+        "no/such/folder/x cannot be written",
+    );
     for (words, text) in [
         (&["frobnicate"][..], "unrecognized subcommand"),
         (&["list", "http://a/mcp", "--era", "stone"], "auto, handshake, envelope"),
@@ -105,9 +115,20 @@ fn a_refusal_is_5() {
         place.run(&["prompt", "nothing"]).failed(5, "`duplexer list` shows which prompts there are");
         place.run(&["prompt", "review", "text=x", "remarks=many"]).failed(5, "the server refused: ");
         place.run(&["complete", "nothing", "a="]).failed(5, "`duplexer list` shows which prompts there are");
+        place.run(&["call", "ad", "a:=1"]).failed(5, "did you mean `add`?");
+        place.run(&["prompt", "gret"]).failed(5, "did you mean `greet`?");
+        place.run(&["read", "demo://clok"]).failed(5, "did you mean `demo://clock`?");
     }
     // `cat` echoes the request, which is no response.
     run(&["list", "--era", "handshake", "--", "cat"]).failed(5, "try --era auto");
+}
+
+/// Hardening, C-pages: a list ends after 1000 pages, although every page names another.
+#[test]
+fn a_list_without_an_end_is_5() {
+    let (url, pages) = endless();
+    run(&["list", &url, "tools"]).failed(5, "`tools/list` has more than 1000 pages");
+    assert_eq!(pages.load(Ordering::SeqCst), 1000);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -230,20 +232,39 @@ fn serving(answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> 
     url
 }
 
-/// A server that answers `server/discover` and rejects everything else with 403.
-pub(crate) fn guarded() -> String {
-    serving(|body| {
+/// A server that answers `server/discover`, and everything else with the status and the member of `answer`.
+fn discovered(answer: impl Fn() -> (&'static str, &'static str, Value) + Send + 'static) -> String {
+    serving(move |body| {
         let request: Value = serde_json::from_str(body).unwrap();
-        let id = &request["id"];
-        if request["method"] == "server/discover" {
+        let (status, member, value) = if request["method"] == "server/discover" {
             let result = serde_json::json!({
                 "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
                 "capabilities": {"tools": {}}, "_meta": {},
             });
-            ("200 OK", serde_json::json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
+            ("200 OK", "result", result)
         } else {
-            let error = serde_json::json!({"code": -32600, "message": "Required scope: write"});
-            ("403 Forbidden", serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string())
-        }
+            answer()
+        };
+        (status, serde_json::json!({"jsonrpc": "2.0", "id": request["id"], member: value}).to_string())
     })
+}
+
+/// A server that answers `server/discover` and rejects everything else with 403.
+pub(crate) fn guarded() -> String {
+    let error = || serde_json::json!({"code": -32600, "message": "Required scope: write"});
+    discovered(move || ("403 Forbidden", "error", error()))
+}
+
+/// A server whose list of tools never ends: every page has a cursor of its own. Counts the pages.
+pub(crate) fn endless() -> (String, Arc<AtomicUsize>) {
+    let served = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&served);
+    let url = discovered(move || {
+        let cursor = counter.fetch_add(1, Ordering::SeqCst).to_string();
+        let page = serde_json::json!({
+            "resultType": "complete", "tools": [], "nextCursor": cursor, "ttlMs": 0, "cacheScope": "private",
+        });
+        ("200 OK", "result", page)
+    });
+    (url, served)
 }

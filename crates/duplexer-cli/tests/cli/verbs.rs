@@ -57,7 +57,10 @@ fn tools_are_called_with_texts_and_json_everywhere() {
         let sum = place.run(&["call", "add", "a:=2", "b:=-0.5", "--json"]).json();
         assert_eq!(sum["structuredContent"], json!({"sum": 1.5}));
         assert_eq!(sum["content"], json!([{"type": "text", "text": r#"{"sum":1.5}"#}]));
-        assert_eq!(place.run(&["call", "picture"]).ok(), "One red pixel:\n[picture, image/png, 70 bytes]\n");
+        assert_eq!(
+            place.run(&["call", "picture"]).ok(),
+            "One red pixel:\n[picture, image/png, 70 bytes; --output FILE keeps it]\n"
+        );
     }
 }
 

@@ -170,6 +170,36 @@ async fn a_call_can_ask_for_a_fresh_result() {
     check(&mut server, client.list_tools(), "two").await;
 }
 
+/// P-CACHE-10: a refused cursor of a cached first page makes the list begin again, once.
+#[tokio::test(start_paused = true)]
+async fn a_list_begins_again_if_the_cursor_of_a_cached_page_is_refused() {
+    let (client, mut server) = envelope_session(builder()).await;
+    let page = |name: &str, cursor: &str| {
+        let mut page = tools(name, 60_000, "private");
+        page["nextCursor"] = json!(cursor);
+        page
+    };
+    list_from_server(&client, &mut server, page("old", "o")).await;
+    let (all, ()) = tokio::join!(client.all_tools(), async {
+        let second = server.expect("tools/list").await;
+        assert_eq!(second["params"]["cursor"], "o");
+        server.respond_with_error(&second, -32602, None).await;
+        let first = server.expect("tools/list").await;
+        assert_eq!(first["params"].get("cursor"), None);
+        server.respond(&first, page("new", "n")).await;
+        let second = server.expect("tools/list").await;
+        server.respond_with_error(&second, -32602, None).await;
+    });
+    assert!(all.is_err());
+    let (all, ()) = tokio::join!(client.all_tools(), async {
+        let second = server.expect("tools/list").await;
+        assert_eq!(second["params"]["cursor"], "n");
+        server.respond(&second, tools("last", 0, "private")).await;
+    });
+    let names: Vec<_> = all.unwrap().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["new", "last"]);
+}
+
 /// Waits until the client has read what the server sent before.
 async fn settle(client: &Client, server: &mut ScriptedServer) {
     let (done, ()) = tokio::join!(client.call_tool("settle", ()), async {

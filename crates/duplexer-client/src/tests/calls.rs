@@ -163,6 +163,20 @@ async fn a_dropped_or_timed_out_call_is_cancelled() {
     }
 }
 
+/// Hardening, C-no-timeout: a server that never responds does not hold a call for ever, unless the builder allows it.
+#[tokio::test(start_paused = true)]
+async fn a_call_has_a_timeout_by_default() {
+    const FIVE_MINUTES: Duration = Duration::from_secs(300);
+    let (client, _server) = handshake_session(builder(), "2025-11-25").await;
+    let begun = tokio::time::Instant::now();
+    let error = client.call_tool("slow", ()).await.unwrap_err();
+    assert!(matches!(error, ClientError::Call(CallError::Timeout(_))), "{error:?}");
+    assert_eq!(begun.elapsed(), FIVE_MINUTES);
+    let (patient, _server) = handshake_session(builder().no_timeout(), "2025-11-25").await;
+    let waiting = tokio::time::timeout(100 * FIVE_MINUTES, patient.call_tool("slow", ()).into_future());
+    assert!(waiting.await.is_err(), "it still waits");
+}
+
 /// P-PROG-3: progress goes to the call that requested it.
 #[tokio::test(start_paused = true)]
 async fn progress_goes_to_its_call() {

@@ -34,6 +34,10 @@ pub struct Rejected {
 
 impl Frame {
     /// Parses one frame. The frame shares `text`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the frame is not a message of JSON-RPC.
     pub fn parse(text: &ByteString) -> Result<Self, Malformed> {
         Self::parse_owned(text.clone()).map_err(|rejected| rejected.reason)
     }

@@ -86,6 +86,10 @@ impl Message {
     }
 
     /// Decodes the params as a `T`, without `_meta`; absent params are an empty object.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the params are not a `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         let skip_hint = self.skip_hint.as_ref().map(|range| part(&self.text, range));
         jsonrpc::decode(self.params(), [self.meta(), skip_hint])

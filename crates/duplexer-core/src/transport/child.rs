@@ -12,7 +12,8 @@ mod portable;
 mod process;
 mod running;
 mod streams;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 #[cfg(unix)]
 mod unix;
@@ -84,8 +85,17 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// Builder of a server process.
-#[derive(Debug)]
+/// Builder of a server process. `Debug` shows the program, not its arguments and environment, which may be secret.
+///
+/// ```no_run
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use duplexer_core::transport::child::ChildCommand;
+///
+/// // `Client::builder(..).connect(transport)` takes the transport; the child ends when it is dropped or shut down.
+/// let (transport, child) = ChildCommand::new("target/debug/calculator").args(["--verbose"]).spawn()?;
+/// # Ok(()) }
+/// ```
+#[doc(alias("spawn", "child process", "subprocess"))]
 pub struct ChildCommand {
     command: Command,
     stderr: Stderr,
@@ -171,6 +181,12 @@ impl ChildCommand {
         let program = self.command.get_program().display().to_string();
         Running::start(self.command, sink)
             .map_err(|error| TransportError::Setup(format!("`{program}` cannot be started: {error}")))
+    }
+}
+
+impl fmt::Debug for ChildCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildCommand").field("program", &self.command.get_program()).finish_non_exhaustive()
     }
 }
 

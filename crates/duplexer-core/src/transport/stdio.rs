@@ -9,7 +9,8 @@
     allow(dead_code, reason = "Unix has a path of its own; this one is compiled and tested there too")
 )]
 mod portable;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 #[cfg(unix)]
 mod unix;

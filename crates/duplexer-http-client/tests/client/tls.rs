@@ -22,6 +22,8 @@ const URL: &str = "DUPLEXER_TEST_TLS_URL";
 async fn server(tasks: &mut JoinSet<()>) -> (String, String) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
+    // Creating a transport chooses the library for cryptography of this process.
+    HttpTransport::new("https://localhost").unwrap();
     let config = ServerConfig::builder().with_no_client_auth();
     let config = config.with_single_cert(vec![cert.der().clone()], key).unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -65,6 +67,19 @@ async fn https_works_with_the_roots_of_the_platform() {
     let output = tokio::task::spawn_blocking(move || client.output()).await.unwrap().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// D-1: a package outside this workspace that takes only the feature `http-client` gets TLS. Inside the workspace other
+/// packages would switch it on for everybody, so that the features are resolved for that one package.
+#[test]
+fn tls_needs_no_other_feature() {
+    let mut tree = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    tree.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    tree.args(["tree", "--package", "duplexer", "--no-default-features", "--features", "http-client"]);
+    tree.args(["--edges", "normal", "--invert", "rustls", "--depth", "1", "--locked"]);
+    let output = tree.output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("reqwest"), "{shown}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[tokio::test]

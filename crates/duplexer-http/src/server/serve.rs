@@ -76,12 +76,20 @@ pub enum ServeError {
 impl StreamableHttp {
     /// Starts the server, listens, and serves until the process receives a termination signal, like
     /// [`HttpServer::serve`]. The path is `/mcp` unless another one is set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a lifespan does not start, if the address cannot be listened on, or if the signals cannot be caught.
     pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServeError> {
         stderr_log::enable();
         self.bind(address).await?.serve().await
     }
 
     /// Starts the server and listens on an address.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a lifespan does not start, or if the address cannot be listened on.
     pub async fn bind(self, address: impl ToSocketAddrs) -> Result<HttpServer<TcpListener>, ServeError> {
         self.0.running().await.map_err(|StartFailed| ServeError::Start)?;
         let listener = TcpListener::bind(address).await.map_err(ServeError::Bind)?;
@@ -102,6 +110,16 @@ impl StreamableHttp {
 }
 
 /// A service with its layers (`S`) and its listener (`L`).
+///
+/// ```no_run
+/// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
+/// use duplexer_http::StreamableHttp;
+///
+/// let server = StreamableHttp::new(server).bind("127.0.0.1:0").await?.health_routes();
+/// println!("listening on {}", server.local_addr()?);
+/// server.serve().await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "nothing is served until it runs"]
 pub struct HttpServer<L, S = PathService> {
     service: StreamableHttp,
@@ -219,6 +237,10 @@ impl<L: Listener, S> HttpServer<L, S> {
 
 impl<S> HttpServer<TcpListener, S> {
     /// Returns the address of the listener.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the operating system does not say.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }

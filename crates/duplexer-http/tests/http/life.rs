@@ -73,7 +73,9 @@ async fn the_end_comes_in_time() {
     assert_eq!(site.stage.torn_down.load(Ordering::SeqCst), 1);
 }
 
-/// Robustness H120: `serve` ends within five seconds of SIGTERM although a stream is open.
+/// Robustness H120: `serve` ends soon after SIGTERM although a stream is open.
+///
+/// One test for all signals: every service of this process receives them.
 #[tokio::test]
 async fn a_signal_ends_the_service_in_time() {
     let stage = Arc::new(Stage::default());
@@ -100,6 +102,58 @@ async fn a_signal_ends_the_service_in_time() {
         last += std::str::from_utf8(&chunk).unwrap();
     }
     assert!(last.contains(r#""resultType":"complete""#), "{last}");
+    a_second_signal_ends_the_grace().await;
+    a_signal_ends_a_server_of_another_library().await;
+}
+
+fn terminate() {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+}
+
+/// Waits until no connection is accepted any more.
+async fn until_closed(address: std::net::SocketAddr) {
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// With a grace of an hour, only the second signal can end the service. It has a layer, and the call that is cut says why.
+async fn a_second_signal_ends_the_grace() {
+    let stage = Arc::new(Stage::default());
+    let builder = StreamableHttp::builder(server(&stage)).shutdown_grace(Duration::from_secs(3600));
+    let bound = builder.build().unwrap().bind("127.0.0.1:0").await.unwrap();
+    let address = bound.local_addr().unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(bound.layer(tower_layer::Identity::default()).serve());
+    let mut wire = Wire::over(TcpStream::connect(address).await.unwrap());
+    wire.send(&Post::tool("wait").bytes(address)).await;
+    stage.until(&stage.started, 1).await;
+    terminate();
+    until_closed(address).await;
+    terminate();
+    timeout(Duration::from_secs(60), tasks.join_next()).await.expect("an end").unwrap().unwrap().unwrap();
+    assert_eq!(stage.torn_down.load(Ordering::SeqCst), 1);
+    let error = &wire.reply().await.json()["error"];
+    assert_eq!(error["code"], -32000);
+    assert_eq!(error["message"], "Connection closed: the server is shutting down");
+}
+
+/// A signal ends axum's own server gracefully, with the teardown.
+async fn a_signal_ends_a_server_of_another_library() {
+    let stage = Arc::new(Stage::default());
+    let service = StreamableHttp::new(server(&stage));
+    let ended = service.handle().on_signal().unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = axum::Router::new().route_service("/mcp", service);
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async { axum::serve(listener, app).with_graceful_shutdown(ended).await });
+    let mut wire = Wire::over(TcpStream::connect(address).await.unwrap());
+    wire.send(&Post::tool("echo").header("connection", "close").bytes(address)).await;
+    assert_eq!(wire.reply().await.status, 200);
+    terminate();
+    timeout(Duration::from_secs(60), tasks.join_next()).await.expect("an end").unwrap().unwrap().unwrap();
+    assert_eq!(stage.torn_down.load(Ordering::SeqCst), 1);
 }
 
 /// HTTP/2 without TLS, on the same port.

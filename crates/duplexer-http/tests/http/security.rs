@@ -110,6 +110,35 @@ async fn scripts_of_other_origins_are_allowed_only_with_cors() {
         assert_eq!(reply.header("vary"), Some("Origin"));
     }
     assert_eq!(site.post(&Post::tool("echo")).await.header("access-control-allow-origin"), None);
+
+    let site = Site::with(|builder| builder.allow_any_origin().cors(Cors::AllowedOrigins)).await;
+    for origin in ["https://evil.example", "null"] {
+        let reply = site.post(&preflight(origin)).await;
+        assert_eq!((reply.status, reply.header("access-control-allow-origin")), (204, Some(origin)));
+        let reply = site.post(&Post::tool("echo").header("origin", origin)).await;
+        assert_eq!((reply.status, reply.header("access-control-allow-origin")), (200, Some(origin)));
+    }
+}
+
+/// People read these texts in the errors of their clients and in browsers.
+#[tokio::test]
+async fn a_wrong_address_is_answered_with_the_right_one() {
+    let served = "nothing is served here; the MCP endpoint is";
+    let site = Site::new().await;
+    let reply = site.post(&Post::tool("echo").path("/wrong")).await;
+    assert_eq!((reply.status, reply.text()), (404, format!("{served} /mcp\n")));
+    assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+    let site = Site::with(|builder| builder.path("/tools")).await;
+    let reply = site.post(&Post::tool("echo").path("/mcp")).await;
+    assert_eq!((reply.status, reply.text()), (404, format!("{served} /tools\n")));
+    let site = Site::with(|builder| builder.handshake(duplexer_http::Handshake::Sessions)).await;
+    let page = Post::body("").method("GET").header("accept", "text/html,*/*;q=0.8");
+    let reply = site.post(&page).await;
+    let text = reply.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(reply.status == 400 && text.contains("this is an MCP endpoint"), "{text}");
+    let reply = site.post(&Post::body("[]")).await;
+    let text = "Body must be a single JSON-RPC request or notification object";
+    assert_eq!((reply.status, reply.json()["error"]["message"].as_str()), (400, Some(text)));
 }
 
 /// SEC-05; robustness H30: by the declared length, or while the body arrives.

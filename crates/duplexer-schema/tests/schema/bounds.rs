@@ -254,6 +254,19 @@ fn what_exceeds_the_budget_is_too_complex_to_check() {
     assert!(schema.is_valid(&json!([1, 2, 3])));
 }
 
+/// A large value has no more steps than the limit in total, however many its length would allow.
+#[test]
+fn the_steps_of_a_large_value_are_limited_in_total() {
+    let limits = CheckLimits::default();
+    assert_eq!(limits.steps_for(4 << 20), 64 << 20);
+    assert!(limits.steps_for(1024) < 64 << 20);
+    let schema = json!({ "items": { "type": "integer" } });
+    let schema = Schema::builder().limits(limits.max_steps(1000)).compile(&schema).unwrap();
+    assert!(schema.is_valid(&Value::from(vec![1; 100])));
+    let report = schema.check(&Value::from(vec![1; 10_000]));
+    assert!(report.violations()[0].is_too_complex() && report.steps() <= 1000, "{report}");
+}
+
 /// Neither long lists nor long texts cost the square of their length.
 #[test]
 fn long_values_cost_their_length() {

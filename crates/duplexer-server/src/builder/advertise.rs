@@ -58,6 +58,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     ///
     /// The capabilities follow, those of the handshake era included; a later [`Self::notification_options`] narrows
     /// them. Handlers that the author registered for single methods stay.
+    #[doc(alias("subscribe", "notification", "listChanged"))]
     pub fn subscriptions(self, bus: impl SubscriptionBus) -> Self {
         self.subscriptions_within(bus, SubscriptionLimits::default())
     }
@@ -71,6 +72,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Declares that the server logs to clients, and lets them set the level. Without it log messages are dropped,
     /// because the protocol forbids them (a warning is logged once).
+    #[doc(alias = "log")]
     pub fn logging(mut self) -> Self {
         self.deferred.logging = true;
         self

@@ -29,6 +29,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     ///
     /// URIs and custom methods have prefixes of their own and stay unchanged. Handlers of spec methods do not know the
     /// prefix: a server that has any cannot be nested.
+    #[doc(alias("mount", "prefix"))]
     pub fn nest<T: Any + Send + Sync>(mut self, prefix: impl AsRef<str>, other: ServerBuilder<T>) -> Self {
         let requests = METHODS.iter().filter(|row| row.kind == Kind::Request);
         if let Some(row) = requests.into_iter().find(|row| other.handlers.spec(row.method).is_some()) {

@@ -55,6 +55,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Registers the handler of a custom request, in every revision.
     ///
     /// Params that do not fit are answered with -32602 and a list of every fault.
+    #[doc(alias("custom method", "extension method"))]
     pub fn on_custom<P, H, Shape>(self, method: impl Into<String>, handler: H) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,

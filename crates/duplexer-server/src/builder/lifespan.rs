@@ -11,6 +11,7 @@ use duplexer_core::error::BoxError;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
     /// Creates a state when the server starts, once for all connections. Handlers registered after this receive it.
+    #[doc(alias = "startup")]
     pub fn lifespan<T, F, Fut, E>(mut self, start: F) -> ServerBuilder<T>
     where
         T: Any + Send + Sync,
@@ -34,6 +35,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
     }
 
     /// Sets a hook that runs at shutdown, after all connections, with the state of the last lifespan. Bounded in time.
+    #[doc(alias("teardown", "stop", "close"))]
     pub fn on_shutdown<F, Fut>(mut self, stop: F) -> Self
     where
         F: Fn(Arc<S>) -> Fut + Send + Sync + 'static,

@@ -14,6 +14,15 @@ use crate::kernel::context::{Context, StateMap};
 use crate::registry::StateSlot;
 
 /// Request for suggestions, as a completion function receives it.
+///
+/// ```
+/// use duplexer_server::completion::CompletionRequest;
+///
+/// /// Suggests the tables that begin with what the user has typed.
+/// async fn tables(request: CompletionRequest) -> Vec<String> {
+///     request.filter(["users", "orders"])
+/// }
+/// ```
 #[derive(Clone, Debug, Deserialize)]
 #[non_exhaustive]
 pub struct CompletionRequest {

@@ -23,6 +23,12 @@ use crate::schema::arguments::ArgumentSchema;
 use crate::schema::{self, validate};
 
 /// Response of a user to an elicitation.
+///
+/// ```
+/// # use duplexer_server::elicit::Elicited;
+/// assert_eq!(Elicited::Accepted(4).ok(), Some(4));
+/// assert_eq!(Elicited::<u8>::Declined.accepted().unwrap_err().to_string(), "The user declined to answer.");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elicited<T> {
     /// The user submitted a value.
@@ -95,6 +101,7 @@ impl<S: Send + Sync> Context<S> {
     /// # Errors
     ///
     /// Fails if the client cannot ask its user, if the response does not follow the form, or if `T` is not a form.
+    #[doc(alias("elicitation", "ask", "question"))]
     pub async fn elicit<T: DeserializeOwned + JsonSchema>(
         &self,
         key: &str,
@@ -173,6 +180,7 @@ impl<S: Send + Sync> Context<S> {
     /// # Errors
     ///
     /// Fails if the client does not support sampling or refuses the request.
+    #[doc(alias("sampling", "create_message", "llm"))]
     pub async fn sample(
         &self,
         key: &str,
@@ -189,6 +197,7 @@ impl<S: Send + Sync> Context<S> {
     /// # Errors
     ///
     /// Fails if the client does not support roots.
+    #[doc(alias("list_roots", "folders"))]
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, McpError> {
         match self.ask(key, InputRequest::ListRoots).await? {
             InputResponse::ListRoots(result) => Ok(result.roots),

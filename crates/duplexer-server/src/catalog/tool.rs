@@ -53,6 +53,7 @@ pub(crate) use spec::{ToolContract, ToolSpec};
 /// let server = Server::builder("calculator", "0").tool(add).build()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("function", "command"))]
 #[must_use = "a tool is offered once it is registered"]
 pub struct Tool<S> {
     pub(crate) spec: ToolSpec,

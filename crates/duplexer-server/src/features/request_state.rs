@@ -38,6 +38,17 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 /// Configuration of sealed request states. Installed with `ServerBuilder::request_state`.
 ///
 /// The default is [`RequestState::ephemeral`].
+///
+/// ```
+/// # use duplexer_server::Server;
+/// use duplexer_server::request_state::RequestState;
+///
+/// // From a secret store, the same for all processes. The first key seals, all of them open.
+/// let keys = [[7_u8; 32], [6_u8; 32]];
+/// let server = Server::builder("restaurant", "1.0.0").request_state(RequestState::keys(keys)?).build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias("encryption", "key"))]
 #[derive(Clone)]
 pub struct RequestState {
     codec: Arc<dyn RequestStateCodec>,

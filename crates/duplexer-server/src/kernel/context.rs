@@ -33,6 +33,26 @@ pub use progress::{Amount, ProgressReport};
 /// The context of one message. Cheap to clone. A clone that outlives the message finds its channels closed.
 ///
 /// `S` is the state of the server's lifespan. Middleware sees [`StateMap`] instead.
+///
+/// ```
+/// # use duplexer_server::{Context, Server};
+/// # use duplexer_server::tool::{Tool, ToolError};
+/// struct Archive {
+///     pages: u32,
+/// }
+///
+/// async fn scan(cx: Context<Archive>) -> Result<u32, ToolError> {
+///     let pages = cx.state().pages;
+///     for page in 1..=pages {
+///         cx.progress(page).total(pages).await;
+///     }
+///     cx.logger("scan").info("done").await;
+///     Ok(pages)
+/// }
+///
+/// let server = Server::builder("archive", "1.0.0").state(Archive { pages: 3 }).tool(Tool::new("scan", scan)).build()?;
+/// # Ok::<_, duplexer_server::BuildError>(())
+/// ```
 pub struct Context<S = StateMap> {
     scope: Arc<Scope>,
     message: Arc<Message>,
@@ -128,6 +148,7 @@ impl<S: Any + Send + Sync> Context<S> {
 
 impl<S> Context<S> {
     /// Returns the state of the server's lifespan.
+    #[doc(alias = "lifespan")]
     pub fn state(&self) -> &S {
         &self.state
     }
@@ -144,6 +165,7 @@ impl<S> Context<S> {
     }
 
     /// Returns the principal of this message, if an authorization layer has established one.
+    #[doc(alias("user", "caller", "token", "auth"))]
     pub fn principal(&self) -> Option<&Principal> {
         self.scope.principal.as_deref()
     }
@@ -212,7 +234,7 @@ impl<S> Context<S> {
         self.scope.call.channel.cancellation()
     }
 
-    /// Returns whether nobody waits for this call any more: the client has cancelled it or disconnected, or the call of a
+    /// Returns whether the result of this call is no longer needed: the client has cancelled it or disconnected, or the call of a
     /// blocking tool has exceeded its time limit. A blocking tool should then return; async handlers are dropped.
     pub fn is_cancelled(&self) -> bool {
         self.cancellation().is_cancelled() || self.scope.abandoned.load(Ordering::Relaxed)
@@ -239,6 +261,7 @@ impl<S> Context<S> {
     }
 
     /// Sends a notification that belongs to this message.
+    #[doc(alias = "notification")]
     pub fn notify_raw(&self, method: &str, params: Option<&dyn Body>) -> NotifyFuture {
         self.scope.call.channel.notify(method, params)
     }
@@ -246,6 +269,7 @@ impl<S> Context<S> {
     /// Ends the stream that carries the response, without ending the request. The client reconnects for the rest, so
     /// that a long wait holds no connection. This works only where the client can resume: on a session with an event
     /// store.
+    #[doc(alias("polling", "disconnect"))]
     pub fn close_stream(&self) -> StreamClosing {
         self.scope.call.channel.close_stream()
     }
@@ -261,7 +285,7 @@ impl<S> Context<S> {
     }
 }
 
-/// Marks a call as [cancelled](Context::is_cancelled) when it is dropped before it is told that the call has ended.
+/// Marks a call as [cancelled](Context::is_cancelled) when it is dropped before the call has ended.
 pub(crate) struct AbandonOnDrop(Option<Arc<Scope>>);
 
 impl AbandonOnDrop {

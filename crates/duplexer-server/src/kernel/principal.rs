@@ -7,6 +7,14 @@ use duplexer_types::json::JsonObject;
 /// The identity on whose behalf a request is made, as an authorization layer has established it.
 ///
 /// The kernel only carries it. Sessions and sealed state are bound to [`Principal::identity`].
+///
+/// ```
+/// use duplexer_server::Principal;
+///
+/// let ada = Principal::new("ada");
+/// assert_eq!(ada.client_id, "ada");
+/// assert!(!ada.has_scope("admin"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Principal {

@@ -116,6 +116,11 @@ mod tests {
     /// Hardening, finding 1: only short texts are checked where they arrive, and long ones that need no check.
     #[test]
     fn long_texts_are_not_checked_inline() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Text {
+            #[expect(dead_code, reason = "only whether it is there matters")]
+            text: String,
+        }
         let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(MAX_INLINE));
         let wrong = long.replace("text", "test");
         let schema = json!({ "type": "object", "required": ["text"] });
@@ -125,11 +130,6 @@ mod tests {
         assert!(always.decode_inline::<Value>("{}").unwrap().is_err());
         assert!(always.decode_inline::<Value>(&long).is_none());
         assert!(sometimes.decode_inline::<Value>(&long).unwrap().is_ok());
-        #[derive(Debug, serde::Deserialize)]
-        struct Text {
-            #[expect(dead_code, reason = "only whether it is there matters")]
-            text: String,
-        }
         assert!(sometimes.decode_inline::<Text>(&long).unwrap().is_ok());
         assert!(sometimes.decode_inline::<Text>(&wrong).is_none());
         assert!(sometimes.decode::<Text>(&wrong).is_err());

@@ -54,13 +54,12 @@ pub(super) fn declare(schema: &mut Value, fields: &[&str]) {
 fn merge(order: &mut Vec<String>, names: impl IntoIterator<Item = String>) {
     let mut at = 0;
     for name in names {
-        at = match order.iter().position(|known| *known == name) {
-            Some(found) => found + 1,
-            None => {
-                order.insert(at, name);
-                at + 1
-            }
-        };
+        if let Some(found) = order.iter().position(|known| *known == name) {
+            at = found + 1;
+        } else {
+            order.insert(at, name);
+            at += 1;
+        }
     }
 }
 

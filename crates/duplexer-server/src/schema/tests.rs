@@ -191,3 +191,20 @@ fn only_recursion_is_referenced() {
     );
     assert!(!validator.is_valid(&json!({"result": {"children": [{"children": 5}]}})));
 }
+
+/// A schema that accepts everything is an object: some clients reject a bare `true`.
+#[test]
+fn a_schema_of_any_value_is_an_empty_object() {
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Free {
+        any: Value,
+        many: Vec<Value>,
+        named: std::collections::BTreeMap<String, Value>,
+    }
+    let input = of_arguments::<Free>().unwrap().value;
+    assert_eq!(input["properties"]["any"], json!({}));
+    assert_eq!(input["properties"]["many"]["items"], json!({}));
+    assert_eq!(input["properties"]["named"]["additionalProperties"], true);
+    assert_eq!(of_output::<Value>().value, json!({}));
+    assert_eq!(of_output::<Free>().value["properties"]["any"], json!({}));
+}

@@ -151,8 +151,9 @@ async fn users_can_decline_or_dismiss_a_question() {
             cx.elicit::<Name>("q", "decline?").await?.accepted().map(|name| name.name)
         }))
         .tool(Tool::new("pay", |cx: Context| async move {
-            let answer = cx.elicit_url("pay", "Pay first.", "https://example.com/pay").await?;
-            Ok::<_, ToolError>(format!("{answer:?}"))
+            let id = cx.elicit_url("pay", "Pay first.", "https://example.com/pay").await?.accepted()?;
+            cx.elicitation_complete(&id).await;
+            Ok::<_, ToolError>(id.as_str().unwrap_or("no id").to_owned())
         }))
         .tool(Tool::new("sample", |cx: Context| async move {
             let question = SamplingMessage::user("What is the capital of Norway?");
@@ -164,12 +165,22 @@ async fn users_can_decline_or_dismiss_a_question() {
         }))
         .build()
         .unwrap();
-    in_both(&server, async |client, _, _| {
+    in_both(&server, async |client, era, _| {
         assert_eq!(text(&call(client, "decline", json!({})).await), "declined");
         assert_eq!(text(&call(client, "leave", json!({})).await), "cancelled");
         let needs = call(client, "needs", json!({})).await;
         assert_eq!((needs.is_error, text(&needs)), (Some(true), "The user declined to answer."));
-        assert_eq!(text(&call(client, "pay", json!({})).await), "Accepted(())");
+        let paid = call(client, "pay", json!({})).await;
+        let frames = client.transcript().to_string();
+        if era == Era::Handshake {
+            // The id of the question is the id of its completion, on the stream of the request.
+            let id = format!(r#""elicitationId":"{}""#, text(&paid));
+            assert_eq!(frames.matches(&id).count(), 2, "{frames}");
+            assert!(frames.contains("notifications/elicitation/complete"));
+        } else {
+            assert_eq!(text(&paid), "no id");
+            assert!(!frames.contains("elicitationId") && !frames.contains("elicitation/complete"));
+        }
         assert_eq!(text(&call(client, "roots", json!({})).await), "file:///work");
         let sampled = call(client, "sample", json!({})).await;
         assert!(text(&sampled).starts_with("small") && text(&sampled).contains("Oslo"), "{sampled:?}");

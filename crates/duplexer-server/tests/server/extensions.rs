@@ -256,3 +256,33 @@ fn views_are_checked() {
     fails(new().resource(page).tool(tool().view("ui://x")), "of the type 'text/html'");
     assert!(view("ui://x").tool(tool().view("ui://x")).build().is_ok());
 }
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its schema is of interest")]
+struct Search {
+    words: Vec<String>,
+    #[schemars(range(min = 1, max = 9))]
+    limit: u8,
+}
+
+/// A custom method lists every fault of its params, like a tool.
+#[tokio::test]
+async fn every_fault_of_the_params_of_a_custom_method_is_listed() {
+    let search = |_: Search| async { Ok::<_, McpError>(()) };
+    let server = Server::builder("test", "0").on_custom("com.example/search", search).build().unwrap();
+    both(&server, async |client, _| {
+        let ask = async |params: Value| {
+            client.request_custom(OutboundRequest::new("com.example/search").params(Json::from(params))).await
+        };
+        let error = refusal(ask(json!({"words": "a", "limit": 0})).await);
+        assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
+        let text = &*error.message;
+        assert!(text.starts_with("The params do not fit this method:"), "{text}");
+        assert!(text.contains("\n- /words: expected an array"), "{text}");
+        assert!(text.contains("\n- /limit: expected at least 1, got 0"), "{text}");
+        let error = refusal(ask(json!({"words": [], "limit": 10})).await);
+        assert!(error.message.contains("/limit: expected at most 9, got 10"), "{}", error.message);
+        assert!(ask(json!({"words": ["a"], "limit": 9})).await.is_ok());
+    })
+    .await;
+}

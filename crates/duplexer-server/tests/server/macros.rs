@@ -259,3 +259,20 @@ async fn a_header_must_agree_with_its_parameter() {
         assert!(check("north", "south").is_err(), "{tool}");
     }
 }
+
+/// Draws.
+#[tool(view = "ui://chart", meta = [("com.example/team", "data"), ("com.example/cost", json!(3))])]
+async fn draw() -> String {
+    "drawn".to_owned()
+}
+
+#[test]
+fn a_tool_can_name_its_view_and_its_metadata() {
+    let tool: duplexer::Tool<()> = draw();
+    let meta = tool.definition().meta.clone().unwrap();
+    assert_eq!(meta.get("com.example/team").unwrap().as_str(), r#""data""#);
+    assert_eq!(meta.get("com.example/cost").unwrap().as_str(), "3");
+    let server = Server::builder("test", "0").tool(draw).build();
+    let missing = server.unwrap_err().to_string();
+    assert!(missing.contains("ui://chart"), "{missing}");
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use duplexer::tool::FileContent;
 use duplexer::types::content::Content;
 use duplexer::types::tool::CallToolResult;
-use duplexer::{Context, Json, McpError, Server, Tool, ToolError};
+use duplexer::{Context, Json, McpError, Server, Tool, ToolError, WithText};
 use duplexer_types::error::ErrorCode;
 use duplexer_types::version::Era;
 use schemars::JsonSchema;
@@ -526,6 +526,78 @@ async fn members_keep_their_declared_order() {
         };
         check(&tool.input_schema);
         check(tool.output_schema.as_ref().unwrap());
+    })
+    .await;
+}
+
+/// A text for the model beside structured content with a schema, in both eras.
+#[tokio::test]
+async fn a_result_can_have_its_own_text_and_structured_content() {
+    let server = Server::builder("test", "0")
+        .tool(Tool::new("primes", || async { WithText::new("Three primes.", [2, 3, 5]) }))
+        .tool(Tool::new("name", || async {
+            Ok::<_, ToolError>(WithText::new("Her name.", "Ada".to_owned()))
+        }))
+        .build()
+        .unwrap();
+    both(&server, async |client, era| {
+        let wrapped = |value: Value| match era {
+            Era::Handshake => json!({ "result": value }),
+            Era::Envelope => value,
+        };
+        let primes = call(client, "primes", json!({})).await;
+        assert_eq!(text(&primes), "Three primes.");
+        let structured: Value = primes.structured_content.unwrap().decode().unwrap();
+        assert_eq!(structured, wrapped(json!([2, 3, 5])));
+        let name = call(client, "name", json!({})).await;
+        assert_eq!(text(&name), "Her name.");
+        let structured: Value = name.structured_content.unwrap().decode().unwrap();
+        assert_eq!(structured, wrapped(json!("Ada")));
+        let tools = client.all_tools().await.unwrap();
+        assert!(tools.iter().all(|tool| tool.output_schema.is_some()));
+    })
+    .await;
+}
+
+/// A blocking tool reports progress without `await`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocking_tool_reports_progress() {
+    let count = |cx: Context| {
+        for (done, name) in ["a", "b", "c"].iter().enumerate() {
+            cx.progress(done).total(3_usize).message(name).blocking_send();
+        }
+        cx.is_cancelled()
+    };
+    let server = Server::builder("test", "0").tool(Tool::blocking("count", count)).build().unwrap();
+    both(&server, async |client, _| {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let reports = Arc::clone(&seen);
+        let call = client.call_tool("count", json!({})).on_progress(move |report| {
+            reports.lock().unwrap().push((report.progress, report.total, report.message.clone()));
+        });
+        assert_eq!(text(&call.await.unwrap()), "false");
+        let expected = [(0.0, "a"), (1.0, "b"), (2.0, "c")];
+        let expected = expected.map(|(done, name)| (done, Some(3.0), Some(name.to_owned())));
+        assert_eq!(*seen.lock().unwrap(), expected);
+    })
+    .await;
+}
+
+/// A blocking tool whose call exceeds its time limit notices it, although nothing interrupts it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blocking_tool_notices_that_its_call_has_ended() {
+    let (stopped, stops) = std::sync::mpsc::sync_channel(1);
+    let wait = move |cx: Context| {
+        while !cx.is_cancelled() {
+            std::thread::yield_now();
+        }
+        stopped.send(()).unwrap();
+    };
+    let tool = Tool::blocking("wait", wait).timeout(Duration::from_millis(1));
+    let server = Server::builder("test", "0").tool(tool).build().unwrap();
+    both(&server, async |client, _| {
+        assert_eq!(call(client, "wait", json!({})).await.is_error, Some(true));
+        stops.recv_timeout(Duration::from_secs(30)).unwrap();
     })
     .await;
 }

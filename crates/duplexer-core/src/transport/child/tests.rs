@@ -101,7 +101,7 @@ async fn a_process_gets_a_short_environment_and_what_the_caller_adds<P: Process>
     // CSTD-01. The test harness itself has many variables.
     let ours = ["PWD", "SHLVL", "_", "OLDPWD"];
     for (program, most) in
-        [(shell("env; pwd"), &INHERITED_VARIABLES[..]), (shell("/usr/bin/env; pwd").env_clear(), &[])]
+        [(shell("env; pwd"), INHERITED_VARIABLES), (shell("/usr/bin/env; pwd").env_clear(), &[])]
     {
         let (transport, child) = program.env("ADDED", "by caller").current_dir("/usr").open::<P>().unwrap();
         let (mut reader, _writer) = transport.split();

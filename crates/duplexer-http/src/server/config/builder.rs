@@ -15,6 +15,21 @@ use crate::server::service_state::ServiceState;
 use crate::session::{EventStore, SessionStore};
 
 /// Builder of a [`StreamableHttp`] service.
+///
+/// ```
+/// # use duplexer_server::Server;
+/// use std::time::Duration;
+///
+/// use duplexer_http::{MemoryEventStore, StreamableHttp};
+///
+/// let server = Server::builder("notes", "1.0.0").build()?;
+/// let service = StreamableHttp::builder(server)
+///     .public_url("https://mcp.example.com")
+///     .event_store(MemoryEventStore::new())
+///     .shutdown_grace(Duration::from_secs(20))
+///     .build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a service exists once it is built"]
 #[derive(Debug)]
 pub struct StreamableHttpBuilder {
@@ -181,6 +196,7 @@ impl StreamableHttpBuilder {
 
     /// Sets the time for requests in flight to finish after the shutdown begins. Default: 10 s; the whole shutdown
     /// takes at most 5 s more. Keep it below the time that the supervisor of the process allows (Kubernetes: 30 s).
+    #[doc(alias = "drain")]
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.timing.shutdown_grace = grace;
         self
@@ -248,6 +264,7 @@ impl StreamableHttpBuilder {
     }
 
     /// Sets the store for sessions, so that another node can claim them. `node` is the name of this node.
+    #[doc(alias("session", "cluster"))]
     pub fn session_store(mut self, store: impl SessionStore, node: impl Into<String>) -> Self {
         self.config.sessions.shared = Some(SharedSessions { store: Arc::new(store), node: node.into() });
         self

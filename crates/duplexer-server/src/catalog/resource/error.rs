@@ -8,6 +8,20 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use serde_json::json;
 
 /// Failure of reading a resource.
+///
+/// ```
+/// # use duplexer_server::resource::{Resource, ResourceError};
+/// # use serde::Deserialize;
+/// #[derive(Deserialize)]
+/// struct User {
+///     id: u32,
+/// }
+///
+/// let user: Resource<()> = Resource::template("users://{id}", |User { id }| async move {
+///     if id == 1 { Ok("Ada") } else { Err(ResourceError::NotFound) }
+/// });
+/// # let _ = user;
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResourceError {

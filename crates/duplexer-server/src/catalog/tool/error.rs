@@ -16,6 +16,21 @@ use duplexer_types::tool::CallToolResult;
 /// accepts every error and sends its text.
 ///
 /// A fault of the *client* is not sent to the model: an [`McpError`] remains a protocol error after the conversion.
+///
+/// ```
+/// # use duplexer_server::ResultExt;
+/// # use duplexer_server::tool::ToolError;
+/// fn read(path: &str) -> Result<String, ToolError> {
+///     if path.is_empty() {
+///         return Err(ToolError::new("The path is empty; give one such as notes.txt."));
+///     }
+///     // Only the log gets the cause.
+///     std::fs::read_to_string(path).or_hide().map_err(Into::into)
+/// }
+///
+/// assert_eq!(read("").unwrap_err().to_string(), "The path is empty; give one such as notes.txt.");
+/// assert_eq!(read("/does/not/exist").unwrap_err().to_string(), "internal error");
+/// ```
 #[derive(Debug)]
 pub struct ToolError(Box<Failure>);
 

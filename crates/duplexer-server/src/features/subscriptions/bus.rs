@@ -100,6 +100,18 @@ impl fmt::Debug for Subscription {
 }
 
 /// A bus within this process. Clones share their listeners.
+///
+/// ```
+/// # use duplexer_server::Server;
+/// # use duplexer_server::resource::Resource;
+/// use duplexer_server::subscriptions::MemoryBus;
+///
+/// let server = Server::builder("clock", "1.0.0")
+///     .subscriptions(MemoryBus::new())
+///     .resource(Resource::text("clock://now", "noon").name("now"))
+///     .build()?;
+/// # Ok::<_, duplexer_server::BuildError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct MemoryBus(Arc<Mutex<Listeners>>);
 

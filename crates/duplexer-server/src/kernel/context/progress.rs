@@ -26,6 +26,7 @@ impl<S> Context<S> {
     /// }
     /// # }
     /// ```
+    #[doc(alias("report_progress", "notification"))]
     #[inline]
     pub fn progress(&self, progress: impl Amount) -> ProgressReport<'_> {
         ProgressReport {

@@ -60,6 +60,7 @@ pub enum StdioError {
 /// # Errors
 ///
 /// Fails if the runtime, the streams or a lifespan cannot be set up, and if the connection fails.
+#[doc(alias("stdin", "stdout", "run"))]
 pub fn run_stdio(server: &Server) -> Result<(), StdioError> {
     run_stdio_with(server, DispatchOptions::default())
 }
@@ -203,7 +204,7 @@ struct End {
 
 impl End {
     fn within(budget: Duration) -> Self {
-        Self { deadline: OnceLock::new(), budget: budget - MARGIN }
+        Self { deadline: OnceLock::new(), budget: budget.saturating_sub(MARGIN) }
     }
 
     fn left(&self) -> Duration {

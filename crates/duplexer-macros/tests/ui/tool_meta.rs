@@ -1,0 +1,8 @@
+use duplexer::prelude::*;
+
+#[tool(meta = "team")]
+async fn load() -> String {
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,157 @@
+//! Examples that serve HTTP.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::routing::get;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::StatusCode;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::support::{Site, text, tool_names};
+
+/// An issuer of signed tokens.
+struct Issuer {
+    url: String,
+    key: EcdsaKeyPair,
+}
+
+impl Issuer {
+    async fn new() -> Self {
+        let (kind, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let key = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
+        let key = EcdsaKeyPair::from_pkcs8(kind, key.as_ref(), &random).unwrap();
+        let public = key.public_key().as_ref();
+        let (x, y) = (URL_SAFE_NO_PAD.encode(&public[1..33]), URL_SAFE_NO_PAD.encode(&public[33..65]));
+        let keys = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "k", "use": "sig", "x": x, "y": y}]});
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let metadata = json!({"issuer": url, "jwks_uri": format!("{url}/keys")});
+        let app = Router::new()
+            .route("/.well-known/openid-configuration", get(async move || metadata.to_string()))
+            .route("/keys", get(async move || keys.to_string()));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { url, key }
+    }
+
+    fn token(&self, subject: &str, audience: &str, scope: &str) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let header = json!({"alg": "ES256", "typ": "at+jwt", "kid": "k"});
+        let claims =
+            json!({"iss": self.url, "sub": subject, "aud": audience, "scope": scope, "exp": now + 600});
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(&header), part(&claims));
+        let signature = self.key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+    }
+}
+
+/// Returns a client that follows no redirects.
+fn browser() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
+#[tokio::test]
+async fn the_axum_application_requires_tokens_and_scopes_and_ends_in_good_order() {
+    let issuer = Issuer::new().await;
+    let site = Site::new(env!("CARGO_BIN_EXE_axum-jwt"), &[&issuer.url]);
+    let http = browser();
+    let page = http.get(format!("http://{}/", site.address)).send().await.unwrap();
+    assert_eq!(page.text().await.unwrap(), "Notes for your assistant.");
+    let stranger = http.post(site.url()).send().await.unwrap();
+    assert_eq!(stranger.status(), StatusCode::UNAUTHORIZED);
+    let challenge = stranger.headers()["www-authenticate"].to_str().unwrap().to_owned();
+    let (_, metadata) = challenge.split_once("resource_metadata=\"").unwrap();
+    let metadata = http.get(metadata.split('"').next().unwrap()).send().await.unwrap();
+    let metadata: Value = serde_json::from_str(&metadata.text().await.unwrap()).unwrap();
+    assert_eq!(metadata["authorization_servers"], json!([issuer.url]));
+
+    let ada = site.client(&issuer.token("ada", &site.url(), "notes notes:write")).await;
+    ada.call_tool("add_note", json!({"text": "buy bread"})).await.unwrap();
+    let bob = site.client(&issuer.token("bob", &site.url(), "notes")).await;
+    assert!(bob.call_tool("add_note", json!({"text": "mine"})).await.is_err());
+    let notes = async |client: &duplexer::client::Client| {
+        text(&client.call_tool("notes", ()).await.unwrap()).to_owned()
+    };
+    assert_eq!(notes(&ada).await, r#"["buy bread"]"#);
+    assert_eq!(notes(&bob).await, "[]");
+    ada.close().await.unwrap();
+    bob.close().await.unwrap();
+    assert!(site.terminate());
+}
+
+/// The flow of a host: it registers, sends the user to a page with "Allow", and redeems the code for a token.
+#[tokio::test]
+async fn the_dev_login_gives_a_token_to_a_client_that_the_user_allows() {
+    let site = Site::new(env!("CARGO_BIN_EXE_dev-login"), &[]);
+    let base = format!("http://{}", site.address);
+    let http = browser();
+    assert_eq!(http.post(site.url()).send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
+
+    let back = "http://127.0.0.1:9/back";
+    let registration =
+        json!({"redirect_uris": [back], "client_name": "test", "token_endpoint_auth_method": "none"});
+    let registered = http.post(format!("{base}/register")).json(&registration).send().await.unwrap();
+    let registered: Value = registered.json().await.unwrap();
+    let client_id = registered["client_id"].as_str().unwrap();
+
+    let verifier = "a-verifier-of-at-least-forty-three-characters-0";
+    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
+    let question = url::Url::parse_with_params(
+        &format!("{base}/authorize"),
+        [
+            ("response_type", "code"),
+            ("client_id", client_id),
+            ("redirect_uri", back),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+            ("resource", &site.url()),
+            ("scope", "mcp"),
+        ],
+    );
+    let page = http.get(question.unwrap().as_str()).send().await.unwrap();
+    let cookie = page.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let page = page.text().await.unwrap();
+    let (_, handle) = page.split_once("name=\"request\" value=\"").unwrap();
+    let decision = [("request", handle.split('"').next().unwrap()), ("decision", "allow")];
+    let consent = http.post(format!("{base}/authorize/consent")).header("cookie", cookie);
+    let sent_back = consent.form(&decision).send().await.unwrap();
+    let location = url::Url::parse(sent_back.headers()["location"].to_str().unwrap()).unwrap();
+    let code = location.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+
+    let redemption = [
+        ("grant_type", "authorization_code"),
+        ("client_id", client_id),
+        ("code", &code),
+        ("redirect_uri", back),
+        ("code_verifier", verifier),
+    ];
+    let token = http.post(format!("{base}/token")).form(&redemption).send().await.unwrap();
+    let token: Value = token.json().await.unwrap();
+    let client = site.client(token["access_token"].as_str().unwrap()).await;
+    assert_eq!(text(&client.call_tool("whoami", ()).await.unwrap()), "ada");
+    client.close().await.unwrap();
+    assert!(site.terminate());
+}
+
+#[tokio::test]
+async fn dynamic_tools_depend_on_the_caller_and_change() {
+    let site = Site::new(env!("CARGO_BIN_EXE_dynamic"), &[]);
+    let (reader, admin) = (site.client("reader-token").await, site.client("admin-token").await);
+    assert_eq!(tool_names(&reader).await, ["whoami"]);
+    assert_eq!(tool_names(&admin).await, ["whoami", "learn", "forget"]);
+    let lesson = json!({"name": "hello", "text": "Hi"});
+    assert!(reader.call_tool("learn", lesson.clone()).await.is_err());
+    admin.call_tool("learn", lesson).await.unwrap();
+    assert_eq!(text(&reader.call_tool("hello", ()).await.unwrap()), "Hi");
+    admin.call_tool("forget", json!({"name": "hello"})).await.unwrap();
+    assert_eq!(tool_names(&reader).await, ["whoami"]);
+    reader.close().await.unwrap();
+    admin.close().await.unwrap();
+    assert!(site.terminate());
+}
