@@ -37,7 +37,7 @@ impl FileCredentials {
     /// Uses the folder of an application below the user's data folder: `$XDG_DATA_HOME`, or `~/.local/share`.
     ///
     /// # Errors
-    /// Fails if there is neither variable, or if the folder cannot be created or is not private.
+    /// Fails if there is neither variable, or if the folder is not private.
     pub fn for_application(name: &str) -> Result<Self, StoreError> {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let data =
@@ -46,19 +46,16 @@ impl FileCredentials {
         if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
             return Err(denied(format!("'{name}' cannot name a folder").into()));
         }
-        fs::create_dir_all(&data).map_err(failed)?;
-        let own = data.join(name);
-        private_folder(&own)?;
-        Self::at(own.join("oauth"))
+        Self::at(data.join(name).join("oauth"))
     }
 
-    /// Uses this folder, which is created if it does not exist.
+    /// Uses this folder, which is created with the first record.
     ///
     /// # Errors
-    /// Fails if the folder cannot be created, belongs to another user, or is accessible to others.
+    /// Fails if the folder belongs to another user, or is accessible to others.
     pub fn at(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
-        private_folder(&folder)?;
+        check_folder(&folder)?;
         Ok(Self { folder })
     }
 
@@ -81,6 +78,16 @@ impl FileCredentials {
                 }
                 Err(error) => return Err(StoreError::Unavailable(io::Error::from(error).into())),
             }
+        }
+    }
+
+    fn create_folder(&self) -> Result<(), StoreError> {
+        if let Some(parent) = self.folder.parent() {
+            DirBuilder::new().mode(0o700).recursive(true).create(parent).map_err(failed)?;
+        }
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+            _ => check_folder(&self.folder),
         }
     }
 
@@ -159,7 +166,7 @@ fn has_expired(path: &Path, now: SystemTime) -> bool {
 impl CredentialStore for FileCredentials {
     fn load<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<Record>, StoreError>> {
         Box::pin(async move {
-            private_folder(&self.folder)?;
+            check_folder(&self.folder)?;
             self.read(key)
         })
     }
@@ -198,15 +205,12 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Creates a folder that only its owner can use, or checks that it is one.
-fn private_folder(path: &Path) -> Result<(), StoreError> {
-    let created = DirBuilder::new().mode(0o700).create(path);
-    if let Err(error) = created
-        && error.kind() != io::ErrorKind::AlreadyExists
-    {
-        return Err(failed(error));
-    }
-    let found = fs::symlink_metadata(path).map_err(failed)?;
+/// Checks that a folder, if it exists, is one that only its owner can use.
+fn check_folder(path: &Path) -> Result<(), StoreError> {
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(failed)?,
+    };
     let shown = path.display();
     if !found.is_dir() {
         return Err(denied(format!("'{shown}' is not a folder").into()));
