@@ -19,6 +19,7 @@
 //!
 //! *Connect to servers*
 //! - [A client](client): calls, errors, questions, changes, child processes, groups and `mcp.json`
+//! - [Logging in](logging_in): OAuth in a client: browsers, stored tokens, machines, web applications
 //!
 //! *Go further*
 //! - [Middleware](middleware): code around every message
@@ -67,6 +68,9 @@ pub mod authorization {}
 
 #[doc = include_str!("../guide/client.md")]
 pub mod client {}
+
+#[doc = include_str!("../guide/logging_in.md")]
+pub mod logging_in {}
 
 #[doc = include_str!("../guide/middleware.md")]
 pub mod middleware {}
