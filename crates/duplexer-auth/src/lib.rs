@@ -60,6 +60,7 @@
 
 mod authorization_server;
 pub mod dev;
+mod dpop;
 mod error;
 mod fetch;
 mod reply;

@@ -90,7 +90,7 @@ pub enum OAuthError {
         required: Vec<String>,
     },
     /// The authorization server answered with an error.
-    #[error("the authorization server refused: {error}{}", described(.description))]
+    #[error("the authorization server refused: {error}{}", described(.description.as_deref()))]
     Authority {
         /// Error code of OAuth.
         error: String,
@@ -226,6 +226,6 @@ impl From<RandomError> for OAuthError {
     }
 }
 
-fn described(description: &Option<String>) -> String {
-    description.as_ref().map(|text| format!(" ({text})")).unwrap_or_default()
+fn described(description: Option<&str>) -> String {
+    description.map(|text| format!(" ({text})")).unwrap_or_default()
 }

@@ -57,14 +57,13 @@ impl SingleFlight {
     async fn join(&self, start: impl FnOnce(Report) -> JoinSet<()>) -> Outcome {
         let flight = {
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match slot.upgrade().filter(|flight| flight.outcome.borrow().is_none()) {
-                Some(flight) => flight,
-                None => {
-                    let (send, outcome) = watch::channel(None);
-                    let flight = Arc::new(Flight { outcome, _task: start(Report(send)) });
-                    *slot = Arc::downgrade(&flight);
-                    flight
-                }
+            if let Some(flight) = slot.upgrade().filter(|flight| flight.outcome.borrow().is_none()) {
+                flight
+            } else {
+                let (send, outcome) = watch::channel(None);
+                let flight = Arc::new(Flight { outcome, _task: start(Report(send)) });
+                *slot = Arc::downgrade(&flight);
+                flight
             }
         };
         let mut outcome = flight.outcome.clone();
@@ -120,17 +119,19 @@ mod tests {
         assert_eq!(starts.load(Ordering::SeqCst), 2);
     }
 
+    struct OnDrop(Arc<Notify>);
+
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+
     /// OAC-94: the caller that started it can leave; the operation ends when the last one does.
     #[tokio::test]
     async fn an_operation_lives_as_long_as_a_caller_waits() {
         let (flight, go, dropped) =
             (Arc::new(SingleFlight::default()), Arc::new(Notify::new()), Arc::new(Notify::new()));
-        struct OnDrop(Arc<Notify>);
-        impl Drop for OnDrop {
-            fn drop(&mut self) {
-                self.0.notify_one();
-            }
-        }
         let start = || {
             let (go, guard) = (Arc::clone(&go), OnDrop(Arc::clone(&dropped)));
             async move {

@@ -147,17 +147,17 @@ impl SigningKey {
                 .map(Pair::Ed25519)
                 .map_err(rejected)?,
             Algorithm::Rs256 | Algorithm::Ps256 => {
-                let [n, e, d, p] = [part("n")?, part("e")?, part("d")?, part("p")?];
-                let [q, dp, dq, qi] = [part("q")?, part("dp")?, part("dq")?, part("qi")?];
-                let public_key = PublicKeyComponents { n: n.as_slice(), e: e.as_slice() };
+                let (modulus, exponent) = (part("n")?, part("e")?);
+                let [secret, first, second] = [part("d")?, part("p")?, part("q")?];
+                let [first_exponent, second_exponent, inverse] = [part("dp")?, part("dq")?, part("qi")?];
                 let components = KeyPairComponents {
-                    public_key,
-                    d: d.as_slice(),
-                    p: p.as_slice(),
-                    q: q.as_slice(),
-                    dP: dp.as_slice(),
-                    dQ: dq.as_slice(),
-                    qInv: qi.as_slice(),
+                    public_key: PublicKeyComponents { n: modulus.as_slice(), e: exponent.as_slice() },
+                    d: secret.as_slice(),
+                    p: first.as_slice(),
+                    q: second.as_slice(),
+                    dP: first_exponent.as_slice(),
+                    dQ: second_exponent.as_slice(),
+                    qInv: inverse.as_slice(),
                 };
                 RsaKeyPair::from_components(&components).map(Pair::Rsa).map_err(rejected)?
             }

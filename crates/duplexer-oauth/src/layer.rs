@@ -90,7 +90,7 @@ impl Inner {
         if !active.tokens.is_due(self.now(), self.jitter) {
             return Ok(Some(active));
         }
-        let renewed = if self.can_refresh(server, &active) {
+        let renewed = if server.can_refresh(&active) {
             self.refresh(server, &active).await
         } else if active.tokens.refresh.is_none() && !self.settings.grant.is_login() {
             let challenge = server.state().challenge.clone();
@@ -165,7 +165,7 @@ impl Inner {
         if active.standing() == Standing::Granted {
             return Ok(Verdict::Accept);
         }
-        if active.standing() != Standing::Refreshed && self.can_refresh(server, active) {
+        if active.standing() != Standing::Refreshed && server.can_refresh(active) {
             match self.refresh(server, active).await {
                 Ok(()) => return Ok(Verdict::SendAgain),
                 // The authorization server refuses it: only a login helps.

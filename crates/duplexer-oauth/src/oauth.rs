@@ -120,7 +120,7 @@ impl Inner {
             }
         }
         let (_, credentials) = self.load(server).await?;
-        let active = self.from_store(&credentials)?;
+        let active = self.stored_token(&credentials)?;
         let mut state = server.state();
         if !state.loaded {
             state.loaded = true;
@@ -130,7 +130,7 @@ impl Inner {
     }
 
     /// Returns the stored token, if the configured client is still the one that obtained it.
-    pub(crate) fn from_store(&self, credentials: &Credentials) -> Result<Option<Arc<Active>>, OAuthError> {
+    pub(crate) fn stored_token(&self, credentials: &Credentials) -> Result<Option<Arc<Active>>, OAuthError> {
         let Some(entry) = credentials.current() else { return Ok(None) };
         let is_ours = entry.client.resolve(self.settings.grant.identities(), &entry.issuer).is_some();
         match (&entry.tokens, is_ours) {

@@ -19,13 +19,15 @@ use crate::token::Tokens;
 /// Time for which no refresh is tried after a temporary failure, while the access token is still valid.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-impl Inner {
+impl Server {
     /// Returns whether a token can be renewed now.
-    pub(crate) fn can_refresh(&self, server: &Server, active: &Active) -> bool {
-        let is_paused = server.state().no_refresh_before.is_some_and(|time| Instant::now() < time);
+    pub(crate) fn can_refresh(&self, active: &Active) -> bool {
+        let is_paused = self.state().no_refresh_before.is_some_and(|time| Instant::now() < time);
         active.tokens.refresh.is_some() && !is_paused
     }
+}
 
+impl Inner {
     /// Renews a token, or waits for the renewal that runs. It runs to its end: a refresh token can be spent once only.
     pub(crate) async fn refresh(
         self: &Arc<Self>,
@@ -93,7 +95,7 @@ impl Inner {
 
     /// Uses what another process has stored.
     fn take_over(&self, server: &Server, credentials: &Credentials) -> Result<(), OAuthError> {
-        let found = self.from_store(credentials)?;
+        let found = self.stored_token(credentials)?;
         let mut state = server.state();
         let has_token = found.is_some();
         state.active = found;
@@ -130,7 +132,7 @@ impl Inner {
             }
         });
         let credentials = changed.await?;
-        let newer = self.from_store(&credentials)?;
+        let newer = self.stored_token(&credentials)?;
         server.state().active = newer;
         Ok(())
     }

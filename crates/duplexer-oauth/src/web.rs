@@ -59,8 +59,7 @@ impl Web {
                     Some(target) => at = target,
                     None => return Ok(Document::Refused(answer.status)),
                 },
-                500.. => return Err(unavailable(at.as_str(), answer.status)),
-                429 => return Err(unavailable(at.as_str(), answer.status)),
+                429 | 500.. => return Err(unavailable(at.as_str(), answer.status)),
                 status => return Ok(Document::Refused(status)),
             }
         }

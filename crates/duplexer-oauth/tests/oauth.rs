@@ -13,6 +13,8 @@ mod loopback;
 mod machines;
 #[path = "oauth/mock.rs"]
 mod mock;
+#[path = "oauth/ours.rs"]
+mod ours;
 #[path = "oauth/refresh.rs"]
 mod refresh;
 #[path = "oauth/secrets.rs"]

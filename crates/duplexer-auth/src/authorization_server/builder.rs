@@ -13,6 +13,7 @@ use super::{
     AuthorizationServer, Hosts, Inner, IssParameter, Issuer, Lifetimes, RegisteredClient, Registration,
     Settings, identity_assertion, redirect,
 };
+use crate::dpop::Proofs;
 use crate::error::AuthConfigError;
 use crate::token::jwt::Jwt;
 use crate::urls;
@@ -170,6 +171,7 @@ impl AuthorizationServerBuilder {
             documents: self.documents.transpose()?,
             assertions: self.assertions,
             clock: self.clock,
+            proofs: Proofs::new(),
         })))
     }
 }

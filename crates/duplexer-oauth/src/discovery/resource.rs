@@ -14,6 +14,7 @@ const NAME: &str = "oauth-protected-resource";
 
 /// What a server publishes about itself.
 #[derive(Clone, Debug, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of RFC 9728")]
 pub(crate) struct Resource {
     /// Verbatim: the authorization server compares it as text.
     pub(crate) resource: String,
@@ -36,13 +37,13 @@ pub(crate) async fn fetch(
             Document::Refused(status) => {
                 failure.get_or_insert(OAuthError::answer(url.as_str(), format!("status {status}")));
             }
-            Document::Found(body) => match serde_json::from_slice::<Resource>(&body) {
-                Ok(resource) => return check(server, resource).map(Some),
-                Err(_) => {
-                    let reason = "it is not the metadata of a protected resource";
-                    failure.get_or_insert(OAuthError::answer(url.as_str(), reason));
+            Document::Found(body) => {
+                if let Ok(resource) = serde_json::from_slice::<Resource>(&body) {
+                    return check(server, resource).map(Some);
                 }
-            },
+                let reason = "it is not the metadata of a protected resource";
+                failure.get_or_insert(OAuthError::answer(url.as_str(), reason));
+            }
         }
     }
     // Only a server without any metadata is treated as an old one, so that a disturbed discovery does not select that.

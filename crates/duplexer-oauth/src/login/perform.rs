@@ -102,7 +102,7 @@ impl Acquisition<'_> {
         url: &str,
     ) -> Result<Callback, OAuthError> {
         let _pause = self.inner.patience.pause();
-        let presented = async {
+        let by_presenter = async {
             match presenter.present(url).await {
                 Ok(Some(text)) => Callback::parse(&text),
                 // The redirect reaches the listener.
@@ -112,7 +112,7 @@ impl Acquisition<'_> {
         };
         let answered = async {
             tokio::select! {
-                callback = presented => callback,
+                callback = by_presenter => callback,
                 callback = listener.wait(pending) => Ok(callback),
             }
         };

@@ -65,7 +65,7 @@ impl FileCredentials {
 
     /// Takes an advisory lock. A file of its own, so that the record can be replaced meanwhile.
     async fn locked(&self, name: PathBuf) -> Result<File, StoreError> {
-        private_folder(&self.folder)?;
+        self.create_folder()?;
         let file =
             options().read(true).write(true).create(true).truncate(false).open(&name).map_err(failed)?;
         check_file(&file)?;

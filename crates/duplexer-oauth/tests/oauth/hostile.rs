@@ -14,7 +14,7 @@ async fn refused(
 ) -> (OAuthError, Mock) {
     let mock = Mock::new(rule).await;
     let oauth = login(&Person::default()).build().unwrap();
-    let error = connect(&mock.url(), &oauth).await.err().expect("a failure");
+    let error = connect(&mock.url(), &oauth).await.expect_err("a failure");
     // OAC-92: whatever the peer wrote, the text is short and has no control characters.
     let text = error.to_string();
     assert!(text.chars().count() < 700 && !text.chars().any(char::is_control), "{text:?}");

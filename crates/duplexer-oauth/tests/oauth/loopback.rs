@@ -37,8 +37,8 @@ async fn a_login_survives_requests_that_are_not_its_own() {
             assert_eq!(foreign.status(), 404);
             let posted = http().post(&target).send().await?;
             assert_eq!(posted.status(), 404);
-            let long = http().get(format!("{redirect}?x={}", "x".repeat(64 * 1024))).send().await;
-            assert!(long.is_err() || !long.unwrap().status().is_success());
+            let huge = http().get(format!("{redirect}?x={}", "x".repeat(64 * 1024))).send().await;
+            assert!(huge.is_err() || !huge.unwrap().status().is_success());
             let right = http().get(&target).send().await?;
             assert_eq!(right.status(), 200);
             Ok(None)

@@ -12,7 +12,7 @@ use crate::discovery::login;
 use crate::mock::{Mock, Seen, answer, challenge};
 use crate::site::{Person, connect, tool};
 
-const KEY: &str = "-----BEGIN PRIVATE KEY-----
+pub(crate) const KEY: &str = "-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2
 OF/2NxApJCzGCEDdfSp6VQO30hyhRANCAAQRWz+jn65BtOMvdyHKcvjBeBSDZH2r
 1RTwjmYSi9R/zpBnuQ4EiMnCqfMPWiZqB4QdbAd0E7oH50VpuZ1P087G
@@ -202,4 +202,43 @@ async fn endless_nonces_are_given_up() {
     let oauth = login(&person).dpop(Dpop::require()).build().unwrap();
     assert!(matches!(connect(&mock.url(), &oauth).await, Err(OAuthError::Answer { .. })));
     assert_eq!((person.times(), mock.seen("/mcp").len()), (1, 3));
+}
+
+/// Returns token and proof of a request that a server has accepted.
+pub(crate) async fn captured(url: &str, oauth: &OAuth) -> (String, String) {
+    use duplexer_core::dispatch::{BoxFuture, CallClock};
+    use duplexer_core::error::BoxError;
+    use duplexer_http_client::{Authorization, OutgoingRequest, ResponseHead, Verdict};
+
+    struct Spy(OAuth, Arc<std::sync::Mutex<(String, String)>>);
+
+    impl Authorization for Spy {
+        fn authorize<'a>(&'a self, request: &'a mut OutgoingRequest) -> BoxFuture<'a, Result<(), BoxError>> {
+            self.0.authorize(request)
+        }
+
+        fn on_response<'a>(
+            &'a self,
+            request: &'a OutgoingRequest,
+            response: ResponseHead<'a>,
+        ) -> BoxFuture<'a, Result<Verdict, BoxError>> {
+            let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            if let (true, Some(token), Some(proof)) =
+                (response.status.is_success(), text("authorization"), text("dpop"))
+            {
+                *self.1.lock().unwrap() = (token.strip_prefix("DPoP ").unwrap().to_owned(), proof);
+            }
+            self.0.on_response(request, response)
+        }
+
+        fn clock(&self) -> Option<CallClock> {
+            self.0.clock()
+        }
+    }
+
+    let caught = Arc::new(std::sync::Mutex::default());
+    let transport = duplexer_http_client::HttpTransport::new(url).unwrap();
+    let transport = transport.authorization(Arc::new(Spy(oauth.clone(), Arc::clone(&caught))));
+    duplexer_client::Client::builder("t", "1").connect(transport).await.unwrap();
+    caught.lock().unwrap().clone()
 }

@@ -50,7 +50,7 @@ struct Inner {
     log: Mutex<Vec<Seen>>,
     rule: Box<Rule>,
     tokens: Mutex<usize>,
-    _serving: Mutex<JoinSet<()>>,
+    serving: Mutex<JoinSet<()>>,
 }
 
 impl Mock {
@@ -63,11 +63,11 @@ impl Mock {
             log: Mutex::default(),
             rule: Box::new(rule),
             tokens: Mutex::new(0),
-            _serving: Mutex::default(),
+            serving: Mutex::default(),
         }));
         let router = axum::Router::new().fallback(serve).with_state(mock.clone());
-        let serving = async move { axum::serve(listener, router).await.unwrap() };
-        mock.0._serving.lock().unwrap().spawn(serving);
+        let accepting = async move { axum::serve(listener, router).await.unwrap() };
+        mock.0.serving.lock().unwrap().spawn(accepting);
         mock
     }
 

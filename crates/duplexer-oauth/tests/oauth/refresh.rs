@@ -41,13 +41,9 @@ async fn concurrent_requests_refresh_once() {
     let mock = Mock::new(rotating()).await;
     let client = connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
     time.pass(3590);
-    let calls = (0..8).map(|_| tool(&client, "x"));
-    let mut calls: Vec<_> = calls.map(Box::pin).collect();
-    let mut answers = Vec::new();
-    for call in &mut calls {
-        answers.push(call.await);
-    }
-    assert!(answers.iter().all(Result::is_ok));
+    let call = || tool(&client, "x");
+    let (one, two, three, four) = tokio::join!(call(), call(), call(), call());
+    assert!(one.is_ok() && two.is_ok() && three.is_ok() && four.is_ok());
     let refreshes: Vec<_> =
         mock.seen("/token").into_iter().filter(|seen| seen.form()["grant_type"] == "refresh_token").collect();
     assert_eq!(refreshes.len(), 1);
@@ -77,7 +73,7 @@ async fn processes_that_share_a_store_refresh_once() {
             connect(&url, &others[2]),
             connect(&url, &others[3]),
         );
-        assert!([&one, &two, &three, &four].into_iter().all(|opened| opened.is_ok()));
+        assert!([&one, &two, &three, &four].into_iter().all(Result::is_ok));
         let refreshes = mock.seen("/token").len() - 1;
         assert_eq!((refreshes, person.times()), (round, 1));
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use duplexer_auth::{Auth, AuthorizationServer, AuthorizationServerBuilder, DevBackend, MemoryStore};
+use duplexer_auth::{
+    Auth, AuthBuilder, AuthorizationServer, AuthorizationServerBuilder, DevBackend, MemoryStore,
+};
 use duplexer_client::{Client, ConnectError};
 use duplexer_core::error::{BoxError, McpError};
 use duplexer_http::StreamableHttp;
@@ -48,10 +50,18 @@ async fn call(cx: Context<()>, params: CallToolParams) -> Result<CallToolResult,
 }
 
 impl Site {
-    /// The scopes are `read`, which every request requires, and `write`, which the tool `write` requires.
     pub(crate) async fn new(
         time: &Time,
         configure: impl FnOnce(AuthorizationServerBuilder) -> AuthorizationServerBuilder,
+    ) -> Self {
+        Self::with(time, configure, |auth| auth).await
+    }
+
+    /// The scopes are `read`, which every request requires, and `write`, which the tool `write` requires.
+    pub(crate) async fn with(
+        time: &Time,
+        configure: impl FnOnce(AuthorizationServerBuilder) -> AuthorizationServerBuilder,
+        protect: impl FnOnce(AuthBuilder) -> AuthBuilder,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -60,7 +70,7 @@ impl Site {
             .resource(format!("{base}/mcp"))
             .scopes(["read", "write"])
             .clock(time.clock());
-        let auth = Auth::authorization_server(configure(builder).build().unwrap())
+        let auth = protect(Auth::authorization_server(configure(builder).build().unwrap()))
             .audience(format!("{base}/mcp"))
             .require_scopes(["read"])
             .clock(time.clock())
@@ -83,6 +93,9 @@ impl Site {
 pub(crate) fn http() -> reqwest::Client {
     reqwest::Client::builder().redirect(Policy::none()).no_proxy().build().unwrap()
 }
+
+/// Future of a presenter.
+type Presenting = std::pin::Pin<Box<dyn Future<Output = Result<Option<String>, BoxError>> + Send>>;
 
 /// A person who decides the same always, and how often they were asked.
 #[derive(Clone, Default)]
@@ -127,12 +140,7 @@ impl Person {
     }
 
     /// Returns a presenter that lets the browser follow the redirect.
-    pub(crate) fn browser(
-        &self,
-    ) -> impl Fn(String) -> std::pin::Pin<Box<dyn Future<Output = Result<Option<String>, BoxError>> + Send>>
-    + Send
-    + Sync
-    + 'static {
+    pub(crate) fn browser(&self) -> impl Fn(String) -> Presenting + Send + Sync + 'static {
         let person = self.clone();
         move |url| {
             let person = person.clone();
