@@ -87,7 +87,6 @@ impl Inner {
             self.emit(&Event::SteppingUp { scopes: scopes.clone() });
         }
         let is_bound = self.settings.dpop.applies(&discovered.authority, challenge.scheme());
-        server.state().challenge = challenge;
         let acquisition = Acquisition {
             inner: self,
             server,
@@ -102,6 +101,7 @@ impl Inner {
             grant => acquisition.without_person(grant).await?,
         };
         self.emit(&Event::Authorized { issuer: shown(&issuer), scopes: tokens.scopes.clone() });
+        server.state().challenge = challenge;
         self.adopt(server, entry, tokens, Standing::Granted).await
     }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::AuthorizationServer;
-use super::client::{ClientMetadata, RegisteredClient};
+use super::client::{AuthMethod, ClientMetadata, RegisteredClient};
 use super::register::has_secret_members;
 use super::store::RecordKind;
 use crate::error::{AuthConfigError, OAuthError};
@@ -153,6 +153,9 @@ fn usable(document: Document, id: &str) -> Result<ClientMetadata, OAuthError> {
     let mut metadata = document.metadata;
     if has_secret_members(&metadata) {
         return Err(unusable("it must not hold a secret"));
+    }
+    if metadata.token_endpoint_auth_method == AuthMethod::PrivateKeyJwt {
+        return Err(unusable("keys in documents are not supported"));
     }
     metadata.others.clear();
     Ok(metadata)
