@@ -116,7 +116,7 @@ impl Auth {
     /// ```
     /// # fn example(auth: duplexer_auth::Auth, service: duplexer_http::StreamableHttp) {
     /// let service = auth.protect(service);
-    /// let mut app = axum::Router::new().route_service("/mcp", service.clone());
+    /// let mut app = axum::Router::<()>::new().route_service("/mcp", service.clone());
     /// for path in auth.metadata_paths() {
     ///     app = app.route_service(path, service.clone());
     /// }

@@ -100,7 +100,7 @@ impl Server {
         Self { url, key, flight: SingleFlight::default(), web: OnceCell::new(), state: Mutex::default() }
     }
 
-    /// Returns the URL by which servers are told apart: without query, fragment and last slash.
+    /// Returns the URL by which servers are distinguished: without query, fragment and last slash.
     pub(crate) fn identifier(url: &Url) -> Url {
         let mut url = url.clone();
         url.set_query(None);

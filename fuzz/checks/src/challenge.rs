@@ -1,5 +1,7 @@
 //! Challenges of any bytes are read without a panic, and what was read is read again from its canonical form.
 
+use std::fmt::Write;
+
 use duplexer_oauth::Challenge;
 
 /// Parameters that the client uses.
@@ -26,7 +28,8 @@ fn canonical(challenge: &Challenge) {
     for name in NAMES {
         if let Some(value) = challenge.parameter(name) {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
-            text.push_str(&format!("{separator}{name}=\"{escaped}\""));
+            // Writing to a string does not fail.
+            let _ = write!(text, "{separator}{name}=\"{escaped}\"");
             separator = ", ";
         }
     }

@@ -208,7 +208,7 @@ fn each_alone(revision: &Revision, packages: &Packages, client: &Path) -> Result
         let failed = thread::scope(|scope| {
             let runs: Vec<_> =
                 (0..AT_ONCE).map(|_| scope.spawn(|| alone(revision, packages, client, scenario))).collect();
-            runs.into_iter().filter_map(|run| run.join().unwrap_or(Err("a run panicked".into())).err()).next()
+            runs.into_iter().find_map(|run| run.join().unwrap_or(Err("a run panicked".into())).err())
         });
         if let Some(reason) = failed {
             return Err(reason);
