@@ -152,6 +152,32 @@ mod tests {
         assert!(redirected(&from, &answer(http::HeaderMap::new())).is_none());
     }
 
+    /// OAC-90: what a public server names is not on this machine, its network or its cloud, at any hop. A name is checked by
+    /// the addresses that it resolves to.
+    #[tokio::test]
+    async fn a_public_server_cannot_name_private_addresses() {
+        let web = Web::new(Reach::Public).unwrap();
+        for private in [
+            "https://127.0.0.1/",
+            "https://10.0.0.1/token",
+            "https://169.254.169.254/latest/meta-data",
+            "https://[::1]:8443/",
+            "https://[::ffff:192.168.0.1]/",
+            "https://localhost/",
+            "http://127.0.0.1:80/",
+        ] {
+            let url = Url::parse(private).unwrap();
+            let fetched = web.document(&url, 1024).await.err();
+            let posted = web.post(&url, |request| request).await.err();
+            for refused in [fetched, posted] {
+                assert!(matches!(refused, Some(OAuthError::PrivateAddress { .. })), "{private}: {refused:?}");
+            }
+        }
+        let is_public = async |text: &str| fetch::is_public_host(&Url::parse(text).unwrap()).await;
+        assert!(is_public("https://1.1.1.1/").await);
+        assert!(!is_public("https://127.0.0.1/").await && !is_public("http://localhost/mcp").await);
+    }
+
     fn answer(headers: http::HeaderMap) -> Answer {
         Answer::new(302, headers, Bytes::new())
     }
