@@ -3,7 +3,6 @@
 use duplexer_types::version::ProtocolVersion;
 
 use crate::catalog::{self, Ask};
-use crate::client_call::ClientCall;
 use crate::http_call::HttpCall;
 use crate::kernel::Kernel;
 use crate::stream_call::StreamCall;
@@ -49,9 +48,6 @@ pub const CASES: &[Case] = &[
     Case { name: "http-stateless", calls: 1000, make: || http(HttpCall::stateless(&echo_of(SMALL))) },
     Case { name: "http-echo-64k", calls: 50, make: || http(HttpCall::envelope("echo", &echo_of(LARGE))) },
     Case { name: "http-progress-1000", calls: 10, make: || http(HttpCall::envelope("progress", PROGRESS)) },
-    Case { name: "client-memory", calls: 1000, make: || client(ClientCall::over_memory()) },
-    Case { name: "client-http", calls: 1000, make: || client(ClientCall::over_http()) },
-    Case { name: "client-http-plain", calls: 1000, make: || client(ClientCall::plain()) },
 ];
 
 const ENVELOPE: ProtocolVersion = ProtocolVersion::LATEST_ENVELOPE;
@@ -101,11 +97,6 @@ fn stream(call: Option<StreamCall>) -> Option<Work> {
 }
 
 fn http(call: Option<HttpCall>) -> Option<Work> {
-    let mut call = call?;
-    Some(Box::new(move |out| call.answer(out)))
-}
-
-fn client(call: Option<ClientCall>) -> Option<Work> {
     let mut call = call?;
     Some(Box::new(move |out| call.answer(out)))
 }

@@ -22,6 +22,6 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn run(verb: &str) -> Result<(), String> {
-    let folder = process::released(PACKAGE_OF_BENCHES, &["cost"])?;
+    let folder = process::packaged(PACKAGE_OF_BENCHES, &["cost"])?;
     process::run(Command::new(folder.join("cost")).args([verb, FIGURES]))
 }

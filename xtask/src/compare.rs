@@ -25,7 +25,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
 }
 
 fn run(arguments: &[String]) -> Result<(), String> {
-    let folder = process::released(PACKAGE_OF_BENCHES, &["load", "floor", "bench-server"])?;
+    let folder = process::packaged(PACKAGE_OF_BENCHES, &["load", "floor", "bench-server"])?;
     let mut load = Command::new(folder.join("load"));
     for (server, program, options) in SERVERS {
         let path = folder.join(program);

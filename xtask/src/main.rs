@@ -25,6 +25,7 @@ mod server;
 mod soak;
 mod test;
 mod tidy;
+mod weight;
 
 use std::process::ExitCode;
 
@@ -108,6 +109,12 @@ const COMMANDS: &[Command] = &[
         usage: "scale [--plot | PART ..]",
         about: "how the cost of one process grows with what it holds, against a release build; --plot only redraws",
         run: scale::command,
+    },
+    Command {
+        name: "weight",
+        usage: "weight [--crates | --record] [--beside DIR]",
+        about: "what a build costs: crates compared with those recorded, CPU time and size; --beside builds others too",
+        run: weight::command,
     },
     Command { name: "help", usage: "help", about: "print this list", run: help },
 ];

@@ -108,15 +108,17 @@ pub(crate) fn built(package: &str, name: &str) -> Result<PathBuf, String> {
 /// The package of the benchmarks.
 pub(crate) const PACKAGE_OF_BENCHES: &str = "duplexer-bench";
 
-/// Builds programs of a package in release mode and returns their folder.
-pub(crate) fn released(package: &str, names: &[&str]) -> Result<PathBuf, String> {
+/// Builds programs of a package as they are packaged, with link-time optimisation, and returns their folder. What is
+/// measured or compared is built like this.
+pub(crate) fn packaged(package: &str, names: &[&str]) -> Result<PathBuf, String> {
     let mut cargo = Command::new(program("cargo"));
-    cargo.args(["build", "--release", "--locked", "--package", package]);
+    // Without default features: tokens would bring OAuth and TLS into the build.
+    cargo.args(["build", "--profile", "dist", "--locked", "--package", package, "--no-default-features"]);
     for name in names {
         cargo.args(["--bin", name]);
     }
     run(&mut cargo).map_err(|reason| format!("{} could not be built: {reason}", names.join(", ")))?;
-    Ok(target().join("release"))
+    Ok(target().join("dist"))
 }
 
 /// Returns the target directory of cargo.

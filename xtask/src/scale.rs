@@ -3,6 +3,7 @@
 //! Each part measures a release build of `bench-server` at several sizes. The figures and their plot are stored in
 //! `docs/scale` and shown in `docs/performance.md`. A cost that grows too fast fails the command.
 
+mod connections;
 mod document;
 mod figures;
 mod idle;
@@ -33,6 +34,7 @@ const PARTS: &[Part] = &[
     Part { name: "listeners", measure: listeners::measure },
     Part { name: "tools", measure: rates::tools },
     Part { name: "payloads", measure: rates::payloads },
+    Part { name: "connections", measure: connections::measure },
     Part { name: "storm", measure: storm::measure },
 ];
 

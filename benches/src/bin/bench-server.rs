@@ -15,6 +15,11 @@ use duplexer_http::{Handshake, StreamableHttp};
 #[global_allocator]
 static ALLOCATOR: duplexer_bench::allocations::Total = duplexer_bench::allocations::Total;
 
+/// The allocator of the command, which a server that is packaged like it has as well.
+#[cfg(not(feature = "count-alloc"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn run(arguments: &[String]) -> Result<(), BoxError> {
     match arguments {
         [transport, options @ ..] if transport == "stdio" => match Offer::read(options)? {

@@ -1,6 +1,6 @@
 //! The command line: servers, scenarios and duration.
 
-use super::scenario::{Kind, SCENARIOS, Scenario};
+use super::scenario::{Kind, ONLY_NAMED, SCENARIOS, Scenario};
 
 /// Options of the command line.
 #[derive(Debug)]
@@ -93,15 +93,17 @@ impl Command {
     }
 }
 
-/// Returns the scenarios whose names begin with one of these; all if the list is empty.
+/// Returns the scenarios whose names begin with one of these; if the list is empty, all that need not be named.
 fn chosen(names: &[&str]) -> Result<Vec<Scenario>, String> {
     for name in names {
         if !SCENARIOS.iter().any(|scenario| scenario.name.starts_with(name)) {
             return Err(format!("there is no scenario '{name}'\n{}", usage()));
         }
     }
-    let wanted =
-        |scenario: &&Scenario| names.is_empty() || names.iter().any(|name| scenario.name.starts_with(name));
+    let wanted = |scenario: &&Scenario| {
+        let is_named = names.iter().any(|name| scenario.name.starts_with(name));
+        is_named || (names.is_empty() && !scenario.name.starts_with(ONLY_NAMED))
+    };
     Ok(SCENARIOS.iter().filter(wanted).copied().collect())
 }
 
@@ -131,7 +133,9 @@ mod tests {
         assert_eq!(options.servers_for(Kind::Envelope), [("a", "x {port}")]);
         assert_eq!(options.servers_for(Kind::Sessions), [("a", "x {port}"), ("b", "y {port} s")]);
         assert_eq!(options.seconds, SECONDS);
-        assert_eq!(options.scenarios.len(), SCENARIOS.len());
+        let unnamed = SCENARIOS.iter().filter(|scenario| !scenario.name.starts_with(ONLY_NAMED));
+        assert_eq!(options.scenarios.len(), unnamed.count());
+        assert!(read("--beside|a=x|http-connections-4").unwrap().scenarios.len() == 2);
     }
 
     #[test]

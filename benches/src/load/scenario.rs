@@ -62,7 +62,17 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     http("http-sessions-16", Kind::Sessions, SMALL, 16),
     http("http-sessions-64", Kind::Sessions, SMALL, 64),
     http("http-stateless-16", Kind::Stateless, SMALL, 16),
+    http("http-connections-1", Kind::Envelope, SMALL, 1),
+    http("http-connections-4", Kind::Envelope, SMALL, 4),
+    http("http-connections-16", Kind::Envelope, SMALL, 16),
+    http("http-connections-64", Kind::Envelope, SMALL, 64),
+    http("http-connections-256", Kind::Envelope, SMALL, 256),
+    http("http-connections-1024", Kind::Envelope, SMALL, 1024),
+    http("http-connections-4096", Kind::Envelope, SMALL, 4096),
 ];
+
+/// Beginning of the names of scenarios that run only if they are named: `cargo xtask scale` plots them.
+pub(super) const ONLY_NAMED: &str = "http-connections";
 
 const fn stdio(name: &'static str, era: Era, ask: Ask, width: usize) -> Scenario {
     Scenario { name, kind: Kind::Stdio, era, ask, width }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use duplexer::client::{Client, ClientBuilder};
-use duplexer::error::{BoxError, Chain, McpError};
+use duplexer::error::{BoxError, Chain};
 use duplexer::http_client::HttpTransport;
 use duplexer::types::elicitation::{ElicitParams, ElicitResult};
 use duplexer::types::roots::ListRootsResult;
@@ -52,19 +52,19 @@ async fn run() -> Result<(), BoxError> {
 /// A client with all callbacks, so that it declares all capabilities.
 fn builder() -> ClientBuilder {
     Client::builder("everything-client", env!("CARGO_PKG_VERSION"))
-        .on_elicitation(async |asked| answer(&asked))
+        .on_elicitation(async |asked| Ok(answer(&asked)))
         .on_sampling(async |_| Ok(CreateMessageResult::text("everything", "Hello")))
         .on_roots(async || Ok(ListRootsResult::new([])))
 }
 
 /// Accepts a form with its defaults; a field without one is confirmed.
-fn answer(asked: &ElicitParams) -> Result<ElicitResult, McpError> {
-    let ElicitParams::Form(form) = asked else { return Ok(ElicitResult::decline()) };
+fn answer(asked: &ElicitParams) -> ElicitResult {
+    let ElicitParams::Form(form) = asked else { return ElicitResult::decline() };
     let mut content = form.requested_schema.defaults();
     if content.is_empty() {
         content.insert("confirmed", json!(true).into());
     }
-    Ok(ElicitResult::accept(content))
+    ElicitResult::accept(content)
 }
 
 async fn play(client: &Client, scenario: &str, context: &Value) -> Result<(), BoxError> {

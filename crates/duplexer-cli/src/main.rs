@@ -31,6 +31,10 @@ use crate::terminal::{Terminal, print};
 use crate::text::Text;
 use crate::verbs::Word;
 
+/// Returns memory to the system after a peak, which the C library's allocator does not: see `docs/performance.md`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Exits on wrong usage.
     let line = CommandLine::read();

@@ -61,7 +61,7 @@ impl Session {
         let builder = with_roots(builder, arguments)?;
         let builder = with_sampling(builder, arguments, terminal, &clock);
         let (client, child) = match target {
-            Target::Url(url) => (over_http(url, arguments, builder, terminal).await?, None),
+            Target::Url(url) => (Box::pin(over_http(url, arguments, builder, terminal)).await?, None),
             Target::Command(words) => {
                 let (client, child) = with_program(words, arguments, builder, terminal).await?;
                 (client, Some(child))

@@ -11,9 +11,10 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 const DUPLEXER: &str = env!("CARGO_BIN_EXE_duplexer");
 /// A workspace that a recipe must leave alone: `cargo new` inside it would add a member.

@@ -213,7 +213,8 @@ impl ClientBuilder {
             clock,
         ));
         let task = start(Arc::clone(&inbound)).await;
-        let session = match negotiate::negotiate(&*peer, &self, &inbound).await {
+        // Boxed: it is large, and the future of `connect` would be.
+        let session = match Box::pin(negotiate::negotiate(&*peer, &self, &inbound)).await {
             Ok(session) => session,
             Err(error) => {
                 // An orderly end, because the server may hold a session that will not be used.

@@ -29,7 +29,7 @@ pub(super) struct Renewal {
 struct State {
     /// Number of sessions before the current one.
     generation: u64,
-    /// Number of attempts that have ended, and whether one is under way.
+    /// Number of attempts that have ended, and whether one is running.
     attempts: u64,
     running: bool,
 }
@@ -71,7 +71,7 @@ impl Drop for Attempt<'_> {
 }
 
 impl Renewal {
-    /// Waits for the attempt under way, or begins one.
+    /// Waits for the running attempt, or begins one.
     async fn take_part(&self, generation: u64) -> Part {
         let seen = lock(&self.state).attempts;
         loop {

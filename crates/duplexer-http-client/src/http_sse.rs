@@ -152,7 +152,7 @@ impl Writer {
         }
         self.tasks.spawn(async move {
             deliver(&endpoint, &inbox, target, id, message).await;
-            // Nobody waits for other messages.
+            // Other messages have no receiver.
             let _ = accepted.send(());
         });
     }

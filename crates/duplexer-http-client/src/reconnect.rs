@@ -92,7 +92,7 @@ enum End {
 pub(crate) struct EventStream<'a> {
     exchange: Exchange<'a>,
     cursor: Cursor,
-    /// Told when the server has answered the first GET.
+    /// Signalled when the server has answered the first GET.
     opened: Option<oneshot::Sender<()>>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> EventStream<'a> {
     async fn connect(&mut self) -> Result<End, TransportFailure> {
         let response = self.exchange.connection.get(self.cursor.last.as_ref()).await;
         if let Some(opened) = self.opened.take() {
-            // Nobody waits any more if the first request was not held back.
+            // The receiver is gone if the first request did not wait.
             let _ = opened.send(());
         }
         let started = Instant::now();

@@ -25,7 +25,7 @@ impl Session {
     /// Starts a new session with the id from the response headers of `initialize`, if there is one.
     pub(crate) fn open(&self, head: &HeaderMap) -> Result<(), InvalidId> {
         let mut id = head.get(SESSION_ID.lower).cloned();
-        // Whoever knows the id can use the session.
+        // The id suffices to use the session.
         if let Some(id) = &mut id {
             id.set_sensitive(true);
         }

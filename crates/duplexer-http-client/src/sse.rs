@@ -157,7 +157,7 @@ mod tests {
         check("retry: 5\nretry: x\n\n", None, Some(5), "");
     }
 
-    /// An event of another type is told apart from a message, and still moves the resumption point.
+    /// An event of another type is distinguished from a message, and still moves the resumption point.
     #[test]
     fn events_that_are_no_messages_have_a_type() {
         let check = |text: &str, id: Option<&str>, kind: Option<&str>| {

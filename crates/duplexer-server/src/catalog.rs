@@ -99,7 +99,7 @@ impl Inner {
 
     /// Returns the header annotations of a tool.
     pub(crate) fn param_headers(&self, name: &str) -> Option<Arc<ParamHeaders>> {
-        self.snapshot.load().tools.get(name)?.headers.clone()
+        self.snapshot.load().tools.get(name)?.contract.input.schema().headers.clone()
     }
 
     /// Returns whether the caller can see an item, and therefore use it.

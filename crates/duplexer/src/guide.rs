@@ -1,37 +1,6 @@
-//! Guides, one task each, in the order in which one meets them. The tests run the snippets.
-//!
-//! *Begin*
-//! - [First server](first_server): from `cargo new` to a host
-//! - [Into a host](hosts): Claude Desktop, Claude Code, Cursor, VS Code, Codex, Gemini CLI
-//!
-//! *Write a server*
-//! - [Tools](tools): arguments, results, state, progress, blocking work, tools that change
-//! - [Errors from other crates](errors): who sees an error: the model, the client, or only your log
-//! - [Resources](resources): templates, completion, change notifications, caching
-//! - [Files and safe paths](files): folders, paths that cannot escape, the folders of the client
-//! - [Prompts](prompts): typed arguments, completion
-//! - [Asking the user](asking): forms, pages, the client's model, and the one rule
-//! - [Testing](testing): without a process or a port
-//!
-//! *Run it*
-//! - [Running on HTTP](http): public names, proxies, axum, shutdown, sessions, resumption
-//! - [Authorization](authorization): tokens of an issuer, scopes per tool, your own tokens
-//!
-//! *Connect to servers*
-//! - [A client](client): calls, errors, questions, changes, child processes, groups and `mcp.json`
-//! - [Logging in](logging_in): OAuth in a client: browsers, stored tokens, machines, web applications
-//!
-//! *Go further*
-//! - [Middleware](middleware): code around every message
-//! - [Composition](composition): servers made of servers
-//! - [Extensions, custom methods and views](extensions): beyond the methods of the protocol
-//! - [Protocol eras](eras): what differs between revisions, and where it shows
-//!
-//! *Move here*
-//! - [From rmcp](from_rmcp) and [from the Python SDK](from_python): their names, and where they are here
-//!
-//! *Stuck?*
-//! - [Troubleshooting](troubleshooting): by the exact error text
+//! The guides, as pages of the documentation. `guide.md` lists them in a learner's order.
+#![doc = ""]
+#![doc = include_str!("../guide.md")]
 
 #[doc = include_str!("../guide/first_server.md")]
 pub mod first_server {}

@@ -65,7 +65,7 @@ fn the_toml_of_codex_is_toml_of_the_shape_that_it_reads() {
 fn every_guide_is_in_the_index_and_in_the_readme() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("../../README.md")).unwrap();
-    let index = include_str!("../src/guide.rs");
+    let index = include_str!("../guide.md");
     let mut guides = 0;
     for entry in fs::read_dir(root.join("guide")).unwrap().map(Result::unwrap) {
         let file = entry.file_name().into_string().unwrap();

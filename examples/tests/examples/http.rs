@@ -12,11 +12,11 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::support::{Site, text, tool_names};
+use crate::support::{Background, Site, text, tool_names};
 
 /// An issuer of signed tokens.
 struct Issuer {
-    url: String,
+    site: Background,
     key: EcdsaKeyPair,
 }
 
@@ -28,21 +28,20 @@ impl Issuer {
         let public = key.public_key().as_ref();
         let (x, y) = (URL_SAFE_NO_PAD.encode(&public[1..33]), URL_SAFE_NO_PAD.encode(&public[33..65]));
         let keys = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "k", "use": "sig", "x": x, "y": y}]});
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let metadata = json!({"issuer": url, "jwks_uri": format!("{url}/keys")});
-        let app = Router::new()
-            .route("/.well-known/openid-configuration", get(async move || metadata.to_string()))
-            .route("/keys", get(async move || keys.to_string()));
-        tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { url, key }
+        let site = Background::new(|url| {
+            let metadata = json!({"issuer": url, "jwks_uri": format!("{url}/keys")});
+            Router::new()
+                .route("/.well-known/openid-configuration", get(async move || metadata.to_string()))
+                .route("/keys", get(async move || keys.to_string()))
+        });
+        Self { site: site.await, key }
     }
 
     fn token(&self, subject: &str, audience: &str, scope: &str) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let header = json!({"alg": "ES256", "typ": "at+jwt", "kid": "k"});
         let claims =
-            json!({"iss": self.url, "sub": subject, "aud": audience, "scope": scope, "exp": now + 600});
+            json!({"iss": self.site.url, "sub": subject, "aud": audience, "scope": scope, "exp": now + 600});
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(&header), part(&claims));
         let signature = self.key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
@@ -59,7 +58,7 @@ fn browser() -> reqwest::Client {
 #[tokio::test]
 async fn the_axum_application_requires_tokens_and_scopes_and_ends_in_good_order() {
     let issuer = Issuer::new().await;
-    let site = Site::new(env!("CARGO_BIN_EXE_axum-jwt"), &[&issuer.url]);
+    let site = Site::new(env!("CARGO_BIN_EXE_axum-jwt"), &[&issuer.site.url]);
     let http = browser();
     let page = http.get(format!("http://{}/", site.address)).send().await.unwrap();
     assert_eq!(page.text().await.unwrap(), "Notes for your assistant.");
@@ -69,7 +68,7 @@ async fn the_axum_application_requires_tokens_and_scopes_and_ends_in_good_order(
     let (_, metadata) = challenge.split_once("resource_metadata=\"").unwrap();
     let metadata = http.get(metadata.split('"').next().unwrap()).send().await.unwrap();
     let metadata: Value = serde_json::from_str(&metadata.text().await.unwrap()).unwrap();
-    assert_eq!(metadata["authorization_servers"], json!([issuer.url]));
+    assert_eq!(metadata["authorization_servers"], json!([issuer.site.url]));
 
     let ada = site.client(&issuer.token("ada", &site.url(), "notes notes:write")).await;
     ada.call_tool("add_note", json!({"text": "buy bread"})).await.unwrap();

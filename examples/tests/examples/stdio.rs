@@ -14,12 +14,10 @@ use duplexer::types::roots::{ListRootsResult, Root};
 use duplexer::{Json, McpError};
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Started, text, tool_names};
+use crate::support::{Background, Folder, Started, text, tool_names};
 
-/// Serves a stand-in for the weather API and returns its address.
-async fn weather_api() -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
+/// Serves a stand-in for the weather API.
+async fn weather_api() -> Background {
     let forecast = async |RawQuery(query): RawQuery| {
         let query = query.unwrap_or_default();
         if query.contains("latitude=1&") {
@@ -33,14 +31,13 @@ async fn weather_api() -> String {
             json!({"time": ["2026-11-16"], "temperature_2m_max": [4.5], "temperature_2m_min": [-2.0]});
         (StatusCode::OK, json!({ "daily": daily }).to_string())
     };
-    let app = Router::new().route("/v1/forecast", get(forecast));
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    address
+    Background::new(|_| Router::new().route("/v1/forecast", get(forecast))).await
 }
 
 #[tokio::test]
 async fn weather_calls_its_api_and_says_what_went_wrong() {
-    let command = ChildCommand::new(env!("CARGO_BIN_EXE_weather")).env("WEATHER_API", weather_api().await);
+    let api = weather_api().await;
+    let command = ChildCommand::new(env!("CARGO_BIN_EXE_weather")).env("WEATHER_API", &api.url);
     let weather = Started::new(command.env("NO_PROXY", "127.0.0.1")).await;
     let call = async |latitude: i32| {
         weather.client.call_tool("forecast", json!({"latitude": latitude, "longitude": 10})).await

@@ -4,12 +4,14 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use duplexer::client::{Client, ClientBuilder};
 use duplexer::http_client::HttpTransport;
 use duplexer::transport::child::{self, ChildCommand};
 use duplexer::types::tool::CallToolResult;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// A client of an example on standard input and output. The process ends with it.
 pub(crate) struct Started {
@@ -77,6 +79,24 @@ impl Drop for Site {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A server of the test itself. It ends with this value.
+pub(crate) struct Background {
+    pub(crate) url: String,
+    _task: JoinSet<std::io::Result<()>>,
+}
+
+impl Background {
+    /// Serves the routes that `routes` returns for the URL of the server.
+    pub(crate) async fn new(routes: impl FnOnce(&str) -> axum::Router) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let app = routes(&url);
+        let mut task = JoinSet::new();
+        task.spawn(async move { axum::serve(listener, app).await });
+        Self { url, _task: task }
     }
 }
 

@@ -19,9 +19,9 @@ const IDLE: Duration = Duration::from_millis(1);
 /// ... in this interval.
 const WHILE: Duration = Duration::from_millis(100);
 
-/// Builds the server as a user would run it.
+/// Builds the server as a user would package it.
 pub(crate) fn build() -> Result<(), Fault> {
-    process::released(PACKAGE_OF_BENCHES, &[NAME]).map(drop).map_err(Fault)
+    process::packaged(PACKAGE_OF_BENCHES, &[NAME]).map(drop).map_err(Fault)
 }
 
 /// A server that listens on its own port.
@@ -50,7 +50,7 @@ impl Server {
 }
 
 fn program() -> Command {
-    Command::new(process::target().join("release").join(NAME))
+    Command::new(process::target().join("dist").join(NAME))
 }
 
 /// The process. Dropping it ends it.

@@ -34,6 +34,10 @@ pub(super) enum Growth {
     Linear { times: f64, slack: f64 },
     /// Constant: the cost at the largest size is at most this multiple of that at the smallest.
     Flat { times: f64, slack: f64 },
+    /// Below this cost at the largest size.
+    Below { most: f64 },
+    /// Not judged, because more is better.
+    Any,
 }
 
 impl Growth {
@@ -45,6 +49,8 @@ impl Growth {
                 Some(times * middle.1 / f64::from(middle.0) * f64::from(largest.0) + slack)
             }
             Self::Flat { times, slack } => Some(times * smallest.1 + slack),
+            Self::Below { most } => Some(most),
+            Self::Any => None,
         }
     }
 }
@@ -144,6 +150,28 @@ pub(super) const PANELS: &[Panel] = &[
         lines: &[Line { series: "payloads.echo", label: ONE_LINE }],
     },
     Panel {
+        title: "Throughput of an echo over HTTP",
+        sizes: "connections",
+        cost: "thousand requests per second",
+        each: None,
+        growth: Growth::Any,
+        lines: &[
+            Line { series: "connections.duplexer.rate", label: "duplexer" },
+            Line { series: "connections.floor.rate", label: "floor" },
+        ],
+    },
+    Panel {
+        title: "Latency of an echo over HTTP",
+        sizes: "connections",
+        cost: "ms at the 99th percentile",
+        each: None,
+        growth: Growth::Linear { times: 2.0, slack: 100.0 },
+        lines: &[
+            Line { series: "connections.duplexer.p99", label: "duplexer" },
+            Line { series: "connections.floor.p99", label: "floor" },
+        ],
+    },
+    Panel {
         title: "Memory after calls that were cancelled",
         sizes: "cancelled calls",
         cost: "MB of memory",
@@ -155,6 +183,14 @@ pub(super) const PANELS: &[Panel] = &[
             Line { series: "storm.sessions", label: "in a session" },
             Line { series: "storm.stdio", label: "stdio" },
         ],
+    },
+    Panel {
+        title: "Memory after calls that were cancelled, all at once",
+        sizes: "cancelled calls",
+        cost: "MB of memory",
+        each: None,
+        growth: Growth::Below { most: 80.0 },
+        lines: &[Line { series: "storm.at_once", label: ONE_LINE }],
     },
 ];
 

@@ -125,6 +125,7 @@ fn guide(growth: Growth, points: &[(u32, f64)], sizes: &Axis, costs: &Axis) -> S
     let (slope, start) = match growth {
         Growth::Linear { .. } => (middle.1 / f64::from(middle.0), 0.0),
         Growth::Flat { .. } => (0.0, first.1),
+        Growth::Below { .. } | Growth::Any => return String::new(),
     };
     let x1 = f64::from(first.0);
     let x2 = if slope > 0.0 { f64::from(last.0).min(costs.most() / slope) } else { f64::from(last.0) };

@@ -1,7 +1,8 @@
 //! Ten thousand pending calls that are cancelled, repeatedly: none gets a response, and no memory leaks.
 //!
-//! The first storm allocates the memory that all of them use; after it the memory must not grow. Calls come in waves: the
-//! allocator of the C library keeps the memory of the largest wave, which would hide a leak.
+//! The first storm allocates the memory that all of them use; after it the memory must not grow. Calls come in waves,
+//! because an allocator keeps some memory of the largest wave, which would hide a leak. One server gets all calls at once,
+//! to show how much that is.
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -21,24 +22,26 @@ const CALM: &str = r#"{"text":"calm"}"#;
 
 pub(super) fn measure(figures: &mut Figures) -> Result<(), Fault> {
     let server = Server::start(&[])?;
-    storms(figures, "storm.envelope", &server.process, |ids| by_leaving(&server, ids))?;
+    storms(figures, ("storm.envelope", WAVE), &server.process, |ids| by_leaving(&server, ids))?;
+    let server = Server::start(&[])?;
+    storms(figures, ("storm.at_once", CALLS), &server.process, |ids| by_leaving(&server, ids))?;
     let server = Server::start(&[])?;
     let session = Connection::open(server.port)?.open_session()?;
-    storms(figures, "storm.sessions", &server.process, |ids| in_a_session(&server, &session, ids))?;
+    storms(figures, ("storm.sessions", WAVE), &server.process, |ids| in_a_session(&server, &session, ids))?;
     let (process, input, output) = Process::piped()?;
     let mut pipes = Pipes { input, output: BufReader::new(output) };
-    storms(figures, "storm.stdio", &process, |ids| pipes.wave(&process, ids))
+    storms(figures, ("storm.stdio", WAVE), &process, |ids| pipes.wave(&process, ids))
 }
 
-/// Runs several storms of many waves with distinct ids, and records the memory after each storm, in MB.
+/// Runs several storms of waves of a size with distinct ids, and records the memory after each storm, in MB.
 fn storms(
     figures: &mut Figures,
-    series: &str,
+    (series, size): (&str, u32),
     process: &Process,
     mut wave: impl FnMut(Range<u32>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    for first in (0..STORMS * CALLS).step_by(WAVE as usize) {
-        let end = first + WAVE;
+    for first in (0..STORMS * CALLS).step_by(size as usize) {
+        let end = first + size;
         wave(first..end)?;
         if end.is_multiple_of(CALLS) {
             process.rest()?;
@@ -62,8 +65,8 @@ fn by_leaving(server: &Server, ids: Range<u32>) -> Result<(), Fault> {
 /// The handshake era over HTTP: a notification cancels. The HTTP request must end, so it ends as cancelled.
 fn in_a_session(server: &Server, session: &str, ids: Range<u32>) -> Result<(), Fault> {
     let first = ids.start;
-    let mut waiting = waiting(server, ids, |id| Message::call_in(session, id, TOOL, ARGUMENTS))?;
-    spread(server, WAVE, |connection, number| {
+    let mut waiting = waiting(server, ids.clone(), |id| Message::call_in(session, id, TOOL, ARGUMENTS))?;
+    spread(server, ids.end - first, |connection, number| {
         connection.post(&Message::cancelled_in(session, first + number))?.expect(202)
     })?;
     for connection in &mut waiting {
@@ -81,7 +84,7 @@ fn waiting(
     ids: Range<u32>,
     call: impl Fn(u32) -> Message + Sync,
 ) -> Result<Vec<Connection>, Fault> {
-    let waiting = spread(server, WAVE, |_, number| {
+    let waiting = spread(server, ids.end - ids.start, |_, number| {
         let mut connection = Connection::open(server.port)?;
         connection.send("POST", &call(ids.start + number))?;
         Ok(connection)

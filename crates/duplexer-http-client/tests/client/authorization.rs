@@ -43,7 +43,7 @@ impl Authorization for Tokens {
                     assert_eq!(response.challenges().collect::<Vec<_>>(), ["Basic", "Bearer"]);
                     Ok(Verdict::SendAgain)
                 }
-                403 => Err("nobody can log in".into()),
+                403 => Err("the login failed".into()),
                 _ => Ok(Verdict::Accept),
             }
         })
@@ -124,7 +124,7 @@ async fn a_request_is_sent_six_times_at_most() {
     let call = client.call_tool("x", ()).into_future();
     let (result, ()) = tokio::join!(call, async { script.posted("tools/call").await.status(403) });
     let error = result.unwrap_err();
-    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unauthorized, "nobody can log in".to_owned()));
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unauthorized, "the login failed".to_owned()));
     let duplexer_client::ClientError::Call(CallError::Transport(TransportFailure::Authorization(_))) = error
     else {
         panic!("{error:?}")

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use crate::script::{Asked, Events, Piped, Script, options};
 
+/// Status, headers and body of a response, and the kind and text of the failure.
+type Case<'a> = (u16, &'a [(&'a str, &'a str)], &'a str, ErrorKind, &'a str);
+
 const OLDEST: &str = "2024-11-05";
 
 /// Accepts a message; its response goes to the stream.
@@ -94,7 +97,7 @@ async fn the_connection_ends_with_its_stream() {
 #[tokio::test]
 async fn a_stream_that_is_none_fails_the_opening() {
     let stream = [("content-type", "text/event-stream")];
-    let cases: [(u16, &[(&str, &str)], &str, ErrorKind, &str); 5] = [
+    let cases: [Case<'_>; 5] = [
         (401, &[], "", ErrorKind::Unauthorized, "401 Unauthorized"),
         (404, &[], "", ErrorKind::Http, "404 Not Found"),
         (

@@ -101,14 +101,14 @@ impl Script {
         play: impl AsyncFnOnce(&mut Self) -> T,
     ) -> (Result<Client, ConnectError>, T) {
         let transport = HttpTransport::builder(&self.url).limit(10_000).header("x-own", "1").build().unwrap();
-        tokio::join!(options.connect(transport), play(self))
+        tokio::join!(Box::pin(options.connect(transport)), play(self))
     }
 
     /// Opens a session in `version`. Returns the request for its standalone stream too.
     pub(crate) async fn session_in(&mut self, options: ClientBuilder, version: &str) -> (Client, Asked) {
         let options = options.negotiation(Negotiation::Handshake);
-        let (client, stream) =
-            self.connecting(options, async |script| script.shake_hands(version).await).await;
+        let opening = self.connecting(options, async |script| script.shake_hands(version).await);
+        let (client, stream) = Box::pin(opening).await;
         (client.unwrap(), stream)
     }
 

@@ -33,7 +33,7 @@ async fn server(tasks: &mut JoinSet<()>) -> (String, String) {
         while let Ok((socket, _)) = listener.accept().await {
             // A client that does not trust the certificate ends the handshake.
             let Ok(mut stream) = acceptor.accept(socket).await else { continue };
-            let mut request = [0; 65536];
+            let mut request = vec![0; 65536];
             let _ = stream.read(&mut request).await;
             let _ = stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 5\r\n\r\nhello").await;
             let _ = stream.shutdown().await;
@@ -42,7 +42,7 @@ async fn server(tasks: &mut JoinSet<()>) -> (String, String) {
     (url, cert.pem())
 }
 
-/// D-1: TLS is there by default, and a certificate that nobody vouches for is refused.
+/// D-1: TLS is there by default, and a certificate without a known issuer is refused.
 #[tokio::test]
 async fn an_unknown_certificate_is_refused() {
     let mut tasks = JoinSet::new();

@@ -2,6 +2,7 @@
 
 mod connection_state;
 mod connections;
+mod error;
 mod io;
 mod listener;
 pub(super) mod path_service;
@@ -30,13 +31,14 @@ use tower_service::Service;
 
 use self::connection_state::{ConnectionState, PeerBody};
 use self::connections::Connections;
-use self::io::{TimedIo, Timeouts};
+use self::io::{Limits, TimedIo};
 use super::body::{ResponseBody, UnsentOwner};
 use super::head::is_last_on_connection;
 use super::service_state::{ServiceState, StartFailed};
 use super::{ResponseFuture, StreamableHttp, reply, route};
 
 pub(super) use connection_state::InFlightGuard;
+pub use error::ServeError;
 pub use listener::Listener;
 use path_service::PATH;
 pub use path_service::PathService;
@@ -57,21 +59,6 @@ const MAX_CONNECTIONS: usize = 8192;
 const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for connections to close after the shutdown of the service.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
-
-/// Error of a service that could not listen.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The server's lifespan could not start. The cause is in the log.
-    #[error("the server could not start")]
-    Start,
-    /// The address cannot be listened on.
-    #[error("the address cannot be listened on")]
-    Bind(#[source] std::io::Error),
-    /// The signals that end the process cannot be caught.
-    #[error("the signals that end the process cannot be caught")]
-    Signals(#[source] std::io::Error),
-}
 
 impl StreamableHttp {
     /// Starts the server, listens, and serves until the process receives a termination signal, like
@@ -113,9 +100,7 @@ impl StreamableHttp {
 ///
 /// ```no_run
 /// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
-/// use duplexer_http::StreamableHttp;
-///
-/// let server = StreamableHttp::new(server).bind("127.0.0.1:0").await?.health_routes();
+/// let server = duplexer_http::StreamableHttp::new(server).bind("127.0.0.1:0").await?.health_routes();
 /// println!("listening on {}", server.local_addr()?);
 /// server.serve().await?;
 /// # Ok(()) }
@@ -237,10 +222,6 @@ impl<L: Listener, S> HttpServer<L, S> {
 
 impl<S> HttpServer<TcpListener, S> {
     /// Returns the address of the listener.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the operating system does not say.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -254,8 +235,13 @@ impl<L, S> fmt::Debug for HttpServer<L, S> {
 
 /// Serves one connection until it ends, or until the service shuts down.
 async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: ConnectionService) {
-    let timeouts = Timeouts { head: HEADER_TIMEOUT, idle: IDLE_TIMEOUT, write: state.config.timing.unread };
-    let io = TokioIo::new(TimedIo::new(io, timeouts, Arc::clone(&service.state)));
+    let limits = Limits {
+        head_bytes: MAX_HEAD_BYTES,
+        head: HEADER_TIMEOUT,
+        idle: IDLE_TIMEOUT,
+        write: state.config.timing.unread,
+    };
+    let io = TokioIo::new(TimedIo::new(io, limits, Arc::clone(&service.state)));
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
     let mut closing = pin!(state.closing.cancelled());
@@ -300,8 +286,8 @@ where
 
 fn builder() -> auto::Builder<Executor> {
     let mut builder = auto::Builder::new(Executor::default());
-    // The timeout for heads is in `TimedIo`.
-    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);
+    // The limits on heads are in `TimedIo`.
+    builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -117,6 +117,15 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
+    /// Derives the schemas of all tools in [`build`](Self::build), which fails if one of them cannot be used.
+    ///
+    /// Debug builds, and so tests, always do. Release builds otherwise derive a schema when it is first needed, so that a
+    /// server with many tools starts sooner; a tool whose schema cannot be used then fails when it is called.
+    pub fn check_schemas(mut self) -> Self {
+        self.catalog().checks_schemas = true;
+        self
+    }
+
     fn catalog(&mut self) -> &mut CatalogDraft {
         self.deferred.catalog.get_or_insert_default()
     }

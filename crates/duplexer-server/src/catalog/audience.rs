@@ -184,6 +184,6 @@ mod tests {
     fn the_cause_of_a_hidden_error_is_its_source() {
         let hidden = failed().or_hide().unwrap_err();
         assert_eq!(hidden.to_string(), "internal error");
-        assert!(hidden.source().is_some_and(|cause| cause.is::<Foreign>()));
+        assert!(hidden.source().is_some_and(<dyn Error>::is::<Foreign>));
     }
 }

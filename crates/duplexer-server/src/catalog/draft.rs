@@ -19,6 +19,8 @@ pub(crate) struct CatalogDraft {
     pub(crate) snapshot: Snapshot,
     pub(crate) page_size: Option<usize>,
     pub(crate) dynamic: bool,
+    /// All schemas are derived when the server is built.
+    pub(crate) checks_schemas: bool,
     pub(crate) scopes: Scopes,
     fault: Option<CatalogError>,
 }
@@ -65,6 +67,7 @@ impl CatalogDraft {
         }
         self.page_size = self.page_size.or(other.page_size);
         self.dynamic |= other.dynamic;
+        self.checks_schemas |= other.checks_schemas;
     }
 }
 
@@ -92,6 +95,9 @@ impl CatalogDraft {
         }
         if let Some(fault) = self.snapshot.tools.items().find_map(|tool| self.snapshot.missing_view(tool)) {
             return Err(fault);
+        }
+        if self.checks_schemas {
+            self.snapshot.tools.items().try_for_each(|tool| tool.check())?;
         }
         let kinds = if self.dynamic { ItemKinds::ALL } else { ItemKinds::of(&self.snapshot) };
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);

@@ -111,6 +111,7 @@ impl<S> CatalogEdit<S> {
 impl<S: Any + Send + Sync> CatalogEdit<S> {
     fn tool<Via>(&self, tool: impl IntoTool<S, Via>) -> Result<ToolEntry, CatalogError> {
         let mut entry = tool.into_tool().into_entry(self.slot)?;
+        entry.check()?;
         entry.merge(self.scope, &self.prefix)?;
         match self.snapshot.missing_view(&entry) {
             Some(fault) => Err(fault),

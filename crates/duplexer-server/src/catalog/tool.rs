@@ -4,6 +4,7 @@
 
 pub(crate) mod entry;
 mod error;
+mod input;
 mod middleware;
 mod output;
 mod run;
@@ -65,8 +66,9 @@ impl<S: Send + Sync + 'static> Tool<S> {
     /// them.
     ///
     /// The name consists of 1 to 128 letters, digits, `_`, `-` and `.`. The input schema is derived from the type of
-    /// the arguments, the output schema from the return type (see [`ToolOutput`]). An invalid name or schema fails
-    /// [`build`](crate::ServerBuilder::build).
+    /// the arguments, the output schema from the return type (see [`ToolOutput`]). An invalid name fails
+    /// [`build`](crate::ServerBuilder::build), and so does an invalid schema in debug builds and after
+    /// [`check_schemas`](crate::ServerBuilder::check_schemas).
     pub fn new<A, H, Shape, Via>(name: impl Into<String>, handler: H) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -134,8 +136,8 @@ impl<S: Send + Sync + 'static> Tool<S> {
 
 impl<S> Tool<S> {
     /// Returns the definition that `tools/list` sends.
-    pub fn definition(&self) -> &wire::ToolDefinition {
-        &self.spec.tool
+    pub fn definition(&self) -> wire::ToolDefinition {
+        self.spec.definition()
     }
 }
 

@@ -155,10 +155,8 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-http",
         ],
     ),
-    (
-        "duplexer-client",
-        &["http", "hyper", "reqwest", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"],
-    ),
+    // `duplexer-schema` is behind the feature `schema`.
+    ("duplexer-client", &["http", "hyper", "reqwest", "schemars", "duplexer-server", "duplexer-http"]),
     ("duplexer-auth", &["hyper", "hyper-util", "duplexer-client", "duplexer-http"]),
     (
         "duplexer-http",

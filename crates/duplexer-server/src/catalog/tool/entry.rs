@@ -1,12 +1,11 @@
 //! `tools/list` and `tools/call`.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::kernel::context::Context;
 use duplexer_core::error::McpError;
 use duplexer_types::error::ErrorCode;
-use duplexer_types::headers::ParamHeaders;
 use duplexer_types::json::{Json, JsonText};
 use duplexer_types::methods::Method;
 use duplexer_types::tool::{ListToolsResult, ToolDefinition};
@@ -22,10 +21,12 @@ use crate::catalog::{CatalogError, CatalogItem, Inner, Item, Listed};
 
 /// A registered tool.
 pub(crate) struct ToolEntry {
+    /// The definition without its schemas.
     pub(crate) tool: ToolDefinition,
     pub(crate) scope: usize,
     pub(crate) contract: Arc<ToolContract>,
-    pub(crate) headers: Option<Arc<ParamHeaders>>,
+    /// The definition with its schemas, once a filter has needed it.
+    pub(crate) listed: OnceLock<ToolDefinition>,
     pub(crate) timeout: Option<std::time::Duration>,
     /// URI of the view that shows its results.
     pub(crate) view: Option<String>,
@@ -45,9 +46,9 @@ impl Item for ToolEntry {
 
     fn is_visible(&self, prefix: usize, visible: &dyn Fn(CatalogItem<'_>) -> bool) -> bool {
         if prefix == 0 {
-            return visible(CatalogItem::Tool(&self.tool));
+            return visible(CatalogItem::Tool(self.listed.get_or_init(|| self.with_schemas())));
         }
-        let mut tool = self.tool.clone();
+        let mut tool = self.with_schemas();
         tool.name.replace_range(..prefix, "");
         visible(CatalogItem::Tool(&tool))
     }
@@ -55,11 +56,30 @@ impl Item for ToolEntry {
     fn merge(&mut self, scope_offset: usize, prefix: &str) -> Result<(), CatalogError> {
         self.scope += scope_offset;
         self.tool.name.insert_str(0, prefix);
+        self.listed = OnceLock::new();
         check_name(Self::KIND, &self.tool.name)
     }
 }
 
 impl ToolEntry {
+    /// Derives the schemas. Fails if the tool cannot be offered.
+    pub(crate) fn check(&self) -> Result<(), CatalogError> {
+        self.contract.output.listed();
+        match &self.contract.input.schema().fault {
+            Some(reason) => {
+                Err(CatalogError::Schema { tool: self.tool.name.clone(), reason: reason.clone() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn with_schemas(&self) -> ToolDefinition {
+        let mut tool = self.tool.clone();
+        tool.input_schema = self.contract.input.schema().listed.clone();
+        tool.output_schema.clone_from(&self.contract.output.listed().schema);
+        tool
+    }
+
     /// Runs the tool itself, without its middleware.
     pub(crate) fn run(&self, cx: Context, arguments: &str) -> HandlerFuture {
         let running = self.run.run(cx, ToolInput { arguments, contract: &self.contract });
@@ -81,8 +101,11 @@ impl Listed for ToolEntry {
     const METHOD: Method = Method::ToolsList;
 
     fn definition(&self, version: ProtocolVersion) -> ToolDefinition {
-        let mut tool = self.tool.clone();
-        if let Some(wrapped) = &self.contract.output.wrapped
+        if let Err(error) = self.check() {
+            tracing::error!(%error, "a tool is listed that cannot be called");
+        }
+        let mut tool = self.with_schemas();
+        if let Some(wrapped) = &self.contract.output.listed().wrapped
             && !version.has(feature::STRUCTURED_ANY)
         {
             tool.output_schema = Some(wrapped.clone());

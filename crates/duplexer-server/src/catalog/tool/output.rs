@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use duplexer_types::content::Content;
 use duplexer_types::input::InputRequiredResult;
@@ -56,7 +56,8 @@ enum Kind {
     Unspecified,
     Text,
     Nothing,
-    Structured(Arc<GeneratedOutput>),
+    /// Derived on first need.
+    Structured(Arc<LazyLock<GeneratedOutput>>),
 }
 
 impl OutputSchema {
@@ -132,7 +133,7 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput<Structured> for T {
         } else if own == TypeId::of::<()>() {
             Kind::Nothing
         } else {
-            Kind::Structured(Arc::new(schema::of_output::<T>()))
+            Kind::Structured(Arc::new(LazyLock::new(schema::of_output::<T>)))
         })
     }
 
@@ -191,7 +192,7 @@ manual! {
 
 impl<T: Serialize + JsonSchema + 'static> ToolOutput<Manual> for WithText<T> {
     fn schema() -> OutputSchema {
-        OutputSchema(Kind::Structured(Arc::new(schema::of_output::<T>())))
+        OutputSchema(Kind::Structured(Arc::new(LazyLock::new(schema::of_output::<T>))))
     }
 
     fn into_output(self, _: &OutputSchema, _: Seal) -> Result<Output, ToolError> {

@@ -13,7 +13,7 @@ use super::ToolContract;
 use super::error::{Failure, ToolError};
 use super::output::{Output, Returning, ToolOutput};
 use super::spec::OutputContract;
-use crate::catalog::erased::{ErasedHandler, HandlerFuture, Operation, Typed};
+use crate::catalog::erased::{ErasedHandler, HandlerFuture, Operation, Typed, failed};
 use crate::catalog::function::{Function, Seal};
 use crate::catalog::threads;
 use crate::kernel::context::Context;
@@ -47,7 +47,11 @@ where
 {
     fn run(&self, cx: Context<S>, input: ToolInput<'_>) -> HandlerFuture {
         let contract = Arc::clone(input.contract);
-        let Some(decoded) = contract.arguments.decode_inline(input.arguments) else {
+        let schema = contract.input.schema();
+        if let Some(reason) = &schema.fault {
+            return failed(McpError::internal(format!("the tool cannot be called: {reason}")));
+        }
+        let Some(decoded) = schema.arguments.decode_inline(input.arguments) else {
             let run = run_checked::<S, A, H, Shape, Via>;
             return Box::pin(run(Arc::clone(&self.handler), cx, input.arguments.to_owned(), contract));
         };
@@ -74,7 +78,7 @@ where
     H::Output: ToolOutput<Via>,
 {
     let checking = Arc::clone(&contract);
-    match threads::check(move || checking.arguments.decode::<A>(&text)).await? {
+    match threads::check(move || checking.input.schema().arguments.decode::<A>(&text)).await? {
         Ok(arguments) => {
             let version = cx.protocol_version();
             let output = handler.call(cx, arguments, Seal(())).await;
@@ -112,7 +116,7 @@ impl OutputContract {
 
     fn structured(&self, value: Json, text: Option<String>, version: ProtocolVersion) -> CallToolResult {
         let text = text.map_or_else(|| Content::text(value.as_str()), Content::text);
-        let wrap = self.schema.is_wrapped() && !version.has(feature::STRUCTURED_ANY);
+        let wrap = !version.has(feature::STRUCTURED_ANY) && self.schema.is_wrapped();
         let content = if wrap { wrapped(&value) } else { value };
         CallToolResult::new([text]).structured_content(content)
     }
