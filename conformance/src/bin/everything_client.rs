@@ -3,8 +3,12 @@
 //! `everything-client URL` talks to the mock server of the suite. `MCP_CONFORMANCE_SCENARIO` names the scenario, and
 //! `MCP_CONFORMANCE_CONTEXT` holds its data as JSON. The exit code is 0 if everything went as the scenario expects.
 
+#[path = "everything_client/authorization.rs"]
+mod authorization;
+
 use std::env;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use duplexer::client::{Client, ClientBuilder};
 use duplexer::error::{BoxError, Chain};
@@ -35,7 +39,11 @@ async fn run() -> Result<(), BoxError> {
         Ok(text) => serde_json::from_str(&text)?,
         Err(_) => Value::Null,
     };
-    let client = builder().connect(HttpTransport::new(&url)?).await?;
+    let mut transport = HttpTransport::new(&url)?;
+    if scenario.starts_with("auth/") {
+        transport = transport.authorization(Arc::new(authorization::of(&scenario, &context)?));
+    }
+    let client = builder().connect(transport).await?;
     play(&client, &scenario, &context).await?;
     client.close().await?;
     Ok(())

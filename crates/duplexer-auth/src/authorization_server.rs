@@ -7,6 +7,7 @@ mod authorize;
 mod backend;
 mod builder;
 mod client;
+mod client_assertion;
 mod client_auth;
 mod client_metadata_document;
 mod consent;
@@ -31,11 +32,12 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
+use duplexer_oauth_base::clock::Clock;
 use url::Url;
 
 use self::client_metadata_document::ClientDocuments;
 use self::records::Records;
-use crate::clock::Clock;
+use crate::dpop::Proofs;
 use crate::token::jwt::Jwt;
 use crate::token::{AccessToken, TokenVerifier};
 
@@ -63,6 +65,8 @@ struct Inner {
     /// Verifier of identity assertions of another issuer.
     assertions: Option<Jwt>,
     clock: Clock,
+    /// Proofs of keys, and assertions of clients, that have been used.
+    proofs: Proofs,
 }
 
 /// The issuer and its paths.

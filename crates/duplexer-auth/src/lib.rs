@@ -59,8 +59,8 @@
 //! Secrets, codes and tokens are compared in constant time, stored as digests, and not logged.
 
 mod authorization_server;
-mod clock;
 pub mod dev;
+mod dpop;
 mod error;
 mod fetch;
 mod reply;
@@ -75,9 +75,9 @@ pub use authorization_server::{
     Swapped, User, When,
 };
 pub use duplexer_core::error::StoreError;
+pub use duplexer_oauth_base::Secret;
 pub use error::{AuthConfigError, OAuthError};
 pub use resource::{Auth, AuthBuilder, AuthService, ScopeGuard, ScopeGuardBuilder};
-pub use secret::Secret;
 pub use token::introspection::Introspection;
 pub use token::jwt::Jwt;
 pub use token::static_tokens::StaticToken;

@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use duplexer_oauth_base::clock::Clock;
 use serde::Serialize;
 
 use crate::authorization_server::AuthorizationServer;
-use crate::clock::Clock;
+use crate::dpop::Proofs;
 use crate::token::TokenVerifier;
 
 pub use builder::AuthBuilder;
@@ -52,11 +53,35 @@ struct Rules {
     /// Authorization server whose endpoints the layer serves.
     authorization_server: Option<AuthorizationServer>,
     clock: Clock,
+    dpop: Binding,
+}
+
+/// How tokens that are bound to a key are checked.
+struct Binding {
+    proofs: Proofs,
+    policy: BindingPolicy,
+}
+
+/// Which tokens are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BindingPolicy {
+    /// Bearer tokens, and bound ones with a proof.
+    Any,
+    /// Bound ones only.
+    Required,
+}
+
+impl Binding {
+    fn is_required(&self) -> bool {
+        self.policy == BindingPolicy::Required
+    }
 }
 
 /// Public description of the protected server.
 struct Site {
     resource: String,
+    /// Scheme, host and port of the resource.
+    origin: String,
     /// URL of the metadata, for challenges. `None` if no authorization server issues the tokens.
     metadata_url: Option<String>,
     /// Paths of the metadata.
@@ -73,6 +98,8 @@ struct ResourceMetadata {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scopes_supported: Vec<String>,
     bearer_methods_supported: [&'static str; 1],
+    dpop_signing_alg_values_supported: [&'static str; 5],
+    dpop_bound_access_tokens_required: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_name: Option<String>,
 }
@@ -89,7 +116,7 @@ impl Auth {
     /// ```
     /// # fn example(auth: duplexer_auth::Auth, service: duplexer_http::StreamableHttp) {
     /// let service = auth.protect(service);
-    /// let mut app = axum::Router::new().route_service("/mcp", service.clone());
+    /// let mut app = axum::Router::<()>::new().route_service("/mcp", service.clone());
     /// for path in auth.metadata_paths() {
     ///     app = app.route_service(path, service.clone());
     /// }

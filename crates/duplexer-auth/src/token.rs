@@ -5,7 +5,7 @@
 pub(crate) mod introspection;
 pub(crate) mod jwks;
 pub(crate) mod jwt;
-mod signature;
+pub(crate) mod signature;
 pub(crate) mod static_tokens;
 
 use std::sync::Arc;
@@ -13,11 +13,10 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
+use duplexer_oauth_base::clock;
 use duplexer_server::Principal;
 use duplexer_types::json::{Json, JsonObject};
 use serde_json::{Map, Value};
-
-use crate::clock;
 
 /// Default tolerated difference between the clocks of issuer and server.
 const DEFAULT_SKEW: Duration = Duration::from_secs(60);
@@ -30,12 +29,14 @@ pub struct AccessToken {
     pub principal: Principal,
     /// Servers for which the token is valid.
     pub audience: Vec<String>,
+    /// Thumbprint of the key to which the token is bound (DPoP, `cnf.jkt`). Without one it is a bearer token.
+    pub key_thumbprint: Option<String>,
 }
 
 impl AccessToken {
     /// Creates a token of a principal for these servers.
     pub fn new(principal: Principal, audience: Vec<String>) -> Self {
-        Self { principal, audience }
+        Self { principal, audience, key_thumbprint: None }
     }
 
     /// Reads claims of RFC 7519, 7662 and 9068. `None` if they name neither a subject nor a client: all users of such an
@@ -58,7 +59,9 @@ impl AccessToken {
         principal.scopes = scopes(claims);
         principal.expires_at = claims.get("exp").and_then(seconds).map(clock::at);
         principal.claims = members(claims);
-        Some(Self { principal, audience: audience(claims) })
+        let confirmation = claims.get("cnf").and_then(|confirmation| confirmation.get("jkt"));
+        let key_thumbprint = confirmation.and_then(Value::as_str).map(str::to_owned);
+        Some(Self { principal, audience: audience(claims), key_thumbprint })
     }
 
     /// Returns whether the token names a subject or a client.

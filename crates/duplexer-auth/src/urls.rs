@@ -1,8 +1,8 @@
 //! Validation of configured URLs and scopes. URLs are kept verbatim: issuers and resources are compared as text.
 
-use std::net::IpAddr;
+pub(crate) use duplexer_oauth_base::address::{is_protected, origin, well_known};
 
-use url::{Host, Url};
+use url::Url;
 
 use crate::error::AuthConfigError;
 
@@ -47,23 +47,6 @@ fn check_parts(url: &Url) -> Result<(), &'static str> {
     }
 }
 
-/// Returns whether the URL is https, or http on a loopback address.
-pub(crate) fn is_protected(url: &Url) -> bool {
-    match url.scheme() {
-        "https" => url.host().is_some(),
-        "http" => url.host().is_some_and(|host| is_loopback(&host)),
-        _ => false,
-    }
-}
-
-pub(crate) fn is_loopback(host: &Host<&str>) -> bool {
-    match host {
-        Host::Domain(name) => *name == "localhost",
-        Host::Ipv4(address) => IpAddr::from(*address).is_loopback(),
-        Host::Ipv6(address) => IpAddr::from(*address).is_loopback(),
-    }
-}
-
 /// Compares two URLs of protected servers, ignoring a trailing slash.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     fn canonical(text: &str) -> String {
@@ -71,17 +54,6 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
         url.strip_suffix('/').map(str::to_owned).unwrap_or(url)
     }
     one == other || canonical(one) == canonical(other)
-}
-
-/// Returns the path of a well-known document, which is inserted before the path of the URL.
-pub(crate) fn well_known(name: &str, url: &Url) -> String {
-    let path = url.path().strip_suffix('/').unwrap_or(url.path());
-    format!("/.well-known/{name}{path}")
-}
-
-/// Returns scheme, host and port in the form of an `Origin` header.
-pub(crate) fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
 }
 
 /// Validates the name of a scope (RFC 6749).

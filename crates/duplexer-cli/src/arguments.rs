@@ -1,5 +1,6 @@
 //! The command line.
 
+mod login;
 mod values;
 
 use std::ffi::OsString;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use duplexer::types::logging::LoggingLevel;
 
+pub(crate) use login::{AccountArguments, LoginArguments};
 pub(crate) use values::{Argument, arguments, texts};
 
 const ABOUT: &str = "A demo server, and a client for the terminal, for the Model Context Protocol.";
@@ -110,6 +112,12 @@ pub(crate) enum Verb {
     /// Check whether a server responds, and which revision it uses
     #[command(override_usage = "duplexer ping [OPTIONS] URL\n       duplexer ping [OPTIONS] -- COMMAND...")]
     Ping(Request),
+    /// Log in at a server that requires it; other verbs do so when they run in a terminal
+    Login(AccountArguments),
+    /// Revoke the tokens of a server and forget them
+    Logout(AccountArguments),
+    /// Show whether there is a token for a server
+    Status(AccountArguments),
     /// Print the version and the supported protocol revisions
     Version,
 }
@@ -185,6 +193,8 @@ pub(crate) struct SessionArguments {
     /// Add a header to every HTTP request, such as 'Authorization: Bearer ...'
     #[arg(long = "header", short = 'H', value_name = "NAME:VALUE", value_parser = header)]
     pub(crate) headers: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) login: LoginArguments,
     /// Add a variable to the environment of the program, which otherwise gets little more than PATH and HOME
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,

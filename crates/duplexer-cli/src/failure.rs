@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use duplexer::client::{ClientError, ConnectError};
 use duplexer::error::{CallError, ErrorKind};
+use duplexer::oauth::OAuthError;
 use duplexer::types::error::{ErrorCode, ErrorObject};
 
 /// Exit codes.
@@ -85,6 +86,9 @@ impl From<ClientError> for Failure {
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
+        if let Some(error) = OAuthError::find(&error) {
+            return crate::login::failure(error.clone());
+        }
         match error {
             CallError::Timeout(_) => {
                 Self::new(Exit::Timeout, "the server did not answer in time; --timeout gives it more")
@@ -94,9 +98,10 @@ impl From<CallError> for Failure {
             }
             other => match other.kind() {
                 ErrorKind::Unauthorized => Self::new(Exit::Auth, denied(&other))
-                    .hint("give a token with --header 'Authorization: Bearer ...'"),
-                ErrorKind::Forbidden => Self::new(Exit::Auth, denied(&other))
-                    .hint("the token given with --header does not reach so far"),
+                    .hint("`duplexer login URL` stores a token, --token gives one"),
+                ErrorKind::Forbidden => {
+                    Self::new(Exit::Auth, denied(&other)).hint("the token does not reach so far")
+                }
                 ErrorKind::Unreachable => Self::new(Exit::Connect, other.to_string()),
                 ErrorKind::Closed => lost(),
                 _ => Self::new(Exit::Protocol, chain(&other)),

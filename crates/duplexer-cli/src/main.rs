@@ -7,6 +7,7 @@
 mod arguments;
 mod demo;
 mod failure;
+mod login;
 mod output;
 mod questions;
 mod roots;
@@ -24,6 +25,7 @@ use duplexer::types::version::ProtocolVersion;
 
 use crate::arguments::{CommandLine, Request, Verb};
 use crate::failure::{Exit, Failure};
+use crate::login::Account;
 use crate::show::Details;
 use crate::terminal::{Terminal, print};
 use crate::text::Text;
@@ -50,6 +52,9 @@ fn main() -> ExitCode {
         Some(Verb::Complete(request)) => ask(Word::Complete, &request),
         Some(Verb::Listen(request)) => ask(Word::Listen, &request),
         Some(Verb::Ping(request)) => ask(Word::Ping, &request),
+        Some(Verb::Login(arguments)) => run(login::run(Account::Login, &arguments)),
+        Some(Verb::Logout(arguments)) => run(login::run(Account::Logout, &arguments)),
+        Some(Verb::Status(arguments)) => run(login::run(Account::Status, &arguments)),
         Some(Verb::Version) => version(),
     };
     match done {
@@ -64,9 +69,13 @@ fn main() -> ExitCode {
 }
 
 fn ask(word: Word, request: &Request) -> Result<(), Failure> {
+    run(verbs::run(word, request))
+}
+
+fn run(verb: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Connect, error.to_string()))?;
-    let done = runtime.block_on(verbs::run(word, request));
+    let done = runtime.block_on(verb);
     // Do not wait for a pending read of standard input.
     runtime.shutdown_background();
     done

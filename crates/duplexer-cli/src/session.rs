@@ -23,6 +23,7 @@ use tokio::time::timeout;
 
 use crate::arguments::{EraChoice, Request, SessionArguments};
 use crate::failure::{Exit, Failure};
+use crate::login;
 use crate::questions::Questions;
 use crate::roots::root;
 use crate::sampling::Sampler;
@@ -180,10 +181,15 @@ async fn over_http(
     terminal: &Arc<Terminal>,
 ) -> Result<Client, Failure> {
     let headers = arguments.headers.iter();
-    let transport = headers
-        .fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value))
-        .build()
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let mut transport =
+        headers.fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value));
+    let has_token = arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    if let Some(token) = &arguments.login.token {
+        transport = transport.bearer(token);
+    } else if !has_token && let Some(oauth) = login::authorization(url, &arguments.login, terminal).await? {
+        transport = transport.authorization(Arc::new(oauth));
+    }
+    let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
     let opened = connect(transport, arguments, builder, terminal).await?;
     opened.map_err(|error| diagnosis::of_http(url, &error).unwrap_or_else(|| refused(error, arguments.era)))
 }

@@ -11,6 +11,8 @@ mod failing;
 mod files;
 #[path = "cli/listening.rs"]
 mod listening;
+#[path = "cli/login.rs"]
+mod login;
 #[path = "cli/screen.rs"]
 mod screen;
 #[path = "cli/support.rs"]

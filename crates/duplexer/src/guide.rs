@@ -38,6 +38,9 @@ pub mod authorization {}
 #[doc = include_str!("../guide/client.md")]
 pub mod client {}
 
+#[doc = include_str!("../guide/logging_in.md")]
+pub mod logging_in {}
+
 #[doc = include_str!("../guide/middleware.md")]
 pub mod middleware {}
 

@@ -43,6 +43,7 @@
 //! | `http` | `http` | streamable HTTP: sessions, resumption, stateless; a tower service and a socket of its own |
 //! | `http-client` | `http_client` | its client side |
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
+//! | `oauth` | `oauth` | OAuth 2.1 for clients: login, refresh, step-up, machine grants, DPoP |
 //! | `schema` | `client` | clients validate results of tools against their output schemas |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //! | `log` | | `log_to_stderr`, a subscriber in one line |
@@ -87,6 +88,10 @@ pub use duplexer_http_client as http_client;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duplexer_macros::{prompt, resource, tool};
+#[cfg(feature = "oauth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "oauth")))]
+#[doc(inline)]
+pub use duplexer_oauth as oauth;
 #[cfg(feature = "otel")]
 #[cfg_attr(docsrs, doc(cfg(feature = "otel")))]
 #[doc(inline)]

@@ -3,12 +3,14 @@
 //! The readers of `duplexer-types` are compared with a reference implementation over a tree of values. Where the two
 //! differ by design (repeated members, nesting) the check says so. Request states go through a server.
 
+mod challenge;
 mod frame;
 mod header;
 mod meta;
 mod request_state;
 mod tree;
 
+pub use challenge::challenge;
 pub use frame::frame;
 pub use header::{header_value, param_headers};
 pub use meta::meta;
@@ -18,7 +20,8 @@ pub use request_state::request_state;
 pub type Check = fn(&[u8]);
 
 /// All checks, by the name of the fuzz target and of the corpus folder.
-pub const TARGETS: [(&str, Check); 5] = [
+pub const TARGETS: [(&str, Check); 6] = [
+    ("challenge", challenge),
     ("frame", frame),
     ("meta", meta),
     ("header_value", header_value),

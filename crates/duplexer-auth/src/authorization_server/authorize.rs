@@ -24,9 +24,19 @@ pub(super) struct AuthorizationRequest {
     /// The redirect URI as the client sent it. If it did, the token request must repeat it.
     pub(super) redirect_given: Option<String>,
     pub(super) state: Option<String>,
-    pub(super) challenge: String,
+    pub(super) challenge: CodeChallenge,
     pub(super) scopes: Vec<String>,
     pub(super) resource: String,
+}
+
+/// What the token request of a code has to prove.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct CodeChallenge {
+    /// Digest of the PKCE verifier.
+    pub(super) verifier: String,
+    /// Thumbprint of the key to which the tokens are bound (`dpop_jkt`).
+    #[serde(default)]
+    pub(super) key: Option<String>,
 }
 
 /// Redirect target for errors after client and redirect URI are validated.
@@ -85,7 +95,10 @@ impl AuthorizationServer {
             redirect: back.redirect.to_owned(),
             redirect_given: form.get("redirect_uri").map(Into::into),
             state: back.state.map(Into::into),
-            challenge: challenge.to_owned(),
+            challenge: CodeChallenge {
+                verifier: challenge.to_owned(),
+                key: form.get("dpop_jkt").map(Into::into),
+            },
             scopes: self.scopes(form, client)?,
             resource: self.resource(form.get("resource"))?,
         })

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use duplexer_oauth_base::clock::Clock;
+
 use super::backend::AuthBackend;
 use super::client_metadata_document::ClientDocuments;
 use super::records::Records;
@@ -11,7 +13,7 @@ use super::{
     AuthorizationServer, Hosts, Inner, IssParameter, Issuer, Lifetimes, RegisteredClient, Registration,
     Settings, identity_assertion, redirect,
 };
-use crate::clock::Clock;
+use crate::dpop::Proofs;
 use crate::error::AuthConfigError;
 use crate::token::jwt::Jwt;
 use crate::urls;
@@ -169,6 +171,7 @@ impl AuthorizationServerBuilder {
             documents: self.documents.transpose()?,
             assertions: self.assertions,
             clock: self.clock,
+            proofs: Proofs::new(),
         })))
     }
 }

@@ -19,6 +19,8 @@ pub enum AuthMethod {
     ClientSecretPost,
     /// A secret in the `Authorization` header.
     ClientSecretBasic,
+    /// An assertion that the client signs (RFC 7523).
+    PrivateKeyJwt,
 }
 
 /// Client metadata (RFC 7591).
@@ -58,6 +60,7 @@ fn code() -> Vec<String> {
 
 pub(super) const AUTHORIZATION_CODE: &str = "authorization_code";
 pub(super) const REFRESH_TOKEN: &str = "refresh_token";
+pub(super) const CLIENT_CREDENTIALS: &str = "client_credentials";
 pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 /// A known client.
@@ -111,6 +114,36 @@ impl RegisteredClient {
         client.secret = Some(secret::digest(secret));
         client.metadata.token_endpoint_auth_method = AuthMethod::ClientSecretPost;
         client
+    }
+
+    /// Creates a client that acts for itself (client credentials), with these scopes at most. It has no redirect URI.
+    pub fn service(
+        id: impl Into<String>,
+        secret: &str,
+        scopes: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let mut client = Self::confidential(id, secret, Vec::<String>::new());
+        client.metadata.grant_types = vec![CLIENT_CREDENTIALS.into()];
+        let scopes: Vec<String> = scopes.into_iter().map(Into::into).collect();
+        client.metadata.scope = Some(scopes.join(" "));
+        client.metadata.token_endpoint_auth_method = AuthMethod::ClientSecretBasic;
+        client
+    }
+
+    /// Replaces the secret by a public key (JWK): the client signs an assertion for each token request
+    /// (`private_key_jwt`).
+    #[must_use]
+    pub fn public_key(mut self, jwk: &Value) -> Self {
+        self.secret = None;
+        self.metadata.token_endpoint_auth_method = AuthMethod::PrivateKeyJwt;
+        self.metadata.others.insert("jwks".into(), serde_json::json!({"keys": [jwk]}));
+        self
+    }
+
+    /// Returns the public keys with which assertions of the client are verified.
+    pub(super) fn public_keys(&self) -> &[Value] {
+        let keys = self.metadata.others.get("jwks").and_then(|keys| keys.get("keys"));
+        keys.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Sets the authentication method.

@@ -43,6 +43,9 @@ impl AuthorizationServer {
         if basic.is_some() && form.get("client_secret").is_some() {
             return Err(OAuthError::invalid_request("credentials are given in the header and in the body"));
         }
+        if let Some(assertion) = form.get("client_assertion") {
+            return self.asserted(form, assertion, code).await;
+        }
         let id = match (form.get("client_id"), &basic) {
             (Some(id), Some(basic)) if basic.id != id => return Err(refusal("client_id mismatch")),
             (Some(id), _) => id,
@@ -52,6 +55,7 @@ impl AuthorizationServer {
         let client = self.client(id).await?.ok_or_else(|| refusal("invalid client_id"))?;
         let presented = match client.metadata.token_endpoint_auth_method {
             AuthMethod::None => return Ok(client),
+            AuthMethod::PrivateKeyJwt => return Err(refusal("client_assertion is missing")),
             AuthMethod::ClientSecretPost => form.get("client_secret"),
             AuthMethod::ClientSecretBasic => basic.as_ref().map(|basic| basic.secret.as_str()),
         };

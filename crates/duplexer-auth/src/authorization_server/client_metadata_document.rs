@@ -8,17 +8,18 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use duplexer_oauth_base::address::is_public;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::{Host, Url};
 
 use super::AuthorizationServer;
-use super::client::{ClientMetadata, RegisteredClient};
+use super::client::{AuthMethod, ClientMetadata, RegisteredClient};
 use super::register::has_secret_members;
 use super::store::RecordKind;
 use crate::error::{AuthConfigError, OAuthError};
-use crate::fetch::{FetchError, Fetcher, is_public};
+use crate::fetch::{self, FetchError, Fetcher};
 use crate::urls;
 
 const MAX_URL: usize = 512;
@@ -56,7 +57,7 @@ struct Document {
 
 impl ClientDocuments {
     pub(super) fn new() -> Result<Self, AuthConfigError> {
-        Ok(Self::with(Fetcher::guarded()?, is_public))
+        Ok(Self::with(fetch::guarded()?, is_public))
     }
 
     pub(super) fn with(fetcher: Fetcher, may_call: fn(IpAddr) -> bool) -> Self {
@@ -152,6 +153,9 @@ fn usable(document: Document, id: &str) -> Result<ClientMetadata, OAuthError> {
     let mut metadata = document.metadata;
     if has_secret_members(&metadata) {
         return Err(unusable("it must not hold a secret"));
+    }
+    if metadata.token_endpoint_auth_method == AuthMethod::PrivateKeyJwt {
+        return Err(unusable("keys in documents are not supported"));
     }
     metadata.others.clear();
     Ok(metadata)

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use duplexer_oauth_base::Secret;
+use duplexer_oauth_base::clock;
 use http::HeaderMap;
 use http::header::{
     CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, ORIGIN, REFERRER_POLICY, SET_COOKIE,
@@ -24,8 +26,8 @@ use super::store::RecordKind;
 use super::{AuthorizationServer, redirect};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
-use crate::secret::{self, Secret};
-use crate::{clock, urls};
+use crate::secret;
+use crate::urls;
 
 /// Time in which the user has to decide.
 const CONSENT_TIMEOUT: Duration = Duration::from_secs(600);
@@ -53,7 +55,7 @@ impl AuthorizationServer {
         wanted: AuthorizationRequest,
     ) -> Result<Reply, OAuthError> {
         let (handle, browser) =
-            (Secret::random()?, self.browser(&parts.headers).map_or_else(Secret::random, Ok)?);
+            (secret::token()?, self.browser(&parts.headers).map_or_else(secret::token, Ok)?);
         let page = self.page(client, user, &wanted, &handle);
         let policy = policy(&wanted.redirect);
         let open = PendingConsent { wanted, subject: user.subject.clone(), browser: browser.digest() };
@@ -122,7 +124,7 @@ impl AuthorizationServer {
 
     /// Stores a grant and returns the code for it.
     pub(super) async fn code(&self, wanted: AuthorizationRequest, user: User) -> Result<Secret, OAuthError> {
-        let (grant_id, code) = (secret::random_hex::<16>()?, Secret::random()?);
+        let (grant_id, code) = (secret::random_hex::<16>()?, secret::token()?);
         let lifetime = self.0.settings.lifetimes.code;
         let grant =
             Grant { client_id: wanted.client_id, user, scopes: wanted.scopes, resource: wanted.resource };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use duplexer_oauth_base::clock;
 use serde_json::{Map, Value};
 
 use super::AuthorizationServer;
@@ -11,15 +12,20 @@ use super::form::Form;
 use super::records::{Renewal, Tokens};
 use super::store::RecordKind;
 use crate::error::OAuthError;
+use crate::secret;
 use crate::token::jwt::Jwt;
 use crate::token::seconds;
-use crate::{clock, secret};
 
 /// Accepted values of `typ` in an identity assertion.
 pub(super) const KINDS: &[&str] = &["oauth-id-jag+jwt"];
 
 impl AuthorizationServer {
-    pub(super) async fn assert(&self, client: &RegisteredClient, form: &Form) -> Result<Tokens, OAuthError> {
+    pub(super) async fn assert(
+        &self,
+        client: &RegisteredClient,
+        form: &Form,
+        key: Option<&str>,
+    ) -> Result<Tokens, OAuthError> {
         if client.metadata.token_endpoint_auth_method == AuthMethod::None {
             let text = "identity assertions are for clients that can keep a secret";
             return Err(OAuthError::new("unauthorized_client", text));
@@ -36,7 +42,7 @@ impl AuthorizationServer {
         // No refresh token: a renewal needs another assertion, so that the issuer keeps control.
         let id = secret::random_hex::<16>()?;
         self.create(&id, &grant, Renewal::Refused).await?;
-        self.issue(&id, grant.scopes, Renewal::Refused).await
+        self.issue(&id, grant.scopes, Renewal::Refused, key).await
     }
 
     /// Verifies an assertion and returns its claims, if it addresses this server and this client.

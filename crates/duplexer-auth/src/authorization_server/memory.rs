@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
+use duplexer_oauth_base::clock::{self, Clock};
 use http::Response;
 use http::request::Parts;
 
 use super::backend::{Assertion, AuthBackend, User};
 use super::client::RegisteredClient;
 use super::store::{Record, RecordKey, RecordKind, Retention, Store, Swapped, When};
-use crate::clock::{self, Clock};
 use crate::error::OAuthError;
 
 /// Default maximum of records per kind.

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use super::client::{AUTHORIZATION_CODE, JWT_BEARER, REFRESH_TOKEN};
+use super::client::{AUTHORIZATION_CODE, CLIENT_CREDENTIALS, JWT_BEARER, REFRESH_TOKEN};
 use super::{AuthorizationServer, IssParameter, Registration};
+use crate::dpop;
 
 const ID_JAG: &str = "urn:ietf:params:oauth:grant-profile:id-jag";
-const AUTH_METHODS: [&str; 3] = ["client_secret_post", "client_secret_basic", "none"];
+const AUTH_METHODS: [&str; 4] = ["client_secret_post", "client_secret_basic", "none", "private_key_jwt"];
 
 #[derive(Serialize)]
 pub(super) struct Metadata<'a> {
@@ -20,8 +21,10 @@ pub(super) struct Metadata<'a> {
     scopes_supported: &'a [String],
     response_types_supported: [&'static str; 1],
     grant_types_supported: Vec<&'static str>,
-    token_endpoint_auth_methods_supported: [&'static str; 3],
-    revocation_endpoint_auth_methods_supported: [&'static str; 3],
+    token_endpoint_auth_methods_supported: [&'static str; 4],
+    token_endpoint_auth_signing_alg_values_supported: [&'static str; 5],
+    dpop_signing_alg_values_supported: [&'static str; 5],
+    revocation_endpoint_auth_methods_supported: [&'static str; 4],
     code_challenge_methods_supported: [&'static str; 1],
     authorization_response_iss_parameter_supported: bool,
     client_id_metadata_document_supported: bool,
@@ -33,7 +36,7 @@ impl AuthorizationServer {
     pub(super) fn metadata(&self) -> Metadata<'_> {
         let inner = &self.0;
         let has_assertions = inner.assertions.is_some();
-        let mut grant_types = vec![AUTHORIZATION_CODE, REFRESH_TOKEN];
+        let mut grant_types = vec![AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS];
         grant_types.extend(has_assertions.then_some(JWT_BEARER));
         let is_open = inner.settings.registration == Registration::Open;
         Metadata {
@@ -46,6 +49,8 @@ impl AuthorizationServer {
             response_types_supported: ["code"],
             grant_types_supported: grant_types,
             token_endpoint_auth_methods_supported: AUTH_METHODS,
+            token_endpoint_auth_signing_alg_values_supported: dpop::ALGORITHMS,
+            dpop_signing_alg_values_supported: dpop::ALGORITHMS,
             revocation_endpoint_auth_methods_supported: AUTH_METHODS,
             code_challenge_methods_supported: ["S256"],
             authorization_response_iss_parameter_supported: inner.settings.iss == IssParameter::Sent,

@@ -3,15 +3,16 @@
 use std::time::{Duration, SystemTime};
 
 use duplexer_core::error::{Chain, StoreError};
+use duplexer_oauth_base::clock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::authorize::CodeChallenge;
 use super::backend::{AuthBackend, Grant, User};
 use super::store::{Record, RecordKey, RecordKind, Swapped, When};
 use super::{AuthorizationServer, RegisteredClient};
-use crate::clock;
 use crate::error::OAuthError;
-use crate::secret::{self, Secret};
+use crate::secret;
 use crate::token::AccessToken;
 
 /// Typed records over the store of the backend.
@@ -23,7 +24,7 @@ pub(super) struct Code {
     pub(super) grant: String,
     /// The redirect URI as the client sent it, if it did.
     pub(super) redirect_uri: Option<String>,
-    pub(super) challenge: String,
+    pub(super) challenge: CodeChallenge,
     pub(super) expires_at: u64,
     pub(super) state: Use,
 }
@@ -31,6 +32,9 @@ pub(super) struct Code {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Refresh {
     pub(super) grant: String,
+    /// Thumbprint of the key to which it is bound.
+    #[serde(default)]
+    pub(super) key: Option<String>,
     pub(super) expires_at: u64,
     pub(super) state: Use,
 }
@@ -47,6 +51,9 @@ struct Access {
     grant: String,
     scopes: Vec<String>,
     expires_at: u64,
+    /// Thumbprint of the key to which it is bound.
+    #[serde(default)]
+    key: Option<String>,
 }
 
 /// A record with its stored text, to which a conditional replacement compares.
@@ -226,21 +233,24 @@ impl AuthorizationServer {
         id: &str,
         scopes: Vec<String>,
         renewal: Renewal,
+        key: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
         let (records, lifetimes) = (&self.0.records, self.0.settings.lifetimes);
-        let access = Secret::random()?;
+        let access = secret::token()?;
         let until = self.after(lifetimes.access);
-        let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at: clock::seconds(until) };
+        let key = key.map(str::to_owned);
+        let expires_at = clock::seconds(until);
+        let record = Access { grant: id.into(), scopes: scopes.clone(), expires_at, key: key.clone() };
         records.put(RecordKind::AccessToken, access.digest(), &record, until).await?;
         let mut tokens = Tokens {
             access_token: access.reveal().to_owned(),
-            token_type: "Bearer",
+            token_type: if key.is_some() { "DPoP" } else { "Bearer" },
             expires_in: lifetimes.access.as_secs(),
             scope: scopes.join(" "),
             refresh_token: None,
         };
         if renewal == Renewal::Allowed {
-            match self.refresh_token(id).await {
+            match self.refresh_token(id, key).await {
                 Ok(token) => tokens.refresh_token = Some(token),
                 Err(error) => {
                     self.discard(&tokens).await;
@@ -262,9 +272,10 @@ impl AuthorizationServer {
         }
     }
 
-    async fn refresh_token(&self, grant: &str) -> Result<String, OAuthError> {
-        let (refresh, until) = (Secret::random()?, self.after(self.0.settings.lifetimes.refresh));
-        let record = Refresh { grant: grant.into(), expires_at: clock::seconds(until), state: Use::Open };
+    async fn refresh_token(&self, grant: &str, key: Option<String>) -> Result<String, OAuthError> {
+        let (refresh, until) = (secret::token()?, self.after(self.0.settings.lifetimes.refresh));
+        let expires_at = clock::seconds(until);
+        let record = Refresh { grant: grant.into(), key, expires_at, state: Use::Open };
         self.0.records.put(RecordKind::RefreshToken, refresh.digest(), &record, until).await?;
         Ok(refresh.reveal().to_owned())
     }
@@ -289,6 +300,9 @@ impl AuthorizationServer {
         claims.insert("aud".into(), grant.resource.into());
         claims.insert("scope".into(), access.scopes.join(" ").into());
         claims.insert("exp".into(), access.expires_at.into());
+        if let Some(key) = &access.key {
+            claims.insert("cnf".into(), serde_json::json!({"jkt": key}));
+        }
         AccessToken::from_claims(&claims)
     }
 

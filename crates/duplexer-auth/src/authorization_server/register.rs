@@ -47,6 +47,9 @@ impl AuthorizationServer {
         self.check(&metadata)?;
         limit(&mut metadata)?;
         let secret = match metadata.token_endpoint_auth_method {
+            AuthMethod::PrivateKeyJwt => {
+                return Err(invalid("clients that sign assertions are configured, not registered"));
+            }
             AuthMethod::None => None,
             AuthMethod::ClientSecretPost | AuthMethod::ClientSecretBasic => Some(secret::random_hex::<32>()?),
         };

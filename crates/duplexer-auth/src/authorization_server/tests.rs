@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use duplexer_oauth_base::address::is_public;
+use duplexer_oauth_base::fetch::Reach;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,7 +21,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::client_metadata_document::ClientDocuments;
 use super::{AuthorizationServer, DevBackend};
-use crate::fetch::{self, Fetcher, is_public};
+use crate::fetch;
 
 const REDIRECT: &str = "https://client.example/cb";
 
@@ -105,7 +107,7 @@ fn with_timeout(web: &Web, timeout: Duration) -> AuthorizationServer {
     let there = SocketAddr::from(([127, 0, 0, 1], web.port));
     let certificate = reqwest::Certificate::from_der(&web.certificate).unwrap();
     let builder = fetch::builder().timeout(timeout).tls_certs_only([certificate]).https_only(true);
-    let fetcher = Fetcher::build(builder.resolve("client.example", there)).unwrap();
+    let fetcher = fetch::build(builder.resolve("client.example", there), Reach::Any).unwrap();
     AuthorizationServer::builder("https://auth.example", DevBackend::new("ada"))
         .resource("https://auth.example/mcp")
         .documents(ClientDocuments::with(fetcher, is_public))

@@ -1,16 +1,20 @@
-//! The token endpoint: authorization codes, refresh tokens and identity assertions.
+//! The token endpoint: authorization codes, refresh tokens, identity assertions and client credentials.
 
-use http::{HeaderMap, StatusCode};
+use duplexer_oauth_base::clock;
+use http::{HeaderMap, Method, StatusCode};
 
 use super::AuthorizationServer;
-use super::backend::Grant;
-use super::client::{AUTHORIZATION_CODE, JWT_BEARER, REFRESH_TOKEN, RegisteredClient};
+use super::backend::{Grant, User};
+use super::client::{
+    AUTHORIZATION_CODE, AuthMethod, CLIENT_CREDENTIALS, JWT_BEARER, REFRESH_TOKEN, RegisteredClient,
+};
 use super::form::Form;
 use super::records::{Code, Refresh, Renewal, Tokens, Use};
 use super::store::RecordKind;
+use crate::dpop::{ProofError, Proven};
 use crate::error::OAuthError;
 use crate::reply::{self, Reply};
-use crate::{clock, secret, urls};
+use crate::{secret, urls};
 
 const NO_CODE: &str = "authorization code does not exist";
 const NO_REFRESH: &str = "refresh token does not exist";
@@ -23,16 +27,20 @@ impl AuthorizationServer {
         let is_known = match grant_type {
             AUTHORIZATION_CODE | REFRESH_TOKEN => true,
             JWT_BEARER => self.0.assertions.is_some(),
+            CLIENT_CREDENTIALS => client.metadata.token_endpoint_auth_method != AuthMethod::None,
             _ => false,
         };
         if !is_known || !client.allows(grant_type) {
             let text = format!("grant type '{}' is not available to this client", grant_type.escape_debug());
             return Err(OAuthError::new("unsupported_grant_type", text));
         }
+        let key = self.proven_key(headers)?;
+        let key = key.as_deref();
         let tokens = match grant_type {
-            AUTHORIZATION_CODE => self.redeem(&client, &form).await?,
-            REFRESH_TOKEN => self.refresh(&client, &form).await?,
-            _ => self.assert(&client, &form).await?,
+            AUTHORIZATION_CODE => self.redeem(&client, &form, key).await?,
+            REFRESH_TOKEN => self.refresh(&client, &form, key).await?,
+            CLIENT_CREDENTIALS => self.client_credentials(&client, &form, key).await?,
+            _ => self.assert(&client, &form, key).await?,
         };
         // The tokens are issued: a failure to extend the registration must not withhold them.
         if let Err(error) = self.keep(&client).await {
@@ -41,7 +49,12 @@ impl AuthorizationServer {
         Ok(reply::json(StatusCode::OK, &tokens))
     }
 
-    async fn redeem(&self, client: &RegisteredClient, form: &Form) -> Result<Tokens, OAuthError> {
+    async fn redeem(
+        &self,
+        client: &RegisteredClient,
+        form: &Form,
+        key: Option<&str>,
+    ) -> Result<Tokens, OAuthError> {
         let digest = secret::digest(form.required("code")?);
         let verifier = form.required("code_verifier")?;
         let absent = || OAuthError::invalid_grant(NO_CODE);
@@ -58,11 +71,12 @@ impl AuthorizationServer {
             let text = "redirect_uri did not match the one used when creating auth code";
             return Err(OAuthError::invalid_request(text));
         }
-        if !secret::matches(verifier, &code.challenge) {
+        if !secret::matches(verifier, &code.challenge.verifier) {
             return Err(OAuthError::invalid_grant("incorrect code_verifier"));
         }
+        check_key(code.challenge.key.as_deref(), key)?;
         check_resource(&grant, form)?;
-        let tokens = self.granted(client, &code.grant, &grant, grant.scopes.clone()).await?;
+        let tokens = self.granted(client, &code.grant, &grant, grant.scopes.clone(), key).await?;
         let until = clock::at(code.expires_at).checked_add(self.0.settings.lifetimes.access);
         let until = until.unwrap_or_else(|| self.0.clock.now());
         let spent = Code { state: Use::Spent, ..code.clone() };
@@ -70,7 +84,12 @@ impl AuthorizationServer {
         self.spent(replaced, tokens, &code.grant, NO_CODE).await
     }
 
-    async fn refresh(&self, client: &RegisteredClient, form: &Form) -> Result<Tokens, OAuthError> {
+    async fn refresh(
+        &self,
+        client: &RegisteredClient,
+        form: &Form,
+        key: Option<&str>,
+    ) -> Result<Tokens, OAuthError> {
         let digest = secret::digest(form.required("refresh_token")?);
         let absent = || OAuthError::invalid_grant(NO_REFRESH);
         let found = self.0.records.find::<Refresh>(RecordKind::RefreshToken, digest).await?;
@@ -83,12 +102,13 @@ impl AuthorizationServer {
         if refresh.expires_at <= self.0.clock.seconds() {
             return Err(OAuthError::invalid_grant("refresh token has expired"));
         }
+        check_key(refresh.key.as_deref(), key)?;
         let scopes = form.scopes().unwrap_or_else(|| grant.scopes.clone());
         if let Some(wider) = scopes.iter().find(|scope| !grant.scopes.contains(scope)) {
             return Err(OAuthError::invalid_scope(wider));
         }
         check_resource(&grant, form)?;
-        let tokens = self.granted(client, &refresh.grant, &grant, scopes).await?;
+        let tokens = self.granted(client, &refresh.grant, &grant, scopes, key).await?;
         let until = clock::at(refresh.expires_at);
         let spent = Refresh { state: Use::Spent, ..refresh.clone() };
         let replaced = self.0.records.replace(stored, &spent, until).await;
@@ -128,13 +148,48 @@ impl AuthorizationServer {
         id: &str,
         grant: &Grant,
         scopes: Vec<String>,
+        key: Option<&str>,
     ) -> Result<Tokens, OAuthError> {
         self.0.records.0.approve(client, grant).await?;
         let renewal = if client.allows(REFRESH_TOKEN) { Renewal::Allowed } else { Renewal::Refused };
         if !self.prolong(id, renewal).await? {
             return Err(OAuthError::invalid_grant("the grant has been revoked"));
         }
-        self.issue(id, scopes, renewal).await
+        self.issue(id, scopes, renewal, key).await
+    }
+
+    /// Issues a token to a client that acts for itself (RFC 6749, section 4.4).
+    async fn client_credentials(
+        &self,
+        client: &RegisteredClient,
+        form: &Form,
+        key: Option<&str>,
+    ) -> Result<Tokens, OAuthError> {
+        let allowed = client.scopes().unwrap_or_default();
+        let scopes = form.scopes().unwrap_or_else(|| allowed.clone());
+        if let Some(wider) = scopes.iter().find(|scope| !allowed.contains(scope)) {
+            return Err(OAuthError::invalid_scope(wider));
+        }
+        let resource = self.resource(form.get("resource"))?;
+        let id = client.id().to_owned();
+        let grant = Grant { client_id: id.clone(), user: User::new(id), scopes, resource };
+        self.0.records.0.approve(client, &grant).await?;
+        let id = secret::random_hex::<16>()?;
+        self.create(&id, &grant, Renewal::Refused).await?;
+        self.issue(&id, grant.scopes, Renewal::Refused, key).await
+    }
+
+    /// Returns the key to which the client wants its tokens bound.
+    fn proven_key(&self, headers: &HeaderMap) -> Result<Option<String>, OAuthError> {
+        let url = self.0.issuer.url_of("token");
+        let about = Proven { method: &Method::POST, url: &url, token: None, now: self.0.clock.seconds() };
+        match self.0.proofs.check(headers, &about) {
+            Ok(key) => Ok(Some(key)),
+            Err(ProofError::Missing) => Ok(None),
+            Err(ProofError::Invalid(text)) => Err(OAuthError::new("invalid_dpop_proof", text)),
+            Err(ProofError::Nonce) => Err(OAuthError::new("use_dpop_nonce", "the proof needs a nonce")),
+            Err(ProofError::Busy) => Err(OAuthError::unavailable("too many proofs; try again later")),
+        }
     }
 
     /// Revokes the grant of a reused code or refresh token: one of its two users holds a stolen one.
@@ -145,6 +200,14 @@ impl AuthorizationServer {
             Err(error) => error,
         }
     }
+}
+
+/// Rejects a request without the key to which a code or refresh token is bound.
+fn check_key(bound: Option<&str>, proven: Option<&str>) -> Result<(), OAuthError> {
+    if bound.is_none() || bound == proven {
+        return Ok(());
+    }
+    Err(OAuthError::new("invalid_dpop_proof", "the proof is not of the key to which this is bound"))
 }
 
 /// Rejects a resource other than the one in the grant.

@@ -8,6 +8,8 @@ use http::header::AUTHORIZATION;
 pub(super) enum Credentials<'a> {
     Nothing,
     Token(&'a str),
+    /// A token that is bound to a key, sent with the scheme `DPoP`.
+    Bound(&'a str),
     /// A header of the right scheme that holds no token.
     Malformed,
     /// More than one header: it is undefined which one applies.
@@ -25,16 +27,20 @@ pub(super) fn credentials(headers: &HeaderMap) -> Credentials<'_> {
     };
     let Ok(text) = value.to_str() else { return Credentials::Nothing };
     let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
-    if scheme.eq_ignore_ascii_case("bearer") { token_of(token.trim()) } else { Credentials::Nothing }
+    match scheme.to_ascii_lowercase().as_str() {
+        "bearer" => token_of(token.trim(), Credentials::Token),
+        "dpop" => token_of(token.trim(), Credentials::Bound),
+        _ => Credentials::Nothing,
+    }
 }
 
 /// Validates the characters of a token (RFC 6750).
-fn token_of(token: &str) -> Credentials<'_> {
+fn token_of<'a>(token: &'a str, scheme: fn(&'a str) -> Credentials<'a>) -> Credentials<'a> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     if token.is_empty() || !token.bytes().all(is_fine) {
         return Credentials::Malformed;
     }
-    Credentials::Token(token)
+    scheme(token)
 }
 
 #[cfg(test)]
@@ -53,6 +59,8 @@ mod tests {
         };
         check(&["Bearer abc"], Credentials::Token("abc"));
         check(&["bEARER abc.d-e_f~+/="], Credentials::Token("abc.d-e_f~+/="));
+        check(&["dPoP abc"], Credentials::Bound("abc"));
+        check(&["DPoP"], Credentials::Malformed);
         check(&[], Credentials::Nothing);
         check(&["Bearer"], Credentials::Malformed);
         check(&["Bearer "], Credentials::Malformed);

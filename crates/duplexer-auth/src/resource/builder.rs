@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::{Auth, ResourceMetadata, Rules, Site};
+use duplexer_oauth_base::clock::Clock;
+
+use super::{Auth, Binding, BindingPolicy, ResourceMetadata, Rules, Site};
 use crate::authorization_server::AuthorizationServer;
-use crate::clock::Clock;
+use crate::dpop::{self, Proofs};
 use crate::error::AuthConfigError;
 use crate::token::TokenVerifier;
 use crate::token::introspection::Introspection;
@@ -90,6 +92,21 @@ struct Names {
     also_accepted: Vec<String>,
     required: Vec<String>,
     title: Option<String>,
+    dpop: DpopSettings,
+}
+
+#[derive(Default)]
+struct DpopSettings {
+    policy: Option<BindingPolicy>,
+    nonces: Nonces,
+}
+
+/// Whether proofs need a nonce of this server.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Nonces {
+    #[default]
+    None,
+    Demanded,
 }
 
 impl AuthBuilder {
@@ -132,6 +149,20 @@ impl AuthBuilder {
         self
     }
 
+    /// Accepts only tokens that are bound to a key (DPoP). By default bearer tokens are accepted too; a token that is bound
+    /// always needs a proof of its key.
+    pub fn require_dpop(mut self) -> Self {
+        self.names.dpop.policy = Some(BindingPolicy::Required);
+        self
+    }
+
+    /// Demands a nonce of this server in every proof of a key, which limits proofs that were made in advance. Each process
+    /// gives out its own nonces.
+    pub fn dpop_nonces(mut self) -> Self {
+        self.names.dpop.nonces = Nonces::Demanded;
+        self
+    }
+
     /// Sets the name of the server in its metadata.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.names.title = Some(name.into());
@@ -164,7 +195,13 @@ impl AuthBuilder {
         }
         let root = format!("/.well-known/{WELL_KNOWN}");
         let path = urls::well_known(WELL_KNOWN, &url);
+        let policy = self.names.dpop.policy.unwrap_or(BindingPolicy::Any);
+        let proofs = match self.names.dpop.nonces {
+            Nonces::None => Proofs::new(),
+            Nonces::Demanded => Proofs::with_nonces(),
+        };
         let site = Site {
+            origin: urls::origin(&url),
             metadata_url: (!self.issuers.is_empty()).then(|| format!("{}{path}", urls::origin(&url))),
             paths: [path, root],
             metadata: ResourceMetadata {
@@ -172,6 +209,8 @@ impl AuthBuilder {
                 authorization_servers: self.issuers,
                 scopes_supported: self.names.required.clone(),
                 bearer_methods_supported: ["header"],
+                dpop_signing_alg_values_supported: dpop::ALGORITHMS,
+                dpop_bound_access_tokens_required: policy == BindingPolicy::Required,
                 resource_name: self.names.title,
             },
             resource,
@@ -184,6 +223,7 @@ impl AuthBuilder {
             implied: self.implied,
             authorization_server: self.authorization_server,
             clock: self.clock,
+            dpop: Binding { proofs, policy },
         })))
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use http::StatusCode;
 
 use super::Auth;
+use crate::dpop;
 use crate::error::OAuthError;
 
 impl Auth {
@@ -13,6 +14,24 @@ impl Auth {
     /// A request without a token has no error (RFC 6750, section 3.1). Tokens that no authorization server issues have no
     /// metadata: it would send clients to look for one.
     pub(super) fn challenge(&self, error: &OAuthError, scopes: &[&str]) -> String {
+        if self.0.dpop.is_required() {
+            return self.dpop_challenge(error, scopes);
+        }
+        self.challenge_of("Bearer", error, scopes, None)
+    }
+
+    /// Builds the challenge for tokens that are bound to a key (RFC 9449, section 7.1).
+    pub(super) fn dpop_challenge(&self, error: &OAuthError, scopes: &[&str]) -> String {
+        self.challenge_of("DPoP", error, scopes, Some(&dpop::ALGORITHMS.join(" ")))
+    }
+
+    fn challenge_of(
+        &self,
+        scheme: &str,
+        error: &OAuthError,
+        scopes: &[&str],
+        algorithms: Option<&str>,
+    ) -> String {
         let scope = scopes.join(" ");
         let given = (error.error != NO_TOKEN).then_some(error);
         let parameters = [
@@ -20,8 +39,9 @@ impl Auth {
             ("error_description", given.map(|error| &*error.error_description)),
             ("resource_metadata", self.0.site.metadata_url.as_deref()),
             ("scope", Some(&*scope).filter(|scope| !scope.is_empty())),
+            ("algs", algorithms),
         ];
-        let mut text = String::from("Bearer");
+        let mut text = String::from(scheme);
         let mut separator = ' ';
         for (name, value) in parameters {
             let Some(value) = value else { continue };

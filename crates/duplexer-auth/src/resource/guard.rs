@@ -3,6 +3,7 @@
 use duplexer_core::dispatch::{BoxFuture, Message};
 use duplexer_core::error::{Challenge, McpError};
 use duplexer_core::transport::Trust;
+use duplexer_oauth_base::clock;
 use duplexer_server::middleware::{Middleware, Next};
 use duplexer_server::{Context, Outcome};
 use duplexer_types::error::{ErrorCode, ErrorObject};
@@ -12,7 +13,6 @@ use duplexer_types::methods::Method;
 use super::Auth;
 use super::builder::check_required;
 use super::challenge::no_token;
-use crate::clock;
 use crate::error::AuthConfigError;
 
 /// Middleware that requires further scopes for single tools or methods.

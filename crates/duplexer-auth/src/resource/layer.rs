@@ -13,7 +13,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::Auth;
-use crate::reply;
+use crate::{dpop, reply};
 
 impl<S> Layer<S> for Auth {
     type Service = AuthService<S>;
@@ -69,12 +69,13 @@ where
                 return Ok(reply::public(request.method(), &auth.0.site.metadata).map(R::from));
             }
             if !is_preflight(&request) {
-                match auth.admit(request.headers()).await {
+                match auth.admit(request.method(), request.uri().path(), request.headers()).await {
                     Ok(principal) => drop(request.extensions_mut().insert(principal)),
                     Err(refusal) => return Ok(reply::open_to_scripts(refusal).map(R::from)),
                 }
             }
             request.headers_mut().remove(AUTHORIZATION);
+            request.headers_mut().remove(dpop::HEADER);
             inner.call(request).await
         })
     }

@@ -8,15 +8,16 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
+use duplexer_oauth_base::Secret;
+use duplexer_oauth_base::clock::Clock;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 
 use super::{AccessToken, DEFAULT_SKEW, TokenVerifier, has_begun};
-use crate::clock::Clock;
 use crate::error::AuthConfigError;
 use crate::fetch::{self, FetchError, Fetcher};
-use crate::secret::{self, Secret};
+use crate::secret;
 use crate::urls;
 
 const MAX_ANSWER: usize = 64 * 1024;
@@ -26,7 +27,7 @@ const MAX_CACHED: usize = 4096;
 /// Verifies tokens at the introspection endpoint of their issuer.
 #[derive(Debug)]
 pub struct Introspection {
-    endpoint: String,
+    endpoint: Url,
     client_id: String,
     secret: Secret,
     fetcher: Fetcher,
@@ -47,12 +48,12 @@ impl Introspection {
     ///
     /// Fails if the endpoint is neither https nor on this machine.
     pub fn new(endpoint: &str, client_id: &str, secret: Secret) -> Result<Self, AuthConfigError> {
-        urls::endpoint(endpoint)?;
+        let endpoint = urls::endpoint(endpoint)?;
         Ok(Self {
-            endpoint: endpoint.to_owned(),
+            endpoint,
             client_id: client_id.to_owned(),
             secret,
-            fetcher: Fetcher::new()?,
+            fetcher: fetch::fetcher()?,
             issuer: None,
             skew: DEFAULT_SKEW,
             clock: Clock::default(),
@@ -96,7 +97,7 @@ impl Introspection {
             .finish();
         let request = self
             .fetcher
-            .post(&self.endpoint)
+            .post(&self.endpoint)?
             .header("authorization", self.credentials())
             .header("accept", "application/json")
             .header("content-type", "application/x-www-form-urlencoded")

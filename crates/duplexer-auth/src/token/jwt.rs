@@ -7,15 +7,15 @@ use std::time::{Duration, SystemTime};
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::BoxError;
+use duplexer_oauth_base::clock::Clock;
 use jsonwebtoken::Algorithm;
 use serde_json::{Map, Value};
 
 use super::jwks::{Keys, KeysError};
 use super::signature::verified_claims;
 use super::{AccessToken, DEFAULT_SKEW, TokenVerifier, has_begun, seconds};
-use crate::clock::Clock;
 use crate::error::AuthConfigError;
-use crate::fetch::Fetcher;
+use crate::fetch;
 
 /// Maximum size of a token.
 const MAX_TOKEN: usize = 16 * 1024;
@@ -41,7 +41,7 @@ impl Jwt {
     /// Fails if the issuer is invalid, or if the HTTP client cannot be set up.
     pub fn new(issuer: &str) -> Result<Self, AuthConfigError> {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
-        let keys = Keys::new(issuer, Fetcher::new()?)?;
+        let keys = Keys::new(issuer, fetch::fetcher()?)?;
         let algorithms = vec![ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512];
         Ok(Self { keys, algorithms, skew: DEFAULT_SKEW, clock: Clock::default(), kinds: ACCESS_TOKEN })
     }

@@ -18,7 +18,7 @@ enum Check {
 }
 
 /// Returns the claims of a token that `key` has signed with `algorithm`.
-pub(super) fn verified_claims(
+pub(crate) fn verified_claims(
     token: &str,
     key: &DecodingKey,
     algorithm: Algorithm,

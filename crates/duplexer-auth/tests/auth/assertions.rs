@@ -55,7 +55,10 @@ impl Stage {
 async fn an_assertion_becomes_an_access_token() {
     let stage = stage().await;
     let metadata = json_of(stage.site.get("/.well-known/oauth-authorization-server").await).await;
-    assert_eq!(metadata["grant_types_supported"], json!(["authorization_code", "refresh_token", GRANT]));
+    assert_eq!(
+        metadata["grant_types_supported"],
+        json!(["authorization_code", "refresh_token", "client_credentials", GRANT])
+    );
     assert_eq!(
         metadata["authorization_grant_profiles_supported"],
         json!(["urn:ietf:params:oauth:grant-profile:id-jag"])

@@ -19,6 +19,8 @@ async fn the_metadata_names_every_endpoint() {
     assert_eq!(header(&response, "cache-control"), "public, max-age=3600");
     assert_eq!(header(&response, "access-control-allow-origin"), "*");
     let base = &site.base;
+    let methods = ["client_secret_post", "client_secret_basic", "none", "private_key_jwt"];
+    let algorithms = ["ES256", "ES384", "EdDSA", "RS256", "PS256"];
     assert_eq!(
         json_of(response).await,
         json!({
@@ -29,9 +31,11 @@ async fn the_metadata_names_every_endpoint() {
             "revocation_endpoint": format!("{base}/revoke"),
             "scopes_supported": ["read", "write"],
             "response_types_supported": ["code"],
-            "grant_types_supported": ["authorization_code", "refresh_token"],
-            "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic", "none"],
-            "revocation_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic", "none"],
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+            "token_endpoint_auth_methods_supported": methods,
+            "token_endpoint_auth_signing_alg_values_supported": algorithms,
+            "dpop_signing_alg_values_supported": algorithms,
+            "revocation_endpoint_auth_methods_supported": methods,
             "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": true,
             "client_id_metadata_document_supported": true,

@@ -142,6 +142,8 @@ async fn the_metadata_says_what_is_protected_and_by_whom() {
                 "authorization_servers": ["https://issuer.example"],
                 "scopes_supported": ["read"],
                 "bearer_methods_supported": ["header"],
+                "dpop_signing_alg_values_supported": ["ES256", "ES384", "EdDSA", "RS256", "PS256"],
+                "dpop_bound_access_tokens_required": false,
             })
         );
         let asked = site.http.request(reqwest::Method::OPTIONS, site.url(path)).send().await.unwrap();

@@ -23,7 +23,7 @@ fn of_refusal(url: &str, refusal: &HttpRefusal) -> Option<Failure> {
     match refusal.status {
         401 => Some(
             Failure::new(Exit::Auth, format!("{url} wants to know who is asking ({status})"))
-                .hint("give a token with --header 'Authorization: Bearer ...'"),
+                .hint("`duplexer login URL` stores a token, --token gives one"),
         ),
         403 => {
             let body = &refusal.body;

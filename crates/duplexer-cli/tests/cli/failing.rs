@@ -84,17 +84,15 @@ fn a_closed_door_is_4() {
             run(&["list", &answering(head), "--era", era]).failed(4, line);
         }
     };
-    check("401 Unauthorized", "who is asking (401 Unauthorized); give a token with --header");
+    check("401 Unauthorized", "who is asking (401 Unauthorized); `duplexer login URL` stores a token");
     check("403 Forbidden", "does not let this request in (403 Forbidden)");
 }
 
 /// Also when the session opens and only this tool is guarded.
 #[test]
 fn a_guarded_tool_is_4() {
-    run(&["call", &guarded(), "echo", "text=x"]).failed(
-        4,
-        "Required scope: write (403 Forbidden); the token given with --header does not reach so far",
-    );
+    run(&["call", &guarded(), "echo", "text=x"])
+        .failed(4, "Required scope: write (403 Forbidden); the token does not reach so far");
 }
 
 /// A header can carry the credentials.

@@ -66,10 +66,17 @@ pub(crate) fn run_with<W: AsRef<str>>(words: &[W], input: &str) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-fn spawn<W: AsRef<str>>(words: &[W], stdin: Stdio) -> Child {
+/// Folder in which the program stores tokens.
+pub(crate) fn data_folder() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("duplexer-cli-{}", std::process::id()))
+}
+
+pub(crate) fn spawn<W: AsRef<str>>(words: &[W], stdin: Stdio) -> Child {
     let words = words.iter().map(AsRef::as_ref);
     Command::new(PROGRAM)
         .args(words)
+        // Tokens of the user who runs the tests are not used.
+        .env("XDG_DATA_HOME", data_folder())
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

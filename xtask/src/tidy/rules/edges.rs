@@ -162,6 +162,22 @@ const MANIFESTS: &[(&str, &[&str])] = &[
         "duplexer-http",
         &["reqwest", "schemars", "duplexer-schema", "jsonwebtoken", "duplexer-client", "duplexer-auth"],
     ),
+    (
+        "duplexer-oauth",
+        &["jsonwebtoken", "duplexer-auth", "duplexer-client", "duplexer-http", "duplexer-server"],
+    ),
+    (
+        "duplexer-oauth-base",
+        &[
+            "hyper",
+            "jsonwebtoken",
+            "ring",
+            "duplexer-core",
+            "duplexer-types",
+            "duplexer-auth",
+            "duplexer-oauth",
+        ],
+    ),
     ("duplexer-http-client", &["hyper", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"]),
 ];
 

@@ -1,30 +1,11 @@
-//! Protection against server-side request forgery: a name that resolves to a non-public address is rejected.
-//! The checked addresses are the ones that are connected to.
+//! Addresses and URLs: which are public, which are on this machine, and which are protected by TLS.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-
-/// DNS resolver of the system that rejects names with a non-public address.
-#[derive(Debug)]
-pub(crate) struct Guarded;
-
-impl Resolve for Guarded {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            // One private address among public ones indicates an attack.
-            if found.is_empty() || !found.iter().all(|address| is_public(address.ip())) {
-                return Err(io::Error::other("the name does not lead to the public network").into());
-            }
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
-    }
-}
+use url::{Host, Url};
 
 /// Returns whether an address belongs to the public network.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -59,6 +40,35 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let is_6to4 = first == 0x2002;
     let is_documentation = first & 0xfff0 == 0x3ff0;
     is_global && !is_teredo_or_special && !is_6to4 && !is_documentation
+}
+
+/// Returns whether the URL is https, or http on this machine.
+pub fn is_protected(url: &Url) -> bool {
+    match url.scheme() {
+        "https" => url.host().is_some(),
+        "http" => url.host().is_some_and(|host| is_loopback(&host)),
+        _ => false,
+    }
+}
+
+/// Returns whether a host is this machine: `localhost`, or a loopback address.
+pub fn is_loopback(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost",
+        Host::Ipv4(address) => IpAddr::from(*address).is_loopback(),
+        Host::Ipv6(address) => IpAddr::from(*address).is_loopback(),
+    }
+}
+
+/// Returns the path of a well-known document, which is inserted before the path of the URL.
+pub fn well_known(name: &str, url: &Url) -> String {
+    let path = url.path().strip_suffix('/').unwrap_or(url.path());
+    format!("/.well-known/{name}{path}")
+}
+
+/// Returns scheme, host and port in the form of an `Origin` header.
+pub fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
 }
 
 #[cfg(test)]
@@ -102,11 +112,5 @@ mod tests {
         for public in ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"] {
             assert!(is_public(public.parse().unwrap()), "{public}");
         }
-    }
-
-    /// O15
-    #[tokio::test]
-    async fn a_name_of_this_machine_is_not_resolved() {
-        assert!(Guarded.resolve("localhost".parse().unwrap()).await.is_err());
     }
 }

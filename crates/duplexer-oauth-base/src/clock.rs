@@ -6,19 +6,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Source of the current time.
 #[derive(Clone)]
-pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    pub(crate) fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+    /// Creates a clock that calls `now`.
+    pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    pub(crate) fn now(&self) -> SystemTime {
+    /// Returns the current time.
+    pub fn now(&self) -> SystemTime {
         (self.0)()
     }
 
     /// Returns the seconds since 1970, the unit of token claims.
-    pub(crate) fn seconds(&self) -> u64 {
+    pub fn seconds(&self) -> u64 {
         seconds(self.now())
     }
 }
@@ -36,15 +38,16 @@ impl fmt::Debug for Clock {
 }
 
 /// Converts seconds since 1970.
-pub(crate) fn at(seconds: u64) -> SystemTime {
+pub fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH)
 }
 
-pub(crate) fn seconds(time: SystemTime) -> u64 {
+/// Returns the seconds since 1970.
+pub fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// Returns the time from `now` until `end`, or zero.
-pub(crate) fn until(end: SystemTime, now: SystemTime) -> Duration {
+pub fn until(end: SystemTime, now: SystemTime) -> Duration {
     end.duration_since(now).unwrap_or_default()
 }

@@ -1,0 +1,63 @@
+//! Logins at the protected demo.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+use crate::support::{Demo, data_folder, run, spawn};
+
+/// Sends a request and returns head and body of the answer.
+fn http(url: &str, method: &str, headers: &str, body: &str) -> (String, String) {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+fn header<'a>(head: &'a str, name: &str) -> &'a str {
+    let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
+    line.unwrap_or_else(|| panic!("{name} in {head}")).split_once(':').unwrap().1.trim()
+}
+
+/// Logs in like a person with a browser.
+fn consent(page: &str) {
+    let (head, body) = http(page, "GET", "", "");
+    let cookie = header(&head, "set-cookie").split(';').next().unwrap();
+    let handle = body.split_once("name=\"request\" value=\"").unwrap().1.split('"').next().unwrap();
+    let origin: Vec<&str> = page.split('/').take(3).collect();
+    let form = format!("request={handle}&decision=allow");
+    let headers = format!("Cookie: {cookie}\r\nContent-Type: application/x-www-form-urlencoded\r\n");
+    let (head, _) = http(&format!("{}/authorize/consent", origin.join("/")), "POST", &headers, &form);
+    let (head, _) = http(header(&head, "location"), "GET", "", "");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+}
+
+/// A login is stored, used by other runs without a terminal, and ends with a logout.
+#[test]
+fn a_login_is_used_until_the_logout() {
+    let demo = Demo::with(&["--auth", "dev"]);
+    assert_eq!(run(&["status", &demo.url]).ok(), "not logged in\n");
+    run(&["ping", &demo.url]).failed(4, "`duplexer login URL` stores a token");
+    let mut login = spawn(&["login", &demo.url, "--no-browser"], Stdio::null());
+    let mut line = String::new();
+    BufReader::new(login.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    consent(line.trim().strip_prefix("Log in at: ").unwrap_or_else(|| panic!("{line}")));
+    assert!(login.wait().unwrap().success());
+    assert!(run(&["status", &demo.url]).ok().starts_with("logged in at http://127.0.0.1:"));
+    assert_eq!(run(&["call", &demo.url, "add", "a:=2", "b:=3"]).code, Some(0));
+    let folder = data_folder().join("duplexer/oauth");
+    assert!(std::fs::read_dir(folder).unwrap().count() > 0);
+    assert_eq!(run(&["logout", &demo.url]).ok(), "not logged in\n");
+    assert_eq!(run(&["ping", &demo.url]).code, Some(4));
+    assert_eq!(run(&["ping", &demo.url, "--token", "wrong"]).code, Some(4));
+    let _ = std::fs::remove_dir_all(data_folder());
+}

@@ -1,0 +1,40 @@
+//! Texts of a peer in logs and errors: limited in length, without control characters.
+
+/// Maximum characters of a peer's text in an error or a log.
+const MAX_SHOWN: usize = 200;
+
+/// Returns a peer's text in a form that can be shown: at most 200 characters, control characters escaped.
+pub fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for (index, character) in text.chars().enumerate() {
+        if index == MAX_SHOWN {
+            shown.push('…');
+            break;
+        }
+        // Characters that reorder or hide text are escaped too.
+        if character.is_control() || is_invisible(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OAC-92
+    #[test]
+    fn a_peers_text_is_limited_and_escaped() {
+        assert_eq!(shown("no\x1b[31m\r\n"), "no\\u{1b}[31m\\u{d}\\u{a}");
+        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(shown(&"é".repeat(1000)).chars().count(), MAX_SHOWN + 1);
+        assert_eq!(shown("plain"), "plain");
+    }
+}

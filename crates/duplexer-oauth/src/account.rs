@@ -1,0 +1,149 @@
+//! What is stored of a server, and its removal.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use duplexer_oauth_base::clock;
+use duplexer_oauth_base::text::shown;
+use url::Url;
+
+use crate::acquire::Purpose;
+use crate::challenge::Challenge;
+use crate::client::authentication::{Client, Form};
+use crate::error::OAuthError;
+use crate::oauth::{Inner, OAuth};
+use crate::record::Entry;
+use crate::server::Server;
+use crate::web::endpoint;
+
+/// What is stored for a server. It has no secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// There is no token.
+    LoggedOut,
+    /// There is a token.
+    LoggedIn {
+        /// The authorization server.
+        issuer: String,
+        /// The client id there.
+        client_id: String,
+        /// The granted scopes.
+        scopes: Vec<String>,
+        /// When the access token expires, if the authorization server said so.
+        expires_at: Option<SystemTime>,
+        /// Whether it is renewed without a login.
+        renewal: Renewal,
+    },
+}
+
+/// Whether a token can be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// There is a refresh token.
+    Automatic,
+    /// The token has to be obtained anew.
+    None,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LoggedOut => f.write_str("not logged in"),
+            Self::LoggedIn { issuer, client_id, scopes, .. } => {
+                write!(f, "logged in at {} as client {}", shown(issuer), shown(client_id))?;
+                if scopes.is_empty() { Ok(()) } else { write!(f, ", scopes: {}", shown(&scopes.join(" "))) }
+            }
+        }
+    }
+}
+
+impl OAuth {
+    /// Obtains a token for a server before any request needs one: a login at once. A valid stored token is kept.
+    ///
+    /// # Errors
+    /// Fails if `server` is not a URL, or if no token can be obtained.
+    pub async fn login(&self, server: &str) -> Result<(), OAuthError> {
+        let server = self.0.server(&parse(server)?);
+        let active = self.0.active(&server).await?;
+        let is_valid = active.is_some_and(|active| !active.tokens.is_expired(self.0.now()));
+        if is_valid { Ok(()) } else { self.0.acquire(&server, Challenge::default(), Purpose::Access).await }
+    }
+
+    /// Returns what is stored for a server.
+    ///
+    /// # Errors
+    /// Fails if `server` is not a URL, or if the store fails.
+    pub async fn status(&self, server: &str) -> Result<Status, OAuthError> {
+        let server = self.0.server(&parse(server)?);
+        let (_, credentials) = self.0.load(&server).await?;
+        let current =
+            credentials.current().and_then(|entry| entry.tokens.as_ref().map(|tokens| (entry, tokens)));
+        Ok(current.map_or(Status::LoggedOut, |(entry, tokens)| Status::LoggedIn {
+            issuer: entry.issuer.clone(),
+            client_id: entry.client.id.clone(),
+            scopes: tokens.scopes.clone(),
+            expires_at: tokens.expires_at.map(clock::at),
+            renewal: if tokens.refresh.is_some() { Renewal::Automatic } else { Renewal::None },
+        }))
+    }
+
+    /// Revokes the tokens of a server where the authorization server supports that (RFC 7009), and removes all that is
+    /// stored for it. A failed revocation does not keep it.
+    ///
+    /// # Errors
+    /// Fails if `server` is not a URL, or if the store fails.
+    pub async fn logout(&self, server: &str) -> Result<(), OAuthError> {
+        let server = self.0.server(&parse(server)?);
+        let mut removed = Vec::new();
+        self.0
+            .update(&server, |credentials| {
+                removed = credentials.take();
+            })
+            .await?;
+        {
+            let mut state = server.state();
+            state.active = None;
+            state.unsaved = None;
+            state.offered = None;
+        }
+        for entry in removed {
+            if let Err(error) = self.0.revoke(&server, &entry).await {
+                tracing::debug!(%error, "a token could not be revoked");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Revokes the refresh token, which ends the whole grant, or else the access token.
+    async fn revoke(&self, server: &Server, entry: &Entry) -> Result<(), OAuthError> {
+        let (Some(url), Some(tokens)) = (&entry.endpoints.revocation, &entry.tokens) else { return Ok(()) };
+        let url = endpoint(url)?;
+        let (token, hint) = match &tokens.refresh {
+            Some(refresh) => (refresh, "refresh_token"),
+            None => (&tokens.access, "access_token"),
+        };
+        let mut form = Form::default();
+        form.add("token", token.reveal());
+        form.add("token_type_hint", hint);
+        let Some(client) = entry.client.resolve(self.settings.grant.identities(), &entry.issuer) else {
+            return Ok(());
+        };
+        let authorization = Client::authenticate(&client, &mut form, &entry.issuer, self.now()).await?;
+        let web = server.web(self.settings.network).await?;
+        let post = |mut request: reqwest::RequestBuilder| {
+            if let Some(value) = authorization {
+                request = request.header("authorization", value);
+            }
+            request.header("content-type", "application/x-www-form-urlencoded").body(form.encoded())
+        };
+        web.post(&url, post).await.map(drop)
+    }
+}
+
+fn parse(server: &str) -> Result<Url, OAuthError> {
+    let wrong = |_| OAuthError::Config(format!("'{}' is not a URL", shown(server)).into());
+    Url::parse(server).map_err(wrong)
+}

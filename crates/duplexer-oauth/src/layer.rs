@@ -1,0 +1,223 @@
+//! The seam to the HTTP transport: headers of every request, and what follows from a refusal.
+
+use std::sync::Arc;
+
+use duplexer_core::dispatch::{BoxFuture, CallClock};
+use duplexer_core::error::BoxError;
+use duplexer_http_client::{Authorization, OutgoingRequest, ResponseHead, Verdict};
+use duplexer_oauth_base::Secret;
+use duplexer_oauth_base::address::is_protected;
+use reqwest::StatusCode;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+
+use crate::acquire::Purpose;
+use crate::challenge::Challenge;
+use crate::dpop::proof::{Proof, has_nonce};
+use crate::error::OAuthError;
+use crate::grant::Grant;
+use crate::oauth::{Inner, OAuth};
+use crate::scope;
+use crate::server::{Active, Server, Standing};
+use crate::settings::StepUp;
+use crate::token::TokenKind;
+
+/// Header with the proof of possession.
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+/// Attempts of one request after which its refusal is final: nonce, refresh, login and two step-ups have been tried.
+const MAX_ATTEMPTS: u32 = 5;
+
+impl Authorization for OAuth {
+    fn authorize<'a>(&'a self, request: &'a mut OutgoingRequest) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.0.authorize(request).await?) })
+    }
+
+    fn on_response<'a>(
+        &'a self,
+        request: &'a OutgoingRequest,
+        response: ResponseHead<'a>,
+    ) -> BoxFuture<'a, Result<Verdict, BoxError>> {
+        Box::pin(async move { Ok(self.0.judge(request, response).await?) })
+    }
+
+    fn clock(&self) -> Option<CallClock> {
+        Some(self.0.patience.clone())
+    }
+}
+
+impl Inner {
+    async fn authorize(self: &Arc<Self>, request: &mut OutgoingRequest) -> Result<(), OAuthError> {
+        if request.headers().contains_key(AUTHORIZATION) {
+            let text =
+                "the transport has an `Authorization` header of its own: remove it, or the OAuth client";
+            return Err(OAuthError::Config(text.into()));
+        }
+        // A token never leaves without TLS, whatever the store has (OAC-46).
+        if !is_protected(request.url()) {
+            return Ok(());
+        }
+        let server = self.server(request.url());
+        let Some(active) = self.usable(&server).await? else { return Ok(()) };
+        let scheme = active.tokens.kind.scheme();
+        let value = format!("{scheme} {}", active.tokens.access.reveal());
+        let invalid = |_| OAuthError::Config("the token cannot be sent in a header".into());
+        let mut value = HeaderValue::try_from(value).map_err(invalid)?;
+        value.set_sensitive(true);
+        if let (TokenKind::Dpop, Some(key)) = (active.tokens.kind, &active.dpop) {
+            let proof = Proof {
+                method: request.method().as_str(),
+                url: request.url(),
+                token: Some(&active.tokens.access),
+                nonce: self.server_nonces.of(request.url()),
+                now: self.now(),
+            };
+            let proof = HeaderValue::try_from(proof.sign(key).await?);
+            let invalid = |_| OAuthError::Config("the proof cannot be sent in a header".into());
+            request.headers_mut().insert(DPOP, proof.map_err(invalid)?);
+        }
+        request.headers_mut().insert(AUTHORIZATION, value);
+        Ok(())
+    }
+
+    /// Returns the token to send, renewed if it is about to expire.
+    async fn usable(self: &Arc<Self>, server: &Arc<Server>) -> Result<Option<Arc<Active>>, OAuthError> {
+        let Some(active) = self.active(server).await? else {
+            if !matches!(self.settings.grant, Grant::Function(_)) {
+                return Ok(None);
+            }
+            self.acquire(server, Challenge::default(), Purpose::Access).await?;
+            return self.active(server).await;
+        };
+        if !active.tokens.is_due(self.now(), self.jitter) {
+            return Ok(Some(active));
+        }
+        let renewed = if server.can_refresh(&active) {
+            self.refresh(server, &active).await
+        } else if active.tokens.refresh.is_none() && !self.settings.grant.is_login() {
+            let challenge = server.state().challenge.clone();
+            self.acquire(server, challenge, Purpose::Access).await
+        } else {
+            Ok(())
+        };
+        match renewed {
+            Ok(()) => {}
+            // The access token is used while it lives.
+            Err(_) if !active.tokens.is_expired(self.now()) => return Ok(Some(active)),
+            // The server is asked without a token, and its challenge starts a login.
+            Err(error) if error.code().is_some() && self.settings.grant.is_login() => {}
+            Err(error) => return Err(error),
+        }
+        let current = self.active(server).await?;
+        Ok(current.filter(|active| !active.tokens.is_expired(self.now())))
+    }
+
+    async fn judge(
+        self: &Arc<Self>,
+        request: &OutgoingRequest,
+        response: ResponseHead<'_>,
+    ) -> Result<Verdict, OAuthError> {
+        self.server_nonces.learn(request.url(), response.headers);
+        let server = self.server(request.url());
+        let active = server.state().active.clone();
+        let sent = sent_token(request);
+        let is_current =
+            matches!((&active, &sent), (Some(active), Some(sent)) if active.tokens.access == *sent);
+        let status = response.status;
+        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            if let Some(active) = active.filter(|_| is_current && status.is_success()) {
+                active.accept();
+            }
+            return Ok(Verdict::Accept);
+        }
+        let challenge = Challenge::select(response.challenges());
+        if request.attempt() >= MAX_ATTEMPTS {
+            return Ok(Verdict::Accept);
+        }
+        if challenge.error() == Some("use_dpop_nonce") {
+            return nonce_verdict(request);
+        }
+        if status == StatusCode::FORBIDDEN {
+            return match (challenge.error(), active) {
+                (Some("insufficient_scope"), Some(active)) if is_current => {
+                    self.step_up(&server, &active, challenge).await
+                }
+                // The token has been replaced meanwhile.
+                (Some("insufficient_scope"), Some(_)) if sent.is_some() => Ok(Verdict::SendAgain),
+                _ => Ok(Verdict::Accept),
+            };
+        }
+        match active {
+            Some(active) if is_current => self.replace(&server, &active, challenge).await,
+            Some(_) => Ok(Verdict::SendAgain),
+            None => {
+                self.acquire(&server, challenge, Purpose::Access).await?;
+                Ok(Verdict::SendAgain)
+            }
+        }
+    }
+
+    /// Replaces a token that the server refuses: by a refresh, then by a new grant. A new token is not replaced.
+    async fn replace(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        active: &Arc<Active>,
+        challenge: Challenge,
+    ) -> Result<Verdict, OAuthError> {
+        if active.standing() == Standing::Granted {
+            return Ok(Verdict::Accept);
+        }
+        if active.standing() != Standing::Refreshed && server.can_refresh(active) {
+            match self.refresh(server, active).await {
+                Ok(()) => return Ok(Verdict::SendAgain),
+                // The authorization server refuses it: only a login helps.
+                Err(error) if error.code().is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.acquire(server, challenge, Purpose::Access).await?;
+        Ok(Verdict::SendAgain)
+    }
+
+    /// Requests more scopes, unless that cannot change anything (OAC-50 to OAC-53).
+    async fn step_up(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        active: &Active,
+        challenge: Challenge,
+    ) -> Result<Verdict, OAuthError> {
+        let required = challenge.scopes();
+        let insufficient = || OAuthError::InsufficientScope { required: required.clone() };
+        let is_futile = {
+            let state = server.state();
+            state.is_futile(&required) || state.is_exhausted()
+        };
+        let has_all = scope::covers(&active.tokens.scopes, &required);
+        if self.settings.step_up == StepUp::Never || is_futile || has_all {
+            return Err(insufficient());
+        }
+        // Without another answer of the server, the same scopes are not requested twice.
+        server.state().note_futile(required.clone());
+        self.acquire(server, challenge, Purpose::StepUp).await?;
+        let granted = server.state().active.clone();
+        match granted {
+            Some(active) if scope::covers(&active.tokens.scopes, &required) => Ok(Verdict::SendAgain),
+            _ => Err(insufficient()),
+        }
+    }
+}
+
+/// Returns the token that a request was sent with.
+fn sent_token(request: &OutgoingRequest) -> Option<Secret> {
+    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    value.split_once(' ').map(|(_, token)| Secret::new(token))
+}
+
+/// Sends a request again with the nonce that the server demands, once (OAC-74).
+fn nonce_verdict(request: &OutgoingRequest) -> Result<Verdict, OAuthError> {
+    let proof = request.headers().get(DPOP).and_then(|proof| proof.to_str().ok());
+    match proof {
+        None => Ok(Verdict::Accept),
+        // The nonce of an earlier answer can be outdated.
+        Some(proof) if !has_nonce(proof) || request.attempt() == 1 => Ok(Verdict::SendAgain),
+        Some(_) => Err(OAuthError::answer(request.url().as_str(), "it does not accept its own nonce")),
+    }
+}

@@ -1,0 +1,178 @@
+//! Renewal: by many callers and processes, against a server that revokes everything when a token is used twice.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use duplexer_oauth::{CredentialStore, MemoryCredentials, OAuth, OAuthError};
+use serde_json::json;
+
+use crate::mock::{Mock, Seen, answer, challenge};
+use crate::site::{Person, Time, connect, tool};
+
+fn login(time: &Time, person: &Person, store: impl CredentialStore) -> OAuth {
+    OAuth::login_with_browser("test")
+        .present(person.browser())
+        .clock(time.clock())
+        .store(store)
+        .build()
+        .unwrap()
+}
+
+/// Accepts each refresh token once. A second use revokes all of them.
+fn rotating() -> impl Fn(&Mock, &Seen) -> Option<axum::response::Response> + Send + Sync + 'static {
+    let spent = Mutex::new(HashSet::new());
+    move |mock, seen| {
+        if !seen.is("POST", "/token") || seen.form()["grant_type"] != "refresh_token" {
+            return None;
+        }
+        let is_first = spent.lock().unwrap().insert(seen.form()["refresh_token"].clone());
+        Some(if is_first {
+            answer(200, &mock.token())
+        } else {
+            answer(400, &json!({"error": "invalid_grant"}))
+        })
+    }
+}
+
+/// OAC-47: all requests of a process share one refresh.
+#[tokio::test]
+async fn concurrent_requests_refresh_once() {
+    let (time, person, store) = (Time::new(), Person::default(), MemoryCredentials::new());
+    let mock = Mock::new(rotating()).await;
+    let client = connect(&mock.url(), &login(&time, &person, store.clone())).await.unwrap();
+    time.pass(3590);
+    let call = || tool(&client, "x");
+    let (one, two, three, four) = tokio::join!(call(), call(), call(), call());
+    assert!(one.is_ok() && two.is_ok() && three.is_ok() && four.is_ok());
+    let refreshes: Vec<_> =
+        mock.seen("/token").into_iter().filter(|seen| seen.form()["grant_type"] == "refresh_token").collect();
+    assert_eq!(refreshes.len(), 1);
+    let form = refreshes[0].form();
+    assert_eq!((form["refresh_token"].as_str(), form["resource"].as_str()), ("rt-1", mock.url().as_str()));
+    assert!(!form.contains_key("scope"));
+    assert_eq!(person.times(), 1);
+}
+
+/// OAC-47, OAC-49, OAC-95: several processes that share a store spend each refresh token once.
+#[cfg(unix)]
+#[tokio::test]
+async fn processes_that_share_a_store_refresh_once() {
+    let (time, person) = (Time::new(), Person::default());
+    let folder = crate::stores::folder("shared");
+    let open = || duplexer_oauth::FileCredentials::at(folder.path()).unwrap();
+    let mock = Mock::new(rotating()).await;
+    connect(&mock.url(), &login(&time, &person, open())).await.unwrap();
+    for round in 1..4 {
+        time.pass(3590);
+        // Values of their own, like processes: only the files are shared.
+        let others: Vec<_> = (0..4).map(|_| login(&time, &person, open())).collect();
+        let url = mock.url();
+        let (one, two, three, four) = tokio::join!(
+            connect(&url, &others[0]),
+            connect(&url, &others[1]),
+            connect(&url, &others[2]),
+            connect(&url, &others[3]),
+        );
+        assert!([&one, &two, &three, &four].into_iter().all(Result::is_ok));
+        let refreshes = mock.seen("/token").len() - 1;
+        assert_eq!((refreshes, person.times()), (round, 1));
+    }
+}
+
+/// OAC-48: an answer without refresh token and scope keeps the old ones.
+#[tokio::test]
+async fn an_answer_without_a_refresh_token_keeps_the_old_one() {
+    let (time, person) = (Time::new(), Person::default());
+    let mock = Mock::new(|_, seen| {
+        let is_refresh = seen.is("POST", "/token") && seen.form()["grant_type"] == "refresh_token";
+        let renewed = json!({"access_token": "at-new", "token_type": "bearer", "expires_in": "3600"});
+        is_refresh.then(|| answer(200, &renewed))
+    })
+    .await;
+    let client = connect(&mock.url(), &login(&time, &person, MemoryCredentials::new())).await.unwrap();
+    for _ in 0..3 {
+        time.pass(3590);
+        assert!(tool(&client, "x").await.is_ok());
+    }
+    let spent: Vec<_> =
+        mock.seen("/token").iter().filter_map(|seen| seen.form().get("refresh_token").cloned()).collect();
+    assert_eq!((spent, person.times()), (vec!["rt-1".to_owned(); 3], 1));
+}
+
+/// OAC-49: a refused refresh token leads to a login; the registration is kept.
+#[tokio::test]
+async fn a_refused_refresh_token_leads_to_a_login() {
+    let (time, person) = (Time::new(), Person::default());
+    let mock = Mock::new(|_, seen| {
+        let is_refresh = seen.is("POST", "/token") && seen.form()["grant_type"] == "refresh_token";
+        is_refresh.then(|| answer(400, &json!({"error": "invalid_grant"})))
+    })
+    .await;
+    let client = connect(&mock.url(), &login(&time, &person, MemoryCredentials::new())).await.unwrap();
+    time.pass(3601);
+    assert!(tool(&client, "x").await.is_ok());
+    assert_eq!(person.times(), 2);
+}
+
+/// OAC-49: a temporary failure loses nothing: the token is used while it lives, then the error says so.
+#[tokio::test(start_paused = true)]
+async fn a_temporary_failure_keeps_the_refresh_token() {
+    let (time, person) = (Time::new(), Person::default());
+    let down = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let is_down = Arc::clone(&down);
+    let mock = Mock::new(move |_, seen| {
+        let is_refresh = seen.is("POST", "/token") && seen.form()["grant_type"] == "refresh_token";
+        let is_down = is_down.load(std::sync::atomic::Ordering::SeqCst);
+        (is_refresh && is_down).then(|| answer(503, &json!({})))
+    })
+    .await;
+    let client = connect(&mock.url(), &login(&time, &person, MemoryCredentials::new())).await.unwrap();
+    time.pass(3590);
+    assert!(tool(&client, "x").await.is_ok());
+    time.pass(11);
+    tokio::time::advance(std::time::Duration::from_secs(11)).await;
+    let failed = tool(&client, "x").await;
+    assert!(matches!(failed, Err(OAuthError::Temporary { .. })), "{failed:?}");
+    down.store(false, std::sync::atomic::Ordering::SeqCst);
+    tokio::time::advance(std::time::Duration::from_secs(11)).await;
+    assert!(tool(&client, "x").await.is_ok());
+    assert_eq!(person.times(), 1);
+}
+
+/// OAC-16, OAC-23: when the server names another issuer, nothing of the first one is shown to it.
+#[tokio::test]
+async fn credentials_of_one_issuer_are_not_shown_to_another() {
+    let person = Person::default();
+    let second = Mock::new(|_, seen| match seen.path.as_str() {
+        "/register" => Some(answer(201, &json!({"client_id": "second"}))),
+        "/token" => Some(answer(200, &json!({"access_token": "of-second", "token_type": "Bearer"}))),
+        _ => None,
+    })
+    .await;
+    let other = second.base().to_owned();
+    let first = Mock::new(move |mock, seen| match seen.path.as_str() {
+        // Calls need a token of the second one.
+        "/mcp"
+            if seen.json()["method"] == "tools/call"
+                && seen.header("authorization") != "Bearer of-second" =>
+        {
+            Some(challenge(401, "Bearer"))
+        }
+        "/token" => Some(answer(200, &json!({"access_token": "of-first", "token_type": "Bearer"}))),
+        "/.well-known/oauth-protected-resource/mcp" if !mock.seen("/token").is_empty() => {
+            Some(answer(200, &json!({"resource": mock.url(), "authorization_servers": [other]})))
+        }
+        _ => None,
+    })
+    .await;
+    let oauth = OAuth::login_with_browser("test").present(person.browser()).build().unwrap();
+    let client = connect(&first.url(), &oauth).await.unwrap();
+    assert_eq!(tool(&client, "x").await.unwrap(), "done");
+    assert_eq!(second.seen("/register").len(), 1);
+    assert_eq!(second.seen("/authorize")[0].query["client_id"], "second");
+    assert_eq!(second.seen("/token")[0].form()["client_id"], "second");
+    for seen in second.log() {
+        let text = format!("{:?} {:?} {:?}", seen.query, seen.body, seen.headers);
+        assert!(!text.contains("of-first") && !text.contains("registered"), "{text}");
+    }
+}

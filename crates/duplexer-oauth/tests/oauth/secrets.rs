@@ -1,0 +1,82 @@
+//! Where secrets must not appear: logs, `Debug`, URLs of login pages, and connections without TLS.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use duplexer_oauth::{ClientIdentity, Event, MemoryCredentials, OAuth, Secret};
+
+use crate::mock::Mock;
+use crate::site::{Person, Time, connect, tool};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// OAC-34, OAC-45, OAC-93: what a login and a refresh produce is in no event, no `Debug` and no login URL.
+#[tokio::test]
+async fn secrets_are_not_shown() {
+    let (time, person, log) = (Time::new(), Person::default(), Log::default());
+    let mock = Mock::new(|_, _| None).await;
+    let (mut events, urls) = (log.clone(), Log::default());
+    let mut seen_urls = urls.clone();
+    let handler = Mutex::new(move |event: &Event| match event {
+        Event::Waiting { url } => write!(seen_urls, "{url}").unwrap(),
+        other => writeln!(events, "{other:?}").unwrap(),
+    });
+    let store = MemoryCredentials::new();
+    let oauth = OAuth::login_with_browser("test")
+        .present(person.browser())
+        .client(ClientIdentity::secret("app", Secret::new("client-secret-1")))
+        .clock(time.clock())
+        .store(store.clone())
+        .on_event(move |event| (handler.lock().unwrap())(event))
+        .build()
+        .unwrap();
+    let client = connect(&mock.url(), &oauth).await.unwrap();
+    time.pass(3590);
+    assert!(tool(&client, "x").await.is_ok());
+    let verifier = mock.seen("/token")[0].form()["code_verifier"].clone();
+    let shown =
+        format!("{oauth:?} {store:?} {:?}", ClientIdentity::secret("app", Secret::new("client-secret-1")));
+    let events = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let urls = String::from_utf8(urls.0.lock().unwrap().clone()).unwrap();
+    assert!(!events.is_empty() && !urls.is_empty());
+    for secret in ["at-1", "rt-1", "at-2", "rt-2", "c0de", "client-secret-1", verifier.as_str()] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+        assert!(!events.contains(secret), "{secret} in {events}");
+        // OAC-92: the URL is an argument of the browser's process.
+        assert!(!urls.contains(secret), "{secret} in {urls}");
+    }
+}
+
+/// OAC-46: a token is not sent without TLS, and no login starts there.
+#[tokio::test]
+async fn nothing_is_sent_without_tls() {
+    let oauth = OAuth::login_with_browser("test").build().unwrap();
+    let error = oauth.login("http://mcp.example/mcp").await.unwrap_err();
+    assert!(matches!(error, duplexer_oauth::OAuthError::InsecureEndpoint { .. }), "{error:?}");
+}
+
+/// OAC-46: two sources of credentials contradict each other.
+#[tokio::test]
+async fn a_header_of_the_application_is_an_error() {
+    let mock = Mock::new(|_, _| None).await;
+    let oauth = OAuth::login_with_browser("test").build().unwrap();
+    let transport = duplexer_http_client::HttpTransport::builder(&mock.url())
+        .header("authorization", "Bearer own")
+        .authorization(Arc::new(oauth))
+        .build()
+        .unwrap();
+    let error = duplexer_client::Client::builder("t", "1").connect(transport).await.err().unwrap();
+    assert!(matches!(crate::site::failure(&error), duplexer_oauth::OAuthError::Config(_)), "{error:?}");
+}
