@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(line("a\nb\u{1b}[31m"), "duplexer: error: a b [31m\n");
         let long = line(&"é".repeat(10_000));
         assert!(long.len() <= MAX_BYTES && long.ends_with("é…\n"), "{}", long.len());
-        assert!(MAX_LINES * MAX_BYTES < 64 * 1024);
+        const { assert!(MAX_LINES * MAX_BYTES < 64 * 1024) };
     }
 }
