@@ -111,6 +111,7 @@ impl Presenter for Opener {
 }
 
 /// Returns the failure of a login, with what to do about it.
+#[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
 pub(crate) fn failure(error: OAuthError) -> Failure {
     let exit = if error.is_temporary() { Exit::Connect } else { Exit::Auth };
     let failure = Failure::new(exit, chain(&error));
