@@ -23,7 +23,7 @@ use crate::failure::{Exit, Failure};
 use crate::terminal::{Terminal, print};
 use crate::verbs::Word;
 
-/// Returns memory to the system after a peak, which the C library's allocator does not: see `docs/performance.md`.
+/// Can return memory to the system after a peak, which the C library's allocator does not: see `docs/performance.md`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -220,8 +220,8 @@ mod tests {
     use std::future::poll_fn;
 
     use duplexer_core::transport::{FrameMeta, TransportContext};
+    use reqwest::Url;
     use reqwest::header::HeaderMap;
-    use reqwest::{Client, Url};
     use tokio::sync::mpsc;
 
     use super::*;
