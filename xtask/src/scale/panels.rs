@@ -190,7 +190,7 @@ pub(super) const PANELS: &[Panel] = &[
         cost: "MB of memory",
         each: None,
         growth: Growth::Below { most: 80.0 },
-        lines: &[Line { series: "storm.at_once", label: ONE_LINE }],
+        lines: &[Line { series: "at_once.memory", label: ONE_LINE }],
     },
 ];
 
