@@ -31,10 +31,16 @@ pub(super) fn measure(figures: &mut Figures) -> Result<(), Fault> {
     storms(figures, ("storm.stdio", WAVE), &process, |ids| pipes.wave(&process, ids))
 }
 
-/// All calls of a storm at once, by closing the connections. The allocator returns free memory without delay.
+/// All calls of a storm at once, by closing the connections; then the same with an allocator that returns free memory
+/// without delay.
 pub(super) fn at_once(figures: &mut Figures) -> Result<(), Fault> {
-    let server = Server::start_with(&[], &[("MIMALLOC_PURGE_DELAY", "0")])?;
-    storms(figures, ("at_once.memory", CALLS), &server.process, |ids| by_leaving(&server, ids))
+    let cases: [(_, &[_]); 2] =
+        [("at_once.memory", &[]), ("at_once.purged", &[("MIMALLOC_PURGE_DELAY", "0")])];
+    for (series, environment) in cases {
+        let server = Server::start_with(&[], environment)?;
+        storms(figures, (series, CALLS), &server.process, |ids| by_leaving(&server, ids))?;
+    }
+    Ok(())
 }
 
 /// Runs several storms of waves of a size with distinct ids, and records the memory after each storm, in MB.
