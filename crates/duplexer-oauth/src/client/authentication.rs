@@ -71,22 +71,21 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Adds the authentication to a form, or returns the header that has it.
+    /// Adds the client id and the authentication to a form. A secret of `Basic` is in the returned header instead.
+    ///
+    /// The id is in every form: the server of the official Python package looks the client up by it.
     pub(crate) async fn authenticate(
         &self,
         form: &mut Form,
         issuer: &str,
         now: u64,
     ) -> Result<Option<HeaderValue>, OAuthError> {
+        form.add("client_id", &self.id);
         match (self.method, &self.secret, &self.key) {
-            (Method::None, ..) => form.add("client_id", &self.id),
-            (Method::Post, Some(secret), _) => {
-                form.add("client_id", &self.id);
-                form.add("client_secret", secret.reveal());
-            }
+            (Method::None, ..) => {}
+            (Method::Post, Some(secret), _) => form.add("client_secret", secret.reveal()),
             (Method::Basic, Some(secret), _) => return Ok(Some(basic(&self.id, secret))),
             (Method::PrivateKeyJwt, _, Some(key)) => {
-                form.add("client_id", &self.id);
                 form.add("client_assertion_type", ASSERTION_TYPE);
                 form.add("client_assertion", &jws::client_assertion(&self.id, issuer, now, &**key).await?);
             }
@@ -186,7 +185,8 @@ mod tests {
         // `a+b%3Ac:p%25%2F%2B%C3%A4`
         assert_eq!(header, "Basic YStiJTNBYzpwJTI1JTJGJTJCJUMzJUE0");
         assert!(header.is_sensitive());
-        assert_eq!(form.encoded(), "");
+        assert_eq!(form.encoded(), "client_id=a+b%3Ac");
+        let mut form = Form::default();
         let header = client(Method::Post).authenticate(&mut form, "https://i", 0).await.unwrap();
         assert!(header.is_none());
         assert_eq!(form.encoded(), "client_id=a+b%3Ac&client_secret=p%25%2F%2B%C3%A4");
