@@ -15,6 +15,18 @@ use crate::error::OAuthError;
 use crate::jws;
 use crate::key::Signer;
 
+/// Names of the parameters whose values are secrets.
+const SECRETS: [&str; 8] = [
+    "code",
+    "code_verifier",
+    "refresh_token",
+    "client_secret",
+    "client_assertion",
+    "assertion",
+    "subject_token",
+    "actor_token",
+];
+
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Authentication method of a client.
@@ -143,6 +155,11 @@ impl Form {
         if let Some(value) = value {
             self.add(name, value);
         }
+    }
+
+    /// Returns the values that must not be shown.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(name, _)| SECRETS.contains(name)).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn encoded(&self) -> String {
