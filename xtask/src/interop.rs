@@ -1,4 +1,5 @@
-//! `cargo xtask interop`: the official clients against the servers of this project.
+//! `cargo xtask interop`: the official clients against the servers of this project, and its OAuth client against the
+//! official authorization server.
 //!
 //! Each suite installs pinned dependencies, and again only when the pins change.
 
@@ -14,7 +15,7 @@ use crate::{Failure, no_arguments, npm};
 /// Runs every suite.
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {
     no_arguments("interop", arguments)?;
-    let suites = [python, typescript, together, inspector];
+    let suites = [python, authority, typescript, together, inspector];
     suites.into_iter().try_for_each(|suite| suite()).map_err(|reason| {
         eprintln!("interop: {reason}");
         Failure::Failed
@@ -29,6 +30,13 @@ pub(crate) fn python() -> Result<(), String> {
     run(python_client("drive.py")?.arg(listening.url()))?;
     let guarded = Server::start(&server, &["http", "0", "guarded"])?;
     run(python_client("oauth.py")?.arg(guarded.url()))
+}
+
+/// The client of this project logs in at the authorization server of the official Python package, in both eras.
+pub(crate) fn authority() -> Result<(), String> {
+    let client = built("duplexer-interop", "interop-login")?;
+    let authority = Server::start(&python_program()?, &["interop/python/authority.py"])?;
+    run(Command::new(client).arg(authority.url()))
 }
 
 /// The official TypeScript client calls the server over HTTP, in both eras.
@@ -66,11 +74,14 @@ fn interop_server() -> Result<PathBuf, String> {
 }
 
 fn python_client(script: &str) -> Result<Command, String> {
-    let suite = root().join("interop").join("python");
-    let environment = installed(&suite.join("requirements.txt"))?;
-    let mut command = Command::new(environment.join("bin").join("python"));
-    command.arg(suite.join(script));
+    let mut command = Command::new(python_program()?);
+    command.arg(root().join("interop").join("python").join(script));
     Ok(command)
+}
+
+fn python_program() -> Result<PathBuf, String> {
+    let environment = installed(&root().join("interop").join("python").join("requirements.txt"))?;
+    Ok(environment.join("bin").join("python"))
 }
 
 fn typescript_client() -> Result<Command, String> {

@@ -33,6 +33,7 @@ enum Action {
     Run(CommandLine),
     Tidy,
     Python,
+    Authority,
     TypeScript,
     Together,
     Inspector,
@@ -64,6 +65,11 @@ const STEPS: &[Step] = &[
         action: Action::Run(platforms::WINDOWS_CHECK),
     },
     Step { name: "official Python client", needs: &[Need::Program("python3")], action: Action::Python },
+    Step {
+        name: "official Python authorization server",
+        needs: &[Need::Program("python3")],
+        action: Action::Authority,
+    },
     Step { name: "official TypeScript client", needs: &[Need::Program("npm")], action: Action::TypeScript },
     Step {
         name: "both clients at once",
@@ -89,6 +95,7 @@ impl Action {
             Self::Run(line) => line.run(),
             Self::Tidy => tidy::check_repository(),
             Self::Python => interop::python(),
+            Self::Authority => interop::authority(),
             Self::TypeScript => interop::typescript(),
             Self::Together => interop::together(),
             Self::Inspector => interop::inspector(),
@@ -102,7 +109,7 @@ impl Action {
         match self {
             Self::Run(line) => line.shown(),
             Self::Tidy => "cargo xtask tidy".to_owned(),
-            Self::Python | Self::TypeScript | Self::Together | Self::Inspector => {
+            Self::Python | Self::Authority | Self::TypeScript | Self::Together | Self::Inspector => {
                 "cargo xtask interop".to_owned()
             }
             Self::Conformance => "cargo xtask conformance".to_owned(),

@@ -139,7 +139,10 @@ impl Inner {
             }
             request.header("content-type", "application/x-www-form-urlencoded").body(form.encoded())
         };
-        web.post(&url, post).await.map(drop)
+        match web.post(&url, post).await?.status {
+            200 => Ok(()),
+            status => Err(OAuthError::answer(url.as_str(), format!("its status is {status}"))),
+        }
     }
 }
 

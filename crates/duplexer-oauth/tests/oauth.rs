@@ -15,6 +15,8 @@ mod machines;
 mod mock;
 #[path = "oauth/ours.rs"]
 mod ours;
+#[path = "oauth/processes.rs"]
+mod processes;
 #[path = "oauth/refresh.rs"]
 mod refresh;
 #[path = "oauth/secrets.rs"]

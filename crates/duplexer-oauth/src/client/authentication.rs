@@ -15,6 +15,18 @@ use crate::error::OAuthError;
 use crate::jws;
 use crate::key::Signer;
 
+/// Names of the parameters whose values are secrets.
+const SECRETS: [&str; 8] = [
+    "code",
+    "code_verifier",
+    "refresh_token",
+    "client_secret",
+    "client_assertion",
+    "assertion",
+    "subject_token",
+    "actor_token",
+];
+
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// Authentication method of a client.
@@ -71,22 +83,21 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Adds the authentication to a form, or returns the header that has it.
+    /// Adds the client id and the authentication to a form. A secret of `Basic` is in the returned header instead.
+    ///
+    /// The id is in every form: the server of the official Python package looks the client up by it.
     pub(crate) async fn authenticate(
         &self,
         form: &mut Form,
         issuer: &str,
         now: u64,
     ) -> Result<Option<HeaderValue>, OAuthError> {
+        form.add("client_id", &self.id);
         match (self.method, &self.secret, &self.key) {
-            (Method::None, ..) => form.add("client_id", &self.id),
-            (Method::Post, Some(secret), _) => {
-                form.add("client_id", &self.id);
-                form.add("client_secret", secret.reveal());
-            }
+            (Method::None, ..) => {}
+            (Method::Post, Some(secret), _) => form.add("client_secret", secret.reveal()),
             (Method::Basic, Some(secret), _) => return Ok(Some(basic(&self.id, secret))),
             (Method::PrivateKeyJwt, _, Some(key)) => {
-                form.add("client_id", &self.id);
                 form.add("client_assertion_type", ASSERTION_TYPE);
                 form.add("client_assertion", &jws::client_assertion(&self.id, issuer, now, &**key).await?);
             }
@@ -146,6 +157,11 @@ impl Form {
         }
     }
 
+    /// Returns the values that must not be shown.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(name, _)| SECRETS.contains(name)).map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn encoded(&self) -> String {
         let pairs = self.0.iter().map(|(name, value)| (*name, value.as_str()));
         form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
@@ -186,7 +202,8 @@ mod tests {
         // `a+b%3Ac:p%25%2F%2B%C3%A4`
         assert_eq!(header, "Basic YStiJTNBYzpwJTI1JTJGJTJCJUMzJUE0");
         assert!(header.is_sensitive());
-        assert_eq!(form.encoded(), "");
+        assert_eq!(form.encoded(), "client_id=a+b%3Ac");
+        let mut form = Form::default();
         let header = client(Method::Post).authenticate(&mut form, "https://i", 0).await.unwrap();
         assert!(header.is_none());
         assert_eq!(form.encoded(), "client_id=a+b%3Ac&client_secret=p%25%2F%2B%C3%A4");

@@ -57,7 +57,7 @@ impl Registration<'_> {
             429 | 500.. => return Err(unavailable(url.as_str(), answer.status)),
             404 | 405 | 410 => return Err(none()),
             status => {
-                let reason = read_error(&answer.body).map(|error| error.to_string());
+                let reason = read_error(&answer.body, &[]).map(|error| error.to_string());
                 return Err(refused(reason.unwrap_or_else(|| format!("status {status}"))));
             }
         }

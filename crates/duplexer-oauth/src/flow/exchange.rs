@@ -55,7 +55,7 @@ impl TokenEndpoint<'_> {
         for attempt in 1.. {
             let answer = self.send(form).await?;
             let is_new = self.nonces.learn(&self.url, &answer.headers);
-            let failure = match self.read(&answer) {
+            let failure = match self.read(form, &answer) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
@@ -89,8 +89,9 @@ impl TokenEndpoint<'_> {
         self.web.post(&self.url, post).await
     }
 
-    fn read(&self, answer: &Answer) -> Result<TokenAnswer, OAuthError> {
-        if let Some(error) = read_error(&answer.body).filter(|_| answer.status >= 400) {
+    fn read(&self, form: &Form, answer: &Answer) -> Result<TokenAnswer, OAuthError> {
+        let secrets: Vec<_> = form.secrets().chain(self.client.secret.as_ref().map(Secret::reveal)).collect();
+        if let Some(error) = read_error(&answer.body, &secrets).filter(|_| answer.status >= 400) {
             // The same request can succeed later.
             let is_temporary = matches!(error.code(), Some("temporarily_unavailable" | "server_error"));
             let text = error.to_string();
@@ -137,11 +138,15 @@ impl TokenAnswer {
     }
 }
 
-/// Reads an error answer (RFC 6749, section 5.2).
-pub(crate) fn read_error(body: &[u8]) -> Option<OAuthError> {
+/// Reads an error answer (RFC 6749, section 5.2). The secrets of the request are removed: some servers repeat them.
+pub(crate) fn read_error(body: &[u8], secrets: &[&str]) -> Option<OAuthError> {
     let read: ErrorAnswer = serde_json::from_slice(body).ok()?;
-    let description = read.error_description.as_deref().map(shown);
-    Some(OAuthError::Authority { error: shown(&read.error), description })
+    let without_secrets = |text: String| {
+        let secrets = secrets.iter().filter(|secret| !secret.is_empty());
+        shown(&secrets.fold(text, |text, secret| text.replace(secret, "[secret]")))
+    };
+    let description = read.error_description.map(without_secrets);
+    Some(OAuthError::Authority { error: without_secrets(read.error), description })
 }
 
 /// Reads a number of seconds, which some servers write as text.

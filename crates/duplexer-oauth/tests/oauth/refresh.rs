@@ -19,17 +19,19 @@ fn login(time: &Time, person: &Person, store: impl CredentialStore) -> OAuth {
 }
 
 /// Accepts each refresh token once. A second use revokes all of them.
-fn rotating() -> impl Fn(&Mock, &Seen) -> Option<axum::response::Response> + Send + Sync + 'static {
-    let spent = Mutex::new(HashSet::new());
+pub(crate) fn rotating() -> impl Fn(&Mock, &Seen) -> Option<axum::response::Response> + Send + Sync + 'static
+{
+    let state = Mutex::new((HashSet::new(), false));
     move |mock, seen| {
         if !seen.is("POST", "/token") || seen.form()["grant_type"] != "refresh_token" {
             return None;
         }
-        let is_first = spent.lock().unwrap().insert(seen.form()["refresh_token"].clone());
-        Some(if is_first {
-            answer(200, &mock.token())
-        } else {
+        let (spent, is_revoked) = &mut *state.lock().unwrap();
+        *is_revoked |= !spent.insert(seen.form()["refresh_token"].clone());
+        Some(if *is_revoked {
             answer(400, &json!({"error": "invalid_grant"}))
+        } else {
+            answer(200, &mock.token())
         })
     }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use duplexer_oauth::{ClientIdentity, Event, MemoryCredentials, OAuth, Secret};
 
-use crate::mock::Mock;
+use serde_json::json;
+
+use crate::mock::{Mock, Seen, answer};
 use crate::site::{Person, Time, connect, tool};
 
 #[derive(Clone, Default)]
@@ -57,6 +59,67 @@ async fn secrets_are_not_shown() {
         // OAC-92: the URL is an argument of the browser's process.
         assert!(!urls.contains(secret), "{secret} in {urls}");
     }
+}
+
+/// OAC-93: a log of a login, a refresh and failures has no secrets, although the server repeats what it was sent.
+#[tokio::test]
+async fn secrets_are_not_logged() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _logged = tracing::subscriber::set_default(subscriber);
+    let (time, person) = (Time::new(), Person::default());
+    let mock = Mock::new(|mock, seen| match (seen.path.as_str(), mock.seen("/token").len()) {
+        ("/register", _) => {
+            let secret = json!({"client_id": "app", "client_secret": "client-secret-1"});
+            Some(answer(201, &secret))
+        }
+        ("/.well-known/oauth-authorization-server", _) => {
+            let mut metadata = mock.metadata();
+            metadata["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]);
+            Some(answer(200, &metadata))
+        }
+        // The first two requests are the login and a refresh.
+        ("/token", 3) => Some(answer(400, &repeated(seen, "invalid_grant"))),
+        ("/token", 4) => Some(answer(400, &repeated(seen, "server_error"))),
+        ("/token", 5) => Some(answer(200, &json!({"access_token": ["at-9"], "refresh_token": "rt-9"}))),
+        _ => None,
+    })
+    .await;
+    let oauth = OAuth::login_with_browser("test").present(person.browser()).clock(time.clock());
+    let oauth = oauth.build().unwrap();
+    let client = connect(&mock.url(), &oauth).await.unwrap();
+    time.pass(3590);
+    assert!(tool(&client, "x").await.is_ok());
+    time.pass(3601);
+    // The refresh is refused, then the exchange of the code of a new login fails: temporarily, and with a malformed answer.
+    for _ in 0..2 {
+        let error = tool(&client, "x").await.unwrap_err();
+        tracing::error!(%error, ?error, "shown by the application");
+    }
+    let tokens = mock.seen("/token");
+    let grants: Vec<_> = tokens.iter().map(|seen| seen.form()["grant_type"].clone()).collect();
+    let code = "authorization_code";
+    assert_eq!(grants, [code, "refresh_token", "refresh_token", code, code]);
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for logged in ["Registered", "Refreshed", "invalid_grant", "[secret]", "shown by the application"] {
+        assert!(log.contains(logged), "{logged} is not in {log}");
+    }
+    let verifiers = tokens.iter().filter_map(|seen| seen.form().get("code_verifier").cloned());
+    let states = mock.seen("/authorize").into_iter().map(|seen| seen.query["state"].clone());
+    let secrets = ["at-1", "rt-1", "at-2", "rt-2", "at-9", "rt-9", "c0de", "client-secret-1"];
+    for secret in secrets.into_iter().map(str::to_owned).chain(verifiers).chain(states) {
+        assert!(!log.contains(&secret), "{secret} in {log}");
+    }
+}
+
+/// An error whose description has everything that the request had.
+fn repeated(seen: &Seen, error: &str) -> serde_json::Value {
+    json!({"error": error, "error_description": format!("{:?}", seen.form())})
 }
 
 /// OAC-46: a token is not sent without TLS, and no login starts there.
