@@ -3,6 +3,7 @@
 use duplexer_types::version::ProtocolVersion;
 
 use crate::catalog::{self, Ask};
+use crate::client_call::ClientCall;
 use crate::http_call::HttpCall;
 use crate::kernel::Kernel;
 use crate::stream_call::StreamCall;
@@ -26,6 +27,11 @@ pub const PLAIN_CASE: &str = "frame-plain";
 /// Reads and answers a frame without a server.
 pub const FRAME_CASE: &str = "frame";
 
+/// Baseline of [`CLIENT_CASE`].
+pub const PLAIN_CLIENT_CASE: &str = "client-http-plain";
+/// Calls a tool over HTTP with our client.
+pub const CLIENT_CASE: &str = "client-http";
+
 /// All cases.
 pub const CASES: &[Case] = &[
     Case { name: FRAME_CASE, calls: 2000, make: || Some(frame(ours)) },
@@ -48,6 +54,9 @@ pub const CASES: &[Case] = &[
     Case { name: "http-stateless", calls: 1000, make: || http(HttpCall::stateless(&echo_of(SMALL))) },
     Case { name: "http-echo-64k", calls: 50, make: || http(HttpCall::envelope("echo", &echo_of(LARGE))) },
     Case { name: "http-progress-1000", calls: 10, make: || http(HttpCall::envelope("progress", PROGRESS)) },
+    Case { name: "client-memory", calls: 1000, make: || client(ClientCall::over_memory()) },
+    Case { name: CLIENT_CASE, calls: 1000, make: || client(ClientCall::over_http()) },
+    Case { name: PLAIN_CLIENT_CASE, calls: 1000, make: || client(ClientCall::plain()) },
 ];
 
 const ENVELOPE: ProtocolVersion = ProtocolVersion::LATEST_ENVELOPE;
@@ -97,6 +106,11 @@ fn stream(call: Option<StreamCall>) -> Option<Work> {
 }
 
 fn http(call: Option<HttpCall>) -> Option<Work> {
+    let mut call = call?;
+    Some(Box::new(move |out| call.answer(out)))
+}
+
+fn client(call: Option<ClientCall>) -> Option<Work> {
     let mut call = call?;
     Some(Box::new(move |out| call.answer(out)))
 }

@@ -8,6 +8,7 @@ mod baseline;
 pub mod callgrind;
 pub mod cases;
 pub mod catalog;
+pub mod client_call;
 pub mod figures;
 pub mod floor;
 pub mod http_call;

@@ -180,6 +180,10 @@ fn is_url(text: &str) -> bool {
     matches!(scheme.as_deref(), Some("http" | "https"))
 }
 
+#[cfg_attr(
+    not(feature = "http-client"),
+    expect(clippy::unused_async, reason = "connects only with the feature")
+)]
 async fn open_url(builder: ClientBuilder, url: &str) -> Result<Client, OpenError> {
     if !is_url(url) {
         return Err(OpenError::NotAUrl(url.to_owned()));
