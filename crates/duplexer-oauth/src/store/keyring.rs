@@ -13,9 +13,9 @@ use keyring_core::{Entry, Error};
 use zeroize::Zeroizing;
 
 use super::encoding::{decode, encode};
+use super::{CredentialStore, Generation, Key, Record, Swapped};
 #[cfg(unix)]
-use super::file::FileCredentials;
-use super::{CredentialStore, Generation, Key, Record, StoreLock, Swapped};
+use super::{StoreLock, file::FileCredentials};
 
 type Platform = Arc<dyn CredentialStoreApi + Send + Sync>;
 
