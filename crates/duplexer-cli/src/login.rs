@@ -1,4 +1,4 @@
-//! Logins at servers that require one. Tokens are stored in files of the user, and renewed from there.
+//! Logins at servers that require one. Tokens are stored in files of the user, or in the keyring, and renewed from there.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -71,6 +71,11 @@ fn builder(arguments: &LoginArguments) -> Result<OAuthBuilder, Failure> {
     }
     if let Some(port) = arguments.callback_port {
         builder = builder.redirect(Loopback::localhost().port(port));
+    }
+    #[cfg(feature = "keyring")]
+    if arguments.keyring {
+        let store = duplexer::oauth::KeyringCredentials::for_application(APPLICATION);
+        return Ok(builder.store(store.map_err(|error| failure(error.into()))?));
     }
     stored(builder)
 }

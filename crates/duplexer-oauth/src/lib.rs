@@ -71,5 +71,7 @@ pub use oauth::OAuth;
 pub use settings::StepUp;
 #[cfg(unix)]
 pub use store::file::FileCredentials;
+#[cfg(feature = "keyring")]
+pub use store::keyring::KeyringCredentials;
 pub use store::memory::MemoryCredentials;
 pub use store::{CredentialStore, Generation, Key, Record, StoreLock, Swapped};

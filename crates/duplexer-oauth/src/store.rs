@@ -1,7 +1,11 @@
-//! Storage of credentials: in memory, in files, or anywhere else behind [`CredentialStore`].
+//! Storage of credentials: in memory, in files, in the keyring, or anywhere else behind [`CredentialStore`].
 
+#[cfg(any(unix, feature = "keyring"))]
+mod encoding;
 #[cfg(unix)]
 pub(crate) mod file;
+#[cfg(feature = "keyring")]
+pub(crate) mod keyring;
 pub(crate) mod memory;
 
 use std::any::Any;

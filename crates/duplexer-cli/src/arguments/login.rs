@@ -17,6 +17,10 @@ pub(crate) struct LoginArguments {
     /// Print the URL of the login page instead of opening a browser
     #[arg(long)]
     pub(crate) no_browser: bool,
+    /// Store tokens in the keyring of the platform instead of files
+    #[cfg(feature = "keyring")]
+    #[arg(long)]
+    pub(crate) keyring: bool,
 }
 
 /// A login, a logout, or a question about them.

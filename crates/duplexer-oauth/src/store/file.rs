@@ -10,11 +10,12 @@ use std::time::{Duration, SystemTime};
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::{BoxError, StoreError};
-use duplexer_oauth_base::{clock, secret};
+use duplexer_oauth_base::secret;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
+use super::encoding::{PREFIX, decode, encode, prefix};
 use super::{CredentialStore, Generation, Key, Record, StoreLock, Swapped};
 
 /// Maximum size of a file.
@@ -22,8 +23,6 @@ const MAX_SIZE: u64 = 1024 * 1024;
 /// Maximum time for which a lock of another process is waited for.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const LOCK_POLL: Duration = Duration::from_millis(20);
-/// Length of generation and expiry, in hexadecimal digits in front of the content.
-const PREFIX: usize = 32;
 /// Maximum files that one write looks through for expired ones.
 const MAX_SWEPT: usize = 1000;
 
@@ -61,6 +60,11 @@ impl FileCredentials {
 
     fn path(&self, key: &Key, ending: &str) -> PathBuf {
         self.folder.join(format!("{}.{ending}", secret::digest(key.as_str())))
+    }
+
+    /// Locks a key for a compare-and-swap, which other processes do in turn.
+    pub(super) async fn lock_swap(&self, key: &Key) -> Result<File, StoreError> {
+        self.locked(self.path(key, "swap")).await
     }
 
     /// Takes an advisory lock. A file of its own, so that the record can be replaced meanwhile.
@@ -104,9 +108,7 @@ impl FileCredentials {
         if content.len() as u64 > MAX_SIZE {
             return Err(unreadable());
         }
-        let (generation, expiry) = prefix(&content).ok_or_else(unreadable)?;
-        let record = Record::restore(Generation(generation), content[PREFIX..].to_vec());
-        Ok(Some(if expiry == 0 { record } else { record.until(clock::at(expiry)) }))
+        decode(&content).map(Some).ok_or_else(unreadable)
     }
 
     /// Writes next to the place and renames, so that a crash leaves the old or the new file, never a part.
@@ -115,9 +117,7 @@ impl FileCredentials {
         let beside = self.path(key, &format!("{random}.new"));
         let written = (|| {
             let mut file = options().write(true).create_new(true).open(&beside)?;
-            let expiry = record.expires_at().map_or(0, clock::seconds);
-            write!(file, "{:016x}{expiry:016x}", record.generation().0)?;
-            file.write_all(record.content())?;
+            file.write_all(&encode(record))?;
             file.sync_all()?;
             fs::rename(&beside, self.path(key, "json"))
         })();
@@ -150,17 +150,10 @@ impl FileCredentials {
     }
 }
 
-/// Reads generation and expiry.
-fn prefix(content: &[u8]) -> Option<(u64, u64)> {
-    let text = std::str::from_utf8(content.get(..PREFIX)?).ok()?;
-    let (generation, expiry) = text.split_at_checked(PREFIX / 2)?;
-    Some((u64::from_str_radix(generation, 16).ok()?, u64::from_str_radix(expiry, 16).ok()?))
-}
-
 fn has_expired(path: &Path, now: SystemTime) -> bool {
     let mut start = [0; PREFIX];
     let read = options().read(true).open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && prefix(&start).is_some_and(|(_, expiry)| expiry != 0 && expiry < clock::seconds(now))
+    read.is_ok() && prefix(&start).is_some_and(|(_, expiry)| expiry.is_some_and(|end| end < now))
 }
 
 impl CredentialStore for FileCredentials {
@@ -178,7 +171,7 @@ impl CredentialStore for FileCredentials {
         new: Option<Record>,
     ) -> BoxFuture<'a, Result<Swapped, StoreError>> {
         Box::pin(async move {
-            let _writer = self.locked(self.path(key, "swap")).await?;
+            let _writer = self.lock_swap(key).await?;
             let found = self.read(key)?;
             if found.as_ref().map(Record::generation) != expected {
                 return Ok(Swapped::Conflict(found));

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use std::env;
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use duplexer_oauth::{FileCredentials, OAuth, OAuthBuilder};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 
-use crate::mock::Mock;
+use crate::mock::{Mock, Seen};
 use crate::refresh::rotating;
 use crate::site::{Person, Time, connect, tool};
 use crate::stores::folder;
@@ -63,8 +63,9 @@ impl Process {
     }
 }
 
+#[expect(clippy::print_stderr, reason = "the process that started this one reads it")]
 fn say(line: &str) {
-    writeln!(std::io::stderr(), "{line}").unwrap();
+    eprintln!("{line}");
 }
 
 /// What the other processes do. It does nothing if the whole file is run with `--ignored`.
@@ -91,8 +92,8 @@ fn process() {
 
 /// Uses a token that all processes have in memory, and uses it again when it is due.
 async fn refresh(builder: OAuthBuilder, url: &str, now: &Mutex<u64>) {
-    let no_browser = |_: String| async { Err("a process has lost its token".into()) };
-    let client = connect(url, &builder.present(no_browser).build().unwrap()).await.unwrap();
+    let absent = |_: String| async { Err("a process has lost its token".into()) };
+    let client = connect(url, &builder.present(absent).build().unwrap()).await.unwrap();
     assert_eq!(tool(&client, "x").await.unwrap(), "done");
     say("ready");
     std::io::stdin().lock().read_line(&mut String::new()).unwrap();
@@ -163,7 +164,7 @@ async fn two_processes_refresh_once() {
         }
         let (one, two) = tokio::join!(one.end(), two.end());
         assert!(one.success() && two.success(), "round {number}: {one}, {two}");
-        let forms: Vec<_> = mock.seen("/token").iter().map(|seen| seen.form()).collect();
+        let forms: Vec<_> = mock.seen("/token").iter().map(Seen::form).collect();
         let spent: Vec<_> = forms.iter().filter_map(|form| form.get("refresh_token").cloned()).collect();
         let expected: Vec<_> = (1..=number).map(|token| format!("rt-{token}")).collect();
         assert_eq!(spent, expected);
