@@ -36,6 +36,7 @@ const PARTS: &[Part] = &[
     Part { name: "payloads", measure: rates::payloads },
     Part { name: "connections", measure: connections::measure },
     Part { name: "storm", measure: storm::measure },
+    Part { name: "at_once", measure: storm::at_once },
 ];
 
 pub(crate) fn command(arguments: &[String]) -> Result<(), Failure> {

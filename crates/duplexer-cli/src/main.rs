@@ -31,7 +31,7 @@ use crate::terminal::{Terminal, print};
 use crate::text::Text;
 use crate::verbs::Word;
 
-/// Returns memory to the system after a peak, which the C library's allocator does not: see `docs/performance.md`.
+/// Can return memory to the system after a peak, which the C library's allocator does not: see `docs/performance.md`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

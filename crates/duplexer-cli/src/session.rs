@@ -10,6 +10,7 @@ use duplexer::client::{
     Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, PinnedVersion, ServerNotification,
 };
 use duplexer::dispatch::{CallClock, CallOptions};
+use duplexer::error::CallError;
 use duplexer::transport::child::{Child, ChildCommand};
 use duplexer::transport::{FrameDirection, Tap, Transport};
 use duplexer::types::json::Json;
@@ -17,6 +18,7 @@ use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
 use duplexer::types::roots::ListRootsResult;
 use duplexer::types::version::{Era, ProtocolVersion};
+use duplexer::types::wire::{result_type, result_type_of};
 use duplexer_http_client::HttpTransport;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -73,7 +75,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Sends a request and shows its progress. Returns the result unchanged.
+    /// Sends a request and shows its progress. Returns the result unchanged, if it is of the method's own type.
     pub(crate) async fn ask<M: methods::Request + 'static>(
         &self,
         call: Call<M>,
@@ -84,7 +86,15 @@ impl Session {
         options.timeout = self.timeout;
         let answer = call.options(options).raw().await;
         self.terminal.clear();
-        answer
+        let result = answer?;
+        if self.client.era() == Era::Handshake {
+            return Ok(result);
+        }
+        let result_type = result_type_of(result.as_str()).map_err(CallError::Unexpected)?.into_owned();
+        if result_type == result_type::COMPLETE {
+            return Ok(result);
+        }
+        Err(ClientError::ResultType { method: M::METHOD, result_type, result })
     }
 
     /// Sets the log level. In the handshake era this is a separate request, which not every server supports.

@@ -168,14 +168,17 @@ impl<M: Request> Call<M> {
     }
 
     /// Sends the request and returns the result verbatim, with members that this library does not know. Input requests
-    /// are answered by the callbacks.
+    /// are answered by the callbacks. A result whose `resultType` an extension defines, such as `task`, is returned too.
     ///
     /// # Errors
     ///
-    /// Fails like awaiting the call, except that the result is not decoded.
+    /// Fails like awaiting the call, except that the result is not decoded and can be of any type.
     pub async fn raw(mut self) -> Result<Json, ClientError> {
-        let text = self.finish().await?;
-        Json::parse(&text).map_err(|error| CallError::Unexpected(error).into())
+        match self.finish().await {
+            Ok(text) => Json::parse(&text).map_err(|error| CallError::Unexpected(error).into()),
+            Err(ClientError::ResultType { result, .. }) => Ok(result),
+            Err(error) => Err(error),
+        }
     }
 
     fn decode(&self, text: &str) -> Result<M::Result, CallError> {
@@ -213,8 +216,9 @@ impl<M: Request> Call<M> {
                     return Ok(CallResponse::InputRequired(required));
                 }
                 other => {
-                    let result_type = other.to_owned();
-                    return Err(ClientError::ResultType { method: M::METHOD, result_type });
+                    let (method, result_type) = (M::METHOD, other.to_owned());
+                    let result = Json::parse(&text).map_err(CallError::Unexpected)?;
+                    return Err(ClientError::ResultType { method, result_type, result });
                 }
             }
         }

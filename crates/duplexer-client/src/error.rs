@@ -1,5 +1,6 @@
 //! Errors of connecting and of requests.
 
+use duplexer_types::json::Json;
 use duplexer_types::methods::Method;
 use duplexer_types::tool::ToolFailed;
 use duplexer_types::version::ProtocolVersion;
@@ -100,13 +101,16 @@ pub enum ClientError {
         /// Number of rounds after the first request.
         rounds: u32,
     },
-    /// The result has a `resultType` that the method does not have.
-    #[error("`{method}` was answered with a result of the unknown type `{result_type}`")]
+    /// The result has a `resultType` that the method does not have: an extension defines it, or the server is wrong.
+    /// [`Call::raw`](super::Call::raw) returns such a result instead of this error.
+    #[error("`{method}` was answered with a result of the unknown type `{result_type}`; `raw()` returns it")]
     ResultType {
         /// The method.
         method: Method,
         /// The `resultType` of the result.
         result_type: String,
+        /// The result, verbatim: the request is not sent again to read it.
+        result: Json,
     },
     /// A list does not end: a page has the cursor of an earlier page.
     #[error("the pages of `{0}` go in a circle")]

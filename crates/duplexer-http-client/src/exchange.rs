@@ -95,19 +95,17 @@ pub(crate) enum Received {
 impl Exchange<'_> {
     async fn run(&self, message: Outgoing, resend: Resend) -> Result<(), ExchangeError> {
         let mut repeated = 0;
-        loop {
+        let response = loop {
             let response = self.connection.post(message.clone(), self.role).await?;
-            let Some(delay) = retry_after(&response).filter(|_| resend == Resend::WhenBusy) else {
-                return self.read(response).await;
-            };
-            if repeated == MAX_RESENDS {
-                return self.read(response).await;
-            }
+            let may_resend = resend == Resend::WhenBusy && repeated < MAX_RESENDS;
+            let Some(delay) = retry_after(&response).filter(|_| may_resend) else { break response };
             repeated += 1;
             sleep(delay).await;
-        }
+        };
+        self.read(response).await
     }
 
+    /// Reads the response. The futures of rarer kinds are boxed, so that the others are small.
     async fn read(&self, response: Response) -> Result<(), ExchangeError> {
         let status = response.status();
         if status == StatusCode::ACCEPTED {
@@ -115,14 +113,14 @@ impl Exchange<'_> {
             return Err(TransportFailure::Protocol(reason.into()).into());
         }
         if !status.is_success() {
-            return Err(self.refusal(response).await);
+            return Err(Box::pin(self.refusal(response)).await);
         }
         if self.role == SessionRole::Opens && self.connection.session.open(response.headers()).is_err() {
             return Err(TransportFailure::Protocol("its session id is not visible ASCII".into()).into());
         }
         match &*media_type(&response) {
             "application/json" => self.json(response).await,
-            EVENTS => Ok(EventStream::new(*self).until_answered(response).await?),
+            EVENTS => Ok(Box::pin(EventStream::new(*self).until_answered(response)).await?),
             other => {
                 let shown: String = other.chars().take(100).collect();
                 Err(TransportFailure::Protocol(format!("unexpected content type '{shown}'").into()).into())

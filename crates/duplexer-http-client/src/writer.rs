@@ -104,7 +104,8 @@ impl Writer {
             SessionRole::None => CancelMode::Abort,
             SessionRole::Opens | SessionRole::Member => CancelMode::Notify(Arc::clone(&cancelled)),
         };
-        let abort = self.exchanges.spawn(async move {
+        // Boxed, because the runtime moves the future of a task several times, and this one is large.
+        let abort = self.exchanges.spawn(Box::pin(async move {
             let given_up = async {
                 cancelled.notified().await;
                 sleep(CANCEL_GRACE).await;
@@ -114,7 +115,7 @@ impl Writer {
                 () = given_up => {}
             }
             Some(own)
-        });
+        }));
         self.requests.insert(id, InFlight { abort, cancel });
     }
 

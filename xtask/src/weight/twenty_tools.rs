@@ -22,9 +22,10 @@ pub(super) fn write(folder: &Path) -> Result<PathBuf, String> {
 
 fn manifest() -> String {
     let duplexer = process::root().join("crates").join("duplexer");
+    let duplexer = duplexer.display();
     format!(
         "[package]\nname = \"twenty-tools\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
-         [dependencies]\nduplexer = {{ path = {duplexer:?} }}\nschemars = \"1\"\nserde = {{ version = \"1\", features = [\"derive\"] }}\n"
+         [dependencies]\nduplexer = {{ path = \"{duplexer}\" }}\nschemars = \"1\"\nserde = {{ version = \"1\", features = [\"derive\"] }}\n"
     )
 }
 

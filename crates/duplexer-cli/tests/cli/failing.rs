@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::support::{Demo, NOWHERE, PROGRAM, Place, RunningServer, answering, endless, guarded, run};
+use crate::support::{
+    Demo, NOWHERE, PROGRAM, Place, RunningServer, answering, endless, extended, guarded, run,
+};
 
 #[test]
 fn a_tool_that_fails_is_1_and_its_words_are_the_result() {
@@ -127,6 +129,16 @@ fn a_list_without_an_end_is_5() {
     let (url, pages) = endless();
     run(&["list", &url, "tools"]).failed(5, "`tools/list` has more than 1000 pages");
     assert_eq!(pages.load(Ordering::SeqCst), 1000);
+}
+
+/// P-RES-3: a result of an unknown type is not shown as if it were complete.
+#[test]
+fn a_result_of_an_unknown_type_is_5() {
+    let url = extended();
+    run(&["call", &url, "echo"])
+        .failed(5, "`tools/call` was answered with a result of the unknown type `task`");
+    run(&["list", &url, "tools"])
+        .failed(5, "`tools/list` was answered with a result of the unknown type `task`");
 }
 
 #[test]

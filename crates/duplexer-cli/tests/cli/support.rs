@@ -262,6 +262,11 @@ pub(crate) fn guarded() -> String {
     discovered(move || ("403 Forbidden", "error", error()))
 }
 
+/// A server that answers `server/discover`, and everything else with a result of a type that no method has.
+pub(crate) fn extended() -> String {
+    discovered(|| ("200 OK", "result", serde_json::json!({"resultType": "task", "content": [], "tools": []})))
+}
+
 /// A server whose list of tools never ends: every page has a cursor of its own. Counts the pages.
 pub(crate) fn endless() -> (String, Arc<AtomicUsize>) {
     let served = Arc::new(AtomicUsize::new(0));

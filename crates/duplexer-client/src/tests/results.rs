@@ -45,7 +45,8 @@ async fn a_result_of_an_unknown_type_is_an_error() {
     let result = json!({"resultType": "zzz", "content": [], "tools": []});
     let call = client.call_tool("t", ());
     let error = answered(&mut server, call, result).await.unwrap_err();
-    assert_eq!(error.to_string(), "`tools/call` was answered with a result of the unknown type `zzz`");
+    let text = "`tools/call` was answered with a result of the unknown type `zzz`; `raw()` returns it";
+    assert_eq!(error.to_string(), text);
     let result = json!({"resultType": "input_required", "tools": [], "requestState": "s"});
     let error = answered(&mut server, client.list_tools(), result).await.unwrap_err();
     assert!(matches!(error, ClientError::ResultType { method: Method::ToolsList, .. }), "{error:?}");
@@ -64,6 +65,40 @@ async fn a_raw_result_is_what_the_server_wrote() {
         server.respond(&request, result.clone()).await;
     });
     assert_eq!(raw.unwrap().decode::<Value>().unwrap(), result);
+}
+
+/// D-5: an extension reads the results of its own type, and a typed call fails without losing what the server sent. A
+/// validator checks results of the method's own type only.
+#[tokio::test(start_paused = true)]
+async fn a_result_of_a_type_of_an_extension_is_returned_verbatim() {
+    let validator = std::sync::Arc::new(RejectBad(Mutex::new(Vec::new())));
+    let extended = builder().extension("io.modelcontextprotocol/tasks", json!({}));
+    let (client, mut server) = envelope_session(extended.result_validator(validator)).await;
+    let result = json!({"resultType": "task", "task": {"taskId": "t-1", "status": "working"}});
+    let (raw, ()) = tokio::join!(client.call_tool("bad", ()).raw(), async {
+        let request = server.expect("tools/call").await;
+        let capabilities = &request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        assert_eq!(capabilities["extensions"]["io.modelcontextprotocol/tasks"], json!({}));
+        server.respond(&request, result.clone()).await;
+    });
+    assert_eq!(raw.unwrap().decode::<Value>().unwrap(), result);
+    let error = answered(&mut server, client.call_tool("bad", ()), result.clone()).await.unwrap_err();
+    let ClientError::ResultType { result_type, result: kept, .. } = error else { panic!("{error:?}") };
+    assert_eq!((result_type.as_str(), kept.decode::<Value>().unwrap()), ("task", result));
+}
+
+/// A result of another type is not a result of the method, so it is not cached.
+#[tokio::test(start_paused = true)]
+async fn a_result_of_another_type_is_not_cached() {
+    let (client, mut server) = envelope_session(builder()).await;
+    for kind in ["first", "second"] {
+        let result = json!({"resultType": kind, "tools": [], "ttlMs": 60_000, "cacheScope": "public"});
+        let (raw, ()) = tokio::join!(client.list_tools().raw(), async {
+            let request = server.expect("tools/list").await;
+            server.respond(&request, result.clone()).await;
+        });
+        assert_eq!(raw.unwrap().decode::<Value>().unwrap(), result);
+    }
 }
 
 /// Callers of `once` answer input requests themselves.

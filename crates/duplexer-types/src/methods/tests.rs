@@ -314,7 +314,9 @@ fn documentation() -> BTreeMap<String, String> {
                 // `pub struct X {`, `pub enum X {`, `pub result X {`, `pub cacheable result X {`, `X(Task) = ..`.
                 let is_declaration =
                     !docs.is_empty() && (line.starts_with("pub ") || line.contains("Task) = "));
-                let mut words = line.split(|c: char| !c.is_alphanumeric());
+                // What a tuple holds is not what the line declares.
+                let declared = line.split('(').next().unwrap_or_default();
+                let mut words = declared.split(|c: char| !c.is_alphanumeric());
                 if let Some(name) = words.find(|word| is_declaration && is_type(word)) {
                     found.insert(name.to_owned(), docs.clone());
                 }
