@@ -92,8 +92,8 @@ fn process() {
 
 /// Uses a token that all processes have in memory, and uses it again when it is due.
 async fn refresh(builder: OAuthBuilder, url: &str, now: &Mutex<u64>) {
-    let absent = |_: String| async { Err("a process has lost its token".into()) };
-    let client = connect(url, &builder.present(absent).build().unwrap()).await.unwrap();
+    let no_browser = |_: String| async { Err("a process has lost its token".into()) };
+    let client = connect(url, &builder.present(no_browser).build().unwrap()).await.unwrap();
     assert_eq!(tool(&client, "x").await.unwrap(), "done");
     say("ready");
     std::io::stdin().lock().read_line(&mut String::new()).unwrap();
