@@ -30,7 +30,7 @@ impl Screen {
         let stream = || Stdio::from(terminal.try_clone().unwrap());
         let mut command = Command::new(PROGRAM);
         command.args(words).stdin(stream()).stdout(stream()).stderr(stream());
-        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM"] {
+        for name in ["CI", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM"] {
             command.env_remove(name);
         }
         let child = command.env("TERM", "xterm").envs(variables.iter().copied()).spawn().unwrap();
