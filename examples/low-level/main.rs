@@ -2,7 +2,7 @@
 //!
 //! Run: `cargo run -p duplexer-examples --bin low-level`; it serves standard input and output.
 //! Try: `duplexer call shout text=hello -- target/debug/low-level`
-//! Then send a line by hand: `{"jsonrpc":"2.0","id":1,"method":"com.example/words","params":{"text":"a b"}}`.
+//! Then type a line: `{"jsonrpc":"2.0","id":1,"method":"com.example/words","params":{"text":"a b"}}`.
 //! What a handler does not do, no one does: arguments are not checked against the schema here.
 
 use duplexer::Json;

@@ -11,7 +11,7 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 /// Maximum time of a call, whatever progress it reports.
 const TOTAL: Duration = Duration::from_secs(60 * 60);
 
-/// Timeouts of a session, and the clock that measures them. `Duration::MAX` stands for none.
+/// Timeouts of a session, and the clock that measures them. `Duration::MAX` means no timeout.
 #[derive(Clone)]
 pub(super) struct Timeouts {
     pub(super) handshake: Option<Duration>,

@@ -1,4 +1,4 @@
-//! How long calls wait, and when their clock stands still.
+//! How long calls wait, and when their clock is paused.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ impl Browser {
         Self::default()
     }
 
-    /// Uses this command instead. `%s` stands for the URL; without it, the URL is the last argument.
+    /// Uses this command instead. `%s` is replaced by the URL; without it, the URL is the last argument.
     pub fn command(command: impl Into<String>) -> Self {
         Self { programs: Some(vec![command.into()]) }
     }

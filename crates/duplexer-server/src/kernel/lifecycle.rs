@@ -30,7 +30,7 @@ pub(crate) fn register(handlers: &mut Handlers) {
     handlers.set_default(Method::Ping, immediate(|_| Ok(Outcome::empty())));
 }
 
-/// Returns the error of a request that arrives before its connection is open. People who type a request by hand read it.
+/// Returns the error of a request that arrives before its connection is open. Its readers are people who type a request into a terminal.
 pub(crate) fn not_open(connection: &Connection) -> McpError {
     let text = if connection.agreed().is_some() {
         format!("The session is not open yet: send `{}` first", Method::Initialized.name())
