@@ -21,8 +21,21 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+/// Returns whether a character has no glyph, or a blank one that is not white space.
+pub fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        // Soft hyphen, combining grapheme joiner, Arabic letter mark, Mongolian vowel separator.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
+        // Fillers and blank letters.
+        | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+        // Zero width characters, direction marks, line separators, invisible operators.
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        // Interlinear annotation, shorthand and musical formats.
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        // Tags.
+        | '\u{e0000}'..='\u{e00ff}'
+    )
 }
 
 #[cfg(test)]

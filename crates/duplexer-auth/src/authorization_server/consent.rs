@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use duplexer_oauth_base::Secret;
 use duplexer_oauth_base::clock;
+use duplexer_oauth_base::text::is_invisible;
 use http::HeaderMap;
 use http::header::{
     CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, ORIGIN, REFERRER_POLICY, SET_COOKIE,
@@ -249,23 +250,6 @@ fn is_blank(text: &str) -> bool {
 
 fn is_variation_selector(character: char) -> bool {
     matches!(character, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
-}
-
-/// Returns whether a character has no glyph, or a blank one that is not white space.
-fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        // Soft hyphen, combining grapheme joiner, Arabic letter mark, Mongolian vowel separator.
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}'
-        // Fillers and blank letters.
-        | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
-        // Zero width characters, direction marks, line separators, invisible operators.
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        // Interlinear annotation, shorthand and musical formats.
-        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        // Tags.
-        | '\u{e0000}'..='\u{e00ff}'
-    )
 }
 
 #[cfg(test)]
