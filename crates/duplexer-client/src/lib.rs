@@ -23,7 +23,6 @@ mod output_schemas;
 mod renewal;
 mod requests;
 mod resources;
-#[cfg(unix)]
 mod restart;
 mod session;
 mod subscriptions;
@@ -65,7 +64,6 @@ pub use handler::ServerNotification;
 pub use items::Items;
 #[cfg(feature = "schema")]
 pub use output_schemas::OutputValidation;
-#[cfg(unix)]
 pub use restart::{RestartPolicy, RestartingCommand, StartProcessError};
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
 

@@ -20,7 +20,6 @@ use link::Link;
 /// How often a server process is started again, and after which delay.
 ///
 /// ```no_run
-/// # #[cfg(unix)]
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use duplexer_client::{Client, RestartPolicy};
 /// use duplexer_core::transport::child::ChildCommand;

@@ -27,14 +27,12 @@ pub mod prelude {
     pub use duplexer_types::subscription::SubscriptionFilter;
     pub use duplexer_types::tool::{CallToolParams, CallToolResult, ToolFailed};
 
-    #[cfg(unix)]
     pub use super::RestartPolicy;
     pub use super::{
         Change, Client, ClientBuilder, ClientError, ClientGroup, ConnectError, ErrorKind, McpConfig,
         Negotiation, OpenError,
     };
     pub use super::{OpenClient as _, OpenWith as _, ServeInProcess as _};
-    #[cfg(unix)]
     pub use crate::transport::child::{ChildCommand, Stderr};
     pub use crate::{BoxError, McpError};
 }

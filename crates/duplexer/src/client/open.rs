@@ -3,7 +3,6 @@
 use super::{Client, ClientBuilder, ConfigError, ConnectError, ServerEntry};
 use crate::server::StartError;
 use crate::transport::TransportError;
-#[cfg(unix)]
 use {
     super::{RestartingCommand, StartProcessError},
     crate::transport::child::ChildCommand,
@@ -22,9 +21,7 @@ pub(super) enum Location {
     Http(Box<duplexer_http_client::HttpTransport>),
     #[cfg(feature = "http-client")]
     HttpSse(Box<duplexer_http_client::HttpSseTransport>),
-    #[cfg(unix)]
     Command(Box<ChildCommand>),
-    #[cfg(unix)]
     Restarting(Box<RestartingCommand>),
     Entry(Box<ServerEntry>),
 }
@@ -48,14 +45,12 @@ impl From<duplexer_http_client::HttpTransport> for Target {
     }
 }
 
-#[cfg(unix)]
 impl From<ChildCommand> for Target {
     fn from(command: ChildCommand) -> Self {
         Self(Location::Command(Box::new(command)))
     }
 }
 
-#[cfg(unix)]
 impl From<RestartingCommand> for Target {
     fn from(command: RestartingCommand) -> Self {
         Self(Location::Restarting(Box::new(command)))
@@ -107,7 +102,6 @@ pub enum OpenError {
     Connect(#[from] ConnectError),
 }
 
-#[cfg(unix)]
 impl From<StartProcessError> for OpenError {
     fn from(error: StartProcessError) -> Self {
         match error {
@@ -166,9 +160,7 @@ impl OpenWith for ClientBuilder {
             Location::Http(transport) => Ok(self.connect(*transport).await?),
             #[cfg(feature = "http-client")]
             Location::HttpSse(transport) => Ok(self.connect(*transport).await?),
-            #[cfg(unix)]
             Location::Command(command) => open_command(self, *command).await,
-            #[cfg(unix)]
             Location::Restarting(command) => Ok(self.connect(*command).await?),
             Location::Entry(_) => Err(OpenError::Unsupported("an entry cannot refer to another entry")),
         }
@@ -197,7 +189,6 @@ async fn open_url(builder: ClientBuilder, url: &str) -> Result<Client, OpenError
     }
 }
 
-#[cfg(unix)]
 async fn open_command(builder: ClientBuilder, command: ChildCommand) -> Result<Client, OpenError> {
     let (transport, child) = command.spawn()?;
     match builder.connect(transport).await {
@@ -237,7 +228,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[tokio::test]
     async fn a_program_that_cannot_run_differs_from_one_that_ends() {
         let missing = Client::open(ChildCommand::new("/no/such/program")).await.unwrap_err();

@@ -106,7 +106,6 @@ impl ServerEntry {
                     .collect::<Result<Vec<_>, OpenError>>()?;
                 http(&expanded("url", url)?, &headers, *version)
             }
-            #[cfg(unix)]
             Kind::Stdio { command, args, env, cwd } => {
                 let mut child = crate::transport::child::ChildCommand::new(expanded("command", command)?);
                 for arg in args {
@@ -119,10 +118,6 @@ impl ServerEntry {
                     child = child.current_dir(expanded("cwd", cwd)?);
                 }
                 Ok(Location::Command(Box::new(child)))
-            }
-            #[cfg(not(unix))]
-            Kind::Stdio { .. } => {
-                Err(OpenError::Unsupported("server processes are not supported on this platform"))
             }
         }
     }
