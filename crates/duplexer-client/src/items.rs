@@ -207,17 +207,29 @@ impl Client {
         self.tools().collect().await
     }
 
-    /// Returns all resources of the server. Fails like [`Client::all_tools`].
+    /// Returns all resources of the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
     pub async fn all_resources(&self) -> Result<Vec<ResourceDefinition>, ClientError> {
         self.resources().collect().await
     }
 
-    /// Returns all resource templates of the server. Fails like [`Client::all_tools`].
+    /// Returns all resource templates of the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
     pub async fn all_resource_templates(&self) -> Result<Vec<ResourceTemplate>, ClientError> {
         self.resource_templates().collect().await
     }
 
-    /// Returns all prompts of the server. Fails like [`Client::all_tools`].
+    /// Returns all prompts of the server.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
     pub async fn all_prompts(&self) -> Result<Vec<PromptDefinition>, ClientError> {
         self.prompts().collect().await
     }

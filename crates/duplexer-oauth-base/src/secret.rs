@@ -72,11 +72,19 @@ pub mod as_text {
     use super::Secret;
 
     /// Writes the text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     pub fn serialize<S: Serializer>(secret: &Secret, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(secret.reveal())
     }
 
     /// Reads the text.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value is not a text.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
         String::deserialize(from).map(Secret::new)
     }
@@ -89,6 +97,10 @@ pub mod as_optional_text {
     use super::Secret;
 
     /// Writes the text, or `null`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     pub fn serialize<S: Serializer>(secret: &Option<Secret>, to: S) -> Result<S::Ok, S::Error> {
         match secret {
             Some(secret) => to.serialize_some(secret.reveal()),
@@ -97,6 +109,10 @@ pub mod as_optional_text {
     }
 
     /// Reads the text, or `null`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value is not a text or `null`.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
         Ok(Option::<String>::deserialize(from)?.map(Secret::new))
     }

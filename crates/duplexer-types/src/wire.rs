@@ -47,12 +47,20 @@ impl Shape {
 /// Value that can be written in the shape of a revision.
 pub trait Wire {
     /// Writes the value in this shape.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     fn write<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
 /// Value whose JSON is an object. Its members can be written into another object.
 pub trait WireObject: Wire {
     /// Writes the members; for a result without `_meta`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the serializer does.
     fn members<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error>;
 }
 

@@ -222,6 +222,10 @@ impl<L: Listener, S> HttpServer<L, S> {
 
 impl<S> HttpServer<TcpListener, S> {
     /// Returns the address of the listener.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the operating system does not report it.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
