@@ -193,15 +193,19 @@ async fn over_http(
     let headers = arguments.headers.iter();
     let mut transport =
         headers.fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value));
-    let has_token = arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let given = arguments.token_option();
     if let Some(token) = &arguments.login.token {
         transport = transport.bearer(token);
-    } else if !has_token && let Some(oauth) = login::authorization(url, &arguments.login, terminal).await? {
+    } else if given.is_none()
+        && let Some(oauth) = login::authorization(url, &arguments.login, terminal).await?
+    {
         transport = transport.authorization(Arc::new(oauth));
     }
     let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
     let opened = connect(transport, arguments, builder, terminal).await?;
-    opened.map_err(|error| diagnosis::of_http(url, &error).unwrap_or_else(|| refused(error, arguments.era)))
+    opened.map_err(|error| {
+        diagnosis::of_http(url, given, &error).unwrap_or_else(|| refused(error, arguments.era))
+    })
 }
 
 async fn with_program(
