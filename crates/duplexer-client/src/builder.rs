@@ -67,6 +67,20 @@ pub struct ClientBuilder {
 const MAX_PAGES: usize = 1000;
 
 /// How client and server choose the protocol revision.
+///
+/// ```
+/// use duplexer::Server;
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let older = Client::builder("my-agent", "1.0").negotiation(Negotiation::Handshake);
+/// let client = older.connect(server.in_process()).await?;
+/// assert_eq!(client.protocol_version().as_str(), "2025-11-25");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Negotiation {
@@ -80,6 +94,20 @@ pub enum Negotiation {
 }
 
 /// Revision of the envelope era to which a session is pinned.
+///
+/// ```
+/// use duplexer::Server;
+/// use duplexer::client::{PinnedVersion, prelude::*};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let pinned = Negotiation::Pinned(PinnedVersion::new("2026-07-28"));
+/// let client = Client::builder("my-agent", "1.0").negotiation(pinned).connect(server.in_process()).await?;
+/// assert_eq!(client.protocol_version().as_str(), "2026-07-28");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct PinnedVersion {
     version: String,

@@ -9,6 +9,19 @@ use duplexer_core::error::{BoxError, CallError, Chain, ErrorKind, McpError};
 use duplexer_core::transport::HttpRefusal;
 
 /// Why a session could not be opened.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let (transport, server) = duplexer::transport::memory::pair();
+/// drop(server);
+/// let error = Client::builder("my-agent", "1.0").connect(transport).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Closed);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -70,6 +83,25 @@ fn offer(versions: &[String]) -> String {
 }
 
 /// Why a request of a client failed.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+/// use duplexer::{Server, Tool, ToolError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let fails = Tool::new("fails", || async { Err::<(), _>(ToolError::new("The disk is full.")) });
+/// let server = Server::builder("disk", "1.0.0").tool(fails).build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+///
+/// let failed = client.call_tool("fails", ()).text().await.unwrap_err();
+/// assert!(matches!(&failed, ClientError::ToolFailed(failed) if failed.to_string() == "The disk is full."));
+/// let unknown = client.call_tool("format", ()).await.unwrap_err();
+/// assert_eq!(unknown.kind(), ErrorKind::Refused);
+/// assert!(!unknown.is_retryable());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {

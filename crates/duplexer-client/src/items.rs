@@ -29,6 +29,28 @@ const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 /// Stream of the items of a list. It requests a page when the items of the page before have been read.
 ///
 /// It ends after an error. Neither the number of items of a page nor the form of a cursor ends a list.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+/// use duplexer::{Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("calculator", "1.0.0")
+///     .page_size(1)
+///     .tool(Tool::new("add", || async {}))
+///     .tool(Tool::new("subtract", || async {}))
+///     .build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+/// let mut tools = client.tools();
+/// let mut names = Vec::new();
+/// while let Some(tool) = tools.next().await {
+///     names.push(tool?.name);
+/// }
+/// assert_eq!(names, ["add", "subtract"]);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a page is requested when the stream is read"]
 pub struct Items<T> {
     method: Method,

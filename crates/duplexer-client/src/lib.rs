@@ -4,6 +4,8 @@
 //! request carries and how results are decoded, and no other code depends on the era. `inbound` serves the server's
 //! requests and notifications through the callbacks of `handler`. The crate does not know servers.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod arguments;
 mod builder;
 mod cache;

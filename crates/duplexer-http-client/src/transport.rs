@@ -122,6 +122,17 @@ fn bearer(token: &str) -> Result<HeaderValue, InvalidEndpoint> {
 }
 
 /// Builder of an [`HttpTransport`]. Invalid settings are reported by [`Self::build`].
+///
+/// ```
+/// use duplexer_http_client::HttpTransport;
+///
+/// let transport = HttpTransport::builder("https://mcp.example.com/mcp")
+///     .bearer("a-token")
+///     .header("x-tenant", "42")
+///     .build()?;
+/// assert!(HttpTransport::builder("mcp.example.com").build().is_err());
+/// # Ok::<_, duplexer_http_client::InvalidEndpoint>(())
+/// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct HttpTransportBuilder {
     url: String,

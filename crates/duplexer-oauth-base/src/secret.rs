@@ -14,6 +14,14 @@ use zeroize::Zeroizing;
 pub struct RandomError(String);
 
 /// Text that is not shown by `Debug` and is zeroized on drop.
+///
+/// ```
+/// use duplexer_oauth_base::Secret;
+///
+/// let secret = Secret::new("from the environment");
+/// assert!(!format!("{secret:?}").contains("environment"));
+/// assert_eq!(secret.reveal(), "from the environment");
+/// ```
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 

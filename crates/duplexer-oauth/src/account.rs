@@ -17,6 +17,17 @@ use crate::server::Server;
 use crate::web::endpoint;
 
 /// What is stored for a server. It has no secrets.
+///
+/// ```
+/// use duplexer_oauth::{OAuth, Status};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer_oauth::OAuthError> {
+/// let login = OAuth::login_with_browser("my-program").build()?;
+/// assert_eq!(login.status("https://mcp.example.com/mcp").await?, Status::LoggedOut);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {

@@ -12,6 +12,16 @@ use duplexer_oauth_base::text::shown;
 /// Why a request has no valid token.
 ///
 /// A failed call contains it as its cause: [`OAuthError::find`] returns it.
+///
+/// ```
+/// use duplexer_oauth::OAuthError;
+///
+/// /// Returns the page to which a web application redirects its user.
+/// fn page(error: &(dyn std::error::Error + 'static)) -> Option<&str> {
+///     OAuthError::find(error).and_then(OAuthError::login_url)
+/// }
+/// assert_eq!(page(&OAuthError::LoginDenied), None);
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OAuthError {

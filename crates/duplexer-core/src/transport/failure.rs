@@ -52,6 +52,13 @@ impl TransportFailure {
 }
 
 /// An HTTP response that refused a request.
+///
+/// ```
+/// use duplexer_core::transport::HttpRefusal;
+///
+/// let refusal = HttpRefusal::new(401, "Unauthorized").challenges(["Bearer"]);
+/// assert_eq!((refusal.status, refusal.is_temporary()), (401, false));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpRefusal {

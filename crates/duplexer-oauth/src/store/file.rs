@@ -26,7 +26,15 @@ const LOCK_POLL: Duration = Duration::from_millis(20);
 /// Maximum files that one write looks through for expired ones.
 const MAX_SWEPT: usize = 1000;
 
-/// Stores credentials in a folder of the user, mode 0700, in files of mode 0600.
+/// Stores credentials in a folder of the user, mode 0700, in files of mode 0600. For Unix only.
+///
+/// ```
+/// use duplexer_oauth::{FileCredentials, OAuth};
+///
+/// # let folder = std::env::temp_dir().join(format!("duplexer-credentials-{}", std::process::id()));
+/// let login = OAuth::login_with_browser("my-program").store(FileCredentials::at(folder)?).build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FileCredentials {
     folder: PathBuf,

@@ -22,7 +22,7 @@ type Platform = Arc<dyn CredentialStoreApi + Send + Sync>;
 /// Excludes the other threads of this process from a compare-and-swap.
 static SWAPPING: Mutex<()> = Mutex::new(());
 
-/// Stores credentials in the keyring of the platform.
+/// Stores credentials in the keyring of the platform (feature `keyring`).
 ///
 /// On Linux this is the keyring of the kernel: it needs no daemon, and forgets everything at the next start of the
 /// machine, or after three days without use. A service without a login session needs a kernel with persistent keyrings;
@@ -32,6 +32,18 @@ static SWAPPING: Mutex<()> = Mutex::new(());
 ///
 /// On Unix processes lock each other out with empty files in the folder of [`FileCredentials`]. Elsewhere two processes
 /// that renew a token at the same time can lose a login.
+///
+/// ```
+/// use duplexer_oauth::{KeyringCredentials, OAuth};
+///
+/// let login = OAuth::login_with_browser("my-program");
+/// // Fails where the platform has no keyring.
+/// let login = match KeyringCredentials::for_application("my-program") {
+///     Ok(keyring) => login.store(keyring),
+///     Err(_) => login,
+/// };
+/// # Ok::<_, duplexer_oauth::OAuthError>(())
+/// ```
 #[derive(Clone)]
 pub struct KeyringCredentials {
     application: String,

@@ -89,6 +89,22 @@ pub enum GroupError {
 }
 
 /// Builder of a [`ClientGroup`].
+///
+/// ```
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let group = ClientGroup::builder(Client::builder("agent", "1"))
+///     .server("files", ChildCommand::new("/no/such/program"))
+///     .names(|server, name| format!("{server}.{name}"))
+///     .connect()
+///     .await?;
+/// // A server that cannot be reached does not fail the others.
+/// assert_eq!(group.failures()[0].0, "files");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a group is created by `connect`"]
 pub struct ClientGroupBuilder {
     client: ClientBuilder,

@@ -11,6 +11,13 @@ use {
 /// Where a server is: a URL, a program to start, or an entry of a configuration file.
 ///
 /// Text is always a URL. It is never run as a command line: use a [`ChildCommand`](crate::transport::child::ChildCommand).
+///
+/// ```
+/// use duplexer::client::{Target, prelude::*};
+///
+/// let url = Target::from("https://mcp.example.com/mcp");
+/// let program = Target::from(ChildCommand::new("my-server").args(["--stdio"]));
+/// ```
 #[derive(Debug)]
 pub struct Target(Location);
 
@@ -70,6 +77,17 @@ impl From<&ServerEntry> for Target {
 }
 
 /// Why a session with a target could not be opened.
+///
+/// ```
+/// use duplexer::client::prelude::*;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let error = Client::open("my-server --stdio").await.unwrap_err();
+/// assert!(matches!(error, OpenError::NotAUrl(text) if text == "my-server --stdio"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -140,6 +158,17 @@ impl OpenClient for Client {
 /// `Client::builder(..).open(target)`.
 pub trait OpenWith {
     /// Opens a session with a target. The session owns a program that it starts: [`Client::close`] ends both, in order.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// use duplexer::client::prelude::*;
+    ///
+    /// let client = Client::builder("my-agent", "1.0").on_roots(async || Ok(ListRootsResult::new([Root::new("file:///work")])));
+    /// let opened = client.open(ChildCommand::new("/no/such/program")).await;
+    /// assert!(opened.is_err());
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
