@@ -30,18 +30,26 @@ use duplexer_core::error::{BoxError, CallError};
 ///
 /// Awaiting fails with the reasons of [`ClientError`].
 ///
-/// ```no_run
-/// # use duplexer_client::{Client, ClientError};
-/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// ```
 /// use std::time::Duration;
 /// use serde_json::json;
 ///
+/// # use duplexer::client::prelude::*;
+/// # /// Indexes.
+/// # #[duplexer::tool]
+/// # async fn index(path: String) -> String { path }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let server = duplexer::Server::builder("indexer", "1.0.0").tool(index).build()?.in_process();
+/// # let client = Client::builder("my-agent", "1.0").connect(server).await?;
 /// let result = client
 ///     .call_tool("index", json!({"path": "/work"}))
 ///     .timeout(Duration::from_secs(60))
 ///     .on_progress(|report| println!("{}", report.progress))
 ///     .await?;
-/// # Ok(()) }
+/// # assert_eq!(result.to_text(), "/work");
+/// # Ok(())
+/// # }
 /// ```
 #[must_use = "a request is sent when it is awaited"]
 pub struct Call<M: Request> {

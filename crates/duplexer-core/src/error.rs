@@ -185,7 +185,7 @@ impl From<CallError> for McpError {
 ///
 /// let down = StoreError::Unavailable("connection refused".into());
 /// assert!(down.is_temporary());
-/// assert!(!StoreError::Denied("wrong password".into()).is_temporary());
+/// assert!(!StoreError::Failed("a defect".into()).is_temporary());
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -17,7 +17,7 @@ use duplexer_oauth_base::text::shown;
 /// use duplexer_oauth::OAuthError;
 ///
 /// /// Returns the page to which a web application redirects its user.
-/// fn page(error: &(dyn std::error::Error + 'static)) -> Option<&str> {
+/// fn page<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a str> {
 ///     OAuthError::find(error).and_then(OAuthError::login_url)
 /// }
 /// assert_eq!(page(&OAuthError::LoginDenied), None);

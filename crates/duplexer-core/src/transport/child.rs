@@ -94,13 +94,15 @@ impl fmt::Debug for Stderr {
 
 /// Builder of a server process. `Debug` shows the program, not its arguments and environment, which may be secret.
 ///
-/// ```no_run
-/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// ```
 /// use duplexer_core::transport::child::ChildCommand;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // `Client::builder(..).connect(transport)` takes the transport; the child ends when it is dropped or shut down.
-/// let (transport, child) = ChildCommand::new("target/debug/calculator").args(["--verbose"]).spawn()?;
-/// # Ok(()) }
+/// let (transport, child) = ChildCommand::new("cat").args(["-"]).spawn()?;
+/// # Ok(())
+/// # }
 /// ```
 #[doc(alias("spawn", "child process", "subprocess"))]
 pub struct ChildCommand {
