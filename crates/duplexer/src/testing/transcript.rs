@@ -16,7 +16,6 @@ use crate::transport::{FrameDirection, Tap, Transport};
 /// # async fn main() -> Result<(), duplexer::BoxError> {
 /// let server = Server::builder("calculator", "1.0.0").build()?;
 /// let client = TestClient::new(&server).await?;
-/// client.ping().await?;
 /// let lines = client.transcript().lines();
 /// assert!(lines[0].starts_with("--> ") && lines[1].starts_with("<-- "));
 /// # Ok(())
