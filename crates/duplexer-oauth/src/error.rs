@@ -7,7 +7,7 @@ use std::sync::Arc;
 use duplexer_core::error::{BoxError, StoreError};
 use duplexer_oauth_base::fetch::{FetchError, is_not_public};
 use duplexer_oauth_base::secret::RandomError;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 
 /// Why a request has no valid token.
 ///

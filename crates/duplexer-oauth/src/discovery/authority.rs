@@ -1,7 +1,7 @@
 //! Metadata of authorization servers (RFC 8414, OpenID Connect Discovery).
 
 use duplexer_oauth_base::address::origin;
-use duplexer_oauth_base::text::shown;
+use duplexer_types::text::shown;
 use serde::Deserialize;
 use url::Url;
 
