@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use duplexer_types::text::shown;
+use url::Url;
 
 use crate::challenge::Challenge;
 use crate::client::ClientIdentity;
 use crate::client::authentication::Client;
+use crate::discovery::authority::Authority;
 use crate::discovery::{Discovered, discover};
 use crate::dpop::DpopKey;
 use crate::error::OAuthError;
@@ -235,7 +237,7 @@ impl Acquisition<'_> {
 
 /// Rejects a token endpoint on another origin than its issuer, which the server alone has named (OAC-57).
 fn check_origin(authority: &Authority) -> Result<(), OAuthError> {
-    let endpoint = crate::web::endpoint(authority.token_endpoint()?)?;
+    let endpoint = authority.token_endpoint()?;
     if Url::parse(&authority.issuer).is_ok_and(|issuer| issuer.origin() == endpoint.origin()) {
         return Ok(());
     }

@@ -134,7 +134,7 @@ pub(crate) fn endpoint(text: &str) -> Result<Url, OAuthError> {
 mod tests {
     use super::*;
 
-    /// OAC-19: a custom scheme would reach a program of the user's machine.
+    /// OAC-19, P-AUC-19: a custom scheme would reach a program of the user's machine.
     #[test]
     fn an_endpoint_is_https_or_on_this_machine() {
         for fine in
@@ -176,7 +176,7 @@ mod tests {
         assert!(redirected(&from, &answer(http::HeaderMap::new())).is_none());
     }
 
-    /// OAC-90: what a public server names is not on this machine, its network or its cloud, at any hop. A name is checked by
+    /// OAC-90, P-AUC-20: what a public server names is not on this machine, its network or its cloud, at any hop. A name is checked by
     /// the addresses that it resolves to.
     #[tokio::test]
     async fn a_public_server_cannot_name_private_addresses() {

@@ -115,7 +115,7 @@ async fn a_pinned_issuer_must_be_listed() {
     assert!(matches!(connect(&mock.url(), &oauth).await, Err(OAuthError::NoAuthority { .. })));
 }
 
-/// OAC-80 to OAC-82, P-AUC-18: a disturbed discovery is an error, and does not lead to the endpoints of old servers.
+/// OAC-80, OAC-81, OAC-82, P-AUC-18: a disturbed discovery is an error, and does not lead to the endpoints of old servers.
 #[tokio::test]
 async fn only_a_server_without_metadata_is_an_old_one() {
     for status in [400, 403, 500, 503] {
@@ -128,7 +128,7 @@ async fn only_a_server_without_metadata_is_an_old_one() {
         assert!(matches!(refused, OAuthError::Answer { .. } | OAuthError::Temporary { .. }), "{refused:?}");
         assert!(mock.seen("/authorize").is_empty());
     }
-    // OAC-80 to OAC-82: without any metadata the endpoints are at the origin, and there is no `resource`.
+    // Without any metadata the endpoints are at the origin, and there is no `resource`.
     let mock =
         Mock::new(|_, seen| seen.path.starts_with("/.well-known/").then(|| answer(404, &json!({})))).await;
     let oauth = login(&Person::default()).build().unwrap();

@@ -11,7 +11,8 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 /// An identity provider whose answer has these types.
 async fn provider(issued: &'static str) -> Mock {
     Mock::new(move |_, seen| {
-        let assertion = json!({"access_token": "assertion", "issued_token_type": issued, "token_type": "N_A"});
+        let assertion =
+            json!({"access_token": "assertion", "issued_token_type": issued, "token_type": "N_A"});
         seen.is("POST", "/token").then(|| answer(200, &assertion))
     })
     .await

@@ -13,7 +13,7 @@ fn login(time: &Time, person: &Person) -> duplexer_oauth::OAuthBuilder {
     OAuth::login_with_browser("test").present(person.browser()).clock(time.clock())
 }
 
-/// OAC-01 to OAC-03, P-AUC-14: a login happens inside `connect`, and the caller sees one answer.
+/// OAC-01, OAC-02, OAC-03, P-AUC-14: a login happens inside `connect`, and the caller sees one answer.
 #[tokio::test]
 async fn a_session_is_opened_by_a_login_and_the_token_is_sent_with_every_request() {
     let (time, person) = (Time::new(), Person::default());

@@ -151,7 +151,7 @@ fn demanding(mock: &Mock, seen: &Seen) -> Option<axum::response::Response> {
     }
 }
 
-/// OAC-70 to OAC-74, OAC-71, OAC-72, OAC-73
+/// OAC-70, OAC-71, OAC-72, OAC-73, OAC-74
 #[tokio::test]
 async fn a_bound_token_is_sent_with_a_new_proof_each_time() {
     let mock = Mock::new(demanding).await;

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use duplexer_client::{Client, ErrorKind};
 use duplexer_http_client::HttpTransport;
-use duplexer_oauth::{ClientIdentity, OAuth, OAuthError, Secret};
+use duplexer_oauth::{ClientIdentity, OAuth, OAuthError, Secret, Status};
 use http_body::Frame;
 
 use crate::discovery::login;
@@ -122,7 +122,7 @@ async fn futures<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T
     done.into_iter().flatten().collect()
 }
 
-/// OAC-51: a machine requests another token with all scopes; a refresh could not raise them.
+/// OAC-32, OAC-51: a machine requests another token with all scopes; a refresh could not raise them.
 #[tokio::test]
 async fn a_machine_steps_up_by_another_token() {
     let insufficient = r#"Bearer error="insufficient_scope", scope="write""#;
@@ -137,6 +137,9 @@ async fn a_machine_steps_up_by_another_token() {
     assert_eq!(tool(&client, "write").await.unwrap(), "done");
     let asked: Vec<_> = mock.seen("/token").iter().map(Seen::form).collect();
     assert_eq!((asked[0]["scope"].as_str(), asked[1]["scope"].as_str()), ("read", "read write"));
+    // The answers name no scopes, so those that were requested are granted.
+    let Status::LoggedIn { scopes, .. } = oauth.status(&mock.url()).await.unwrap() else { panic!() };
+    assert_eq!(scopes, ["read", "write"]);
     assert!(asked.iter().all(|form| form["grant_type"] == "client_credentials"));
 }
 

@@ -114,11 +114,11 @@ mod tests {
         }
     }
 
-    /// P-LEG-24: HTTP+SSE is not tried if the refusal is about something else, or if the client is pinned.
+    /// P-LEG-24, P-ERA-8: HTTP+SSE is not tried if the refusal is about something else, or if the client is pinned.
     #[tokio::test]
     async fn other_refusals_are_final() {
         let fallback = (200, "text/event-stream", "event: endpoint\ndata: /m\n\n");
-        let rpc = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}"#;
+        let rpc = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"}}"#;
         let replies = [
             (401, "text/plain", ""),
             (403, "text/plain", ""),
