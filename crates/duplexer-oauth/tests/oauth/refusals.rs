@@ -87,7 +87,7 @@ async fn a_request_in_flight_blocks_no_other() {
     }
 }
 
-/// OAC-10: a token that was replaced while the request was under way is no reason for another refresh or login.
+/// OAC-10: a token that was replaced while the request was in flight is no reason for another refresh or login.
 #[tokio::test]
 async fn a_refused_token_that_was_replaced_meanwhile_is_only_exchanged() {
     let mock = Mock::new(|_, seen| {

@@ -43,7 +43,7 @@ fn check_file(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Opens a file that nobody else can open meanwhile.
+/// Opens a file that no other process can open meanwhile.
 #[cfg(windows)]
 fn try_hold(options: &mut OpenOptions, path: &Path) -> io::Result<Option<File>> {
     use std::os::windows::fs::OpenOptionsExt as _;
