@@ -51,6 +51,7 @@ fn protected(url: &str, address: SocketAddr) -> String {
             "who gives out tokens".to_owned(),
         ),
         (format!("curl -s http://{address}/.well-known/oauth-authorization-server"), "how".to_owned()),
+        (format!("{} call {url} add a:=2 b:=3", program()), "logs in, then calls".to_owned()),
         ("npx @modelcontextprotocol/inspector".to_owned(), "connect to the server".to_owned()),
     ];
     format!(
@@ -113,7 +114,7 @@ mod tests {
                 .filter(|line| line.starts_with("  "))
                 .map(|line| line.rfind("   (").unwrap())
                 .collect();
-            assert_eq!(columns.len(), 4);
+            assert_eq!(columns.len(), 5);
             assert!(columns.iter().all(|column| *column == columns[0]), "{text}");
         }
     }

@@ -22,7 +22,7 @@ fn of_refusal(url: &str, refusal: &HttpRefusal) -> Option<Failure> {
     let status = format!("{} {}", refusal.status, refusal.phrase);
     match refusal.status {
         401 => Some(
-            Failure::new(Exit::Auth, format!("{url} wants to know who is asking ({status})"))
+            Failure::new(Exit::Auth, format!("{url} requires a valid token ({refusal})"))
                 .hint("`duplexer login URL` stores a token, --token gives one"),
         ),
         403 => {

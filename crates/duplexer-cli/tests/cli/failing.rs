@@ -86,7 +86,10 @@ fn a_closed_door_is_4() {
             run(&["list", &answering(head), "--era", era]).failed(4, line);
         }
     };
-    check("401 Unauthorized", "who is asking (401 Unauthorized); `duplexer login URL` stores a token");
+    check(
+        "401 Unauthorized",
+        "requires a valid token (401 Unauthorized); `duplexer login URL` stores a token",
+    );
     check("403 Forbidden", "does not let this request in (403 Forbidden)");
 }
 
