@@ -35,9 +35,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::Mutex;
 
-    use axum::http::{HeaderMap, Method, StatusCode, Uri};
+    use axum::http::{HeaderMap, Method, StatusCode};
     use duplexer_http::StreamableHttp;
-    use serde_json::json;
     use tokio::net::TcpListener;
     use tokio::task::JoinSet;
 
