@@ -113,6 +113,12 @@ impl HttpTransport {
         Ok(self)
     }
 
+    /// Returns a transport to the same URL, with the same settings, for a server that offers HTTP+SSE (2024-11-05).
+    #[must_use]
+    pub fn http_sse(&self) -> HttpSseTransport {
+        HttpSseTransport::from_endpoint(self.0.clone())
+    }
+
     /// Has `authorization` add credentials to every request. One can serve several transports.
     #[must_use]
     pub fn authorization(mut self, authorization: Arc<dyn Authorization>) -> Self {

@@ -71,7 +71,6 @@ pub use login::loopback::Loopback;
 pub use login::present::{Paste, Presenter, PrintUrl};
 pub use oauth::OAuth;
 pub use settings::StepUp;
-#[cfg(unix)]
 pub use store::file::FileCredentials;
 #[cfg(feature = "keyring")]
 pub use store::keyring::KeyringCredentials;

@@ -1,5 +1,8 @@
 //! Opening of a session with a target: a URL, a program, or an entry of a configuration file.
 
+#[cfg(feature = "http-client")]
+mod http;
+
 use super::{Client, ClientBuilder, ConfigError, ConnectError, ServerEntry};
 use crate::server::StartError;
 use crate::transport::TransportError;
@@ -159,6 +162,9 @@ impl OpenClient for Client {
 pub trait OpenWith {
     /// Opens a session with a target. The session owns a program that it starts: [`Client::close`] ends both, in order.
     ///
+    /// A server at a URL that refuses streamable HTTP with 400, 404 or 405, without an error of the protocol, gets one attempt
+    /// over HTTP+SSE (2024-11-05). [`ClientBuilder::connect`] uses the transport it gets, and no other.
+    ///
     /// ```
     /// # #[tokio::main]
     /// # async fn main() {
@@ -186,7 +192,7 @@ impl OpenWith for ClientBuilder {
         match location {
             Location::Text(url) => open_url(self, &url).await,
             #[cfg(feature = "http-client")]
-            Location::Http(transport) => Ok(self.connect(*transport).await?),
+            Location::Http(transport) => Ok(http::open(self, *transport).await?),
             #[cfg(feature = "http-client")]
             Location::HttpSse(transport) => Ok(self.connect(*transport).await?),
             Location::Command(command) => open_command(self, *command).await,
@@ -210,7 +216,7 @@ async fn open_url(builder: ClientBuilder, url: &str) -> Result<Client, OpenError
         return Err(OpenError::NotAUrl(url.to_owned()));
     }
     #[cfg(feature = "http-client")]
-    return Ok(builder.connect(duplexer_http_client::HttpTransport::new(url)?).await?);
+    return Ok(http::open(builder, duplexer_http_client::HttpTransport::new(url)?).await?);
     #[cfg(not(feature = "http-client"))]
     {
         drop(builder);
