@@ -2,7 +2,7 @@
 //!
 //! It is the only definition of which method exists where. A row holds the sender of a method in each revision, its
 //! params and result types, and its properties. Methods that are known but not served by default (the tasks of
-//! 2025-11-25, the tasks extension) are in it too.
+//! 2025-11-25, the extensions) are in it too.
 
 use crate::completion::{CompleteParams, CompleteResult};
 use crate::elicitation::{ElicitParams, ElicitResult, ElicitationCompleteParams};
@@ -17,6 +17,9 @@ use crate::resource::{
 };
 use crate::roots::ListRootsResult;
 use crate::sampling::{CreateMessageParams, CreateMessageResult};
+use crate::skill::{
+    GetSkillParams, GetSkillResult, ListSkillsResult, ReadDirectoryParams, ReadDirectoryResult,
+};
 use crate::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
@@ -58,6 +61,9 @@ methods! {
         TasksGet               "tasks/get"                  [SINCE_2025_11]  [V2025_11]     GetTaskParams             => GetTaskResult                 Initialized [Extension, Mirrors("taskId")];
         TasksCancel            "tasks/cancel"               [SINCE_2025_11]  [V2025_11]     CancelTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
         TasksUpdate            "tasks/update"               [ENVELOPE]       []             UpdateTaskParams          => EmptyResult                   Initialized [Extension, Mirrors("taskId")];
+        SkillsList             "skills/list"                [ALWAYS]         []             PaginatedParams           => ListSkillsResult              Initialized [Extension, Cacheable, Paginated];
+        SkillsGet              "skills/get"                 [ALWAYS]         []             GetSkillParams            => GetSkillResult                Initialized [Extension, Cacheable];
+        ResourcesDirectoryRead "resources/directory/read"   [ALWAYS]         []             ReadDirectoryParams       => ReadDirectoryResult           Initialized [Extension, Paginated];
     }
     notifications {
         Initialized               "notifications/initialized"                [HANDSHAKE] []            EmptyParams                     Opening     [];

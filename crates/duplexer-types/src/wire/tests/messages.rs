@@ -210,7 +210,7 @@ where
     params::<N::Params>(N::METHOD, definition, never);
 }
 
-/// No definition: the tasks extension has no schema, so only its round trip is tested.
+/// No definition: extensions have no schema, so only their round trip is tested.
 const NO_SCHEMA: &str = "";
 
 macro_rules! messages {
@@ -244,6 +244,9 @@ messages! {
         roots_list              RootsList              "ListRootsRequest"             => "ListRootsResult";
         tasks_update            TasksUpdate            NO_SCHEMA                      => "EmptyResult";
         tasks_cancel            TasksCancel            "CancelTaskRequest"            => "EmptyResult";
+        skills_list             SkillsList             NO_SCHEMA                      => NO_SCHEMA;
+        skills_get              SkillsGet              NO_SCHEMA                      => NO_SCHEMA;
+        resources_directory     ResourcesDirectoryRead NO_SCHEMA                      => NO_SCHEMA;
     }
     notifications {
         initialized                Initialized               "InitializedNotification";
