@@ -191,8 +191,8 @@ impl ClientBuilder {
             pinned.version()?;
         }
         let extensions = &self.callbacks.declared.extensions;
-        match extensions.iter().find(|(_, settings)| !settings.is_object()) {
-            Some((id, _)) => Err(ConnectError::InvalidExtension(id.to_owned())),
+        match extensions.iter().find(|declared| !declared.settings.is_object()) {
+            Some(declared) => Err(ConnectError::InvalidExtension(declared.id.clone())),
             None => Ok(()),
         }
     }

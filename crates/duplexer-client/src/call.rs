@@ -10,10 +10,11 @@ use duplexer_types::input::InputRequiredResult;
 use duplexer_types::json::{Json, JsonObject};
 use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
-use duplexer_types::wire::{result_type, result_type_of};
+use duplexer_types::wire::{ForRevision, Shape, result_type, result_type_of};
 use serde::ser::Error as _;
 
 use super::cache::CacheMode;
+use super::extension::ClaimedResult;
 use super::input::{self, Retry};
 use super::session::{decode_result, merge_headers};
 use super::{Client, ClientError};
@@ -189,8 +190,27 @@ impl<M: Request> Call<M> {
 
     /// Sends the request and returns the result with the size of its text.
     pub(super) async fn sized(mut self) -> Result<(M::Result, usize), ClientError> {
-        let text = self.finish().await?;
+        let text = match self.finish().await {
+            Err(ClientError::ResultType { method, result_type, result }) => {
+                let claimed = ClaimedResult { client: &self.client, method, result_type, result };
+                self.claimed(claimed).await?
+            }
+            outcome => outcome?,
+        };
         Ok((self.decode(&text)?, text.len()))
+    }
+
+    /// Has the extension that claims a result finish it.
+    async fn claimed(&self, claimed: ClaimedResult<'_>) -> Result<ByteString, ClientError> {
+        let version = self.client.0.session.version;
+        let mut active = self.client.0.callbacks.extensions.iter().filter(|it| it.window().contains(version));
+        let Some(extension) = active.find(|it| it.claims(claimed.method, &claimed.result_type)) else {
+            return Err(claimed.unfinished());
+        };
+        let text = ByteString::from(extension.finish(claimed).await?.as_str());
+        let params = Json::encode(&ForRevision(&self.params, Shape::new(version)));
+        self.validate(params.map_err(CallError::Encode)?.as_str(), &text).await?;
+        Ok(text)
     }
 
     /// Sends the request once.
@@ -222,14 +242,18 @@ impl<M: Request> Call<M> {
                 }
             }
         }
-        if let Some(validator) = &client.0.validator {
-            // Validators get only results that can be decoded.
-            self.decode(&text)?;
-            let params = params.as_ref().map_or("{}", Json::as_str);
-            let call = CompletedCall { client, method: M::METHOD, params, result: &text };
-            validator.validate(call).await.map_err(ClientError::Validation)?;
-        }
+        self.validate(params.as_ref().map_or("{}", Json::as_str), &text).await?;
         Ok(CallResponse::Complete(text))
+    }
+
+    /// Gives a final result to the validator, if there is one.
+    async fn validate(&self, params: &str, text: &str) -> Result<(), ClientError> {
+        let client = &self.client;
+        let Some(validator) = &client.0.validator else { return Ok(()) };
+        // Validators get only results that can be decoded.
+        self.decode(text)?;
+        let call = CompletedCall { client, method: M::METHOD, params, result: text };
+        validator.validate(call).await.map_err(ClientError::Validation)
     }
 
     /// Returns whether a call of a tool was refused because the annotations of its headers have changed.

@@ -12,6 +12,7 @@ mod changes;
 mod connection_task;
 mod endpoint;
 mod error;
+mod extension;
 mod handler;
 mod inbound;
 mod input;
@@ -60,6 +61,7 @@ pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
 pub use changes::Changes;
 pub use endpoint::Endpoint;
 pub use error::{ClientError, ConnectError};
+pub use extension::{ClaimedResult, ClientExtension};
 pub use handler::ServerNotification;
 pub use items::Items;
 #[cfg(feature = "schema")]

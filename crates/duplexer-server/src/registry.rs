@@ -4,7 +4,7 @@ pub(crate) mod capabilities;
 mod running;
 mod slot;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,9 +69,17 @@ pub(crate) struct Identity {
 pub(crate) struct Advertised {
     pub(crate) changes: NotificationOptions,
     pub(crate) experimental: JsonObject,
-    pub(crate) extensions: JsonObject,
+    /// Declared extensions by id, in alphabetical order.
+    pub(crate) extensions: BTreeMap<String, DeclaredExtension>,
     /// The bus and its limits, if subscriptions are served.
     pub(crate) subscriptions: Option<Plan>,
+}
+
+/// The settings of an extension, and the revisions in which it is declared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeclaredExtension {
+    pub(crate) settings: Json,
+    pub(crate) window: Window,
 }
 
 /// Handlers of spec methods by index, of custom methods by name.

@@ -9,12 +9,14 @@ use duplexer_types::lifecycle::EmptyResult;
 use duplexer_types::logging::SetLevelParams;
 use duplexer_types::meta::valid_key;
 use duplexer_types::methods::Method;
+use duplexer_types::version::Window;
 
 use super::{BuildError, Handlers, NotificationOptions, ServerBuilder};
 use crate::features::subscriptions::{Plan, SubscriptionBus, SubscriptionLimits};
 use crate::kernel::context::Context;
 use crate::kernel::handler::RawEntry;
 use crate::kernel::outcome::Outcome;
+use crate::registry::DeclaredExtension;
 use duplexer_core::dispatch::BoxFuture;
 
 impl<S: Any + Send + Sync> ServerBuilder<S> {
@@ -84,12 +86,18 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self
     }
 
-    /// Advertises an extension with its settings.
-    pub fn extension(mut self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
+    /// Advertises an extension with its settings, in the envelope era.
+    pub fn extension(self, id: impl Into<String>, settings: impl Into<Json>) -> Self {
+        self.extension_in(id, settings, Window::ENVELOPE)
+    }
+
+    /// Advertises an extension with its settings, in these revisions.
+    pub fn extension_in(mut self, id: impl Into<String>, settings: impl Into<Json>, window: Window) -> Self {
         let id = id.into();
+        let declared = DeclaredExtension { settings: settings.into(), window };
         if !id.contains('/') || !valid_key(&id) || id.ends_with('/') {
             self.deferred.faults.push(BuildError::ExtensionId(id));
-        } else if self.deferred.advertised.extensions.insert(id.clone(), settings.into()).is_some() {
+        } else if self.deferred.advertised.extensions.insert(id.clone(), declared).is_some() {
             self.deferred.faults.push(BuildError::DuplicateExtension(id));
         }
         self

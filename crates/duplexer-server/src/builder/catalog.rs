@@ -81,7 +81,7 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Adds an extension. An extension that registers a method or an item that is already registered fails the build.
     pub fn extend(self, extension: impl Extension<S>) -> Self {
-        let builder = self.extension(extension.id().to_owned(), extension.settings());
+        let builder = self.extension_in(extension.id().to_owned(), extension.settings(), extension.window());
         builder.without_replacing(|builder| extension.install(builder))
     }
 

@@ -56,7 +56,8 @@ pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapab
     }
     let given = |members: &JsonObject| (!members.is_empty()).then(|| members.clone());
     derived.experimental = given(&server.advertised.experimental);
-    derived.extensions = given(&server.advertised.extensions);
+    let declared = server.advertised.extensions.iter().filter(|(_, it)| it.window.contains(version));
+    derived.extensions = given(&declared.map(|(id, it)| (id.clone(), it.settings.clone())).collect());
     derived
 }
 
@@ -73,6 +74,7 @@ mod tests {
     use duplexer_types::prompt::ListPromptsResult;
     use duplexer_types::resource::{ListResourcesResult, SubscribeParams};
     use duplexer_types::tool::ListToolsResult;
+    use duplexer_types::version::Window;
     use duplexer_types::{logging, methods, subscription};
     use serde_json::{Value, json};
 
@@ -101,8 +103,8 @@ mod tests {
         assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), *expected, "{version}");
     }
 
-    /// SRV-05: from handlers and options; `listChanged` is present even when it is false; extensions do not exist
-    /// there.
+    /// SRV-05, EXF-D1: from handlers and options; `listChanged` is present even when it is false; extensions are declared
+    /// in the revisions that they name.
     #[test]
     fn a_handshake_server_can_do_what_it_handles() {
         let check = |builder, expected| check(builder, ProtocolVersion::LATEST_HANDSHAKE, &expected);
@@ -114,6 +116,8 @@ mod tests {
         let all = lists()
             .notification_options(NotificationOptions::all())
             .extension("a.b/c", Json::object())
+            .extension_in("a.b/d", json!({ "e": 1 }), Window::ALWAYS)
+            .extension_in("a.b/old", Json::object(), Window::until(ProtocolVersion::V2025_06_18))
             .experimental("x", json!({ "y": 1 }))
             .on(methods::ResourcesSubscribe, |_: SubscribeParams| async {
                 Ok::<_, McpError>(EmptyResult::new())
@@ -124,6 +128,7 @@ mod tests {
         let expected = json!({
             "tools": reported, "prompts": reported, "resources": { "listChanged": true, "subscribe": true },
             "logging": {}, "experimental": { "x": { "y": 1 } },
+            "extensions": { "a.b/d": { "e": 1 } },
         });
         check(all, expected);
     }
