@@ -46,6 +46,7 @@
 //! | `oauth` | `oauth` | OAuth 2.1 for clients: login, refresh, step-up, machine grants, DPoP |
 //! | `oauth` | `keyring` | credentials of clients in the keyring of the platform |
 //! | `schema` | `client` | clients validate results of tools against their output schemas |
+//! | `skills` | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |
 //! | `log` | | `log_to_stderr`, a subscriber in one line |
 //!
@@ -111,6 +112,11 @@ pub use duplexer_server::{
 pub use duplexer_types as types;
 pub use duplexer_types::json::Json;
 
+#[cfg(feature = "skills")]
+#[cfg_attr(docsrs, doc(cfg(feature = "skills")))]
+#[doc(inline)]
+pub use duplexer_skills as skills;
+
 /// The low-level server: handlers of single methods, connections, subscriptions, sealed request state, and the drivers
 /// that transports call.
 pub mod server {
@@ -118,7 +124,7 @@ pub mod server {
         Amount, BuildError, Caller, Catalog, CatalogEdit, CatalogError, CatalogItem, ClientCapability,
         ClientProfile, Connection, ConnectionSnapshot, Context, Extension, Handler, InitializeOverride,
         IntoReply, Logger, Negotiated, NotInCatalog, NotificationOptions, Outcome, Principal, ProgressReport,
-        ReadError, Reply, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError,
+        ReadError, Reply, RunContext, RunningServer, Server, ServerBuilder, StartError, StateMap, StdioError,
         TypedParams, driver, request_state, run_stdio, run_stdio_with, serve, serve_stdio, serve_stdio_with,
         subscriptions,
     };

@@ -13,6 +13,7 @@ use duplexer_types::wire::{ResultBody, ResultMeta, write_result};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
+use super::background::Background;
 use super::{Registry, Server, StateSlot};
 use crate::features::subscriptions::Subscriptions;
 use crate::kernel::connection::Connection;
@@ -36,6 +37,8 @@ struct Inner {
     subscriptions: Option<Arc<Subscriptions>>,
     /// Tasks that outlive their request, such as the close hooks of a connection whose request was cancelled.
     unfinished: TaskTracker,
+    /// Work beside requests. The work itself has a handle without it, so that it ends when all other handles are gone.
+    background: Option<Arc<Background>>,
 }
 
 /// Error of [`Server::start`]: a lifespan could not start. The lifespans before it have been stopped.
@@ -74,13 +77,16 @@ impl Server {
         }
         let unfinished = TaskTracker::new();
         let plan = self.0.advertised.subscriptions.clone();
-        Ok(RunningServer(Arc::new(Inner {
+        let running = RunningServer(Arc::new(Inner {
             server: self.clone(),
             states: Arc::new(states),
             initialize: InitializeOverride::default(),
             subscriptions: plan.map(|plan| Arc::new(Subscriptions::new(plan, unfinished.clone()))),
             unfinished,
-        })))
+            background: None,
+        }));
+        let background = Background::start(&self.0, &running);
+        Ok(running.with(|copy| copy.background = Some(Arc::new(background))))
     }
 }
 
@@ -93,13 +99,21 @@ impl RunningServer {
     /// Returns the same run with another `initialize` result.
     #[must_use]
     pub fn with_initialize(&self, initialize: InitializeOverride) -> Self {
-        Self(Arc::new(Inner {
+        self.with(|copy| copy.initialize = initialize)
+    }
+
+    /// Returns another handle of the same run.
+    fn with(&self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut copy = Inner {
             server: self.0.server.clone(),
             states: Arc::clone(&self.0.states),
-            initialize,
+            initialize: self.0.initialize.clone(),
             subscriptions: self.0.subscriptions.clone(),
             unfinished: self.0.unfinished.clone(),
-        }))
+            background: self.0.background.clone(),
+        };
+        change(&mut copy);
+        Self(Arc::new(copy))
     }
 
     /// Calls a handler like a request on `connection`, without a transport.
@@ -121,7 +135,7 @@ impl RunningServer {
             .map(PendingResponse::into_outcome)
     }
 
-    /// Ends every subscription, then every lifespan in reverse order, within five seconds.
+    /// Ends the work beside requests and every subscription, then every lifespan in reverse order, within five seconds.
     pub async fn shutdown(&self) {
         self.shutdown_within(SHUTDOWN_BUDGET).await;
     }
@@ -129,11 +143,14 @@ impl RunningServer {
     /// Does the same within a budget that the caller shares with other work.
     pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
+        if let Some(background) = &self.0.background {
+            background.stop(budget).await;
+        }
         if let Some(subscriptions) = self.subscriptions() {
             subscriptions.close();
         }
         self.0.unfinished.close();
-        if timeout(budget, self.0.unfinished.wait()).await.is_err() {
+        if timeout(budget.saturating_sub(start.elapsed()), self.0.unfinished.wait()).await.is_err() {
             tracing::warn!("hooks of ended connections took too long and were left behind");
         }
         stop(self.registry(), &self.0.states, budget.saturating_sub(start.elapsed())).await;
