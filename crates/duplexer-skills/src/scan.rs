@@ -125,8 +125,12 @@ impl Scan<'_> {
         if let Some((place, reason)) = walked.fault_below(directory) {
             return Err(SkillFault::new(root.path.join(place), reason));
         }
-        let draft = SkillDraft::read(base, &path, walked, directory, (self.earlier, self.stale))
-            .map_err(|fault| SkillFault::new(shown.join(fault.file), fault.reason))?;
+        let draft = SkillDraft::read(base, &path, walked, directory, (self.earlier, self.stale)).map_err(
+            |fault| {
+                let place = if fault.file.is_empty() { shown.clone() } else { shown.join(fault.file) };
+                SkillFault::new(place, fault.reason)
+            },
+        )?;
         let name = path.rsplit('/').next().unwrap_or_default();
         if draft.front_matter.name() != name {
             let reason =

@@ -53,10 +53,10 @@ impl ServedFile {
         *self.base == *base && self.relative == relative
     }
 
-    /// Whether the file is at this place and has not changed since.
-    pub(crate) fn is_unchanged_at(&self, base: &Path, relative: &str) -> bool {
-        let now = files::resolve(base, relative).and_then(|path| path.metadata());
-        self.is_at(base, relative) && now.is_ok_and(|now| Stamp::of(&now) == self.stamp)
+    /// Whether the file has not changed since.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let now = files::resolve(&self.base, &self.relative).and_then(|path| path.metadata());
+        now.is_ok_and(|now| Stamp::of(&now) == self.stamp)
     }
 
     /// Returns the media type by the name of the file; by its contents if the name has none.

@@ -65,8 +65,10 @@ impl SkillDraft {
         for (file, stamp) in walked.files_below(relative) {
             let served = served(&base, (relative, path), (file, stamp), known)
                 .map_err(|error| FileFault { file: file.to_owned(), reason: error.to_string() })?;
-            size += served.stamp.size;
-            draft.files.push(served);
+            if let Some(served) = served {
+                size += served.stamp.size;
+                draft.files.push(served);
+            }
         }
         if size > MAX_SKILL_SIZE {
             return Err(too_large());
@@ -106,33 +108,40 @@ fn front_matter(
     let fail = |reason: String| FileFault { file: MANIFEST.to_owned(), reason };
     let uri = format!("{directory}/{MANIFEST}");
     let path = join(relative, MANIFEST);
-    if let Some(skill) = earlier.skill(&uri)
-        && let Some(file) = earlier.file(&uri)
+    let known = earlier.skill(&uri).zip(earlier.file(&uri)).filter(|(_, file)| file.is_at(base, &path));
+    if let Some((skill, file)) = known
         && !stale.contains(&uri)
-        && file.is_unchanged_at(base, &path)
+        && file.is_unchanged()
     {
         return Ok(Arc::clone(&skill.front_matter));
     }
-    let loaded =
-        load(base, &path, MAX_SKILL_SIZE, Keep::Contents).map_err(|error| fail(error.to_string()))?;
+    let loaded = match (load(base, &path, MAX_SKILL_SIZE, Keep::Contents), known) {
+        (Ok(loaded), _) => loaded,
+        (Err(error), Some((skill, _))) if error.is_transient() => return Ok(Arc::clone(&skill.front_matter)),
+        (Err(error), _) => return Err(fail(error.to_string())),
+    };
     let text = String::from_utf8(loaded.bytes).map_err(|_| fail("the file is not UTF-8".to_owned()))?;
     FrontMatter::parse(&text).map(Arc::new).map_err(|error| fail(error.to_string()))
 }
 
-/// Returns a file with its digest; the earlier one if the file has not changed.
+/// Returns a file with its digest; the earlier one if the file has not changed, or is being changed now. `None` if it is
+/// gone.
 fn served(
     base: &Arc<Path>,
     (relative, path): (&str, &str),
     (file, stamp): (&str, &Stamp),
     (earlier, stale): Known<'_>,
-) -> Result<Arc<ServedFile>, LoadError> {
+) -> Result<Option<Arc<ServedFile>>, LoadError> {
     let (uri, relative) = (uri::of_path(&format!("{path}/{file}")), join(relative, file));
-    let unchanged = earlier
-        .file(&uri)
-        .filter(|known| known.stamp == *stamp && known.is_at(base, &relative) && !stale.contains(&uri));
-    if let Some(unchanged) = unchanged {
-        return Ok(Arc::clone(unchanged));
+    let known = earlier.file(&uri).filter(|known| known.is_at(base, &relative));
+    if let Some(known) = known.filter(|known| known.stamp == *stamp && !stale.contains(&uri)) {
+        return Ok(Some(Arc::clone(known)));
     }
-    let loaded = load(base, &relative, MAX_SKILL_SIZE, Keep::Nothing)?;
-    Ok(Arc::new(ServedFile::new(uri, Arc::clone(base), relative, loaded)))
+    match (load(base, &relative, MAX_SKILL_SIZE, Keep::Nothing), known) {
+        (Ok(loaded), _) => Ok(Some(Arc::new(ServedFile::new(uri, Arc::clone(base), relative, loaded)))),
+        // A read finds that the digest is old, and a later scan reads the file again.
+        (Err(LoadError::Changing), Some(known)) => Ok(Some(Arc::clone(known))),
+        (Err(LoadError::Io(error)), _) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        (Err(error), _) => Err(error),
+    }
 }

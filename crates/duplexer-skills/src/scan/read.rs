@@ -68,14 +68,30 @@ pub(crate) enum LoadError {
     Io(#[from] io::Error),
 }
 
-/// Reads a file below `base`. Reads it again if it changes meanwhile.
-pub(crate) fn load(base: &Path, relative: &str, limit: u64, keep: Keep) -> Result<Loaded, LoadError> {
-    for _ in 0..ATTEMPTS {
-        if let Some(loaded) = load_once(base, relative, limit, keep)? {
-            return Ok(loaded);
+impl LoadError {
+    /// Whether the file was changed or replaced meanwhile, so that the next attempt can succeed.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Changing => true,
+            Self::Io(error) => error.kind() == io::ErrorKind::NotFound,
+            Self::TooLarge(_) => false,
         }
     }
-    Err(LoadError::Changing)
+}
+
+/// Reads a file below `base`. Reads it again if it changes meanwhile.
+pub(crate) fn load(base: &Path, relative: &str, limit: u64, keep: Keep) -> Result<Loaded, LoadError> {
+    let mut failure = LoadError::Changing;
+    for _ in 0..ATTEMPTS {
+        match load_once(base, relative, limit, keep) {
+            Ok(Some(loaded)) => return Ok(loaded),
+            Ok(None) => {}
+            // Another file may be taking its place.
+            Err(error) if error.is_transient() => failure = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(failure)
 }
 
 /// Reads a file. Returns `None` if it has changed meanwhile.

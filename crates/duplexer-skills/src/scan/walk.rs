@@ -105,8 +105,9 @@ impl Walk<'_> {
         if !metadata.is_symlink() {
             return Ok((entry.path(), metadata));
         }
-        let path = resolve(self.base, relative)?;
-        let metadata = path.metadata()?;
+        // A link that cannot be followed leads nowhere, whatever the reason.
+        let path = resolve(self.base, relative).map_err(|_| io::ErrorKind::NotFound)?;
+        let metadata = path.metadata().map_err(|_| io::ErrorKind::NotFound)?;
         Ok((path, metadata))
     }
 
