@@ -1,6 +1,6 @@
 //! A started server: the registry together with the states of its lifespans.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -38,7 +38,7 @@ struct Inner {
     /// Tasks that outlive their request, such as the close hooks of a connection whose request was cancelled.
     unfinished: TaskTracker,
     /// Work beside requests. The work itself has a handle without it, so that it ends when all other handles are gone.
-    background: Option<Arc<Background>>,
+    background: Arc<OnceLock<Background>>,
 }
 
 /// Error of [`Server::start`]: a lifespan could not start. The lifespans before it have been stopped.
@@ -83,10 +83,11 @@ impl Server {
             initialize: InitializeOverride::default(),
             subscriptions: plan.map(|plan| Arc::new(Subscriptions::new(plan, unfinished.clone()))),
             unfinished,
-            background: None,
+            background: Arc::default(),
         }));
-        let background = Background::start(&self.0, &running);
-        Ok(running.with(|copy| copy.background = Some(Arc::new(background))))
+        let for_work = running.with(|copy| copy.background = Arc::default());
+        running.0.background.get_or_init(|| Background::start(&self.0, &for_work));
+        Ok(running)
     }
 }
 
@@ -110,7 +111,7 @@ impl RunningServer {
             initialize: self.0.initialize.clone(),
             subscriptions: self.0.subscriptions.clone(),
             unfinished: self.0.unfinished.clone(),
-            background: self.0.background.clone(),
+            background: Arc::clone(&self.0.background),
         };
         change(&mut copy);
         Self(Arc::new(copy))
@@ -143,7 +144,7 @@ impl RunningServer {
     /// Does the same within a budget that the caller shares with other work.
     pub async fn shutdown_within(&self, budget: Duration) {
         let start = Instant::now();
-        if let Some(background) = &self.0.background {
+        if let Some(background) = self.0.background.get() {
             background.stop(budget).await;
         }
         if let Some(subscriptions) = self.subscriptions() {
