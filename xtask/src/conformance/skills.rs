@@ -28,7 +28,10 @@ pub(super) fn check(url: &str, packages: &Packages, revision: &str) -> Result<()
     SCENARIOS.iter().try_for_each(run)?;
     let checks: usize = SCENARIOS.iter().map(|(_, checks)| checks).sum();
     let checks = if revision < "2026" { checks - OF_CACHES.len() } else { checks };
-    println!("{revision}: {} scenarios of skills passed, together and alone: {checks} checks", SCENARIOS.len());
+    println!(
+        "{revision}: {} scenarios of skills passed, together and alone: {checks} checks",
+        SCENARIOS.len()
+    );
     Ok(())
 }
 
