@@ -217,4 +217,4 @@ pub(crate) fn lost(text: &'static str) -> TaskOutcome {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
