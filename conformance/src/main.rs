@@ -11,6 +11,7 @@ mod input;
 mod prompts;
 mod resources;
 mod schemas;
+mod tasks;
 mod tools;
 
 use duplexer::prelude::*;
@@ -50,6 +51,7 @@ fn server() -> Result<Server, BoxError> {
     let server = changes::offer(server);
     let server = asking::offer(server);
     let server = input::offer(server);
+    let server = tasks::offer(server);
     let server = resources::offer(server);
     let server = prompts::offer(server);
     let server = server.extend(Skills::new().directory(SKILLS));

@@ -24,6 +24,7 @@ use super::list_handlers::ListHandlers;
 use super::renewal::Renewal;
 use super::resources::Resources;
 use super::subscriptions::Routes;
+use super::tasks::KnownTools;
 use super::timeouts::Timeouts;
 use super::tool_headers::ToolHeaders;
 use super::{Client, Inner, negotiate};
@@ -233,6 +234,7 @@ impl ClientBuilder {
             timeouts,
             renewal: Renewal::default(),
             tool_headers: ToolHeaders::default(),
+            known_tools: KnownTools::default(),
             max_pages,
             validator: validator.or(schemas),
             callbacks,

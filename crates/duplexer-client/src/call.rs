@@ -17,6 +17,7 @@ use super::cache::CacheMode;
 use super::extension::ClaimedResult;
 use super::input::{self, Retry};
 use super::session::{decode_result, merge_headers};
+use super::tasks::{self, Wish};
 use super::{Client, ClientError};
 use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest, Progress};
 use duplexer_core::error::{BoxError, CallError};
@@ -190,7 +191,9 @@ impl<M: Request> Call<M> {
 
     /// Sends the request and returns the result with the size of its text.
     pub(super) async fn sized(mut self) -> Result<(M::Result, usize), ClientError> {
+        let as_task = self.ask_for_task(Wish::Result);
         let text = match self.finish().await {
+            Ok(text) if as_task => self.awaited_task(&text).await?,
             Err(ClientError::ResultType { method, result_type, result }) => {
                 let claimed = ClaimedResult { client: &self.client, method, result_type, result };
                 self.claimed(claimed).await?
@@ -198,6 +201,31 @@ impl<M: Request> Call<M> {
             outcome => outcome?,
         };
         Ok((self.decode(&text)?, text.len()))
+    }
+
+    /// Waits for the task that a call of 2025-11-25 has asked for.
+    async fn awaited_task(&self, text: &str) -> Result<ByteString, ClientError> {
+        let Some(created) = tasks::created(text)? else {
+            // The server answers directly, because it does not have tasks.
+            self.validate_own(text).await?;
+            return Ok(text.into());
+        };
+        let options = self.client.0.callbacks.tasks.clone().unwrap_or_default();
+        let text = ByteString::from(tasks::finish(&self.client, created, &options).await?.as_str());
+        self.validate_own(&text).await?;
+        Ok(text)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn params(&self) -> &M::Params {
+        &self.params
+    }
+
+    pub(super) fn params_mut(&mut self) -> &mut M::Params {
+        &mut self.params
     }
 
     /// Has the extension that claims a result finish it.
@@ -208,9 +236,15 @@ impl<M: Request> Call<M> {
             return Err(claimed.unfinished());
         };
         let text = ByteString::from(extension.finish(claimed).await?.as_str());
-        let params = Json::encode(&ForRevision(&self.params, Shape::new(version)));
-        self.validate(params.map_err(CallError::Encode)?.as_str(), &text).await?;
+        self.validate_own(&text).await?;
         Ok(text)
+    }
+
+    /// Gives a result that came later to the validator, with the params of the call.
+    async fn validate_own(&self, text: &str) -> Result<(), ClientError> {
+        let shape = Shape::new(self.client.0.session.version);
+        let params = Json::encode(&ForRevision(&self.params, shape)).map_err(CallError::Encode)?;
+        self.validate(params.as_str(), text).await
     }
 
     /// Sends the request once.
@@ -242,7 +276,10 @@ impl<M: Request> Call<M> {
                 }
             }
         }
-        self.validate(params.as_ref().map_or("{}", Json::as_str), &text).await?;
+        // The creation of a task is not the result of the call.
+        if !self.asks_for_task() {
+            self.validate(params.as_ref().map_or("{}", Json::as_str), &text).await?;
+        }
         Ok(CallResponse::Complete(text))
     }
 
@@ -280,7 +317,7 @@ impl<M: Request> Call<M> {
     }
 
     /// Returns the result of the cache or of the server.
-    async fn finish(&mut self) -> Result<ByteString, ClientError> {
+    pub(super) async fn finish(&mut self) -> Result<ByteString, ClientError> {
         if !M::METHOD.is_cacheable() || self.is_uncacheable() {
             return Ok(self.rounds().await?.0);
         }

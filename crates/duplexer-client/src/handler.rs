@@ -20,6 +20,7 @@ use duplexer_types::version::{ProtocolVersion, feature};
 use super::extension::{ClientExtension, DeclaredExtension};
 use super::input::MAX_RETRIES;
 use super::list_handlers::ListHandlers;
+use super::tasks::TaskOptions;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::McpError;
 
@@ -68,6 +69,8 @@ pub(super) struct Callbacks {
     pub(super) declared: DeclaredCapabilities,
     pub(super) lists: ListHandlers,
     pub(super) extensions: Vec<Arc<dyn ClientExtension>>,
+    /// How tasks are waited for, if the client has them.
+    pub(super) tasks: Option<TaskOptions>,
     /// Maximum number of times that a request is sent again with input.
     pub(super) input_rounds: u32,
 }
@@ -98,6 +101,7 @@ impl Default for Callbacks {
             declared: DeclaredCapabilities::default(),
             lists: ListHandlers::default(),
             extensions: Vec::new(),
+            tasks: None,
             input_rounds: MAX_RETRIES,
         }
     }

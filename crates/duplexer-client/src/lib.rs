@@ -27,6 +27,7 @@ mod resources;
 mod restart;
 mod session;
 mod subscriptions;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -68,6 +69,7 @@ pub use items::Items;
 pub use output_schemas::OutputValidation;
 pub use restart::{RestartPolicy, RestartingCommand, StartProcessError};
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
+pub use tasks::{Started, TaskHandle, TaskOptions};
 
 pub use duplexer_core::error::ErrorKind;
 pub use duplexer_core::transport::HttpRefusal;
@@ -99,6 +101,7 @@ struct Inner {
     timeouts: Timeouts,
     renewal: Renewal,
     tool_headers: ToolHeaders,
+    known_tools: tasks::KnownTools,
     max_pages: usize,
     validator: Option<Arc<dyn ResultValidator>>,
     callbacks: Callbacks,

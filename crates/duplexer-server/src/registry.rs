@@ -18,6 +18,7 @@ use duplexer_types::version::{ProtocolVersion, Window};
 use duplexer_types::wire::Freshness;
 
 use crate::features::subscriptions::Plan;
+use crate::features::tasks;
 use crate::kernel::handler::Entry;
 use crate::middleware::Middleware;
 use duplexer_core::dispatch::BoxFuture;
@@ -25,6 +26,7 @@ use duplexer_core::dispatch::BoxFuture;
 pub use background::RunContext;
 pub(crate) use background::WorkFn;
 pub use capabilities::NotificationOptions;
+pub(crate) use running::WeakServer;
 pub use running::{InitializeOverride, RunningServer, StartError};
 pub(crate) use slot::{SlotId, StateSlot};
 
@@ -57,6 +59,8 @@ pub(crate) struct Registry {
     /// The catalog of tools, resources and prompts. The catalog layer downcasts it, because this layer does not know
     /// its type.
     pub(crate) catalog: Option<Arc<dyn std::any::Any + Send + Sync>>,
+    /// Store and settings of tasks, if the server has them.
+    pub(crate) tasks: Option<tasks::Plan>,
 }
 
 /// The identity that the server declares.
@@ -76,6 +80,8 @@ pub(crate) struct Advertised {
     pub(crate) extensions: BTreeMap<String, DeclaredExtension>,
     /// The bus and its limits, if subscriptions are served.
     pub(crate) subscriptions: Option<Plan>,
+    /// The bus is there for tasks alone: the server reports no other changes.
+    pub(crate) tasks_only: bool,
 }
 
 /// The settings of an extension, and the revisions in which it is declared.

@@ -27,7 +27,7 @@
 //! - [`Context`] is the optional first argument of a handler: state, progress, logging, [questions to the user](elicit).
 //! - [`run_stdio`] serves over standard input and output, `http` over HTTP.
 //! - [`client`] connects to servers; [`testing`] connects to one in the same process.
-//! - [`tool`](mod@tool), [`resource`](mod@resource), [`prompt`](mod@prompt), [`completion`], [`middleware`] and [`elicit`] hold the types of one subject each.
+//! - [`tool`](mod@tool), [`resource`](mod@resource), [`prompt`](mod@prompt), [`completion`], [`middleware`], [`elicit`] and [`tasks`] hold the types of one subject each.
 //! - [`server`] is the low-level server: handlers of single methods, subscriptions, request state, and the
 //!   [drivers](server::driver) that transports call.
 //! - [`types`] are the messages of the protocol.
@@ -106,7 +106,7 @@ pub use duplexer_server::schemars;
 pub use duplexer_server::tool::{Tool, ToolError, WithText};
 pub use duplexer_server::{
     BoxError, BuildError, CallError, Context, HandlerError, McpError, ResultExt, Server, ServerBuilder, apps,
-    completion, elicit, middleware, prompt, resource, run_stdio, serve, serve_stdio, tool,
+    completion, elicit, middleware, prompt, resource, run_stdio, serve, serve_stdio, tasks, tool,
 };
 #[doc(inline)]
 pub use duplexer_types as types;

@@ -11,8 +11,10 @@ use duplexer_types::meta::valid_key;
 use duplexer_types::methods::Method;
 use duplexer_types::version::Window;
 
+use super::compose::clash;
 use super::{BuildError, Handlers, NotificationOptions, ServerBuilder};
-use crate::features::subscriptions::{Plan, SubscriptionBus, SubscriptionLimits};
+use crate::features::subscriptions::{MemoryBus, Plan, SubscriptionBus, SubscriptionLimits};
+use crate::features::tasks;
 use crate::kernel::context::Context;
 use crate::kernel::handler::RawEntry;
 use crate::kernel::outcome::Outcome;
@@ -70,6 +72,27 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
         self.deferred.advertised.subscriptions = Some(Plan { bus: Arc::new(bus), limits });
         self.deferred.advertised.changes = NotificationOptions::all();
         self
+    }
+
+    /// Serves tasks. The build fails if a handler of their methods is registered already.
+    pub(crate) fn tasks(mut self, plan: tasks::Plan) -> Self {
+        if let Some(taken) = tasks::register(&mut self.handlers) {
+            self.deferred.faults.push(clash("handler of", taken.name()));
+        }
+        self.deferred.tasks = Some(plan);
+        self
+    }
+
+    /// Gives the tasks the bus of the server, or a bus of this process for them alone.
+    pub(super) fn link_tasks(&mut self) -> Option<tasks::Plan> {
+        let mut plan = self.deferred.tasks.take()?;
+        let advertised = &mut self.deferred.advertised;
+        let subscriptions = advertised.subscriptions.get_or_insert_with(|| {
+            advertised.tasks_only = true;
+            Plan { bus: Arc::new(MemoryBus::new()), limits: SubscriptionLimits::default() }
+        });
+        plan.bus = Some(Arc::clone(&subscriptions.bus));
+        Some(plan)
     }
 
     /// Declares that the server logs to clients, and lets them set the level. Without it log messages are dropped,

@@ -145,6 +145,11 @@ impl<S: Any + Send + Sync> ServerBuilder<S> {
 
     /// Registers the handlers of the catalog, each unless its method already has one.
     pub(super) fn install(&mut self, draft: CatalogDraft) -> Result<Arc<catalog::Inner>, BuildError> {
+        if self.deferred.tasks.is_none()
+            && let Some(tool) = draft.snapshot.tools.items().find(|tool| tool.execution.task.is_some())
+        {
+            return Err(BuildError::NoTasks(tool.tool.name.clone()));
+        }
         let installed = draft.install().map_err(|fault| BuildError::Part(fault.into()))?;
         for (method, entry) in installed.handlers {
             if self.deferred.merged > 0 && self.handlers.spec(method).is_some() {

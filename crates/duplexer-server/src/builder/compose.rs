@@ -73,6 +73,11 @@ impl Deferred {
             (None, theirs @ Some(_)) => self.tool_headers = theirs,
             (_, None) => {}
         }
+        match (&self.tasks, other.tasks) {
+            (Some(_), Some(_)) => self.faults.push(clash("store of", "tasks")),
+            (None, theirs @ Some(_)) => self.tasks = theirs,
+            (_, None) => {}
+        }
         self.advertised.absorb(other.advertised, &mut self.faults);
         if let Some(theirs) = other.catalog {
             self.catalog.get_or_insert_default().merge_from(theirs, merged);

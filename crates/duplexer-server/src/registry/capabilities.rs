@@ -8,6 +8,7 @@ use duplexer_types::methods::{METHODS, Method};
 use duplexer_types::version::{Era, ProtocolVersion};
 
 use super::Registry;
+use crate::features::tasks;
 
 /// The lists whose changes a server of the handshake era reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl std::ops::BitOrAssign for NotificationOptions {
 pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapabilities {
     let handles = |method: Method| server.handlers.spec(method).is_some();
     // In the envelope era changes reach the streams of listeners, so one handler decides.
-    let listens = handles(Method::SubscriptionsListen);
+    let listens = handles(Method::SubscriptionsListen) && !server.advertised.tasks_only;
     let (changes, subscribe) = match version.era() {
         Era::Handshake => (server.advertised.changes, handles(Method::ResourcesSubscribe)),
         Era::Envelope if listens => (NotificationOptions::all(), true),
@@ -64,6 +65,9 @@ pub(super) fn derive(server: &Registry, version: ProtocolVersion) -> ServerCapab
     }
     let given = |members: &JsonObject| (!members.is_empty()).then(|| members.clone());
     derived.experimental = given(&server.advertised.experimental);
+    if server.tasks.is_some() {
+        derived.tasks = Some(tasks::capability());
+    }
     let declared = server.advertised.extensions.iter().filter(|(_, it)| it.window.contains(version));
     derived.extensions = given(&declared.map(|(id, it)| (id.clone(), it.settings.clone())).collect());
     derived
