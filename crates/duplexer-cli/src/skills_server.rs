@@ -20,9 +20,7 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Result<(), Failure> {
     })?;
     let server = Server::builder("duplexer-skills", env!("CARGO_PKG_VERSION"))
         .title("Skills")
-        .instructions(
-            "Skills: list them with `skills/list`, and read the SKILL.md of one that fits the task.",
-        )
+        .instructions("Load a skill before a task that its description names.")
         .extend(Skills::new().directory(directory))
         .build()
         .map_err(|error| Failure::usage(error.to_string()))?;

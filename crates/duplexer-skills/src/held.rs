@@ -96,7 +96,7 @@ impl HeldSkill {
             SkillResources::Listed(listed) => Some(files(&directory, listed).map_err(fail)?),
             _ => None,
         };
-        Ok(Self { directory, files, name, description, entry })
+        Ok(Self { entry, directory, files, name, description })
     }
 
     /// Returns the entry as the server sent it.

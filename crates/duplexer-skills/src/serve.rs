@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use duplexer_core::dispatch::BoxFuture;
 use duplexer_server::resource::{Resource, ResourceError};
 use duplexer_server::{Context, McpError};
 use duplexer_types::error::ErrorCode;
@@ -119,13 +120,13 @@ pub(crate) fn template<S: Any + Send + Sync>(library: &Arc<Library>) -> Resource
     .description("A file of a skill, as the entry of the skill lists it")
 }
 
+/// The contents of a file that is being read.
+type Reading = BoxFuture<'static, Result<ResourceContents, ResourceError>>;
+
 /// Returns the function that reads the file of the request.
 fn reader<S: Any + Send + Sync>(
     library: &Arc<Library>,
-) -> impl Fn(Context<S>) -> std::pin::Pin<Box<dyn Future<Output = Result<ResourceContents, ResourceError>> + Send>>
-+ Send
-+ Sync
-+ 'static {
+) -> impl Fn(Context<S>) -> Reading + Send + Sync + 'static {
     let library = Arc::clone(library);
     move |cx| {
         let library = Arc::clone(&library);

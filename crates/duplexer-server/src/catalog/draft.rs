@@ -105,13 +105,11 @@ impl CatalogDraft {
         }
         let mut kinds = if self.dynamic { ItemKinds::ALL } else { ItemKinds::of(&self.snapshot) };
         kinds.resources |= self.dynamic_resources;
-        let changes = match self.dynamic {
-            true => NotificationOptions::all(),
-            false => NotificationOptions {
-                resources_changed: self.dynamic_resources,
-                ..NotificationOptions::default()
-            },
+        let resources_only = NotificationOptions {
+            resources_changed: self.dynamic_resources,
+            ..NotificationOptions::default()
         };
+        let changes = if self.dynamic { NotificationOptions::all() } else { resources_only };
         let page_size = self.page_size.unwrap_or(usize::MAX).max(1);
         self.scopes.link_middleware();
         let catalog = Arc::new(Inner::new(self.snapshot, page_size, self.scopes));

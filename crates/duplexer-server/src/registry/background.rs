@@ -66,9 +66,10 @@ impl Background {
                 tracing::error!("work beside requests has a state of another type");
                 continue;
             };
-            match Handle::try_current() {
-                Ok(runtime) => drop(tasks.spawn_on(contained(work), &runtime)),
-                Err(_) => tracing::warn!("outside of a runtime no work runs beside requests"),
+            if let Ok(runtime) = Handle::try_current() {
+                tasks.spawn_on(contained(work), &runtime);
+            } else {
+                tracing::warn!("outside of a runtime no work runs beside requests");
             }
         }
         Self(Mutex::new(tasks))

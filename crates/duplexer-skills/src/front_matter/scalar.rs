@@ -18,16 +18,15 @@ pub(super) fn resolve(text: &str) -> Result<Scalar, &'static str> {
         "true" | "True" | "TRUE" => Scalar::Bool(true),
         "false" | "False" | "FALSE" => Scalar::Bool(false),
         ".nan" | ".NaN" | ".NAN" => return Err("JSON has no number for `.nan`: quote it to make it a text"),
-        _ => match number(text) {
-            Some(Some(number)) => Scalar::Number(number),
-            Some(None) => return Err("the number is too large: quote it to make it a text"),
-            None => Scalar::Text,
-        },
+        _ => number(text)?.map_or(Scalar::Text, Scalar::Number),
     })
 }
 
-/// Returns the number that the text denotes, and `Some(None)` if JSON has no such number.
-fn number(text: &str) -> Option<Option<Number>> {
+/// JSON has no such number.
+const TOO_LARGE: &str = "the number is too large: quote it to make it a text";
+
+/// Returns the number that the text denotes, if it denotes one.
+fn number(text: &str) -> Result<Option<Number>, &'static str> {
     if let Some(digits) = text.strip_prefix("0o") {
         return radix(digits, 8);
     }
@@ -36,24 +35,22 @@ fn number(text: &str) -> Option<Option<Number>> {
     }
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") {
-        return Some(None);
+        return Err(TOO_LARGE);
     }
     if !is_decimal(unsigned) {
-        return None;
+        return Ok(None);
     }
     let plain = text.strip_prefix('+').unwrap_or(text);
     let whole = plain.parse::<i64>().map(Number::from).or_else(|_| plain.parse::<u64>().map(Number::from));
-    match whole {
-        Ok(number) => Some(Some(number)),
-        Err(_) => Some(plain.parse::<f64>().ok().and_then(Number::from_f64)),
-    }
+    let number = whole.ok().or_else(|| plain.parse::<f64>().ok().and_then(Number::from_f64));
+    number.map(Some).ok_or(TOO_LARGE)
 }
 
-fn radix(digits: &str, radix: u32) -> Option<Option<Number>> {
+fn radix(digits: &str, radix: u32) -> Result<Option<Number>, &'static str> {
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-        return None;
+        return Ok(None);
     }
-    Some(u64::from_str_radix(digits, radix).ok().map(Number::from))
+    u64::from_str_radix(digits, radix).map(|number| Some(number.into())).map_err(|_| TOO_LARGE)
 }
 
 /// Whether the text is digits, with an optional fraction and an optional exponent.

@@ -221,7 +221,7 @@ fn links_out_of_the_directory_are_neither_listed_nor_read() {
     let outside = Folder::new();
     outside.write("secret.md", "secret").write("secrets/more.md", "secret").skill("stranger");
     let folder = Folder::new();
-    folder.skill("pdf").write("shared/logo.svg", "<svg/>").write("pdf/.env", "secret");
+    folder.skill("pdf").write("common/logo.svg", "<svg/>").write("pdf/.env", "secret");
     let at = |path: &str| folder.0.join(path);
     symlink(outside.0.join("secret.md"), at("pdf/secret.md")).unwrap();
     symlink(outside.0.join("secrets"), at("pdf/secrets")).unwrap();
@@ -232,7 +232,7 @@ fn links_out_of_the_directory_are_neither_listed_nor_read() {
     symlink("itself", at("pdf/itself")).unwrap();
     symlink("..", at("pdf/up")).unwrap();
     symlink(".", at("pdf/here")).unwrap();
-    symlink("../shared", at("pdf/assets")).unwrap();
+    symlink("../common", at("pdf/assets")).unwrap();
     let Scanned { snapshot, faults } = folder.scan();
     assert_eq!(faults, []);
     assert_eq!(uris(&snapshot), ["skill://pdf/SKILL.md"]);
@@ -273,11 +273,11 @@ fn a_name_that_is_not_utf_8_breaks_its_skill() {
     let folder = Folder::new();
     folder.skill("fine").skill("odd");
     fs::write(folder.0.join("odd").join(OsStr::from_bytes(b"\xff.md")), "").unwrap();
-    assert_eq!(folder.fault(), r#"odd: the name "\xFF.md" is not UTF-8, so it has no URI"#);
+    assert_eq!(folder.fault(), "odd: the name `\u{fffd}.md` is not UTF-8, so it has no URI");
     assert_eq!(uris(&folder.scan().snapshot), ["skill://fine/SKILL.md"]);
 }
 
-/// A named pipe would block whoever opens it.
+/// Opening a named pipe blocks.
 #[cfg(target_os = "linux")]
 #[test]
 fn devices_and_pipes_are_not_offered() {

@@ -79,8 +79,8 @@ impl Walk<'_> {
 
     fn entry(&mut self, parent: &str, entry: &DirEntry) -> Result<(), Stop> {
         let Ok(name) = entry.file_name().into_string() else {
-            let name = entry.file_name();
-            return self.fault(parent, format!("the name {name:?} is not UTF-8, so it has no URI"));
+            let name = entry.file_name().to_string_lossy().escape_debug().to_string();
+            return self.fault(parent, format!("the name `{name}` is not UTF-8, so it has no URI"));
         };
         if is_hidden(&name) {
             return Ok(());
