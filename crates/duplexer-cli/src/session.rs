@@ -18,7 +18,8 @@ use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
 use duplexer::types::roots::ListRootsResult;
-use duplexer::types::version::{Era, ProtocolVersion};
+use duplexer::types::skill;
+use duplexer::types::version::{Era, ProtocolVersion, Window};
 use duplexer::types::wire::{result_type, result_type_of};
 use duplexer_http_client::HttpTransport;
 use tokio::sync::mpsc;
@@ -134,6 +135,7 @@ fn client_builder(
     let questions = Arc::new(questions);
     let log = Arc::clone(terminal);
     let mut builder = Client::builder("duplexer-cli", env!("CARGO_PKG_VERSION"))
+        .extension_in(skill::EXTENSION, Json::object(), Window::ALWAYS)
         .negotiation(negotiation)
         .log_level(arguments.log.unwrap_or(LoggingLevel::Info))
         .on_elicitation(move |asked| {

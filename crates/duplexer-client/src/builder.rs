@@ -24,6 +24,7 @@ use super::list_handlers::ListHandlers;
 use super::renewal::Renewal;
 use super::resources::Resources;
 use super::subscriptions::Routes;
+use super::tasks::KnownTools;
 use super::timeouts::Timeouts;
 use super::tool_headers::ToolHeaders;
 use super::{Client, Inner, negotiate};
@@ -245,8 +246,8 @@ impl ClientBuilder {
             pinned.version()?;
         }
         let extensions = &self.callbacks.declared.extensions;
-        match extensions.iter().find(|(_, settings)| !settings.is_object()) {
-            Some((id, _)) => Err(ConnectError::InvalidExtension(id.to_owned())),
+        match extensions.iter().find(|declared| !declared.settings.is_object()) {
+            Some(declared) => Err(ConnectError::InvalidExtension(declared.id.clone())),
             None => Ok(()),
         }
     }
@@ -287,6 +288,7 @@ impl ClientBuilder {
             timeouts,
             renewal: Renewal::default(),
             tool_headers: ToolHeaders::default(),
+            known_tools: KnownTools::default(),
             max_pages,
             validator: validator.or(schemas),
             callbacks,

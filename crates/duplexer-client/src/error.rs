@@ -195,6 +195,17 @@ pub enum ClientError {
         /// Maximum size of a collected list, as JSON text.
         bytes: usize,
     },
+    /// The task was cancelled. Holds its id.
+    #[error("the task `{0}` was cancelled")]
+    TaskCancelled(String),
+    /// The server does not know the task: it never existed, has expired, or belongs to somebody else.
+    #[error("the server does not know the task `{id}`: {reason}")]
+    UnknownTask {
+        /// The id.
+        id: String,
+        /// The text of the server.
+        reason: String,
+    },
     /// The [`ResultValidator`](super::ResultValidator) of the session rejected the result.
     #[error("the answer of the server did not pass the check")]
     Validation(#[source] BoxError),
@@ -211,7 +222,7 @@ impl ClientError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Call(error) => error.kind(),
-            Self::ToolFailed(_) => ErrorKind::Refused,
+            Self::ToolFailed(_) | Self::TaskCancelled(_) | Self::UnknownTask { .. } => ErrorKind::Refused,
             Self::Unavailable { .. } | Self::Unanswered { .. } => ErrorKind::Local,
             Self::TooManyRounds { .. }
             | Self::ResultType { .. }

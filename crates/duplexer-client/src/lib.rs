@@ -14,6 +14,7 @@ mod changes;
 mod connection_task;
 mod endpoint;
 mod error;
+mod extension;
 mod handler;
 mod inbound;
 mod input;
@@ -28,6 +29,7 @@ mod resources;
 mod restart;
 mod session;
 mod subscriptions;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -62,12 +64,14 @@ pub use call::{Call, CallResponse, CompletedCall, ResultValidator};
 pub use changes::Changes;
 pub use endpoint::Endpoint;
 pub use error::{ClientError, ConnectError};
+pub use extension::{ClaimedResult, ClientExtension};
 pub use handler::ServerNotification;
 pub use items::Items;
 #[cfg(feature = "schema")]
 pub use output_schemas::OutputValidation;
 pub use restart::{RestartPolicy, RestartingCommand, StartProcessError};
 pub use subscriptions::{Change, ListenStream, SubscriptionLost};
+pub use tasks::{Started, TaskHandle, TaskOptions};
 
 pub use duplexer_core::error::ErrorKind;
 pub use duplexer_core::transport::HttpRefusal;
@@ -107,6 +111,7 @@ struct Inner {
     timeouts: Timeouts,
     renewal: Renewal,
     tool_headers: ToolHeaders,
+    known_tools: tasks::KnownTools,
     max_pages: usize,
     validator: Option<Arc<dyn ResultValidator>>,
     callbacks: Callbacks,

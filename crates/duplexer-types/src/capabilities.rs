@@ -24,9 +24,9 @@ model! {
         /// Non-standard capabilities.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
         experimental: JsonObject = "experimental",
-        /// Supported extensions, by identifier, with their settings (envelope era).
+        /// Supported extensions, by identifier, with their settings. Each extension says in which revisions it is declared.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: JsonObject = "extensions" since V2026_07_28,
+        extensions: JsonObject = "extensions",
         /// Support of tasks (2025-11-25).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
         tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,
@@ -58,9 +58,9 @@ model! {
         /// Non-standard capabilities.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
         experimental: JsonObject = "experimental",
-        /// Supported extensions, by identifier, with their settings (envelope era).
+        /// Supported extensions, by identifier, with their settings. Each extension says in which revisions it is declared.
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::settings))]
-        extensions: JsonObject = "extensions" since V2026_07_28,
+        extensions: JsonObject = "extensions",
         /// Support of tasks (2025-11-25).
         #[cfg_attr(test, arbitrary(with = crate::arbitrary::no_members))]
         tasks: JsonObject = "tasks" since V2025_11_25 until V2025_11_25,

@@ -9,6 +9,7 @@ use crate::icon::Icon;
 use crate::input::InputResponse;
 use crate::json::{Json, JsonObject};
 use crate::model::{model, open_enum};
+use crate::task::TaskMetadata;
 use crate::wire::handshake::{describes_objects, is_structured};
 
 model! {
@@ -126,11 +127,14 @@ model! {
         /// State of the server from its [`InputRequiredResult`](crate::input::InputRequiredResult), verbatim
         /// (envelope era).
         request_state: String = "requestState" since V2026_07_28,
+        /// Asks for a task (2025-11-25).
+        #[serde(deserialize_with = "crate::task::metadata")]
+        task: TaskMetadata = "task" since V2025_11_25 until V2025_11_25,
     }
 }
 
 model! {
-    /// Result of a [`tools/call`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result) request.
+    /// Result of a [`tools/call`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result) request, and of `tasks/result` (2025-11-25).
     ///
     /// ```
     /// use duplexer_types::tool::CallToolResult;
@@ -142,6 +146,7 @@ model! {
     /// assert_eq!(failed.unwrap_err().to_string(), "The disk is full.");
     /// ```
     #[doc(alias = "tools/call")]
+    #[doc(alias = "tasks/result")]
     pub result CallToolResult {
         /// Content for the model.
         content: Vec<Content> = "content",

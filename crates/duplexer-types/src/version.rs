@@ -199,6 +199,8 @@ pub mod feature {
     pub const ERROR_WITHOUT_ID: Window = Window::since(V::V2025_11_25);
     /// SSE streams start with an empty event, and the server can close them to make the client poll.
     pub const SSE_POLLING: Window = Window::between(V::V2025_11_25, V::V2025_11_25);
+    /// Tasks that the client asks for: an experiment of one revision, before they became an extension.
+    pub const TASK_EXPERIMENT: Window = Window::between(V::V2025_11_25, V::V2025_11_25);
     /// The header `MCP-Protocol-Version` on requests after `initialize`.
     pub const VERSION_HEADER: Window = Window::since(V::V2025_06_18);
 }

@@ -64,6 +64,9 @@ pub enum BuildError {
         "'{0}' has middleware or seals request states, and is merged: do both in the server it becomes part of"
     )]
     MergedMiddleware(String),
+    /// A tool can run as a task, and its server has no tasks.
+    #[error("the tool '{0}' can run as a task, and its server has no tasks: add `.extend(Tasks::new())`")]
+    NoTasks(String),
     /// Request states have no audience.
     #[error("request states need an audience: name the server, or say `RequestState::audience`")]
     NoAudience,

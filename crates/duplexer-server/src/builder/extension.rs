@@ -2,6 +2,7 @@
 
 use crate::builder::ServerBuilder;
 use duplexer_types::json::Json;
+use duplexer_types::version::Window;
 
 /// A protocol extension. Added with [`ServerBuilder::extend`].
 ///
@@ -32,6 +33,13 @@ pub trait Extension<S> {
     /// Returns the settings that are advertised under the id.
     fn settings(&self) -> Json {
         Json::object()
+    }
+
+    /// Returns the revisions in which the extension is declared: by default those of the envelope era.
+    ///
+    /// In the handshake era it is declared in the result of `initialize`, and clients declare it in its params.
+    fn window(&self) -> Window {
+        Window::ENVELOPE
     }
 
     /// Registers what it consists of: tools, resources, custom methods, and what calls of tools pass through

@@ -36,6 +36,12 @@ pub enum Event {
         #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
         uri: Arc<str>,
     },
+    /// A task has changed.
+    TaskChanged {
+        /// Its id.
+        #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
+        id: Arc<str>,
+    },
 }
 
 impl Event {

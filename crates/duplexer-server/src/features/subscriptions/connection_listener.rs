@@ -16,7 +16,7 @@ use crate::kernel::connection::Connection;
 use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use crate::registry::RunningServer;
-use duplexer_core::dispatch::{Cancellation, lock};
+use duplexer_core::dispatch::{Cancellation, NotifyFuture, lock};
 use duplexer_core::error::McpError;
 
 /// Number of events for changes of lists.
@@ -143,6 +143,8 @@ impl ConnectionListener {
             Event::PromptsChanged => self.advertised.prompts,
             Event::ResourcesChanged => self.advertised.resources.list,
             Event::ResourceUpdated { uri } => state.uris.contains(uri),
+            // Clients of 2025-11-25 poll; the notification is optional there.
+            Event::TaskChanged { .. } => false,
         };
         if !wanted || state.backlog.push(event) != Pushed::Taken || state.delivering {
             return;
@@ -182,6 +184,7 @@ async fn notify(connection: &Connection, event: &Event) {
         Event::PromptsChanged => connection.prompts_changed(),
         Event::ResourcesChanged => connection.resources_changed(),
         Event::ResourceUpdated { uri } => connection.resource_updated(uri),
+        Event::TaskChanged { .. } => NotifyFuture::done(),
     }
     .await;
 }

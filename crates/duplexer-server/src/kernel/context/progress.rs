@@ -141,6 +141,9 @@ impl<'a> ProgressReport<'a> {
             let method = request.method();
             tracing::warn!(?method, progress, "progress must grow with every report, and did not");
         }
+        if let Some(task) = scope.task() {
+            task.report(progress, total, message);
+        }
         let token = scope.progress_token.get_or_init(|| meta_of(request).progress_token);
         let Some(token) = token else { return NotifyFuture::done() };
         let body = ProgressBody { token, progress, total, message, version: scope.version };
