@@ -17,5 +17,7 @@ mod login;
 mod screen;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/tasks.rs"]
+mod tasks;
 #[path = "cli/verbs.rs"]
 mod verbs;
