@@ -86,7 +86,10 @@ pub(crate) enum Verb {
         after_help = "An ARGUMENT is name=text, or name:=json for numbers, lists and all the rest. name=@file and \
         name:=@file take the text or the JSON from a file; name=@@text is a text that begins with @."
     )]
-    Call(Request),
+    Call(CallArguments),
+    /// Look at a task, wait for it, or cancel it
+    #[command(subcommand)]
+    Task(TaskVerb),
     /// Read a resource
     #[command(
         override_usage = "duplexer read [OPTIONS] URL RESOURCE\n       duplexer read [OPTIONS] RESOURCE -- COMMAND...",
@@ -162,6 +165,41 @@ pub(crate) struct ListArguments {
     pub(crate) schema: bool,
     #[command(flatten)]
     pub(crate) request: Request,
+}
+
+/// A call of a tool.
+#[derive(Debug, Args)]
+pub(crate) struct CallArguments {
+    /// Print the id of the task and leave it alone, if the server runs the call as a task
+    #[arg(long)]
+    pub(crate) detach: bool,
+    #[command(flatten)]
+    pub(crate) request: Request,
+}
+
+/// What to do with a task.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskVerb {
+    /// Show the state of a task
+    #[command(
+        override_usage = "duplexer task get [OPTIONS] URL ID\n       duplexer task get [OPTIONS] ID -- COMMAND..."
+    )]
+    Get(Request),
+    /// Wait for the end of a task, answer its questions, and show its result
+    #[command(
+        override_usage = "duplexer task wait [OPTIONS] URL ID\n       duplexer task wait [OPTIONS] ID -- COMMAND..."
+    )]
+    Wait(Request),
+    /// Cancel a task
+    #[command(
+        override_usage = "duplexer task cancel [OPTIONS] URL ID\n       duplexer task cancel [OPTIONS] ID -- COMMAND..."
+    )]
+    Cancel(Request),
+    /// List your tasks (revision 2025-11-25 only)
+    #[command(
+        override_usage = "duplexer task list [OPTIONS] URL\n       duplexer task list [OPTIONS] -- COMMAND..."
+    )]
+    List(Request),
 }
 
 /// A request to a server.

@@ -3,14 +3,14 @@
 mod diagnosis;
 
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duplexer::client::{
     Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, OpenError, OpenWith as _,
-    PinnedVersion, ServerNotification,
+    PinnedVersion, ServerNotification, TaskOptions,
 };
-use duplexer::dispatch::{CallClock, CallOptions};
+use duplexer::dispatch::{CallClock, CallOptions, lock};
 use duplexer::error::CallError;
 use duplexer::transport::FrameDirection;
 use duplexer::transport::child::{Child, ChildCommand};
@@ -36,6 +36,8 @@ use crate::target::Target;
 use crate::terminal::Terminal;
 use crate::text::{Style, Text};
 
+/// Time for the cancellation of a task after Ctrl-C.
+const CANCEL_TIME: Duration = Duration::from_secs(2);
 /// Maximum queued notifications.
 const BACKLOG: usize = 1024;
 
@@ -48,6 +50,8 @@ pub(crate) struct Session {
     child: Option<Child>,
     clock: CallClock,
     timeout: Option<Duration>,
+    /// The task that the command waits for, and that Ctrl-C cancels.
+    awaited: Mutex<Option<String>>,
 }
 
 impl Session {
@@ -72,7 +76,8 @@ impl Session {
             }
         };
         let (terminal, timeout) = (Arc::clone(terminal), arguments.timeout);
-        let session = Self { client, terminal, notifications, child, clock, timeout };
+        let session =
+            Self { client, terminal, notifications, child, clock, timeout, awaited: Mutex::default() };
         session.set_log_level(arguments.log).await?;
         Ok(session)
     }
@@ -97,6 +102,24 @@ impl Session {
             return Ok(result);
         }
         Err(ClientError::ResultType { method: M::METHOD, result_type, result })
+    }
+
+    /// Waits for the end of a task that this command has started. Returns its result unchanged.
+    pub(crate) async fn wait_for_task(&self, id: &str) -> Result<Json, ClientError> {
+        *lock(&self.awaited) = Some(id.to_owned());
+        let ended = self.client.task(id).raw_result().await;
+        *lock(&self.awaited) = None;
+        self.terminal.clear();
+        ended
+    }
+
+    /// Cancels the task that the command waits for.
+    pub(crate) async fn cancel_awaited_task(&self) {
+        let awaited = lock(&self.awaited).take();
+        if let Some(id) = awaited {
+            // The command ends either way.
+            let _ = timeout(CANCEL_TIME, self.client.task(id).cancel()).await;
+        }
     }
 
     /// Sets the log level. In the handshake era this is a separate request, which not every server supports.
@@ -133,11 +156,13 @@ fn client_builder(
         }
     };
     let questions = Arc::new(questions);
-    let log = Arc::clone(terminal);
+    let (log, status) = (Arc::clone(terminal), Arc::clone(terminal));
+    let tasks = TaskOptions::new().on_status(move |task| status.task(task));
     let mut builder = Client::builder("duplexer-cli", env!("CARGO_PKG_VERSION"))
         .extension_in(skill::EXTENSION, Json::object(), Window::ALWAYS)
         .negotiation(negotiation)
         .log_level(arguments.log.unwrap_or(LoggingLevel::Info))
+        .tasks(tasks)
         .on_elicitation(move |asked| {
             let questions = Arc::clone(&questions);
             async move { Ok(questions.answer(asked).await) }

@@ -186,8 +186,8 @@ impl Place {
 
     /// Builds the command line for `words`, the verb first.
     pub(crate) fn line(&self, words: &[&str]) -> Vec<String> {
-        let (verb, rest) = words.split_first().unwrap();
-        let mut line = vec![(*verb).to_owned()];
+        let (verb, rest) = words.split_at(if words[0] == "task" { 2 } else { 1 });
+        let mut line: Vec<String> = verb.iter().map(|word| (*word).to_owned()).collect();
         line.extend(self.url.clone());
         line.extend(rest.iter().map(|word| (*word).to_owned()));
         line.extend(["--era".to_owned(), self.era.to_owned()]);
