@@ -190,7 +190,8 @@ async fn end_session(
 /// Runs a test on a clock that only moves when everything waits.
 fn paused<F: Future>(test: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.unwrap().block_on(test)
+    let limited = async { timeout(20 * PATIENCE, test).await.expect("an end") };
+    runtime.unwrap().block_on(limited)
 }
 
 fn seeds() -> Vec<u64> {

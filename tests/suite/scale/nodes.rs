@@ -150,7 +150,8 @@ impl Events {
             }
             let frame = self.reply.body.frame().await?.ok()?;
             if let Ok(data) = frame.into_data() {
-                self.text.extend_from_slice(&data);
+                // Lines end with CRLF or LF. Messages have neither.
+                self.text.extend(data.iter().filter(|byte| **byte != b'\r'));
             }
         }
     }

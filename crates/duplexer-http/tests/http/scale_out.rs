@@ -273,11 +273,15 @@ async fn what_a_client_sets_holds_at_every_node() {
     let confirmed = tell(&session, "notifications/initialized", &json!({}));
     assert_eq!(ask(&b, &confirmed, None).await.status(), 202, "the handshake is confirmed at another node");
     let mut listening = Events::of(ask(&a, &get(&session), None).await);
-    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "x:1"}});
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "x:1"}});
     let reply = text_of(ask(&b, &message(&session, &subscribe), None).await.into_body()).await;
     assert!(reply.contains("\"result\""), "{reply}");
     // The node that the client reads at learns of the subscription with the next message that it admits.
-    assert_eq!(ask(&a, &tell(&session, "notifications/roots/list_changed", &json!({})), None).await.status(), 202);
+    assert_eq!(
+        ask(&a, &tell(&session, "notifications/roots/list_changed", &json!({})), None).await.status(),
+        202
+    );
     bus.publish(Event::resource_updated("x:1")).await.unwrap();
     assert_eq!(listening.message().await.unwrap()["params"]["uri"], "x:1");
 }
@@ -298,7 +302,8 @@ async fn a_client_hears_of_each_change_once() {
     let bus = MemoryBus::new();
     let (a, b) = (subscribable(&cluster, &bus), subscribable(&cluster, &bus));
     let session = open(&a, None).await;
-    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "x:1"}});
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "x:1"}});
     for node in [&a, &b] {
         text_of(ask(node, &message(&session, &subscribe), None).await.into_body()).await;
     }
@@ -311,7 +316,8 @@ async fn a_client_hears_of_each_change_once() {
     let seen = first.next().await.unwrap();
     drop(first);
     publish().await;
-    let mut second = Events::of(ask(&b, &get(&session).header("last-event-id", &seen.id.unwrap()), None).await);
+    let mut second =
+        Events::of(ask(&b, &get(&session).header("last-event-id", &seen.id.unwrap()), None).await);
     assert_eq!(second.message().await.unwrap()["params"]["uri"], "x:1", "while it was away");
     publish().await;
     assert_eq!(second.message().await.unwrap()["params"]["uri"], "x:1");
@@ -381,7 +387,10 @@ async fn a_drained_node_hands_its_clients_over() {
         assert_eq!(a.status(&call_in(&session, 2, "echo")).await, 200, "everything is still served");
         tokio::time::sleep(notice).await;
         let refused = a.post(&call_in(&session, 3, "echo")).await;
-        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (503, &"1".parse().unwrap())
+        );
         let hint = first.next().await.unwrap();
         assert_eq!((hint.data.as_str(), hint.retry.as_deref()), ("", Some("1000")));
         assert_eq!(first.next().await, None);

@@ -75,13 +75,9 @@ impl NotAdmitted {
     pub(super) fn response(&self, id: &RequestId) -> RpcResponse {
         let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
         let (error, status) = match self {
-            Self::Unknown => {
-                (ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND), StatusCode::NOT_FOUND)
-            }
+            Self::Unknown => (ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND), StatusCode::NOT_FOUND),
             Self::InFlight => (ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
-            Self::TooManyRequests => {
-                (internal(super::call::TOO_MANY_CALLS), StatusCode::SERVICE_UNAVAILABLE)
-            }
+            Self::TooManyRequests => (internal(super::call::TOO_MANY_CALLS), StatusCode::SERVICE_UNAVAILABLE),
             Self::TooManySessions | Self::Store(_) => {
                 (internal(reply::STORE_UNAVAILABLE), StatusCode::SERVICE_UNAVAILABLE)
             }
@@ -234,7 +230,8 @@ fn restore(
     let session = Session::new(service, id, record.principal.clone(), |channel| {
         record.connection.restore(running, channel, who)
     });
-    let session = session.ok_or_else(|| StoreError::Unreadable("an unknown revision of the protocol".into()))?;
+    let session =
+        session.ok_or_else(|| StoreError::Unreadable("an unknown revision of the protocol".into()))?;
     let _ = session.shared.set(shared);
     Ok(Sessions::insert(service, session))
 }
@@ -246,8 +243,7 @@ pub(super) async fn create(running: &RunningServer, session: &Session) -> Result
     else {
         return Ok(());
     };
-    let record =
-        SessionRecord::new(connection, session.principal.clone()).opened_at(running.latest_change());
+    let record = SessionRecord::new(connection, session.principal.clone()).opened_at(running.latest_change());
     match stores.guard().run(|| shared.sessions.create(&session.id, &record)).await? {
         Created::New => {
             let _ = session.shared.set(SharedSession::new(&session.id, record, Revision(1)));

@@ -167,7 +167,8 @@ mod tests {
         assert!(start.elapsed() >= away);
         let hangs = AtomicUsize::new(3);
         let operation = || {
-            let is_hanging = hangs.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            let is_hanging =
+                hangs.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
             if is_hanging.is_ok() { Box::pin(pending()) } else { up() }
         };
         assert!(guard.run(operation).await.is_ok());

@@ -18,8 +18,8 @@ use super::store::StoreGuard;
 use crate::server::config::SessionSettings;
 use crate::server::service_state::lock;
 use crate::session::{
-    Appended, Attach, Attached, Batch, Concluded, EventStore, NodeMessage, Page, Sent, SharedStores, StreamKey,
-    Wake,
+    Appended, Attach, Attached, Batch, Concluded, EventStore, NodeMessage, Page, Sent, SharedStores,
+    StreamKey, Wake,
 };
 
 /// Time for which the liveness of a run is remembered.
