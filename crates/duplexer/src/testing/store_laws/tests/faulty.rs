@@ -158,12 +158,12 @@ impl SessionStore for Faulty {
         &'a self,
         id: &'a str,
         request: &'a RequestId,
-        run: RunId,
+        placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let placement = self.inner.sessions.locate(id, request).await?;
-            let owner = placement.filter(|_| self.has(Fault::AnyRunReleases)).map(|placement| placement.run);
-            self.inner.sessions.release(id, request, owner.unwrap_or(run)).await
+            let known = self.inner.sessions.locate(id, request).await?;
+            let owner = known.filter(|_| self.has(Fault::AnyRunReleases));
+            self.inner.sessions.release(id, request, owner.unwrap_or(placement)).await
         })
     }
 
