@@ -242,7 +242,7 @@ async fn an_end_that_cannot_be_stored_is_tried_again() {
 /// TSK-06, TSK-D9: the time to live only grows while a task runs; it is forgotten after its retention, and looks unknown then.
 #[tokio::test(start_paused = true)]
 async fn a_task_expires_after_its_end_and_not_before() {
-    let minute = std::time::Duration::from_secs(60);
+    let minute = Duration::from_secs(60);
     let running = running(Tasks::new().retention(minute)).await;
     let ada = client(None);
     let (long, short) =
