@@ -84,7 +84,13 @@ impl Model {
                 let stream = self.in_flight.get(request).and_then(|placement| placement.stream);
                 let placement = Placement { run: node.nodes.run(), stream };
                 node.sessions.release(SESSION, &RequestId::from(*request), placement).await.unwrap();
-                self.in_flight.retain(|id, placement| id != request || placement.run != node.nodes.run());
+                if self.in_flight.get(request) == Some(&placement) {
+                    self.in_flight.remove(request);
+                    // A stream without events goes with its request.
+                    if let Some(stream) = stream {
+                        self.streams.remove(&stream.0);
+                    }
+                }
             }
             Step::Subscribe { uri } | Step::Unsubscribe { uri } => {
                 let uri = format!("file:///{uri}");
