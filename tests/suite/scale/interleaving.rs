@@ -87,9 +87,7 @@ impl Model {
                 if self.in_flight.get(request) == Some(&placement) {
                     self.in_flight.remove(request);
                     // A stream without events goes with its request.
-                    if let Some(stream) = stream {
-                        self.streams.remove(&stream.0);
-                    }
+                    self.streams.retain(|id, (_, _, ended)| *ended || stream != Some(StreamId(*id)));
                 }
             }
             Step::Subscribe { uri } | Step::Unsubscribe { uri } => {
