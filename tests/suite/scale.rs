@@ -29,8 +29,6 @@ use nodes::{Cluster, IDLE, Nodes};
 
 /// Time after which a request without an outcome is lost.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Seeds of the test command.
-const SEEDS: u64 = 30;
 
 /// What happened in one run.
 #[derive(Default)]
@@ -199,18 +197,19 @@ fn paused<F: Future>(test: F) -> F::Output {
     runtime.unwrap().block_on(limited)
 }
 
-fn seeds() -> Vec<u64> {
+/// Returns the seeds to run: `count` of them, unless the environment says otherwise.
+fn seeds(count: u64) -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     match (number("SCALE_SEED"), number("SCALE_SEEDS")) {
         (Some(seed), _) => vec![seed],
-        (None, count) => (0..count.unwrap_or(SEEDS)).collect(),
+        (None, chosen) => (0..chosen.unwrap_or(count)).collect(),
     }
 }
 
 /// SCL-02, SCL-03, SCL-04, SCL-07 to SCL-12: whatever node a message reaches.
 #[test]
 fn nothing_is_lost_doubled_or_misdelivered_when_every_message_goes_to_a_random_node() {
-    for seed in seeds() {
+    for seed in seeds(30) {
         paused(async {
             let cluster = Cluster::start(3);
             let size = Size { clients: 3, actions: 8, pace: 20 };

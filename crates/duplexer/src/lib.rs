@@ -78,7 +78,7 @@ pub use crate::log::log_to_stderr;
 #[doc(inline)]
 pub use duplexer_auth as auth;
 #[doc(inline)]
-pub use duplexer_core::{dispatch, error, shutdown_signal, transport};
+pub use duplexer_core::{dispatch, error, run, shutdown_signal, transport};
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 #[doc(inline)]

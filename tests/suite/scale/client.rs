@@ -366,6 +366,9 @@ impl Stream {
     async fn resume(&mut self) -> Outcome {
         let received = self.log.len() - self.again;
         let last = received.checked_sub(1).map(|index| self.log[index].0.clone());
+        ensure(last.is_some() || self.id.is_none(), Kind::Lost, || {
+            format!("the response to request {:?} broke off without an event id", self.id)
+        })?;
         let reply = self.client.get_anywhere(&mut self.random, last.as_deref()).await;
         if reply.status != 200 {
             let text = format!("request {:?} cannot be resumed after {last:?}: {}", self.id, reply.status);

@@ -168,13 +168,20 @@ impl MemorySessionStore {
         Some(open.revision)
     }
 
-    fn remove_request(&self, id: &str, request: &RequestId, is_this: impl FnOnce(&Placement) -> bool) {
+    /// Removes a request from those in flight, if its placement is the one that is meant.
+    fn remove_request(
+        &self,
+        id: &str,
+        request: &RequestId,
+        is_this: impl FnOnce(&Placement) -> bool,
+    ) -> bool {
         let mut sessions = self.living(id);
-        if let Some(open) = sessions.open(id)
-            && open.in_flight.get(request).is_some_and(is_this)
-        {
+        let Some(open) = sessions.open(id) else { return false };
+        let is_removed = open.in_flight.get(request).is_some_and(is_this);
+        if is_removed {
             open.in_flight.remove(request);
         }
+        is_removed
     }
 
     fn remove(&self, id: &str) -> Vec<Placement> {
@@ -253,8 +260,8 @@ impl SessionStore for MemorySessionStore {
         request: &'a RequestId,
         placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.remove_request(id, request, |known| *known == placement);
-        if let Some(stream) = placement.stream {
+        let is_removed = self.remove_request(id, request, |known| *known == placement);
+        if let Some(stream) = placement.stream.filter(|_| is_removed) {
             self.events.remove_unused(&StreamKey::new(id.into(), stream), placement.run);
         }
         Box::pin(ready(Ok(())))

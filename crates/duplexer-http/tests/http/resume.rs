@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::support::{
-    Client, Events, Hooked, Operation, Post, SentEvent, Site, Wire, ask, call_in, mounted, open, told_in,
+    Client, Events, Hooked, Operation, Post, SentEvent, Site, Wire, ask, call_in, mounted, open, progress_in,
 };
 
 async fn site() -> Site {
@@ -276,7 +276,7 @@ async fn a_store_that_fails_for_some_time_loses_nothing() {
         // The stream is opened, and its first batch is written again and again.
         let (service, _) = mounted(|builder| builder.event_store(bad_store(how, 1..12)));
         let session = open(&service, None).await;
-        let mut body = Events::of(ask(&service, &told_in(&session, 1, "tell"), None).await);
+        let mut body = Events::of(ask(&service, &progress_in(&session, 1, "tell"), None).await);
         let priming = body.next().await.unwrap();
         let mut seen = Vec::new();
         let mut last = priming.id.unwrap();
@@ -305,7 +305,7 @@ async fn a_store_that_fails_for_some_time_loses_nothing() {
     }
 }
 
-/// SCL-63: nobody waits longer than the patience for a store that hangs, and then not at all.
+/// SCL-63: no request waits longer than the patience for a store that hangs, and then not at all.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_hangs_is_not_waited_for() {
     let (service, _) = mounted(|builder| builder.event_store(bad_store(How::Hangs, 0..usize::MAX)));
@@ -342,7 +342,7 @@ async fn notifications_are_stored_in_batches() {
     });
     let (service, _) = mounted(|builder| builder.event_store(store));
     let session = open(&service, None).await;
-    let mut body = Events::of(ask(&service, &told_in(&session, 1, "tell much"), None).await);
+    let mut body = Events::of(ask(&service, &progress_in(&session, 1, "tell much"), None).await);
     for step in 1..=1000 {
         assert_eq!(body.message().await.unwrap()["params"]["progress"], json!(step));
     }
@@ -350,12 +350,12 @@ async fn notifications_are_stored_in_batches() {
     assert!(appends.load(Ordering::SeqCst) <= 40, "{appends:?}");
 }
 
-/// SCL-40: a client that does not read holds up nobody. It gets the newest events later.
+/// SCL-40: a client that does not read holds up no handler. It gets the newest events later.
 #[tokio::test]
-async fn a_slow_reader_of_a_kept_stream_holds_up_nobody() {
+async fn a_slow_reader_of_a_kept_stream_holds_up_no_handler() {
     let (service, stage) = mounted(|builder| builder.event_store(MemoryEventStore::new()));
     let session = open(&service, None).await;
-    let body = ask(&service, &told_in(&session, 1, "tell much"), None).await;
+    let body = ask(&service, &progress_in(&session, 1, "tell much"), None).await;
     stage.until(&stage.ended, 1).await;
     let mut body = Events::of(body);
     let mut steps = Vec::new();

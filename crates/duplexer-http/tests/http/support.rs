@@ -718,7 +718,7 @@ pub(crate) fn call_in(session: &str, id: impl Into<Value>, tool: &str) -> Post {
 }
 
 /// A call of a session whose progress is reported.
-pub(crate) fn told_in(session: &str, id: impl Into<Value>, tool: &str) -> Post {
+pub(crate) fn progress_in(session: &str, id: impl Into<Value>, tool: &str) -> Post {
     let params = json!({"name": tool, "_meta": {"progressToken": 7}});
     let body = json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params});
     Post::body(body.to_string()).header("mcp-session-id", session)

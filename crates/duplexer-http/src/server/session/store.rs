@@ -184,7 +184,7 @@ mod tests {
         assert!(guard.run(operation).await.is_ok());
     }
 
-    /// SCL-63: nobody waits for a store that is known to be down. One attempt per 250 ms finds out when it is back.
+    /// SCL-63: no operation waits for a store that is known to be down. One attempt per 250 ms finds out when it is back.
     #[tokio::test(start_paused = true)]
     async fn operations_fail_at_once_while_the_store_is_down() {
         let guard = StoreGuard::new(StoreTiming::default());

@@ -140,7 +140,7 @@ async fn a_stream_has_one_reader() {
     let page = store.read(&key, 1, 0).await.unwrap().unwrap();
     assert_eq!(page.reader, Some(StreamReader { run: B, number: 2 }));
     store.detach(&key, 1, 2).await.unwrap();
-    assert_eq!(anew(A).await.unwrap(), Attached::Held(B), "a reader that was replaced detaches nobody");
+    assert_eq!(anew(A).await.unwrap(), Attached::Held(B), "a reader that was replaced detaches no other");
     let gone = store.attach(&key, Attach::anew(A, Takeover::Of(B))).await.unwrap();
     assert_eq!(gone, Attached::Reader { number: 3, after: 2, position: None });
     store.detach(&key, 3, 1).await.unwrap();

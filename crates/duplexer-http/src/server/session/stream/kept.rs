@@ -33,7 +33,7 @@ pub(in crate::server) struct Kept {
     /// The run that writes.
     run: RunId,
     state: Mutex<State>,
-    /// Told of every change that concerns the reader at this node.
+    /// Notified of every change that concerns the reader at this node.
     changed: Notify,
     /// Raised if the store refuses further events.
     cancellation: OnceLock<Arc<Cancellation>>,
@@ -167,7 +167,7 @@ impl Kept {
         if due.is_some() || self.stores.shared().is_none() {
             return due;
         }
-        // While the store is unavailable, nobody knows whether a client reads elsewhere.
+        // While the store is unavailable, it is unknown whether a client reads elsewhere.
         if let Ok(page) = self.stores.read(&self.key, 0, 0).await {
             let reader = page?.reader?;
             if reader.run == self.run || !self.stores.is_alive(reader.run).await {
