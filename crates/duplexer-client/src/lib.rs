@@ -98,7 +98,7 @@ struct Inner {
     renewal: Renewal,
     tool_headers: ToolHeaders,
     max_pages: usize,
-    validator: Option<Arc<dyn ResultValidator>>,
+    validator: Option<call::Validator>,
     callbacks: Callbacks,
     routes: Arc<Routes>,
     resources: Arc<Resources>,
