@@ -82,7 +82,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        usage: "compare [client] [--seconds N] [--beside S=CMD] [scenario ..]",
+        usage: "compare [client] [--seconds N] [--runs N] [--record] [--beside S=CMD] [scenario ..]",
         about: "the server under load, compared with a floor without any protocol and with other servers; or clients",
         run: compare::command,
     },

@@ -4,6 +4,7 @@ mod connection_service;
 mod connection_state;
 mod connections;
 mod error;
+mod http_version;
 mod io;
 mod listener;
 pub(super) mod path_service;
@@ -33,6 +34,7 @@ use tower_service::Service;
 use self::connection_service::{ConnectionService, Layered, layered};
 use self::connection_state::ConnectionState;
 use self::connections::Connections;
+use self::http_version::{HttpVersion, recognize};
 use self::io::{Limits, TimedIo};
 use super::StreamableHttp;
 use super::body::ResponseBody;
@@ -274,8 +276,17 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         idle: IDLE_TIMEOUT,
         write: state.config.timing.unread,
     };
-    let io = TokioIo::new(TimedIo::new(io, limits, Arc::clone(&service.state)));
-    let builder = builder();
+    let io = TimedIo::new(io, limits, Arc::clone(&service.state));
+    let recognized = tokio::select! {
+        biased;
+        recognized = recognize(io) => recognized,
+        () = state.closing.cancelled() => return,
+    };
+    let (version, io) = match recognized {
+        Ok(recognized) => recognized,
+        Err(error) => return tracing::debug!(%error, "a connection broke before its first request"),
+    };
+    let (io, builder) = (TokioIo::new(io), builder(version));
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
     // A connection that arrives during the shutdown gets a response that says so.
     let is_late = state.closing.is_cancelled();
@@ -326,8 +337,12 @@ where
     }
 }
 
-fn builder() -> auto::Builder<Executor> {
-    let mut builder = auto::Builder::new(Executor::default());
+fn builder(version: HttpVersion) -> auto::Builder<Executor> {
+    let builder = auto::Builder::new(Executor::default());
+    let mut builder = match version {
+        HttpVersion::Http1 => builder.http1_only(),
+        HttpVersion::Http2 => builder.http2_only(),
+    };
     // The limits on heads are in `TimedIo`.
     builder.http1().header_read_timeout(None).max_headers(MAX_HEADERS);
     builder

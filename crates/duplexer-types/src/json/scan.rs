@@ -316,21 +316,29 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes a string whose opening quote has been consumed.
+    #[inline]
     fn string_rest(&mut self) -> Result<Escapes, NotJson> {
-        let mut escapes = Escapes::None;
+        self.at += plain_prefix(self.text.as_bytes().get(self.at..).ok_or(NotJson)?);
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(Escapes::None);
+        }
+        self.string_after_plain()?;
+        Ok(Escapes::Some)
+    }
+
+    /// Consumes the rest of a string, from a special character that does not end it.
+    fn string_after_plain(&mut self) -> Result<(), NotJson> {
         loop {
-            self.at += plain_prefix(self.text.as_bytes().get(self.at..).ok_or(NotJson)?);
             match self.byte().ok_or(NotJson)? {
                 b'"' => {
                     self.at += 1;
-                    return Ok(escapes);
+                    return Ok(());
                 }
-                b'\\' => {
-                    escapes = Escapes::Some;
-                    self.escape()?;
-                }
+                b'\\' => self.escape()?,
                 _ => return Err(NotJson),
             }
+            self.at += plain_prefix(self.text.as_bytes().get(self.at..).ok_or(NotJson)?);
         }
     }
 
@@ -366,6 +374,7 @@ impl<'a> Scanner<'a> {
         u32::from_str_radix(digits, 16).map_err(|_| NotJson)
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
         if self.peek() == Some(byte) {
             self.at += 1;
@@ -384,7 +393,7 @@ impl<'a> Scanner<'a> {
 /// Decodes a JSON string; `None` if `json` is not one. Expects JSON that has been scanned.
 pub(crate) fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
+    if plain_prefix(inner.as_bytes()) < inner.len() {
         serde_json::from_str(json).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))
