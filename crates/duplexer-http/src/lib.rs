@@ -19,6 +19,9 @@ pub use server::{
     StreamableHttpBuilder,
 };
 pub use session::{
-    EventKind, EventStore, MemoryEventStore, MemorySessionStore, PrincipalKey, SaveOutcome, SessionRecord,
-    SessionStore, StoredEvent, StreamId, StreamKey,
+    Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventKind,
+    EventLimits, EventStore, Health, MemoryCluster, MemoryEventStore, MemorySessionStore, NewRequest,
+    NodeListener, NodeMessage, Nodes, Numbering, Page, Placement, PrincipalKey, Revision, Sent,
+    SessionDigest, SessionRecord, SessionStore, SharedStores, StoredEvent, StreamId, StreamKey, StreamReader,
+    Takeover, Wake,
 };

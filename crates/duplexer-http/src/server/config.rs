@@ -11,7 +11,7 @@ use duplexer_core::dispatch::OutboundHook;
 
 use super::http_sse;
 use super::security::Allowed;
-use crate::session::{EventStore, SessionStore};
+use crate::session::{EventStore, SharedStores};
 
 pub use builder::StreamableHttpBuilder;
 pub use error::HttpConfigError;
@@ -77,7 +77,7 @@ pub(super) struct SessionSettings {
     /// Reconnection time that is sent to clients.
     pub(super) retry: Duration,
     pub(super) events: Option<Arc<dyn EventStore>>,
-    pub(super) shared: Option<SharedSessions>,
+    pub(super) shared: Option<SharedStores>,
     pub(super) hook: Option<Arc<dyn OutboundHook>>,
 }
 
@@ -100,13 +100,6 @@ impl Default for CallLimits {
             abandoned: Some(Duration::from_secs(5 * 60)),
         }
     }
-}
-
-/// The session store, and the name of this node in it.
-#[derive(Clone)]
-pub(super) struct SharedSessions {
-    pub(super) store: Arc<dyn SessionStore>,
-    pub(super) node: String,
 }
 
 impl Default for SessionSettings {
@@ -135,7 +128,7 @@ impl fmt::Debug for SessionSettings {
             .field("calls", &self.calls)
             .field("retry", &self.retry)
             .field("events", &self.events.is_some())
-            .field("shared", &self.shared.as_ref().map(|shared| &shared.node))
+            .field("shared", &self.shared)
             .finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ use super::config::Handshake;
 use super::reply::{self, Rejection, Reply};
 use super::request::{AdmittedRequest, RequestContext};
 use super::route::{self, PostStep};
-use super::session::{self, Ending, Session, Sessions, Unavailable};
+use super::session::{self, Ending, NotAdmitted, Session, Sessions};
 use duplexer_core::dispatch::Frame;
 
 /// Serves the frame of a POST.
@@ -102,14 +102,15 @@ async fn find(context: &RequestContext) -> Result<Arc<Session>, Rejection> {
         Values::One(named) => std::str::from_utf8(named).unwrap_or_default(),
     };
     let principal = context.request.caller.principal.as_ref();
-    match session::find(context.service(), &context.running, named, principal).await {
-        Ok(Some(session)) => Ok(session),
-        Ok(None) => Err(refused(StatusCode::NOT_FOUND, session::NOT_FOUND)),
-        Err(Unavailable::Full) => Err(reply::too_many_sessions(None).into()),
-        Err(Unavailable::Store) => {
-            Err(reply::unavailable(None, "Sessions cannot be looked up at the moment").into())
+    session::admit(context.service(), &context.running, named, principal, None).await.map_err(|reason| {
+        match reason {
+            NotAdmitted::TooManySessions => reply::too_many_sessions(None).into(),
+            NotAdmitted::Store(_) => {
+                reply::unavailable(None, "Sessions cannot be looked up at the moment").into()
+            }
+            _ => refused(StatusCode::NOT_FOUND, session::NOT_FOUND),
         }
-    }
+    })
 }
 
 fn not_served(frame: &Frame) -> Reply {

@@ -3,12 +3,12 @@
 //! `table` holds all sessions and ends them. `call` serves a request, whose handler sends through `channel` on a
 //! `stream`. `sse_body` is the response body that reads the stream, and `resume` finds the stream again.
 
+mod admission;
 mod call;
 mod call_count;
 mod channel;
 mod detached;
 mod initialize;
-mod ownership;
 mod resume;
 mod sse_body;
 mod store;
@@ -17,7 +17,7 @@ mod table;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytestring::ByteString;
 use duplexer_core::dispatch::CallTable;
@@ -28,17 +28,18 @@ use duplexer_types::version::ProtocolVersion;
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use self::admission::SharedSession;
 use self::call_count::CallCount;
 use self::channel::{ConnectionChannel, ListChange};
 use self::stream::Stream;
 use super::config::CallLimits;
 use super::reply::Reply;
 use super::service_state::{RequestPermit, ServiceState, lock};
-use crate::session::{PrincipalKey, SessionRecord, StreamId, StreamKey};
+use crate::session::{PrincipalKey, StreamId, StreamKey};
 
+pub(super) use admission::{NotAdmitted, admit};
 pub(super) use call::{notification, request, request_in_batch};
 pub(super) use initialize::initialize;
-pub(super) use ownership::{Unavailable, find};
 pub(super) use resume::{open_stream, resume};
 pub(super) use sse_body::SseBody;
 pub(super) use table::{Ending, SessionPermit, Sessions};
@@ -60,6 +61,8 @@ pub(super) struct Session {
     principal: Option<PrincipalKey>,
     streams: Mutex<Streams>,
     usage: Mutex<SessionUsage>,
+    /// Set if there are shared stores.
+    shared: OnceLock<Box<SharedSession>>,
 }
 
 #[derive(Default)]
@@ -72,14 +75,12 @@ struct Streams {
     list_changes: Vec<(ListChange, Vec<u8>)>,
 }
 
-/// Activity of a session, and its stored record.
+/// Activity of a session.
 struct SessionUsage {
     /// Number of exchanges in flight.
     active: usize,
     /// Time since which there are none.
     idle_since: Instant,
-    /// The record as it was last stored, if there is a session store.
-    record: Option<SessionRecord>,
 }
 
 impl Session {
@@ -101,7 +102,8 @@ impl Session {
             notifications: CallCount::default(),
             principal,
             streams: Mutex::default(),
-            usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now(), record: None }),
+            usage: Mutex::new(SessionUsage { active: 0, idle_since: Instant::now() }),
+            shared: OnceLock::new(),
         });
         channel.set_session(&session);
         Some(session)

@@ -151,6 +151,11 @@ pub(crate) fn restore(running: &RunningServer, connection: &Arc<Connection>, uri
     connection_listener::restore(running, connection, uris);
 }
 
+/// Removes subscriptions of a connection of the handshake era.
+pub(crate) fn remove(connection: &Connection, uris: &[String]) {
+    connection_listener::remove(connection, uris);
+}
+
 type Answer = Result<Outcome, McpError>;
 
 fn entry(handler: fn(Context<StateMap>) -> BoxFuture<'static, Answer>) -> Arc<dyn Entry> {

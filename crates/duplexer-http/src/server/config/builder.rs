@@ -6,13 +6,13 @@ use std::time::Duration;
 use duplexer_core::dispatch::OutboundHook;
 use duplexer_server::Server;
 
-use super::{Config, Cors, Handshake, HttpConfigError, Responses, SharedSessions};
+use super::{Config, Cors, Handshake, HttpConfigError, Responses};
 use crate::server::StreamableHttp;
 use crate::server::http_sse::InvalidPath;
 use crate::server::security::InvalidName;
 use crate::server::serve::path_service::PATH;
 use crate::server::service_state::ServiceState;
-use crate::session::{EventStore, SessionStore};
+use crate::session::{EventStore, SharedStores};
 
 /// Builder of a [`StreamableHttp`] service.
 ///
@@ -263,10 +263,13 @@ impl StreamableHttpBuilder {
         self
     }
 
-    /// Sets the store for sessions, so that another node can claim them. `node` is the name of this node.
-    #[doc(alias("session", "cluster"))]
-    pub fn session_store(mut self, store: impl SessionStore, node: impl Into<String>) -> Self {
-        self.config.sessions.shared = Some(SharedSessions { store: Arc::new(store), node: node.into() });
+    /// Shares sessions, events and messages with the other nodes of this server: every node serves every message of
+    /// every session. Replaces [`Self::event_store`].
+    #[doc(alias("session_store", "cluster", "redis"))]
+    pub fn scale_out(mut self, stores: impl Into<SharedStores>) -> Self {
+        let stores = stores.into();
+        self.config.sessions.events = Some(Arc::clone(&stores.events));
+        self.config.sessions.shared = Some(stores);
         self
     }
 

@@ -21,7 +21,7 @@ use super::channel::{NotificationChannel, RequestChannel, StreamUse};
 use super::detached::{AbandonedCall, DetachOnDrop};
 use super::sse_body::{ReaderHandle, SseBody};
 use super::stream::Stream;
-use super::{ActivityGuard, NOT_FOUND, Session, ownership};
+use super::{ActivityGuard, NOT_FOUND, Session, admission};
 use crate::server::body::ResponseBody;
 use crate::server::config::Responses;
 use crate::server::reply::{self, Rejection, Reply};
@@ -243,7 +243,7 @@ impl Serving {
         };
         // A challenged caller has changed nothing, and must not wait for the store.
         if !matches!(&run, Run::Finished(response) if response.is_challenge()) {
-            ownership::persist(&self.service, session).await;
+            let _ = admission::update(&self.service, session).await;
         }
         let owed = session.correlation.finish(accepted);
         self.stream.finish(match (run, owed) {
@@ -309,7 +309,7 @@ pub(in crate::server) async fn notification(
     let handled = async move {
         let served = async {
             serve_on(&running, &session.connection, caller.principal, cx, message).await;
-            ownership::persist(&state, &session).await;
+            let _ = admission::update(&state, &session).await;
         };
         tokio::select! {
             biased;

@@ -12,7 +12,7 @@ use duplexer_types::version::ProtocolVersion;
 use http::StatusCode;
 
 use super::channel::NotificationChannel;
-use super::{Session, Sessions, caller, ownership, random};
+use super::{Session, Sessions, admission, caller, random};
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::request::RequestContext;
 use crate::server::rpc_response::ErrorResponder;
@@ -59,7 +59,7 @@ pub(in crate::server) async fn initialize(
     if response.has_failed() || session.connection.agreed().is_none() {
         return Ok(response.into_reply());
     }
-    if ownership::persist_new(&service, &session).await.is_err() {
+    if admission::create(&service, &session).await.is_err() {
         return Err(reply::unavailable(Some(&id), "The session could not be written down").into());
     }
     Sessions::insert(&service, Arc::clone(&session));

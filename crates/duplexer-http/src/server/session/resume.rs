@@ -16,7 +16,7 @@ use crate::server::event_queue::{EventSink, WhenFull};
 use crate::server::reply::{self, Rejection, Reply};
 use crate::server::service_state::{ServiceState, lock};
 use crate::server::sse::{self, EventId};
-use crate::session::{EventKind, StoredEvent, StreamKey};
+use crate::session::{StoredEvent, StreamKey};
 
 /// Opens the stream for messages outside a request. It has one reader.
 pub(in crate::server) async fn open_stream(
@@ -77,16 +77,16 @@ pub(in crate::server) async fn resume(
         let Attached { number, delivered } = stream.attach();
         (ReaderHandle::new(stream, number), delivered)
     });
-    let stored = with_timeout(|| store.replay(&key, last.sequence))
+    let stored = with_timeout(|| store.read(&key, last.sequence, usize::MAX))
         .await
         .map_err(|_| reply::internal_error_without_id())?;
-    let events = stored.unwrap_or_default();
+    let events: Vec<_> = stored.map(|page| (page.first..).zip(page.events).collect()).unwrap_or_default();
     let Some((reader, delivered)) = reader else {
         let body = ResponseBody::full(encode(last, &events).into());
         return Ok(session.stamp(reply::events(body)));
     };
     // Later events of the store are delivered on the stream itself.
-    let events: Vec<_> = events.into_iter().filter(|event| event.sequence <= delivered).collect();
+    let events: Vec<_> = events.into_iter().filter(|(number, _)| *number <= delivered).collect();
     let mut prefix = Vec::new();
     if session.connection.version().has(feature::SSE_POLLING) {
         sse::write_priming(&mut prefix, last, service.config.sessions.retry);
@@ -96,10 +96,10 @@ pub(in crate::server) async fn resume(
     Ok(session.stamp(reply::events(ResponseBody::session(body))))
 }
 
-fn encode(last: EventId, events: &[StoredEvent]) -> Vec<u8> {
+fn encode(last: EventId, events: &[(u64, StoredEvent)]) -> Vec<u8> {
     let mut out = Vec::new();
-    for event in events.iter().filter(|event| event.kind != EventKind::Priming) {
-        let id = EventId { stream: last.stream, sequence: event.sequence };
+    for (sequence, event) in events {
+        let id = EventId { stream: last.stream, sequence: *sequence };
         sse::write(&mut out, Some(id), &event.data);
     }
     out

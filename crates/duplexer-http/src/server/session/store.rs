@@ -6,23 +6,19 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use duplexer_core::error::BoxError;
+use duplexer_core::error::{Chain, StoreError};
 use tokio::time::timeout;
 
 /// Time for one operation of a store. An operation that takes longer counts as failed.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Error of a store that has failed or timed out. The cause is in the log.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::server) struct StoreFailed;
-
 /// Runs an operation of a store.
-pub(super) async fn with_timeout<T, F>(operation: impl FnOnce() -> F) -> Result<T, StoreFailed>
+pub(super) async fn with_timeout<T, F>(operation: impl FnOnce() -> F) -> Result<T, StoreError>
 where
-    F: Future<Output = Result<T, BoxError>>,
+    F: Future<Output = Result<T, StoreError>>,
 {
     let contained = async {
-        let panicked = || BoxError::from("it panicked");
+        let panicked = || StoreError::Failed("it panicked".into());
         let mut operation = pin!(catch_unwind(AssertUnwindSafe(operation)).map_err(|_| panicked())?);
         poll_fn(|cx| {
             catch_unwind(AssertUnwindSafe(|| operation.as_mut().poll(cx)))
@@ -33,12 +29,12 @@ where
     match timeout(STORE_TIMEOUT, contained).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => {
-            tracing::error!(%error, "a store has failed");
-            Err(StoreFailed)
+            tracing::error!(error = %Chain(&error), "a store has failed");
+            Err(error)
         }
         Err(_) => {
             tracing::error!("a store takes too long");
-            Err(StoreFailed)
+            Err(StoreError::Unavailable("it takes too long".into()))
         }
     }
 }

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use duplexer_core::dispatch::StreamClosing;
+use duplexer_core::error::StoreError;
 use duplexer_core::tasks::TaskTracker;
 use tokio::time::{Instant, sleep_until};
 
 use self::persistence::{Delivery, Persistence, StoreStage};
-use super::store::StoreFailed;
 use crate::server::event_queue::{EventQueue, EventSink, QueueState, Wakers, WhenFull};
 use crate::server::response::ResponseStart;
 use crate::server::rpc_response::RpcResponse;
@@ -144,7 +144,7 @@ impl Stream {
     }
 
     /// Stores the priming event, so that every node knows the stream.
-    pub(super) async fn open(&self) -> Result<(), StoreFailed> {
+    pub(super) async fn open(&self) -> Result<(), StoreError> {
         match &self.persistence {
             Some(persistence) => persistence.store_priming_event().await,
             None => Ok(()),
@@ -324,7 +324,7 @@ impl EventSink for Stream {
             if self.persistence.is_none() {
                 (state.queue.push(None, json), Delivery::InFlight)
             } else {
-                (Wakers::default(), state.stage.push(Bytes::copy_from_slice(json), EventKind::Message))
+                (Wakers::default(), state.stage.push(Bytes::copy_from_slice(json), EventKind::Notification))
             }
         };
         wakers.wake();

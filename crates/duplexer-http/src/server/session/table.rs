@@ -137,6 +137,11 @@ impl Sessions {
         }
     }
 
+    /// Removes a session from the cache. It can continue on another node.
+    pub(super) fn evict(service: &Arc<ServiceState>, session: &Arc<Session>) {
+        Self::end(service, session, Ending::Transferred);
+    }
+
     /// Ends the streams for messages outside a request, because the shutdown begins.
     pub(in crate::server) fn close_standalone(&self) {
         let all: Vec<_> = lock(&self.table).open.values().cloned().collect();
@@ -254,9 +259,8 @@ async fn conclude(
     if let Some(store) = &service.config.sessions.events {
         let _ = with_timeout(|| store.forget(&session.id)).await;
     }
-    let epoch = lock(&session.usage).record.as_ref().map(|record| record.epoch);
-    if let (Some(shared), Some(epoch)) = (&service.config.sessions.shared, epoch) {
-        let _ = with_timeout(|| shared.store.remove(&session.id, epoch)).await;
+    if let Some(shared) = &service.config.sessions.shared {
+        let _ = with_timeout(|| shared.sessions.delete(&session.id)).await;
     }
 }
 

@@ -38,12 +38,18 @@ pub(super) fn subscribe(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
 /// Handles `resources/unsubscribe`. A URI without a subscription is accepted.
 pub(super) fn unsubscribe(cx: &Context<StateMap>) -> Result<Outcome, McpError> {
     let params: UnsubscribeParams = cx.params()?;
-    if let Some(listener) = cx.connection().state::<ConnectionListener>() {
-        let mut state = lock(&listener.state);
-        state.uris.remove(&params.uri);
-        state.backlog.remove(&Event::resource_updated(params.uri));
-    }
+    remove(cx.connection(), &[params.uri]);
     Ok(Outcome::empty())
+}
+
+/// Removes subscriptions of a connection.
+pub(super) fn remove(connection: &Connection, uris: &[String]) {
+    let Some(listener) = connection.state::<ConnectionListener>() else { return };
+    let mut state = lock(&listener.state);
+    for uri in uris {
+        state.uris.remove(uri);
+        state.backlog.remove(&Event::resource_updated(uri.as_str()));
+    }
 }
 
 /// Returns the URIs that a connection is subscribed to, sorted.

@@ -65,6 +65,23 @@ impl ConnectionSnapshot {
         }
         Some(connection)
     }
+
+    /// Applies what differs from an earlier snapshot to a connection, because another process has changed it.
+    pub fn refresh(&self, earlier: &Self, running: &RunningServer, connection: &Arc<Connection>) {
+        if self.initialized && !earlier.initialized {
+            connection.set_initialized();
+        }
+        if self.log_level != earlier.log_level {
+            connection.set_log_level(self.log_level);
+        }
+        let not_in = |other: &Self, uri: &&String| other.subscriptions.binary_search(uri).is_err();
+        let added: Vec<_> = self.subscriptions.iter().filter(|uri| not_in(earlier, uri)).cloned().collect();
+        let removed: Vec<_> = earlier.subscriptions.iter().filter(|uri| not_in(self, uri)).cloned().collect();
+        if self.initialized && !(added.is_empty() && earlier.initialized) {
+            subscriptions::restore(running, connection, &added);
+        }
+        subscriptions::remove(connection, &removed);
+    }
 }
 
 fn initialize_params(agreed: &Negotiated) -> Option<Json> {
@@ -103,6 +120,9 @@ mod tests {
         assert_eq!(second.version().as_str(), "2025-06-18");
         assert!(second.client().supports(&ClientCapability::Roots));
         assert_eq!(ConnectionSnapshot::of(&second), Some(snapshot.clone()));
+        let changed = ConnectionSnapshot { log_level: LoggingLevel::Error, ..snapshot.clone() };
+        changed.refresh(&snapshot, &running, &second);
+        assert_eq!(ConnectionSnapshot::of(&second), Some(changed));
         let foreign = ConnectionSnapshot { version: "2026-07-28".into(), ..snapshot };
         assert!(foreign.restore(&running, Arc::new(NoChannel), Caller::default()).is_none());
     }

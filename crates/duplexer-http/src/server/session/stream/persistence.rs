@@ -14,9 +14,11 @@ use duplexer_core::tasks::TaskTracker;
 use super::Stream;
 use crate::server::event_queue;
 use crate::server::service_state::lock;
-use crate::server::session::store::{StoreFailed, with_timeout};
+use crate::server::session::store::with_timeout;
 use crate::server::sse::EventId;
-use crate::session::{EventKind, EventStore, StoredEvent, StreamKey};
+use crate::session::{Batch, EventKind, EventStore, Numbering, StoredEvent, StreamKey};
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
 
 /// Store of a persistent stream, and the tracker of its delivery task.
 pub(super) struct Persistence {
@@ -26,19 +28,22 @@ pub(super) struct Persistence {
 }
 
 impl Persistence {
-    pub(super) async fn store_priming_event(&self) -> Result<(), StoreFailed> {
-        self.append(StoredEvent::new(0, Bytes::new(), EventKind::Priming)).await
+    pub(super) async fn store_priming_event(&self) -> Result<(), StoreError> {
+        with_timeout(|| self.store.append(&self.key, Batch::new(RunId(0), Numbering::From(1), &[]))).await?;
+        Ok(())
     }
 
-    async fn append(&self, event: StoredEvent) -> Result<(), StoreFailed> {
-        with_timeout(|| self.store.append(&self.key, event)).await
+    async fn append(&self, sequence: u64, event: &StoredEvent) -> Result<(), StoreError> {
+        let batch = Batch::new(RunId(0), Numbering::From(sequence), std::slice::from_ref(event));
+        with_timeout(|| self.store.append(&self.key, batch)).await?;
+        Ok(())
     }
 }
 
 /// Events that have not been stored and delivered.
 #[derive(Default)]
 pub(super) struct StoreStage {
-    pending: VecDeque<StoredEvent>,
+    pending: VecDeque<(u64, StoredEvent)>,
     pending_bytes: usize,
     delivery: Delivery,
     health: StoreHealth,
@@ -106,22 +111,22 @@ impl StoreStage {
         if kind == EventKind::Final {
             self.final_event = FinalEvent::Pending;
         }
-        self.pending.push_back(StoredEvent::new(self.last_assigned, data, kind));
+        self.pending.push_back((self.last_assigned, StoredEvent::new(data, kind)));
         std::mem::replace(&mut self.delivery, Delivery::InFlight)
     }
 
     /// Returns the oldest pending event. Without one the delivery task ends.
-    fn pop(&mut self) -> Option<StoredEvent> {
+    fn pop(&mut self) -> Option<(u64, StoredEvent)> {
         let next = self.pending.pop_front();
         match &next {
-            Some(event) => self.pending_bytes -= event.data.len(),
+            Some((_, event)) => self.pending_bytes -= event.data.len(),
             None => self.delivery = Delivery::Idle,
         }
         next
     }
 
-    fn delivered(&mut self, event: &StoredEvent) {
-        self.last_delivered = event.sequence;
+    fn delivered(&mut self, sequence: u64, event: &StoredEvent) {
+        self.last_delivered = sequence;
         if event.kind == EventKind::Final {
             self.final_event = FinalEvent::None;
         }
@@ -139,15 +144,15 @@ impl Stream {
     /// Stores and delivers events in order until none is pending.
     async fn deliver_pending(self: Arc<Self>) {
         let Some(persistence) = &self.persistence else { return };
-        while let Some((event, health)) = self.next_pending() {
-            if health == StoreHealth::Sound && persistence.append(event.clone()).await.is_err() {
+        while let Some(((sequence, event), health)) = self.next_pending() {
+            if health == StoreHealth::Sound && persistence.append(sequence, &event).await.is_err() {
                 lock(&self.state).stage.health = StoreHealth::Failed;
             }
-            poll_fn(|cx| self.poll_deliver(cx, persistence, &event)).await;
+            poll_fn(|cx| self.poll_deliver(cx, persistence, sequence, &event)).await;
         }
     }
 
-    fn next_pending(&self) -> Option<(StoredEvent, StoreHealth)> {
+    fn next_pending(&self) -> Option<((u64, StoredEvent), StoreHealth)> {
         let (next, health, wakers) = {
             let mut state = lock(&self.state);
             (state.stage.pop(), state.stage.health, state.queue.wake_writers())
@@ -158,21 +163,27 @@ impl Stream {
 
     /// Moves a stored event into the reader's queue. Waits for a slow reader, except with the final event. A reader that
     /// does not read at all is cut by the task that watches all streams.
-    fn poll_deliver(&self, cx: &mut Context<'_>, persistence: &Persistence, event: &StoredEvent) -> Poll<()> {
+    fn poll_deliver(
+        &self,
+        cx: &mut Context<'_>,
+        persistence: &Persistence,
+        sequence: u64,
+        event: &StoredEvent,
+    ) -> Poll<()> {
         let mut state = lock(&self.state);
-        let is_received = state.reader.receives(event.sequence);
+        let is_received = state.reader.receives(sequence);
         if is_received && event.kind != EventKind::Final && state.queue.is_full() {
             state.queue.register_writer(cx.waker());
             return Poll::Pending;
         }
         let wakers = if is_received {
-            let id = EventId { stream: persistence.key.stream, sequence: event.sequence };
+            let id = EventId { stream: persistence.key.stream, sequence };
             let id = (!state.stage.has_failed()).then_some(id);
             state.queue.push(id, &event.data)
         } else {
             state.queue.wake_reader()
         };
-        state.stage.delivered(event);
+        state.stage.delivered(sequence, event);
         drop(state);
         wakers.wake();
         Poll::Ready(())
