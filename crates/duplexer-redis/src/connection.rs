@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, FromRedisValue, Pipeline, RedisResult, ScriptInvocation};
+use redis::{Client, Cmd, FromRedisValue, RedisResult, ScriptInvocation};
 use tokio::time::timeout;
 
 use crate::error::store_error;
@@ -42,12 +42,6 @@ impl Connection {
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let mut manager = self.manager.clone();
         self.within(command.query_async(&mut manager)).await
-    }
-
-    /// Runs several commands in one exchange.
-    pub(crate) async fn pipe<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, StoreError> {
-        let mut manager = self.manager.clone();
-        self.within(commands.query_async(&mut manager)).await
     }
 
     /// Runs a script by its digest, and by its text where the store does not know it.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
-use duplexer_http::session::{
+use duplexer_http::{
     Appended, Attach, Attached, Batch, Concluded, EventKind, EventStore, Numbering, Page, StoredEvent,
     StreamId, StreamKey, StreamReader, Takeover, Wake,
 };

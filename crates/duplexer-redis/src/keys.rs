@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use duplexer_core::run::RunId;
-use duplexer_http::session::{SessionDigest, StreamId, StreamKey};
+use duplexer_http::{SessionDigest, StreamId, StreamKey};
 
 /// Layout of the records. A change that earlier versions cannot read raises it.
 pub(crate) const LAYOUT: &str = "1";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
-use duplexer_http::session::Health;
+use duplexer_http::Health;
 use redis::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};

@@ -112,9 +112,6 @@ impl Node {
         Self { link, tasks: Mutex::new(tasks) }
     }
 
-    pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.link
-    }
 
     /// Wakes the reader of a stream.
     pub(crate) fn wake_reader(&self, reader: Option<RunId>, stream: String) {

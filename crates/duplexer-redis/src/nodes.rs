@@ -6,7 +6,7 @@ use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
-use duplexer_http::session::{Health, NodeListener, NodeMessage, Nodes, Sent, SessionDigest};
+use duplexer_http::{Health, NodeListener, NodeMessage, Nodes, Sent, SessionDigest};
 use duplexer_types::jsonrpc::RequestId;
 use redis::streams::StreamRangeReply;
 use serde::{Deserialize, Serialize};
@@ -156,7 +156,7 @@ fn deliver(link: &Link, listener: &dyn NodeListener, text: &str) {
 
 /// A message as it is stored.
 #[derive(Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 enum WireMessage {
     Response { session: SessionDigest, message: String },
     Progress { session: SessionDigest, message: String },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use duplexer_auth::authorization_server::{Record, RecordKey, RecordKind, Store, Swapped, When};
+use duplexer_auth::{Record, RecordKey, RecordKind, Store, Swapped, When};
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 

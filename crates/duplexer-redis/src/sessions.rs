@@ -6,7 +6,7 @@ use std::sync::Arc;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
-use duplexer_http::session::{
+use duplexer_http::{
     Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionRecord,
     SessionStore, StreamId,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::run::RunId;
-use duplexer_http::session::{ScaleOut, SharedStores};
+use duplexer_http::{ScaleOut, SharedStores};
 use redis::Client;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
