@@ -18,6 +18,7 @@ mod middleware;
 mod notifications;
 mod public_api;
 mod results;
+mod scale;
 mod server_requests;
 mod stdio;
 mod subscriptions;

@@ -14,7 +14,7 @@ mod server;
 mod session;
 
 pub use server::{
-    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, ResponseBody,
+    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, Readiness, ResponseBody,
     ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
     StreamableHttpBuilder,
 };

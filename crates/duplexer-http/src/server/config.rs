@@ -11,6 +11,7 @@ use duplexer_core::dispatch::OutboundHook;
 
 use super::http_sse;
 use super::security::Allowed;
+use super::session::StoreTiming;
 use crate::session::{EventStore, SharedStores};
 
 pub use builder::StreamableHttpBuilder;
@@ -76,6 +77,7 @@ pub(super) struct SessionSettings {
     pub(super) calls: CallLimits,
     /// Reconnection time that is sent to clients.
     pub(super) retry: Duration,
+    pub(super) stores: StoreTiming,
     pub(super) events: Option<Arc<dyn EventStore>>,
     pub(super) shared: Option<SharedStores>,
     pub(super) hook: Option<Arc<dyn OutboundHook>>,
@@ -86,6 +88,8 @@ pub(super) struct SessionSettings {
 pub(super) struct CallLimits {
     /// Maximum number of calls in flight, and of notification handlers.
     pub(super) in_flight: usize,
+    /// Maximum number of requests to the client without a response.
+    pub(super) questions: usize,
     /// Time after which a request of the server to the client fails.
     pub(super) client_request: Option<Duration>,
     /// Time after which a call is cancelled if no client reads its stream.
@@ -96,6 +100,7 @@ impl Default for CallLimits {
     fn default() -> Self {
         Self {
             in_flight: 256,
+            questions: 256,
             client_request: Some(Duration::from_secs(10 * 60)),
             abandoned: Some(Duration::from_secs(5 * 60)),
         }
@@ -111,6 +116,7 @@ impl Default for SessionSettings {
             half_open: Duration::from_secs(60),
             calls: CallLimits::default(),
             retry: Duration::from_secs(1),
+            stores: StoreTiming::default(),
             events: None,
             shared: None,
             hook: None,
@@ -127,6 +133,7 @@ impl fmt::Debug for SessionSettings {
             .field("half_open", &self.half_open)
             .field("calls", &self.calls)
             .field("retry", &self.retry)
+            .field("stores", &self.stores)
             .field("events", &self.events.is_some())
             .field("shared", &self.shared)
             .finish_non_exhaustive()
@@ -170,7 +177,9 @@ pub(super) struct Timing {
     pub(super) keep_alive: Duration,
     /// Time after which an unread stream ends.
     pub(super) unread: Duration,
-    /// Time for requests in flight to finish after the shutdown begins.
+    /// Time for which a service that shuts down still serves new requests.
+    pub(super) shutdown_notice: Duration,
+    /// Time for requests in flight to finish after that.
     pub(super) shutdown_grace: Duration,
 }
 
@@ -182,6 +191,7 @@ impl Default for Timing {
             sse_after: seconds(15),
             keep_alive: seconds(15),
             unread: seconds(60),
+            shutdown_notice: Duration::ZERO,
             shutdown_grace: seconds(10),
         }
     }

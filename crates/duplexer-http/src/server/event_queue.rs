@@ -11,9 +11,9 @@ use duplexer_types::jsonrpc::{self, Body};
 use super::sse::{self, EventId};
 
 /// Maximum number of queued events. Beyond it senders wait.
-const MAX_EVENTS: usize = 64;
+pub(super) const MAX_EVENTS: usize = 64;
 /// Maximum number of queued bytes. The last event can exceed it.
-const MAX_BYTES: usize = 64 * 1024;
+pub(super) const MAX_BYTES: usize = 64 * 1024;
 
 /// Returns whether a queue of this size accepts no further event.
 pub(super) fn is_full(events: usize, bytes: usize) -> bool {

@@ -1,6 +1,7 @@
 //! HTTP responses that are complete from the start.
 
 use bytes::Bytes;
+use duplexer_core::error::StoreError;
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::{self, RequestId};
 use http::header::{
@@ -112,6 +113,17 @@ pub(super) fn unavailable(id: Option<&RequestId>, message: &'static str) -> Repl
     let mut reply = rpc_error(StatusCode::SERVICE_UNAVAILABLE, id, &error);
     reply.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
     reply
+}
+
+/// Error text for a store that is unavailable.
+pub(super) const STORE_UNAVAILABLE: &str = "The store of sessions is unavailable";
+
+/// Returns the response to a message that needs a store which has failed. It is never 404: the session can exist.
+pub(super) fn store_failed(id: Option<&RequestId>, error: &StoreError) -> Reply {
+    if error.is_temporary() {
+        return unavailable(id, STORE_UNAVAILABLE);
+    }
+    rpc_error(StatusCode::INTERNAL_SERVER_ERROR, id, &ErrorObject::internal())
 }
 
 /// Returns the response at the limit of requests in flight.

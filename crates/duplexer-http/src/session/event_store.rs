@@ -9,6 +9,7 @@ use bytes::Bytes;
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
+use duplexer_server::subscriptions::Position;
 use duplexer_types::jsonrpc::RequestId;
 use serde::{Deserialize, Serialize};
 
@@ -232,6 +233,9 @@ pub enum Numbering {
     Next {
         /// Random bits of the batch.
         token: u128,
+        /// The position of the changes that the events are about. A batch whose position is not after that of an earlier
+        /// one is skipped: another node has written the changes.
+        position: Option<Position>,
     },
 }
 
@@ -302,6 +306,8 @@ pub enum Attached {
         number: u64,
         /// The number of the last event that the client has received.
         after: u64,
+        /// The position of the last changes that were written.
+        position: Option<Position>,
     },
     /// Another run reads the stream.
     Held(RunId),

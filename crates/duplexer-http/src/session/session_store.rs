@@ -6,6 +6,7 @@ use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_server::ConnectionSnapshot;
+use duplexer_server::subscriptions::Position;
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::logging::LoggingLevel;
 use serde::{Deserialize, Serialize};
@@ -204,12 +205,21 @@ pub struct SessionRecord {
     pub connection: ConnectionSnapshot,
     /// The principal that it belongs to.
     pub principal: Option<PrincipalKey>,
+    /// The position of the last change before the session was opened.
+    pub opened_at: Option<Position>,
 }
 
 impl SessionRecord {
     /// Creates a record.
     pub fn new(connection: ConnectionSnapshot, principal: Option<PrincipalKey>) -> Self {
-        Self { connection, principal }
+        Self { connection, principal, opened_at: None }
+    }
+
+    /// Sets the position after which the client hears of changes.
+    #[must_use]
+    pub fn opened_at(mut self, position: Option<Position>) -> Self {
+        self.opened_at = position;
+        self
     }
 }
 

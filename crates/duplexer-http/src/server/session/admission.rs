@@ -4,13 +4,23 @@
 use std::sync::{Arc, Mutex};
 
 use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use duplexer_server::subscriptions::Position;
 use duplexer_server::{ConnectionSnapshot, Principal, RunningServer};
+use duplexer_types::error::{ErrorCode, ErrorObject};
+use duplexer_types::jsonrpc::RequestId;
+use http::StatusCode;
 
-use super::store::with_timeout;
-use super::{Session, Sessions, caller};
+use super::stores::Stores;
+use super::{NOT_FOUND, Session, Sessions, caller, change_delivery, random};
+use crate::server::config::Responses;
+use crate::server::reply::{self, Reply};
+use crate::server::request::RequestContext;
+use crate::server::rpc_response::RpcResponse;
 use crate::server::service_state::{ServiceState, lock};
 use crate::session::{
     Admission, Admitted, Change, Created, NewRequest, PrincipalKey, Revision, SessionDigest, SessionRecord,
+    StreamId,
 };
 
 /// What a session with shared stores has in addition.
@@ -26,7 +36,7 @@ struct KnownRecord {
 }
 
 impl SharedSession {
-    pub(super) fn new(id: &str, record: SessionRecord, revision: Revision) -> Box<Self> {
+    fn new(id: &str, record: SessionRecord, revision: Revision) -> Box<Self> {
         let known = Mutex::new(KnownRecord { record, revision });
         Box::new(Self { digest: SessionDigest::of(id), known })
     }
@@ -47,36 +57,152 @@ pub(in crate::server) enum NotAdmitted {
     Store(StoreError),
 }
 
+impl NotAdmitted {
+    /// Returns the reply to a message, or to a request with this id.
+    pub(in crate::server) fn reply(&self, id: Option<&RequestId>) -> Reply {
+        match (self, id) {
+            (Self::InFlight, Some(id)) => {
+                reply::rpc_error(StatusCode::CONFLICT, Some(id), &ErrorObject::id_in_flight(id))
+            }
+            (Self::Unknown | Self::InFlight, _) => reply::invalid_request(StatusCode::NOT_FOUND, NOT_FOUND),
+            (Self::TooManyRequests, id) => reply::unavailable(id, super::call::TOO_MANY_CALLS),
+            (Self::TooManySessions, id) => reply::too_many_sessions(id),
+            (Self::Store(error), id) => reply::store_failed(id, error),
+        }
+    }
+
+    /// Returns the response to a request of a batch.
+    pub(super) fn response(&self, id: &RequestId) -> RpcResponse {
+        let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
+        let (error, status) = match self {
+            Self::Unknown => {
+                (ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND), StatusCode::NOT_FOUND)
+            }
+            Self::InFlight => (ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
+            Self::TooManyRequests => {
+                (internal(super::call::TOO_MANY_CALLS), StatusCode::SERVICE_UNAVAILABLE)
+            }
+            Self::TooManySessions | Self::Store(_) => {
+                (internal(reply::STORE_UNAVAILABLE), StatusCode::SERVICE_UNAVAILABLE)
+            }
+        };
+        RpcResponse::failure(id, &error, status)
+    }
+}
+
 impl From<StoreError> for NotAdmitted {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
+/// A request that is admitted to its session.
+pub(in crate::server) struct AdmittedCall {
+    pub(super) id: RequestId,
+    /// The stream of its events, if there is an event store.
+    pub(super) stream: Option<StreamId>,
+    pub(super) shared: Option<SharedCall>,
+}
+
+/// A request in the shared stores. Dropping it removes the request from those in flight.
+pub(super) struct SharedCall {
+    stores: Arc<Stores>,
+    session: Arc<str>,
+    request: RequestId,
+    run: RunId,
+    release: Release,
+}
+
+#[derive(PartialEq, Eq)]
+enum Release {
+    OnDrop,
+    /// By the last event of its stream.
+    WithStream,
+}
+
+impl SharedCall {
+    /// Leaves the removal to the last event of the request's stream.
+    pub(super) fn ends_with_stream(mut self) {
+        self.release = Release::WithStream;
+    }
+}
+
+impl Drop for SharedCall {
+    fn drop(&mut self) {
+        if self.release == Release::WithStream {
+            return;
+        }
+        let stores = Arc::clone(&self.stores);
+        let (session, request, run) = (Arc::clone(&self.session), self.request.clone(), self.run);
+        self.stores.spawn(async move {
+            if let Some(shared) = stores.shared() {
+                let _ = stores.guard().run(|| shared.sessions.release(&session, &request, run)).await;
+            }
+        });
+    }
+}
+
+/// Admits a request and returns its session.
+pub(in crate::server) async fn admit_call(
+    context: &RequestContext,
+    session: &str,
+    id: &RequestId,
+) -> Result<(Arc<Session>, AdmittedCall), NotAdmitted> {
+    let service = context.service();
+    let stores = service.stores.as_ref();
+    let is_kept = stores.is_some() && service.config.responses == Responses::Streaming;
+    let stream = is_kept.then(random).flatten().map(StreamId);
+    let run = stores.filter(|stores| stores.shared().is_some()).map(|stores| stores.run());
+    let request = run.map(|run| NewRequest { id, run, stream });
+    let session = admit(context, session, request).await?;
+    let shared = run.and_then(|run| SharedCall::new(&session, id, run));
+    Ok((session, AdmittedCall { id: id.clone(), stream, shared }))
+}
+
+/// Admits a request of a batch, whose session is admitted already.
+pub(super) async fn admit_in_batch(
+    context: &RequestContext,
+    session: &Arc<Session>,
+    id: &RequestId,
+) -> Result<Option<SharedCall>, NotAdmitted> {
+    let Some(stores) = session.shared_stores() else { return Ok(None) };
+    let run = stores.run();
+    admit(context, &session.id, Some(NewRequest { id, run, stream: None })).await?;
+    Ok(SharedCall::new(session, id, run))
+}
+
+impl SharedCall {
+    fn new(session: &Session, id: &RequestId, run: RunId) -> Option<Self> {
+        let (stores, release) = (Arc::clone(session.stores.as_ref()?), Release::OnDrop);
+        Some(Self { stores, session: Arc::clone(&session.id), request: id.clone(), run, release })
+    }
+}
+
 /// Admits a message and returns its session.
 pub(in crate::server) async fn admit(
-    service: &Arc<ServiceState>,
-    running: &RunningServer,
+    context: &RequestContext,
     id: &str,
-    principal: Option<&Arc<Principal>>,
     request: Option<NewRequest<'_>>,
 ) -> Result<Arc<Session>, NotAdmitted> {
+    let service = context.service();
+    let principal = context.request.caller.principal.as_ref();
     let local = Sessions::find(service, id);
-    let Some(stores) = &service.config.sessions.shared else {
+    let Some((stores, shared)) = service.stores.as_ref().and_then(|stores| Some((stores, stores.shared()?)))
+    else {
         return local.filter(|session| session.belongs_to(principal)).ok_or(NotAdmitted::Unknown);
     };
     let key = principal.map(|principal| PrincipalKey::of(principal));
     let known = local.as_ref().and_then(|session| session.revision());
     let mut admission = Admission::new(key.as_ref(), known);
     admission.request = request;
-    match with_timeout(|| stores.sessions.admit(id, admission)).await? {
+    match stores.guard().run(|| shared.sessions.admit(id, admission)).await? {
         Admitted::Current => local.ok_or(NotAdmitted::Unknown),
         Admitted::Record(record, revision) => match local {
             Some(session) => {
-                session.refresh(running, *record, revision);
+                session.refresh(&context.running, *record, revision);
                 Ok(session)
             }
-            None => restore(service, running, id, *record, revision, principal),
+            None => restore(service, &context.running, id, *record, revision, principal),
         },
         Admitted::InFlight => Err(NotAdmitted::InFlight),
         Admitted::TooMany => Err(NotAdmitted::TooManyRequests),
@@ -102,23 +228,27 @@ fn restore(
     let _permit =
         Sessions::reserve(service, record.principal.as_ref()).ok_or(NotAdmitted::TooManySessions)?;
     let id: Arc<str> = id.into();
-    let who = caller(&id, principal.cloned());
+    let mut who = caller(&id, principal.cloned());
+    who.changes = change_delivery(service);
     let shared = SharedSession::new(&id, record.clone(), revision);
     let session = Session::new(service, id, record.principal.clone(), |channel| {
         record.connection.restore(running, channel, who)
     });
-    let session =
-        session.ok_or_else(|| StoreError::Unreadable("an unknown revision of the protocol".into()))?;
+    let session = session.ok_or_else(|| StoreError::Unreadable("an unknown revision of the protocol".into()))?;
     let _ = session.shared.set(shared);
     Ok(Sessions::insert(service, session))
 }
 
 /// Stores a new session, if there are shared stores.
-pub(super) async fn create(service: &ServiceState, session: &Session) -> Result<(), StoreError> {
-    let Some(stores) = &service.config.sessions.shared else { return Ok(()) };
-    let Some(connection) = ConnectionSnapshot::of(&session.connection) else { return Ok(()) };
-    let record = SessionRecord::new(connection, session.principal.clone());
-    match with_timeout(|| stores.sessions.create(&session.id, &record)).await? {
+pub(super) async fn create(running: &RunningServer, session: &Session) -> Result<(), StoreError> {
+    let Some(stores) = session.shared_stores() else { return Ok(()) };
+    let (Some(shared), Some(connection)) = (stores.shared(), ConnectionSnapshot::of(&session.connection))
+    else {
+        return Ok(());
+    };
+    let record =
+        SessionRecord::new(connection, session.principal.clone()).opened_at(running.latest_change());
+    match stores.guard().run(|| shared.sessions.create(&session.id, &record)).await? {
         Created::New => {
             let _ = session.shared.set(SharedSession::new(&session.id, record, Revision(1)));
             Ok(())
@@ -129,17 +259,18 @@ pub(super) async fn create(service: &ServiceState, session: &Session) -> Result<
 }
 
 /// Stores what a message has changed, field by field, if there are shared stores.
-pub(super) async fn update(service: &ServiceState, session: &Session) -> Result<(), StoreError> {
-    let (Some(stores), Some(shared)) = (&service.config.sessions.shared, session.shared.get()) else {
+pub(super) async fn update(session: &Session) -> Result<(), StoreError> {
+    let (Some(stores), Some(own)) = (&session.stores, session.shared.get()) else { return Ok(()) };
+    let (Some(shared), Some(connection)) = (stores.shared(), ConnectionSnapshot::of(&session.connection))
+    else {
         return Ok(());
     };
-    let Some(connection) = ConnectionSnapshot::of(&session.connection) else { return Ok(()) };
-    let changes = Change::between(&lock(&shared.known).record.connection, &connection);
+    let changes = Change::between(&lock(&own.known).record.connection, &connection);
     if changes.is_empty() {
         return Ok(());
     }
-    let revision = with_timeout(|| stores.sessions.update(&session.id, &changes)).await?;
-    let mut known = lock(&shared.known);
+    let revision = stores.guard().run(|| shared.sessions.update(&session.id, &changes)).await?;
+    let mut known = lock(&own.known);
     for change in &changes {
         change.apply(&mut known.record.connection);
     }
@@ -153,6 +284,11 @@ pub(super) async fn update(service: &ServiceState, session: &Session) -> Result<
 impl Session {
     fn revision(&self) -> Option<Revision> {
         self.shared.get().map(|shared| lock(&shared.known).revision)
+    }
+
+    /// Returns the position of the last change before the session was opened.
+    pub(super) fn opened_at(&self) -> Option<Position> {
+        self.shared.get().and_then(|shared| lock(&shared.known).record.opened_at)
     }
 
     /// Applies what other nodes have changed. What this node has changed and not yet stored stays.

@@ -13,16 +13,20 @@ use tokio::time::{sleep, timeout};
 
 use self::principal_counts::PrincipalCounts;
 use super::Session;
-use super::store::with_timeout;
 use crate::server::config::SessionSettings;
 use crate::server::service_state::{ServiceState, lock, shrink};
-use crate::session::PrincipalKey;
+use crate::session::{PrincipalKey, SessionDigest};
 
 /// Sweeps per idle timeout: an abandoned session is removed at most an eighth of the timeout late. A request finds it
 /// expired at once.
 const SWEEPS_PER_TIMEOUT: u32 = 8;
 
-/// Table of all sessions.
+/// Number of sessions that one operation renews.
+const MAX_RENEWED: usize = 256;
+/// Number of cached sessions that are considered when one must be evicted.
+const EVICTION_CANDIDATES: usize = 64;
+
+/// Table of all sessions. With shared stores it is a cache of them.
 #[derive(Default)]
 pub(in crate::server) struct Sessions {
     table: Mutex<Table>,
@@ -32,6 +36,8 @@ pub(in crate::server) struct Sessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<Arc<str>, Arc<Session>>,
+    /// Sessions with shared stores, by the digest that other nodes know them by.
+    by_digest: HashMap<SessionDigest, Weak<Session>>,
     /// Sessions that were inserted before `notifications/initialized`, oldest first. Some have been confirmed or have
     /// ended since; the sweep removes those.
     half_open: VecDeque<Weak<Session>>,
@@ -87,7 +93,7 @@ impl Sessions {
                 if table.by_principal.of(principal) >= max_per_principal {
                     table.pop_half_open_of(principal)?
                 } else if table.open.len() + table.reserved >= max {
-                    table.pop_half_open()?
+                    table.pop_half_open().or_else(|| table.find_cached())?
                 } else {
                     table.reserved += 1;
                     table.by_principal.add(principal);
@@ -127,6 +133,11 @@ impl Sessions {
             return None;
         }
         Some(session)
+    }
+
+    /// Returns the session with this digest.
+    pub(super) fn find_digest(&self, digest: SessionDigest) -> Option<Arc<Session>> {
+        lock(&self.table).by_digest.get(&digest)?.upgrade()
     }
 
     /// Ends a session: requests in flight are answered, pending calls to the client fail, and its close hooks run.
@@ -170,6 +181,9 @@ impl Table {
             Entry::Occupied(known) => Arc::clone(known.get()),
             Entry::Vacant(entry) => {
                 self.by_principal.add(session.principal.as_ref());
+                if let Some(shared) = session.shared.get() {
+                    self.by_digest.insert(shared.digest, Arc::downgrade(&session));
+                }
                 Arc::clone(entry.insert(session))
             }
         }
@@ -180,6 +194,10 @@ impl Table {
         let is_this = self.open.get(&session.id).is_some_and(|known| Arc::ptr_eq(known, session));
         if is_this {
             self.open.remove(&session.id);
+            if let Some(shared) = session.shared.get() {
+                self.by_digest.remove(&shared.digest);
+                shrink(&mut self.by_digest);
+            }
             self.by_principal.remove(session.principal.as_ref());
             shrink(&mut self.open);
         }
@@ -199,6 +217,12 @@ impl Table {
             self.half_open.push_back(entry);
         }
         None
+    }
+
+    /// Returns an idle session that the stores keep, so that it can be evicted without ending.
+    fn find_cached(&self) -> Option<Arc<Session>> {
+        let is_evictable = |session: &&Arc<Session>| session.shared.get().is_some() && session.is_idle();
+        self.open.values().take(EVICTION_CANDIDATES).find(is_evictable).cloned()
     }
 
     /// Takes the oldest half-open session of a principal that has no exchange in flight.
@@ -255,12 +279,9 @@ async fn conclude(
     if ending == Ending::Transferred {
         return;
     }
-    // A store that fails here must expire the state itself.
-    if let Some(store) = &service.config.sessions.events {
-        let _ = with_timeout(|| store.forget(&session.id)).await;
-    }
-    if let Some(shared) = &service.config.sessions.shared {
-        let _ = with_timeout(|| shared.sessions.delete(&session.id)).await;
+    // With shared stores, only a client ends a session, or the stores do.
+    if let Some(stores) = service.stores.as_ref().filter(|stores| stores.shared().is_none()) {
+        stores.forget(&session.id).await;
     }
 }
 
@@ -271,11 +292,26 @@ async fn sweep(service: Weak<ServiceState>, idle: Duration) {
         let Some(service) = service.upgrade() else { return };
         let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
         end_abandoned(&service, &all);
+        renew(&service, &all).await;
+        drop(all);
         let mut table = lock(&service.sessions.table);
         if table.open.is_empty() {
             table.sweeping = Sweeping::Off;
             return;
         }
+    }
+}
+
+/// Renews the stored sessions that have an exchange in flight here.
+async fn renew(service: &Arc<ServiceState>, sessions: &[Arc<Session>]) {
+    let Some((stores, shared)) = service.stores.as_ref().and_then(|stores| Some((stores, stores.shared()?)))
+    else {
+        return;
+    };
+    let active = sessions.iter().filter(|session| !session.is_idle());
+    let ids: Vec<_> = active.map(|session| Arc::clone(&session.id)).collect();
+    for ids in ids.chunks(MAX_RENEWED) {
+        let _ = stores.guard().run(|| shared.sessions.touch(ids)).await;
     }
 }
 

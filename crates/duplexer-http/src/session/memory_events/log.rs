@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use duplexer_core::run::RunId;
+use duplexer_server::subscriptions::Position;
 use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -26,8 +27,7 @@ pub(super) struct Log {
     origin: Origin,
     kept: Kept,
     readers: Readers,
-    /// Newest batches that the store numbered, with their last event.
-    tokens: VecDeque<(u128, u64)>,
+    batches: Batches,
     end: Option<End>,
     changed: Arc<Notify>,
 }
@@ -36,6 +36,15 @@ struct Origin {
     /// `None`: several.
     writer: Option<RunId>,
     request: Option<RequestId>,
+}
+
+/// What repeated batches are recognised by.
+#[derive(Default)]
+struct Batches {
+    /// Newest batches that the store numbered, with their last event.
+    tokens: VecDeque<(u128, u64)>,
+    /// Position of the last changes.
+    position: Option<Position>,
 }
 
 /// The end of a stream.
@@ -91,7 +100,7 @@ impl Log {
             origin,
             kept: Kept { first: 1, events: VecDeque::new(), bytes: 0 },
             readers,
-            tokens: VecDeque::new(),
+            batches: Batches::default(),
             end: None,
             changed: Arc::default(),
         }
@@ -152,9 +161,13 @@ impl Log {
                 let stored = (last + 1).saturating_sub(from);
                 batch.events.get(usize::try_from(stored).unwrap_or(usize::MAX)..).unwrap_or_default()
             }
-            Numbering::Next { token } => {
-                if let Some((_, last)) = self.tokens.iter().find(|(known, _)| *known == token) {
+            Numbering::Next { token, position } => {
+                let Batches { tokens, position: newest } = &self.batches;
+                if let Some((_, last)) = tokens.iter().find(|(known, _)| *known == token) {
                     return Written::UpTo(*last);
+                }
+                if position.is_some_and(|position| newest.is_some_and(|newest| position <= newest)) {
+                    return Written::UpTo(last);
                 }
                 batch.events
             }
@@ -168,9 +181,10 @@ impl Log {
                 self.end(EndedBy::Writer);
             }
         }
-        if let Numbering::Next { token } = batch.numbering {
-            self.tokens.truncate(TOKENS - 1);
-            self.tokens.push_front((token, self.kept.last()));
+        if let Numbering::Next { token, position } = batch.numbering {
+            self.batches.tokens.truncate(TOKENS - 1);
+            self.batches.tokens.push_front((token, self.kept.last()));
+            self.batches.position = position.or(self.batches.position);
         }
         Written::UpTo(self.kept.last())
     }
@@ -221,7 +235,7 @@ impl Log {
         self.readers.newest += 1;
         self.readers.left_at = None;
         self.readers.current = Some(StreamReader { run, number: self.readers.newest });
-        Attached::Reader { number: self.readers.newest, after }
+        Attached::Reader { number: self.readers.newest, after, position: self.batches.position }
     }
 
     pub(super) fn detach(&mut self, reader: u64, received: u64) {

@@ -1,6 +1,7 @@
 use super::super::{Numbering, StreamReader, Takeover};
 use super::log::EVENT_OVERHEAD;
 use super::*;
+use duplexer_server::subscriptions::Position;
 
 const A: RunId = RunId(1);
 const B: RunId = RunId(2);
@@ -93,16 +94,31 @@ async fn a_stream_ends_once() {
 #[tokio::test]
 async fn a_stream_with_several_writers_is_numbered_by_the_store() {
     let (store, key) = (MemoryEventStore::new(), key("a", 0));
-    let batch = |writer, token, events| Batch::new(writer, Numbering::Next { token }, events);
+    let batch = |writer, token, events| Batch::new(writer, Numbering::Next { token, position: None }, events);
     let (one, two) = (notes(&["1"]), notes(&["2", "3"]));
     assert_eq!(store.append(&key, batch(A, 7, &one)).await.unwrap(), Appended::Unknown);
     let attached = store.attach(&key, Attach::anew(B, Takeover::Never)).await.unwrap();
-    assert_eq!(attached, Attached::Reader { number: 1, after: 0 });
+    assert_eq!(attached, Attached::Reader { number: 1, after: 0, position: None });
     let stored = |last| Appended::UpTo { last, reader: Some(B) };
     assert_eq!(store.append(&key, batch(A, 7, &one)).await.unwrap(), stored(1));
     assert_eq!(store.append(&key, batch(B, 8, &two)).await.unwrap(), stored(3));
     assert_eq!(store.append(&key, batch(A, 7, &one)).await.unwrap(), stored(1));
     assert_eq!(texts(&store, &key, 0).await.unwrap().1, ["1", "2", "3"]);
+}
+
+/// SCL-10: changes that two nodes read from the bus are written once, by their position, which the next reader learns.
+#[tokio::test]
+async fn changes_are_written_once() {
+    let (store, key) = (MemoryEventStore::new(), key("a", 0));
+    store.attach(&key, Attach::anew(A, Takeover::Never)).await.unwrap();
+    let event = notes(&["changed"]);
+    for (token, position, last) in [(1, 5, 1), (2, 5, 1), (3, 4, 1), (4, 6, 2)] {
+        let numbering = Numbering::Next { token, position: Some(Position(position)) };
+        let appended = store.append(&key, Batch::new(A, numbering, &event)).await.unwrap();
+        assert_eq!(appended, up_to(last), "{position}");
+    }
+    let attached = store.attach(&key, Attach::after(B, 2)).await.unwrap();
+    assert_eq!(attached, Attached::Reader { number: 2, after: 2, position: Some(Position(6)) });
 }
 
 /// SCL-39: one reader per stream. A client with an event id takes over; one without does not, and continues where the last
@@ -111,21 +127,21 @@ async fn a_stream_with_several_writers_is_numbered_by_the_store() {
 async fn a_stream_has_one_reader() {
     let (store, key) = (MemoryEventStore::new(), key("a", 0));
     let anew = |run| store.attach(&key, Attach::anew(run, Takeover::Never));
-    assert_eq!(anew(A).await.unwrap(), Attached::Reader { number: 1, after: 0 });
+    assert_eq!(anew(A).await.unwrap(), Attached::Reader { number: 1, after: 0, position: None });
     assert_eq!(anew(B).await.unwrap(), Attached::Held(A));
-    store.append(&key, Batch::new(A, Numbering::Next { token: 1 }, &notes(&["1", "2"]))).await.unwrap();
+    store.append(&key, Batch::new(A, Numbering::Next { token: 1, position: None }, &notes(&["1", "2"]))).await.unwrap();
     let woken = store.watch(&key);
     let taken = store.attach(&key, Attach::after(B, 1)).await.unwrap();
-    assert_eq!(taken, Attached::Reader { number: 2, after: 1 });
+    assert_eq!(taken, Attached::Reader { number: 2, after: 1, position: None });
     woken.await;
     let page = store.read(&key, 1, 0).await.unwrap().unwrap();
     assert_eq!(page.reader, Some(StreamReader { run: B, number: 2 }));
     store.detach(&key, 1, 2).await.unwrap();
     assert_eq!(anew(A).await.unwrap(), Attached::Held(B), "a reader that was replaced detaches nobody");
     let gone = store.attach(&key, Attach::anew(A, Takeover::Of(B))).await.unwrap();
-    assert_eq!(gone, Attached::Reader { number: 3, after: 2 });
+    assert_eq!(gone, Attached::Reader { number: 3, after: 2, position: None });
     store.detach(&key, 3, 1).await.unwrap();
-    assert_eq!(anew(A).await.unwrap(), Attached::Reader { number: 4, after: 1 });
+    assert_eq!(anew(A).await.unwrap(), Attached::Reader { number: 4, after: 1, position: None });
 }
 
 /// SCL-14, SCL-46: if the client has seen more than the store has, no number is given to two events.
@@ -137,8 +153,8 @@ async fn numbers_continue_after_what_a_client_has_seen() {
     assert_eq!(append(&store, &one, 5, &notes(&["5"])).await, up_to(5), "the writer's own number counts");
     assert_eq!(texts(&store, &one, 0).await.unwrap(), (5, vec!["5".into()], false));
     let attached = store.attach(&standalone, Attach::after(A, 9)).await.unwrap();
-    assert_eq!(attached, Attached::Reader { number: 1, after: 9 });
-    let next = Batch::new(A, Numbering::Next { token: 1 }, &[]);
+    assert_eq!(attached, Attached::Reader { number: 1, after: 9, position: None });
+    let next = Batch::new(A, Numbering::Next { token: 1, position: None }, &[]);
     let event = notes(&["x"]);
     let appended = store.append(&standalone, Batch { events: &event, ..next }).await.unwrap();
     assert_eq!(appended, up_to(10));
