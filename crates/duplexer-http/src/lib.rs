@@ -21,7 +21,7 @@ pub use server::{
 pub use session::{
     Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventKind,
     EventLimits, EventStore, Health, MemoryCluster, MemoryEventStore, MemorySessionStore, NewRequest,
-    NodeListener, NodeMessage, Nodes, Numbering, Page, Placement, PrincipalKey, Revision, ScaleOut, Sent,
+    NodeListener, NodeMessage, Nodes, Numbering, Page, Placement, PrincipalKey, Revision, Sent,
     SessionDigest, SessionRecord, SessionStore, SharedStores, StoredEvent, StreamId, StreamKey, StreamReader,
     Takeover, Wake,
 };

@@ -8,7 +8,6 @@ mod memory_cluster;
 mod memory_events;
 mod memory_sessions;
 mod nodes;
-mod scale_out;
 mod session_store;
 
 use std::fmt;
@@ -26,7 +25,6 @@ pub use memory_cluster::MemoryCluster;
 pub use memory_events::{EventLimits, MemoryEventStore};
 pub use memory_sessions::MemorySessionStore;
 pub use nodes::{Health, NodeListener, NodeMessage, Nodes, Sent};
-pub use scale_out::ScaleOut;
 pub use session_store::{
     Admission, Admitted, Change, Created, NewRequest, Placement, Revision, SessionRecord, SessionStore,
 };

@@ -18,7 +18,6 @@ use crate::link::{Link, Node};
 use crate::scripts;
 use crate::value::{self, millis, unreadable};
 
-const MAX_ENTRIES: usize = 100_000;
 const MAX_AGE: Duration = Duration::from_secs(10 * 60);
 /// Expiry of the log after the last change.
 const EXPIRY: Duration = Duration::from_secs(60 * 60);
@@ -80,7 +79,7 @@ impl SubscriptionBus for RedisBus {
     fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>> {
         Box::pin(async move {
             let mut call = scripts::PUBLISH.key(self.node.keys.changes());
-            call.arg(value::json(&event)?).arg(MAX_ENTRIES).arg(millis(MAX_AGE)).arg(millis(EXPIRY));
+            call.arg(value::json(&event)?).arg(self.node.settings.change_log).arg(millis(MAX_AGE)).arg(millis(EXPIRY));
             call.arg(self.node.keys.changes_channel());
             let id: String = self.node.connection.run(&call).await?;
             self.node.counters.changes_published.increment();

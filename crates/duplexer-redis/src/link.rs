@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) poll: Duration,
     /// Expiry of a lease.
     pub(crate) lease: Duration,
+    /// Number of changes in the log.
+    pub(crate) change_log: usize,
     pub(crate) limits: Limits,
 }
 
@@ -51,6 +53,7 @@ impl Default for Settings {
             read_stream: Duration::from_secs(60),
             poll: Duration::from_secs(1),
             lease: Duration::from_secs(10),
+            change_log: 100_000,
             limits: Limits {
                 requests: 256,
                 streams: 256,

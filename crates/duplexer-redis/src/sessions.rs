@@ -67,7 +67,7 @@ impl SessionStore for Sessions {
     ) -> BoxFuture<'a, Result<Option<Revision>, StoreError>> {
         Box::pin(async move {
             let mut call = scripts::UPDATE.key(self.0.keys.session(id).record());
-            call.arg(LAYOUT);
+            call.arg(LAYOUT).arg(self.expiry());
             for change in changes {
                 let (field, value) = assignment(change)?;
                 call.arg(field).arg(value);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::run::RunId;
-use duplexer_http::{ScaleOut, SharedStores};
+use duplexer_http::SharedStores;
 use redis::Client;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -71,6 +71,14 @@ impl Shared {
         crate::RedisRecords(Arc::clone(&self.node))
     }
 
+    /// Returns the stores, for [`StreamableHttpBuilder::scale_out`](duplexer_http::StreamableHttpBuilder::scale_out),
+    /// which also takes `&Shared`.
+    pub fn stores(&self) -> SharedStores {
+        let nodes = RedisNodes { node: Arc::clone(&self.node), inbox: Arc::clone(&self.inbox) };
+        let (sessions, events) = (Sessions(Arc::clone(&self.node)), Events(Arc::clone(&self.node)));
+        SharedStores::new(Arc::new(sessions), Arc::new(events), Arc::new(nodes))
+    }
+
     /// Returns the current run of this node.
     pub fn run(&self) -> RunId {
         self.node.lease.run()
@@ -82,11 +90,9 @@ impl Shared {
     }
 }
 
-impl ScaleOut for Shared {
-    fn stores(&self) -> SharedStores {
-        let nodes = RedisNodes { node: Arc::clone(&self.node), inbox: Arc::clone(&self.inbox) };
-        let (sessions, events) = (Sessions(Arc::clone(&self.node)), Events(Arc::clone(&self.node)));
-        SharedStores::new(Arc::new(sessions), Arc::new(events), Arc::new(nodes))
+impl From<&Shared> for SharedStores {
+    fn from(shared: &Shared) -> Self {
+        shared.stores()
     }
 }
 
@@ -140,6 +146,12 @@ impl Connect {
     /// Sets how long a session that nobody uses is kept. Default: 30 minutes.
     pub fn session_expiry(mut self, expiry: Duration) -> Self {
         self.settings.session_expiry = expiry;
+        self
+    }
+
+    /// Sets how many changes the log keeps, for at most 10 minutes. Default: 100 000.
+    pub fn change_log(mut self, entries: usize) -> Self {
+        self.settings.change_log = entries.max(1);
         self
     }
 

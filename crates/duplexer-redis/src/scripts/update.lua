@@ -1,10 +1,11 @@
 -- Changes fields of a session that exists. Returns its revision.
--- KEYS: record. ARGV: layout, field, value, ... A value of '' removes the field.
+-- KEYS: record. ARGV: layout, expiry, field, value, ... A value of '' removes the field.
 local layout = redis.call('HGET', KEYS[1], 'v')
 if not layout then return {'unknown'} end
 if layout ~= ARGV[1] then return {'layout', layout} end
 local changed = false
-for i = 2, #ARGV, 2 do
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+for i = 3, #ARGV, 2 do
   local field, value = ARGV[i], ARGV[i + 1]
   local current = redis.call('HGET', KEYS[1], field)
   if value == '' then

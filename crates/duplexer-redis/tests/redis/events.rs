@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Appended, Attach, Attached, Batch, Concluded, EventKind, Numbering, ScaleOut as _, SharedStores, StoredEvent,
+    Appended, Attach, Attached, Batch, Concluded, EventKind, Numbering, SharedStores, StoredEvent,
     StreamId, StreamKey, Takeover,
 };
 use duplexer_types::jsonrpc::RequestId;

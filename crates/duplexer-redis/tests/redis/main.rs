@@ -2,6 +2,9 @@
 
 mod connect;
 mod events;
+mod laws;
 mod nodes;
+mod proxy;
+mod repeating;
 mod sessions;
 mod store;

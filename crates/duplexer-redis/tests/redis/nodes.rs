@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use duplexer_core::run::RunId;
-use duplexer_http::{Health, NodeListener, NodeMessage, ScaleOut as _, Sent, SessionDigest};
+use duplexer_http::{Health, NodeListener, NodeMessage, Sent, SessionDigest};
 use duplexer_server::subscriptions::{BusMessage, Event, EventListener, Position, Since, SubscriptionBus as _};
 use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::mpsc;

@@ -3,7 +3,7 @@
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, ScaleOut as _,
+    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision,
     SessionRecord, SharedStores, StreamId,
 };
 use duplexer_server::{ConnectionSnapshot, Principal};

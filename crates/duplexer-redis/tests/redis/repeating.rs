@@ -1,0 +1,146 @@
+//! Stores that repeat an operation whose outcome is unknown, as the server does.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use duplexer_http::{
+    Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventStore, Health,
+    NodeListener, NodeMessage, Nodes, Page, Placement, Revision, Sent, SessionRecord, SessionStore, SharedStores,
+    StreamKey, Wake,
+};
+use duplexer_server::subscriptions::{Event, EventListener, Position, Since, Subscription, SubscriptionBus};
+use duplexer_types::jsonrpc::RequestId;
+
+/// Wraps a store.
+pub(crate) struct Repeating<T: ?Sized>(pub(crate) Arc<T>);
+
+/// Wraps the stores of a node.
+pub(crate) fn stores(stores: &SharedStores) -> SharedStores {
+    SharedStores::new(
+        Arc::new(Repeating(Arc::clone(&stores.sessions))),
+        Arc::new(Repeating(Arc::clone(&stores.events))),
+        Arc::new(Repeating(Arc::clone(&stores.nodes))),
+    )
+}
+
+/// Runs an operation until the store answers, for at most half a minute.
+async fn repeat<T>(mut operation: impl AsyncFnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut attempts = 0;
+    loop {
+        match operation().await {
+            Err(StoreError::Unavailable(_)) if attempts < 300 => attempts += 1,
+            outcome => return outcome,
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+impl SessionStore for Repeating<dyn SessionStore> {
+    fn create<'a>(&'a self, id: &'a str, record: &'a SessionRecord) -> Answer<'a, Created> {
+        Box::pin(repeat(async || self.0.create(id, record).await))
+    }
+
+    fn admit<'a>(&'a self, id: &'a str, admission: Admission<'a>) -> Answer<'a, Admitted> {
+        Box::pin(repeat(async move || self.0.admit(id, admission).await))
+    }
+
+    fn update<'a>(&'a self, id: &'a str, changes: &'a [Change]) -> Answer<'a, Option<Revision>> {
+        Box::pin(repeat(async || self.0.update(id, changes).await))
+    }
+
+    fn locate<'a>(&'a self, id: &'a str, request: &'a RequestId) -> Answer<'a, Option<Placement>> {
+        Box::pin(repeat(async || self.0.locate(id, request).await))
+    }
+
+    fn release<'a>(&'a self, id: &'a str, request: &'a RequestId, run: RunId) -> Answer<'a, ()> {
+        Box::pin(repeat(async move || self.0.release(id, request, run).await))
+    }
+
+    fn touch<'a>(&'a self, ids: &'a [Arc<str>]) -> Answer<'a, ()> {
+        Box::pin(repeat(async || self.0.touch(ids).await))
+    }
+
+    fn delete<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<Placement>> {
+        Box::pin(repeat(async || self.0.delete(id).await))
+    }
+}
+
+impl EventStore for Repeating<dyn EventStore> {
+    fn append<'a>(&'a self, stream: &'a StreamKey, batch: Batch<'a>) -> Answer<'a, Appended> {
+        Box::pin(repeat(async move || self.0.append(stream, batch).await))
+    }
+
+    fn read<'a>(&'a self, stream: &'a StreamKey, after: u64, at_most: usize) -> Answer<'a, Option<Page>> {
+        Box::pin(repeat(async move || self.0.read(stream, after, at_most).await))
+    }
+
+    fn attach<'a>(&'a self, stream: &'a StreamKey, attach: Attach) -> Answer<'a, Attached> {
+        Box::pin(repeat(async move || self.0.attach(stream, attach).await))
+    }
+
+    fn detach<'a>(&'a self, stream: &'a StreamKey, reader: u64, received: u64) -> Answer<'a, ()> {
+        Box::pin(repeat(async move || self.0.detach(stream, reader, received).await))
+    }
+
+    fn conclude<'a>(&'a self, stream: &'a StreamKey, writer: RunId, last: &'a Bytes) -> Answer<'a, Concluded> {
+        Box::pin(repeat(async move || self.0.conclude(stream, writer, last).await))
+    }
+
+    fn forget<'a>(&'a self, session: &'a str) -> Answer<'a, ()> {
+        Box::pin(repeat(async || self.0.forget(session).await))
+    }
+
+    fn watch(&self, stream: &StreamKey) -> Wake {
+        self.0.watch(stream)
+    }
+}
+
+impl Nodes for Repeating<dyn Nodes> {
+    fn run(&self) -> RunId {
+        self.0.run()
+    }
+
+    fn send<'a>(&'a self, to: RunId, message: &'a NodeMessage) -> Answer<'a, Sent> {
+        Box::pin(repeat(async move || self.0.send(to, message).await))
+    }
+
+    fn receive(&self, listener: Weak<dyn NodeListener>) {
+        self.0.receive(listener);
+    }
+
+    fn is_alive(&self, run: RunId) -> Answer<'_, bool> {
+        Box::pin(repeat(async move || self.0.is_alive(run).await))
+    }
+
+    fn health(&self) -> Health {
+        self.0.health()
+    }
+
+    fn leave(&self) -> Answer<'_, ()> {
+        Box::pin(repeat(async || self.0.leave().await))
+    }
+}
+
+impl SubscriptionBus for Repeating<dyn SubscriptionBus> {
+    fn publish(&self, event: Event) -> Answer<'_, Position> {
+        Box::pin(repeat(async move || self.0.publish(event.clone()).await))
+    }
+
+    fn subscribe(&self, listener: EventListener) -> Subscription {
+        self.0.subscribe(listener)
+    }
+
+    fn since(&self, position: Position, at_most: usize) -> Answer<'_, Since> {
+        Box::pin(repeat(async move || self.0.since(position, at_most).await))
+    }
+
+    fn latest(&self) -> Position {
+        self.0.latest()
+    }
+}
