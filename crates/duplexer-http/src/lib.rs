@@ -14,8 +14,8 @@ mod server;
 mod session;
 
 pub use server::{
-    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, Readiness, ResponseBody,
-    ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
+    Cors, Handshake, HttpConfigError, HttpServer, InvalidName, Listener, PathService, Readiness,
+    ResponseBody, ResponseFuture, Responses, ServeError, ShutdownHandle, StreamTimedOut, StreamableHttp,
     StreamableHttpBuilder,
 };
 pub use session::{

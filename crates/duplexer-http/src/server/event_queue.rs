@@ -97,12 +97,6 @@ impl EventQueue {
         (std::mem::take(&mut self.bytes), self.wake_writers())
     }
 
-    /// Discards all queued events.
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.events = 0;
-    }
-
     /// Discards all queued events and forgets the reader.
     pub(super) fn reset(&mut self) -> Wakers {
         self.reader = None;

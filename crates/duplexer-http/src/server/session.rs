@@ -43,9 +43,9 @@ pub(super) use call::{notification, request, request_in_batch};
 pub(super) use initialize::initialize;
 pub(super) use resume::StreamRequest;
 pub(super) use routing::Inbox;
+pub(super) use sse_body::SseBody;
 pub(super) use store::StoreTiming;
 pub(super) use stores::Stores;
-pub(super) use sse_body::SseBody;
 pub(super) use table::{Ending, SessionPermit, Sessions};
 
 /// Error text for a session that does not exist or belongs to another principal.

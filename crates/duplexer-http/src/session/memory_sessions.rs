@@ -168,10 +168,10 @@ impl MemorySessionStore {
         Some(open.revision)
     }
 
-    fn remove_request(&self, id: &str, request: &RequestId, run: RunId) {
+    fn remove_request(&self, id: &str, request: &RequestId, is_this: impl FnOnce(&Placement) -> bool) {
         let mut sessions = self.living(id);
         if let Some(open) = sessions.open(id)
-            && open.in_flight.get(request).is_some_and(|placement| placement.run == run)
+            && open.in_flight.get(request).is_some_and(is_this)
         {
             open.in_flight.remove(request);
         }
@@ -203,7 +203,7 @@ impl Sessions {
 
 impl EndedRequests for MemorySessionStore {
     fn ended(&self, session: &str, request: &RequestId, run: RunId) {
-        self.remove_request(session, request, run);
+        self.remove_request(session, request, |placement| placement.run == run);
     }
 }
 
@@ -251,9 +251,9 @@ impl SessionStore for MemorySessionStore {
         &'a self,
         id: &'a str,
         request: &'a RequestId,
-        run: RunId,
+        placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.remove_request(id, request, run);
+        self.remove_request(id, request, |known| *known == placement);
         Box::pin(ready(Ok(())))
     }
 

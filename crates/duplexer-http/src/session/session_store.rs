@@ -51,12 +51,13 @@ pub trait SessionStore: Send + Sync + 'static {
         request: &'a RequestId,
     ) -> BoxFuture<'a, Result<Option<Placement>, StoreError>>;
 
-    /// Removes a request of this run from those in flight. The last event of a request's stream does the same.
+    /// Removes a request from those in flight, if it was admitted with this placement. The last event of a request's
+    /// stream does the same.
     fn release<'a>(
         &'a self,
         id: &'a str,
         request: &'a RequestId,
-        run: RunId,
+        placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Renews the expiry of sessions that a node still uses. Unknown ones are skipped.

@@ -15,8 +15,8 @@ use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest};
 use duplexer_core::error::{CallError, McpError, StoreError};
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Appended, Attach, Attached, Batch, Concluded, EventStore, HttpServer, MemoryEventStore, Page,
-    StreamKey, StreamableHttp, StreamableHttpBuilder, Wake,
+    Appended, Attach, Attached, Batch, Concluded, EventStore, HttpServer, MemoryEventStore, Page, StreamKey,
+    StreamableHttp, StreamableHttpBuilder, Wake,
 };
 use duplexer_server::{Context, Principal, Server};
 use duplexer_types::error::ErrorCode;

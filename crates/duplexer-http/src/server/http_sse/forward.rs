@@ -54,8 +54,9 @@ impl Sender {
         principal.issuer = self.issuer;
         principal.subject = self.subject;
         principal.scopes = self.scopes;
-        principal.expires_at =
-            self.expires_at.and_then(|seconds| SystemTime::checked_add(&UNIX_EPOCH, Duration::from_secs(seconds)));
+        principal.expires_at = self
+            .expires_at
+            .and_then(|seconds| SystemTime::checked_add(&UNIX_EPOCH, Duration::from_secs(seconds)));
         principal.claims = self.claims;
         principal
     }

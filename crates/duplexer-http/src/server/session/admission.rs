@@ -2,15 +2,17 @@
 //! call, and the table is a cache.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use duplexer_core::error::StoreError;
-use duplexer_core::run::RunId;
 use duplexer_server::subscriptions::Position;
 use duplexer_server::{ConnectionSnapshot, Principal, RunningServer};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 use http::StatusCode;
+use tokio::time::{Instant, sleep};
 
+use super::store::jittered;
 use super::stores::Stores;
 use super::{NOT_FOUND, Session, Sessions, caller, change_delivery, random};
 use crate::server::config::Responses;
@@ -19,8 +21,8 @@ use crate::server::request::RequestContext;
 use crate::server::rpc_response::RpcResponse;
 use crate::server::service_state::{ServiceState, lock};
 use crate::session::{
-    Admission, Admitted, Change, Created, NewRequest, PrincipalKey, Revision, SessionDigest, SessionRecord,
-    StreamId,
+    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionDigest,
+    SessionRecord, StreamId,
 };
 
 /// What a session with shared stores has in addition.
@@ -75,13 +77,9 @@ impl NotAdmitted {
     pub(super) fn response(&self, id: &RequestId) -> RpcResponse {
         let internal = |text: &'static str| ErrorObject::new(ErrorCode::INTERNAL_ERROR, text);
         let (error, status) = match self {
-            Self::Unknown => {
-                (ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND), StatusCode::NOT_FOUND)
-            }
+            Self::Unknown => (ErrorObject::new(ErrorCode::INVALID_REQUEST, NOT_FOUND), StatusCode::NOT_FOUND),
             Self::InFlight => (ErrorObject::id_in_flight(id), StatusCode::CONFLICT),
-            Self::TooManyRequests => {
-                (internal(super::call::TOO_MANY_CALLS), StatusCode::SERVICE_UNAVAILABLE)
-            }
+            Self::TooManyRequests => (internal(super::call::TOO_MANY_CALLS), StatusCode::SERVICE_UNAVAILABLE),
             Self::TooManySessions | Self::Store(_) => {
                 (internal(reply::STORE_UNAVAILABLE), StatusCode::SERVICE_UNAVAILABLE)
             }
@@ -109,38 +107,46 @@ pub(super) struct SharedCall {
     stores: Arc<Stores>,
     session: Arc<str>,
     request: RequestId,
-    run: RunId,
+    placement: Placement,
     release: Release,
 }
 
 #[derive(PartialEq, Eq)]
 enum Release {
     OnDrop,
-    /// By the last event of its stream.
-    WithStream,
+    /// It was not admitted, or the last event of its stream does so.
+    Unneeded,
 }
 
 impl SharedCall {
     /// Leaves the removal to the last event of the request's stream.
     pub(super) fn ends_with_stream(mut self) {
-        self.release = Release::WithStream;
+        self.release = Release::Unneeded;
     }
 }
 
 impl Drop for SharedCall {
     fn drop(&mut self) {
-        if self.release == Release::WithStream {
+        if self.release == Release::Unneeded {
             return;
         }
         let stores = Arc::clone(&self.stores);
-        let (session, request, run) = (Arc::clone(&self.session), self.request.clone(), self.run);
+        let (session, request, placement) = (Arc::clone(&self.session), self.request.clone(), self.placement);
         self.stores.spawn(async move {
-            if let Some(shared) = stores.shared() {
-                let _ = stores.guard().run(|| shared.sessions.release(&session, &request, run)).await;
+            let Some(shared) = stores.shared() else { return };
+            let released = || shared.sessions.release(&session, &request, placement);
+            let start = Instant::now();
+            while stores.guard().run(released).await.is_err() && start.elapsed() < RELEASE {
+                sleep(jittered(RELEASE_PAUSE)).await;
             }
         });
     }
 }
+
+/// Time for which the removal of a request is tried, and the longest pause between two attempts. After that the request
+/// is removed with its session.
+const RELEASE: Duration = Duration::from_secs(60);
+const RELEASE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Admits a request and returns its session.
 pub(in crate::server) async fn admit_call(
@@ -152,11 +158,14 @@ pub(in crate::server) async fn admit_call(
     let stores = service.stores.as_ref();
     let is_kept = stores.is_some() && service.config.responses == Responses::Streaming;
     let stream = is_kept.then(random).flatten().map(StreamId);
-    let run = stores.filter(|stores| stores.shared().is_some()).map(|stores| stores.run());
-    let request = run.map(|run| NewRequest { id, run, stream });
-    let session = admit(context, session, request).await?;
-    let shared = run.and_then(|run| SharedCall::new(&session, id, run));
-    Ok((session, AdmittedCall { id: id.clone(), stream, shared }))
+    let shared = stores.filter(|stores| stores.shared().is_some());
+    let Some(stores) = shared else {
+        let session = admit(context, session, None).await?;
+        return Ok((session, AdmittedCall { id: id.clone(), stream, shared: None }));
+    };
+    let placement = Placement { run: stores.run(), stream };
+    let (session, shared) = admit_placed(context, stores, session, id, placement).await?;
+    Ok((session, AdmittedCall { id: id.clone(), stream, shared: Some(shared) }))
 }
 
 /// Admits a request of a batch, whose session is admitted already.
@@ -166,15 +175,30 @@ pub(super) async fn admit_in_batch(
     id: &RequestId,
 ) -> Result<Option<SharedCall>, NotAdmitted> {
     let Some(stores) = session.shared_stores() else { return Ok(None) };
-    let run = stores.run();
-    admit(context, &session.id, Some(NewRequest { id, run, stream: None })).await?;
-    Ok(SharedCall::new(session, id, run))
+    let placement = Placement { run: stores.run(), stream: None };
+    let (_, shared) = admit_placed(context, stores, &session.id, id, placement).await?;
+    Ok(Some(shared))
 }
 
-impl SharedCall {
-    fn new(session: &Session, id: &RequestId, run: RunId) -> Option<Self> {
-        let (stores, release) = (Arc::clone(session.stores.as_ref()?), Release::OnDrop);
-        Some(Self { stores, session: Arc::clone(&session.id), request: id.clone(), run, release })
+/// Admits a request in the shared stores.
+async fn admit_placed(
+    context: &RequestContext,
+    stores: &Arc<Stores>,
+    session: &str,
+    id: &RequestId,
+    placement: Placement,
+) -> Result<(Arc<Session>, SharedCall), NotAdmitted> {
+    let (stores, session_id) = (Arc::clone(stores), session.into());
+    // An admission that is not confirmed, or not awaited, may have happened, so it is removed.
+    let mut shared =
+        SharedCall { stores, session: session_id, request: id.clone(), placement, release: Release::OnDrop };
+    let Placement { run, stream } = placement;
+    match admit(context, session, Some(NewRequest { id, run, stream })).await {
+        Err(refused @ (NotAdmitted::Unknown | NotAdmitted::InFlight | NotAdmitted::TooManyRequests)) => {
+            shared.release = Release::Unneeded;
+            Err(refused)
+        }
+        admitted => Ok((admitted?, shared)),
     }
 }
 
@@ -234,7 +258,8 @@ fn restore(
     let session = Session::new(service, id, record.principal.clone(), |channel| {
         record.connection.restore(running, channel, who)
     });
-    let session = session.ok_or_else(|| StoreError::Unreadable("an unknown revision of the protocol".into()))?;
+    let session =
+        session.ok_or_else(|| StoreError::Unreadable("an unknown revision of the protocol".into()))?;
     let _ = session.shared.set(shared);
     Ok(Sessions::insert(service, session))
 }
@@ -246,8 +271,7 @@ pub(super) async fn create(running: &RunningServer, session: &Session) -> Result
     else {
         return Ok(());
     };
-    let record =
-        SessionRecord::new(connection, session.principal.clone()).opened_at(running.latest_change());
+    let record = SessionRecord::new(connection, session.principal.clone()).opened_at(running.latest_change());
     match stores.guard().run(|| shared.sessions.create(&session.id, &record)).await? {
         Created::New => {
             let _ = session.shared.set(SharedSession::new(&session.id, record, Revision(1)));

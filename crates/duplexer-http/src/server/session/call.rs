@@ -17,11 +17,11 @@ use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::version::feature;
 use http::StatusCode;
 
+use super::admission::{AdmittedCall, SharedCall};
 use super::channel::{NotificationChannel, RequestChannel, StreamUse};
 use super::detached::{AbandonedCall, DetachOnDrop};
 use super::sse_body::{Reader, SseBody};
 use super::stream::Stream;
-use super::admission::{AdmittedCall, SharedCall};
 use super::{ActivityGuard, NOT_FOUND, Session, admission};
 use crate::server::body::ResponseBody;
 use crate::server::config::Responses;

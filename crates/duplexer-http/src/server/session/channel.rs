@@ -224,7 +224,8 @@ impl Drop for QuestionSlot {
 }
 
 fn too_many_questions() -> BoxFuture<'static, Result<ByteString, CallError>> {
-    let error = ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Too many requests to the client in this session");
+    let error =
+        ErrorObject::new(ErrorCode::INTERNAL_ERROR, "Too many requests to the client in this session");
     Box::pin(std::future::ready(Err(CallError::Unsupported(error))))
 }
 

@@ -114,8 +114,7 @@ impl StreamRequest<'_> {
         let (writer, feed) = if stream == StreamId::STANDALONE {
             let writer = session.standalone_writer(stores);
             let since = position.or_else(|| session.opened_at());
-            let feed =
-                stores.shared().and_then(|_| ChangeFeed::open(running, &session.connection, since));
+            let feed = stores.shared().and_then(|_| ChangeFeed::open(running, &session.connection, since));
             (Some(writer), feed)
         } else {
             (session.find_stream(stream), None)

@@ -54,19 +54,28 @@ struct Breaker {
     probed: Option<Instant>,
 }
 
+/// How often an operation can be tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempts {
+    Many,
+    /// Once, to find out whether the store is back.
+    One,
+    None,
+}
+
 impl Breaker {
-    /// Returns whether an attempt is allowed.
-    fn allows(&mut self, patience: Duration) -> bool {
+    /// Returns how often an operation can be tried now.
+    fn allows(&mut self, patience: Duration) -> Attempts {
         let now = Instant::now();
         let is_down = self.since.is_some_and(|since| now.duration_since(since) >= patience);
         if self.failures < FAILURES || !is_down {
-            return true;
+            return Attempts::Many;
         }
-        let is_due = self.probed.is_none_or(|probed| now.duration_since(probed) >= PROBE);
-        if is_due {
-            self.probed = Some(now);
+        if self.probed.is_some_and(|probed| now.duration_since(probed) < PROBE) {
+            return Attempts::None;
         }
-        is_due
+        self.probed = Some(now);
+        Attempts::One
     }
 
     fn failed(&mut self, start: Instant) {
@@ -92,7 +101,8 @@ impl StoreGuard {
         let StoreTiming { patience, attempt } = self.timing;
         let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
-            if !lock(&self.breaker).allows(patience) {
+            let attempts = lock(&self.breaker).allows(patience);
+            if attempts == Attempts::None {
                 return Err(StoreError::Unavailable("it has not responded for some time".into()));
             }
             let begun = Instant::now();
@@ -109,7 +119,7 @@ impl StoreGuard {
                 }
             };
             lock(&self.breaker).failed(begun);
-            if start.elapsed() + pause >= patience {
+            if attempts == Attempts::One || start.elapsed() + pause >= patience {
                 tracing::error!(error = %Chain(&error), "a store is unavailable");
                 return Err(error);
             }
@@ -167,7 +177,8 @@ mod tests {
         assert!(start.elapsed() >= away);
         let hangs = AtomicUsize::new(3);
         let operation = || {
-            let is_hanging = hangs.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+            let is_hanging =
+                hangs.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
             if is_hanging.is_ok() { Box::pin(pending()) } else { up() }
         };
         assert!(guard.run(operation).await.is_ok());

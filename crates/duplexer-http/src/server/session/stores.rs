@@ -18,8 +18,8 @@ use super::store::StoreGuard;
 use crate::server::config::SessionSettings;
 use crate::server::service_state::lock;
 use crate::session::{
-    Appended, Attach, Attached, Batch, Concluded, EventStore, NodeMessage, Page, Sent, SharedStores, StreamKey,
-    Wake,
+    Appended, Attach, Attached, Batch, Concluded, EventStore, NodeMessage, Page, Sent, SharedStores,
+    StreamKey, Wake,
 };
 
 /// Time for which the liveness of a run is remembered.
@@ -107,12 +107,9 @@ impl Stores {
         self.guard.run(|| self.events.attach(key, attach)).await
     }
 
-    /// Detaches a reader, without waiting for it.
-    pub(super) fn detach(self: &Arc<Self>, key: StreamKey, reader: u64, received: u64) {
-        let stores = Arc::clone(self);
-        self.spawn(async move {
-            let _ = stores.guard.run(|| stores.events.detach(&key, reader, received)).await;
-        });
+    /// Detaches a reader. If that fails, the store finds out that its run is gone, or another reader takes over.
+    pub(super) async fn detach(&self, key: &StreamKey, reader: u64, received: u64) {
+        let _ = self.guard.run(|| self.events.detach(key, reader, received)).await;
     }
 
     pub(super) async fn conclude(

@@ -129,7 +129,10 @@ async fn a_stream_has_one_reader() {
     let anew = |run| store.attach(&key, Attach::anew(run, Takeover::Never));
     assert_eq!(anew(A).await.unwrap(), Attached::Reader { number: 1, after: 0, position: None });
     assert_eq!(anew(B).await.unwrap(), Attached::Held(A));
-    store.append(&key, Batch::new(A, Numbering::Next { token: 1, position: None }, &notes(&["1", "2"]))).await.unwrap();
+    store
+        .append(&key, Batch::new(A, Numbering::Next { token: 1, position: None }, &notes(&["1", "2"])))
+        .await
+        .unwrap();
     let woken = store.watch(&key);
     let taken = store.attach(&key, Attach::after(B, 1)).await.unwrap();
     assert_eq!(taken, Attached::Reader { number: 2, after: 1, position: None });

@@ -75,9 +75,12 @@ async fn a_request_is_in_flight_once() {
     assert_eq!(admit(&store, known, Some((1, B))).await, Admitted::InFlight);
     let id = RequestId::from(1_i64);
     assert_eq!(store.locate("s", &id).await.unwrap(), Some(Placement { run: A, stream: None }));
-    store.release("s", &id, B).await.unwrap();
+    let placed = |run| Placement { run, stream: None };
+    store.release("s", &id, placed(B)).await.unwrap();
     assert_eq!(admit(&store, known, Some((1, B))).await, Admitted::InFlight, "another run releases nothing");
-    store.release("s", &id, A).await.unwrap();
+    store.release("s", &id, Placement { run: A, stream: Some(StreamId(9)) }).await.unwrap();
+    assert_eq!(admit(&store, known, Some((1, B))).await, Admitted::InFlight, "neither does another stream");
+    store.release("s", &id, placed(A)).await.unwrap();
     assert_eq!(admit(&store, known, Some((1, B))).await, Admitted::Current);
 }
 

@@ -93,7 +93,9 @@ impl Drop for FollowHandle {
         if let Some(writer) = &self.writer {
             writer.detach(self.number);
         }
-        self.stores.detach(self.key.clone(), self.number, self.received.load(Ordering::Relaxed));
+        let (stores, key, number) = (Arc::clone(&self.stores), self.key.clone(), self.number);
+        let received = self.received.load(Ordering::Relaxed);
+        self.stores.spawn(async move { stores.detach(&key, number, received).await });
     }
 }
 
@@ -189,7 +191,7 @@ impl Follower {
                     look = Look::Always;
                 }
                 () = sleep(POLL), if is_shared => look = Look::Always,
-                () = self.service.closing.cancelled(), if is_shared => return self.let_go(),
+                () = self.service.closing.cancelled(), if is_shared => return Some(self.let_go().await),
             }
         }
         None
@@ -236,13 +238,14 @@ impl Follower {
         stores.conclude(key, writer, &node_lost(request)).await.is_ok()
     }
 
-    /// Returns the hint after which the client continues at another node.
-    fn let_go(&mut self) -> Option<Vec<u8>> {
+    /// Returns the hint after which the client continues at another node, where it finds the stream without a reader.
+    async fn let_go(&mut self) -> Vec<u8> {
         self.end = End::Reached;
+        self.handle.stores.detach(&self.handle.key, self.handle.number, self.after).await;
         let mut text = Vec::new();
         let id = EventId { stream: self.handle.key.stream, sequence: self.after };
         sse::write_priming(&mut text, id, self.service.config.sessions.retry);
-        Some(text)
+        text
     }
 }
 

@@ -181,6 +181,8 @@ impl Kept {
         let mut state = lock(&self.state);
         state.reader = LocalReader { number: Some(number), ..LocalReader::default() };
         state.stored.forget_recent();
+        // The store has just attached the reader, so it responds again.
+        state.stored.health = Health::Sound;
         drop(state);
         self.changed.notify_waiters();
     }

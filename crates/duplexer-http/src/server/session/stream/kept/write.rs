@@ -21,7 +21,12 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Kept {
-    pub(super) fn push(self: &Arc<Self>, mut state: MutexGuard<'_, State>, event: StoredEvent, question: Option<u64>) {
+    pub(super) fn push(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        event: StoredEvent,
+        question: Option<u64>,
+    ) {
         let writing = state.outbox.push(event, question);
         drop(state);
         if writing == Writing::Idle {
