@@ -82,11 +82,13 @@ impl EventStore for Events {
                 "reader" => {
                     let (number, after) = (value::next(&mut rest)?, value::next(&mut rest)?);
                     let earlier = next_run(&mut rest)?;
+                    let position: String = value::next(&mut rest)?;
+                    let position = value::position(&position)?;
                     if earlier.is_some() {
                         self.0.counters.readers_replaced.increment();
                     }
                     self.0.wake_reader(earlier, wake_name(stream));
-                    Attached::Reader { number, after }
+                    Attached::Reader { number, after, position }
                 }
                 "held" => Attached::Held(next_run(&mut rest)?.ok_or_else(|| unreadable("no reader"))?),
                 _ => Attached::Unknown,
@@ -160,9 +162,15 @@ impl Events {
         let mut call = scripts::APPEND.key(keys.stream(stream.stream));
         call.key(keys.events(stream.stream)).key(keys.in_flight()).key(keys.streams()).key(keys.deleted());
         call.arg(batch.writer.to_string());
-        match batch.numbering {
-            Numbering::From(first) => call.arg(first).arg(""),
-            Numbering::Next { token } => call.arg("").arg(format!("{token:032x}")),
+        let position = match batch.numbering {
+            Numbering::From(first) => {
+                call.arg(first).arg("");
+                None
+            }
+            Numbering::Next { token, position } => {
+                call.arg("").arg(format!("{token:032x}"));
+                position
+            }
             other => return Err(StoreError::Failed(format!("unknown numbering {other:?}").into())),
         };
         call.arg(batch.unanswered.map(|number| number.to_string()).unwrap_or_default());
@@ -171,6 +179,7 @@ impl Events {
         call.arg(millis(settings.session_expiry)).arg(millis(settings.unread_stream));
         call.arg(stream.stream.to_string());
         call.arg(batch.request.map(value::json).transpose()?.unwrap_or_default()).arg(keys.base());
+        call.arg(position.map(|position| position.to_string()).unwrap_or_default());
         for event in batch.events {
             call.arg(encode(event.kind, &event.data));
         }

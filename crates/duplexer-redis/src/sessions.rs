@@ -98,11 +98,11 @@ impl SessionStore for Sessions {
         &'a self,
         id: &'a str,
         request: &'a RequestId,
-        run: RunId,
+        placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let mut call = scripts::RELEASE.key(self.0.keys.session(id).in_flight());
-            call.arg(value::json(request)?).arg(run.to_string());
+            call.arg(value::json(request)?).arg(write_placement(placement));
             self.0.connection.run::<()>(&call).await
         })
     }
@@ -165,7 +165,7 @@ impl Sessions {
         match admission.request {
             Some(NewRequest { id, run, stream }) => {
                 let text = stream.map(|stream| stream.to_string()).unwrap_or_default();
-                call.arg(value::json(id)?).arg(placement(run, stream)).arg(limits.requests);
+                call.arg(value::json(id)?).arg(write_placement(Placement { run, stream })).arg(limits.requests);
                 call.arg(text).arg(run.to_string());
             }
             None => {
@@ -181,21 +181,22 @@ impl Sessions {
         let in_flight = self.0.keys.session(id).in_flight();
         let requests: HashMap<String, String> =
             self.0.connection.query(redis::cmd("HGETALL").arg(&in_flight)).await?;
-        let placed: Vec<(String, RunId)> = requests
-            .into_iter()
-            .map(|(request, text)| Ok((request, read_placement(&text)?.run)))
-            .collect::<Result<_, StoreError>>()?;
-        let runs: HashSet<RunId> = placed.iter().map(|(_, run)| *run).collect();
+        let mut runs = HashSet::new();
+        for placement in requests.values() {
+            runs.insert(read_placement(placement)?.run);
+        }
         let mut gone = HashSet::new();
         for run in runs {
             if !self.0.is_alive(run).await? {
                 gone.insert(run);
             }
         }
-        for (request, run) in placed.iter().filter(|(_, run)| gone.contains(run)) {
-            let mut call = scripts::RELEASE.key(&in_flight);
-            call.arg(request).arg(run.to_string());
-            self.0.connection.run::<()>(&call).await?;
+        for (request, placement) in &requests {
+            if gone.contains(&read_placement(placement)?.run) {
+                let mut call = scripts::RELEASE.key(&in_flight);
+                call.arg(request).arg(placement);
+                self.0.connection.run::<()>(&call).await?;
+            }
         }
         Ok(!gone.is_empty())
     }
@@ -217,6 +218,9 @@ fn fields(record: &SessionRecord) -> Result<Vec<(String, String)>, StoreError> {
     ];
     if let Some(params) = &connection.initialize {
         fields.push(("init".to_owned(), params.as_str().to_owned()));
+    }
+    if let Some(position) = record.opened_at {
+        fields.push(("at".to_owned(), position.to_string()));
     }
     if connection.initialized {
         fields.push(("ready".to_owned(), "1".to_owned()));
@@ -243,7 +247,8 @@ fn read_record(
     connection.log_level = serde_json::from_str(&level).map_err(unreadable)?;
     connection.subscriptions = subscriptions;
     let revision = Revision(revision.parse().map_err(unreadable)?);
-    Ok((SessionRecord::new(connection, principal.cloned()), revision))
+    let opened_at = value::position(fields.get("at").map_or("", String::as_str))?;
+    Ok((SessionRecord::new(connection, principal.cloned()).opened_at(opened_at), revision))
 }
 
 /// Returns the field and the value of a change. An empty value removes the field.
@@ -276,7 +281,7 @@ fn hex(digest: &[u8]) -> String {
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn placement(run: RunId, stream: Option<StreamId>) -> String {
+fn write_placement(Placement { run, stream }: Placement) -> String {
     match stream {
         Some(stream) => format!("{run} {stream}"),
         None => format!("{run} -"),

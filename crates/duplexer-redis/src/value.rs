@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use duplexer_core::error::{BoxError, StoreError};
+use duplexer_core::run::RunId;
+use duplexer_server::subscriptions::Position;
 use redis::{FromRedisValue, Value};
 use serde::Serialize;
 
@@ -36,6 +38,11 @@ pub(crate) fn unreadable(reason: impl Into<BoxError>) -> StoreError {
 }
 
 /// Reads a run. Empty text is none.
-pub(crate) fn run(text: &str) -> Result<Option<duplexer_core::run::RunId>, StoreError> {
+pub(crate) fn run(text: &str) -> Result<Option<RunId>, StoreError> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(unreadable) }
+}
+
+/// Reads a position. Empty text is none.
+pub(crate) fn position(text: &str) -> Result<Option<Position>, StoreError> {
     if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(unreadable) }
 }

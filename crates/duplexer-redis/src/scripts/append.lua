@@ -2,9 +2,9 @@
 -- KEYS: stream, events, in flight, streams, deleted.
 -- ARGV: run, first number or '', token or '', oldest event that must stay or '', limit of events, limit of bytes,
 --       limit of bytes of the session, expiry while open, expiry after the end, stream, request id that opens it or '',
---       prefix of stream keys, event, ... An event begins with the letter of its kind.
-local EVENTS = 13
-local state = redis.call('HMGET', KEYS[1], 'w', 'seq', 'first', 'bytes', 'end', 'rd', 'rid', 'tk')
+--       prefix of stream keys, position of the changes or '', event, ... An event begins with the letter of its kind.
+local EVENTS = 14
+local state = redis.call('HMGET', KEYS[1], 'w', 'seq', 'first', 'bytes', 'end', 'rd', 'rid', 'tk', 'bus')
 local added = #ARGV - EVENTS + 1
 if not state[2] then
   if ARGV[11] == '' or redis.call('EXISTS', KEYS[5]) == 1 then return {'unknown'} end
@@ -13,7 +13,7 @@ if not state[2] then
   redis.call('ZADD', KEYS[4], redis.call('TIME')[1], ARGV[10])
   redis.call('PEXPIRE', KEYS[4], ARGV[8])
   if added == 0 then return {'stored', 0, ARGV[1]} end
-  state = {ARGV[1], '0', '1', '0', false, ARGV[1], ARGV[11], false}
+  state = {ARGV[1], '0', '1', '0', false, ARGV[1], ARGV[11], false, false}
 end
 local seq, first, bytes = tonumber(state[2]), tonumber(state[3]), tonumber(state[4])
 local from = tonumber(ARGV[2])
@@ -33,6 +33,8 @@ else
   for token, last in string.gmatch(state[8] or '', '(%x+)=(%d+)') do
     if token == ARGV[3] then return {'stored', tonumber(last), state[6] or ''} end
   end
+  -- Another node has written these changes. Positions have a fixed width.
+  if ARGV[13] ~= '' and state[9] and ARGV[13] <= state[9] then return {'stored', seq, state[6] or ''} end
 end
 local count, notifications = seq - first + 1 + added, false
 local before = bytes
@@ -62,6 +64,7 @@ end
 if not from then
   local tokens = ARGV[3] .. '=' .. string.format('%d', seq) .. ' ' .. (state[8] or '')
   fields[7], fields[8] = 'tk', string.sub(tokens, 1, 800)
+  if ARGV[13] ~= '' then fields[9], fields[10] = 'bus', ARGV[13] end
 end
 redis.call('HSET', KEYS[1], unpack(fields))
 redis.call('PEXPIRE', KEYS[1], expiry)

@@ -9,9 +9,9 @@ use duplexer_core::error::StoreError;
 use duplexer_redis::{Connect, Shared};
 use duplexer_server::subscriptions::SubscriptionBus;
 
-use crate::proxy::{Fault, Proxy};
-use crate::repeating::{self, Repeating};
-use crate::store::Store;
+use super::proxy::{Fault, Proxy};
+use super::repeating::{self, Repeating};
+use super::store::Store;
 
 /// Laws whose subject is one delivery of one operation: an operation that is repeated can be delivered twice.
 const DELIVERIES: &[&str] = &[

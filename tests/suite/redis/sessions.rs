@@ -10,7 +10,7 @@ use duplexer_server::{ConnectionSnapshot, Principal};
 use duplexer_types::jsonrpc::RequestId;
 use duplexer_types::logging::LoggingLevel;
 
-use crate::store::Store;
+use super::store::Store;
 
 fn record(principal: Option<PrincipalKey>) -> SessionRecord {
     let mut connection = ConnectionSnapshot::new("2025-11-25".to_owned());
@@ -72,7 +72,8 @@ async fn a_request_is_in_flight_once() {
     assert_eq!(admit(&two, 1, b).await, Admitted::InFlight);
     let located = two.sessions.locate("s", &RequestId::from(1_i64)).await.unwrap();
     assert_eq!(located, Some(Placement { run: RunId(a), stream: Some(StreamId(1)) }));
-    two.sessions.release("s", &RequestId::from(1_i64), RunId(b)).await.unwrap();
+    let placement = Placement { run: RunId(b), stream: Some(StreamId(1)) };
+    two.sessions.release("s", &RequestId::from(1_i64), placement).await.unwrap();
     assert_eq!(admit(&two, 1, b).await, Admitted::InFlight, "a run releases only its own requests");
     one.nodes.leave().await.unwrap();
     assert!(matches!(admit(&two, 1, b).await, Admitted::Record(..)), "the other run is gone");

@@ -16,10 +16,10 @@ use duplexer_server::subscriptions::{Event, EventListener, Position, Since, Subs
 use duplexer_types::jsonrpc::RequestId;
 
 /// Wraps a store.
-pub(crate) struct Repeating<T: ?Sized>(pub(crate) Arc<T>);
+pub struct Repeating<T: ?Sized>(pub(crate) Arc<T>);
 
 /// Wraps the stores of a node.
-pub(crate) fn stores(stores: &SharedStores) -> SharedStores {
+pub fn stores(stores: &SharedStores) -> SharedStores {
     SharedStores::new(
         Arc::new(Repeating(Arc::clone(&stores.sessions))),
         Arc::new(Repeating(Arc::clone(&stores.events))),
@@ -58,8 +58,8 @@ impl SessionStore for Repeating<dyn SessionStore> {
         Box::pin(repeat(async || self.0.locate(id, request).await))
     }
 
-    fn release<'a>(&'a self, id: &'a str, request: &'a RequestId, run: RunId) -> Answer<'a, ()> {
-        Box::pin(repeat(async move || self.0.release(id, request, run).await))
+    fn release<'a>(&'a self, id: &'a str, request: &'a RequestId, placement: Placement) -> Answer<'a, ()> {
+        Box::pin(repeat(async move || self.0.release(id, request, placement).await))
     }
 
     fn touch<'a>(&'a self, ids: &'a [Arc<str>]) -> Answer<'a, ()> {

@@ -3,7 +3,7 @@
 use duplexer_core::error::Chain;
 use duplexer_redis::Shared;
 
-use crate::store::Store;
+use super::store::Store;
 
 async fn refused(url: String) -> String {
     let error = Shared::connect(url).await.unwrap_err();

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 /// What the proxy does with its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// Everything passes.
     None,
     /// Connections are closed, and no new ones are accepted.
@@ -23,8 +23,8 @@ pub(crate) enum Fault {
 }
 
 /// A proxy that ends with this value.
-pub(crate) struct Proxy {
-    pub(crate) port: u16,
+pub struct Proxy {
+    pub port: u16,
     state: Arc<State>,
     _tasks: JoinSet<()>,
 }
@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Proxy {
-    pub(crate) async fn start(store: u16) -> Self {
+    pub async fn start(store: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State { fault: AtomicU8::new(Fault::None as u8), answers: AtomicU64::new(0) });
@@ -44,11 +44,11 @@ impl Proxy {
         Self { port, state, _tasks: tasks }
     }
 
-    pub(crate) fn set(&self, fault: Fault) {
+    pub fn set(&self, fault: Fault) {
         self.state.fault.store(fault as u8, Ordering::SeqCst);
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 }

@@ -10,20 +10,20 @@ use std::time::Duration;
 use duplexer_redis::{Connect, Shared};
 
 /// A running store with an empty folder. It ends with this value.
-pub(crate) struct Store {
+pub struct Store {
     process: Child,
     folder: PathBuf,
-    pub(crate) port: u16,
+    pub port: u16,
 }
 
 impl Store {
     /// Starts a store. Without a program it reports that the test is skipped, which is a failure where `CI=true`.
-    pub(crate) async fn start(test: &str) -> Option<Self> {
+    pub async fn start(test: &str) -> Option<Self> {
         Self::start_with(test, &[]).await
     }
 
     /// Starts a store with further options.
-    pub(crate) async fn start_with(test: &str, options: &[&str]) -> Option<Self> {
+    pub async fn start_with(test: &str, options: &[&str]) -> Option<Self> {
         let Some(program) = program() else {
             assert!(
                 !std::env::var("CI").is_ok_and(|value| value == "true" || value == "1"),
@@ -68,21 +68,26 @@ impl Store {
         false
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Returns its folder, which is removed with it.
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
     /// Connects a node.
-    pub(crate) async fn node(&self) -> Shared {
+    pub async fn node(&self) -> Shared {
         self.connect().await.unwrap()
     }
 
-    pub(crate) fn connect(&self) -> Connect {
+    pub fn connect(&self) -> Connect {
         Shared::connect(self.url()).namespace("test")
     }
 
     /// Returns a connection for commands of the test.
-    pub(crate) async fn commands(&self) -> redis::aio::MultiplexedConnection {
+    pub async fn commands(&self) -> redis::aio::MultiplexedConnection {
         redis::Client::open(self.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
     }
 }

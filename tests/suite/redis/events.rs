@@ -8,7 +8,7 @@ use duplexer_http::{
 };
 use duplexer_types::jsonrpc::RequestId;
 
-use crate::store::Store;
+use super::store::Store;
 
 const WRITER: RunId = RunId(7);
 
@@ -95,14 +95,14 @@ async fn a_stream_has_one_reader() {
     append(&stores, 1, &[notification("a"), notification("b")]).await;
     let attach = async |attach| stores.events.attach(&key(), attach).await.unwrap();
     let (one, two) = (RunId(1), RunId(2));
-    assert_eq!(attach(Attach::after(one, 1)).await, Attached::Reader { number: 2, after: 1 });
+    assert_eq!(attach(Attach::after(one, 1)).await, Attached::Reader { number: 2, after: 1, position: None });
     assert_eq!(attach(Attach::anew(two, Takeover::Never)).await, Attached::Held(one));
     assert_eq!(attach(Attach::anew(two, Takeover::Of(WRITER))).await, Attached::Held(one));
     stores.events.detach(&key(), 1, 2).await.unwrap();
     assert_eq!(attach(Attach::anew(two, Takeover::Never)).await, Attached::Held(one), "an earlier reader left");
     stores.events.detach(&key(), 2, 1).await.unwrap();
-    assert_eq!(attach(Attach::anew(two, Takeover::Never)).await, Attached::Reader { number: 3, after: 1 });
-    assert_eq!(attach(Attach::after(one, 5)).await, Attached::Reader { number: 4, after: 5 }, "the store lost events");
+    assert_eq!(attach(Attach::anew(two, Takeover::Never)).await, Attached::Reader { number: 3, after: 1, position: None });
+    assert_eq!(attach(Attach::after(one, 5)).await, Attached::Reader { number: 4, after: 5, position: None }, "the store lost events");
     assert_eq!(append(&stores, 3, &[notification("c")]).await, Appended::UpTo { last: 3, reader: Some(one) });
 }
 
@@ -156,10 +156,10 @@ async fn the_standalone_stream_has_several_writers() {
     stores.sessions.create("s", &record).await.unwrap();
     let key = StreamKey::new("s".into(), StreamId::STANDALONE);
     let attached = stores.events.attach(&key, Attach::anew(WRITER, Takeover::Never)).await.unwrap();
-    assert_eq!(attached, Attached::Reader { number: 1, after: 0 });
+    assert_eq!(attached, Attached::Reader { number: 1, after: 0, position: None });
     let events = [notification("a")];
     let append = async |writer, token| {
-        let batch = Batch::new(RunId(writer), Numbering::Next { token }, &events);
+        let batch = Batch::new(RunId(writer), Numbering::Next { token, position: None }, &events);
         stores.events.append(&key, batch).await.unwrap()
     };
     assert_eq!(append(1, 1).await, up_to(1));

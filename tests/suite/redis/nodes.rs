@@ -9,7 +9,7 @@ use duplexer_server::subscriptions::{BusMessage, Event, EventListener, Position,
 use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::mpsc;
 
-use crate::store::Store;
+use super::store::Store;
 
 struct Inbox(mpsc::UnboundedSender<NodeMessage>);
 
