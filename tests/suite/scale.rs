@@ -6,21 +6,26 @@
 
 mod actions;
 mod client;
+mod drain;
 mod interleaving;
 mod nodes;
 mod ports;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use duplexer_core::dispatch::BoxFuture;
+use duplexer_core::error::StoreError;
+use duplexer_core::run::RunId;
+use duplexer_http::{Health, MemoryCluster, NodeListener, NodeMessage, Sent, SharedStores};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use actions::{Action, Deed, Effects, Listener, SOON, pause, touch};
 use client::{Client, Finding, Kind, Outcome, Random, Stream, count, ensure, request, text_of};
-use nodes::{Cluster, Nodes};
+use nodes::{Cluster, IDLE, Nodes};
 
 /// Time after which a request without an outcome is lost.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -167,7 +172,7 @@ async fn end_session(
     let arguments = json!({"n": 60_000 / pace, "ms": pace, "tag": tag});
     let mut running = client.call(random, "count", &tag, arguments).await?;
     running.next().await?;
-    let status = client.delete(random.below(client.nodes.len())).await.status;
+    let status = client.delete(client.nodes.any(random)).await.status;
     ensure((200..300).contains(&status), Kind::Refused, || format!("DELETE: {status}"))?;
     let deleted = Instant::now();
     for node in 0..client.nodes.len() {
@@ -190,7 +195,8 @@ async fn end_session(
 /// Runs a test on a clock that only moves when everything waits.
 fn paused<F: Future>(test: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.unwrap().block_on(test)
+    let limited = async { timeout(20 * PATIENCE, test).await.expect("an end") };
+    runtime.unwrap().block_on(limited)
 }
 
 fn seeds() -> Vec<u64> {
@@ -342,4 +348,57 @@ fn a_change_reaches_a_reader_at_another_node_and_one_that_was_away() {
         listener.hear(10).await.unwrap();
         hear_once(&client, &mut [listener], &mut random).await.unwrap();
     });
+}
+
+/// The checks themselves: nodes that share nothing, and nodes that lose the messages to each other, are noticed.
+#[test]
+fn nodes_that_do_not_work_together_are_noticed() {
+    let noticed = |shared: fn() -> Box<dyn Fn() -> SharedStores + Send + Sync>| {
+        paused(async {
+            let cluster = Cluster::with(3, shared());
+            let size = Size { clients: 2, actions: 16, pace: 20 };
+            let mut report = story(&cluster.nodes, 1, size).await;
+            report.check_lines(&cluster.lines.lock().unwrap());
+            count(&report.findings)
+        })
+    };
+    let apart = noticed(|| Box::new(|| MemoryCluster::new(IDLE).node()));
+    assert!(apart.contains_key(&Kind::Refused), "{apart:?}");
+    let deaf = noticed(|| {
+        let cluster = MemoryCluster::new(IDLE);
+        Box::new(move || {
+            let stores = cluster.node();
+            SharedStores::new(stores.sessions, stores.events, Arc::new(Deaf(stores.nodes)))
+        })
+    });
+    assert!(deaf.contains_key(&Kind::Lost), "{deaf:?}");
+}
+
+/// A node whose messages to others are lost.
+struct Deaf(Arc<dyn duplexer_http::Nodes>);
+
+impl duplexer_http::Nodes for Deaf {
+    fn run(&self) -> RunId {
+        self.0.run()
+    }
+
+    fn send<'a>(&'a self, _: RunId, _: &'a NodeMessage) -> BoxFuture<'a, Result<Sent, StoreError>> {
+        Box::pin(std::future::ready(Ok(Sent::Queued)))
+    }
+
+    fn receive(&self, listener: Weak<dyn NodeListener>) {
+        self.0.receive(listener);
+    }
+
+    fn is_alive(&self, run: RunId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.0.is_alive(run)
+    }
+
+    fn health(&self) -> Health {
+        self.0.health()
+    }
+
+    fn leave(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.0.leave()
+    }
 }

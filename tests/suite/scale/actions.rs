@@ -189,13 +189,13 @@ impl Action {
 
     /// SCL-42: who knows the id of a question, but not its session, answers nothing.
     async fn intrude(&mut self, question: &Value) -> Outcome {
-        let stranger = self.client.impersonated_by(&format!("stranger to {}", self.client.name));
+        let stranger = self.client.impersonated_by(&format!("stranger-to-{}", self.client.name));
         let reply = accepted(question, "an answer of a stranger");
         let status = stranger.post_anywhere(&mut self.random, &reply).await.status;
         ensure(status == 404, Kind::Misdelivered, || format!("{}: a stranger got {status}", self.tag))?;
-        let other = Client::open(&self.client.nodes, "somewhere else", &mut self.random).await?;
+        let other = Client::open(&self.client.nodes, "elsewhere", &mut self.random).await?;
         other.post_anywhere(&mut self.random, &reply).await;
-        other.delete(self.random.below(other.nodes.len())).await;
+        other.delete(other.nodes.any(&mut self.random)).await;
         Ok(())
     }
 
@@ -278,18 +278,18 @@ impl Action {
         let n = 6 + self.random.below(6);
         let mut stream = self.start_count(n).await?;
         self.progress(&mut stream, 1).await?;
-        let stranger = self.client.impersonated_by(&format!("stranger to {}", self.client.name));
+        let stranger = self.client.impersonated_by(&format!("stranger-to-{}", self.client.name));
         let id = stream.id.unwrap_or_default();
-        let nodes = stranger.nodes.len();
+        let nodes = Arc::clone(&stranger.nodes);
         let cancelled =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
         let called = request(id, "tools/call", json!({"name": "echo", "arguments": {"text": "x"}}));
         let replies = [
             stranger.post_anywhere(&mut self.random, &cancelled).await,
             stranger.post_anywhere(&mut self.random, &called).await,
-            stranger.get(self.random.below(nodes), stream.last_id()).await,
-            stranger.get(self.random.below(nodes), None).await,
-            stranger.delete(self.random.below(nodes)).await,
+            stranger.get(nodes.any(&mut self.random), stream.last_id()).await,
+            stranger.get(nodes.any(&mut self.random), None).await,
+            stranger.delete(nodes.any(&mut self.random)).await,
         ];
         for reply in &replies {
             let status = reply.status;

@@ -109,7 +109,7 @@ impl Client {
         };
         let params = json!({"protocolVersion": HANDSHAKE, "capabilities": {"elicitation": {}},
             "clientInfo": {"name": name, "version": "1"}});
-        let reply = client.post(random.below(nodes.len()), &request(0, "initialize", params)).await;
+        let reply = client.post_anywhere(random, &request(0, "initialize", params)).await;
         let session = reply.session.clone().filter(|_| reply.status == 200);
         let session = session.ok_or_else(|| refused("initialize", &reply))?;
         client.session = session;
@@ -128,8 +128,21 @@ impl Client {
         self.nodes.send(node, self.head("POST").body(message.to_string().into()).unwrap()).await
     }
 
+    /// Sends a message to a random node. One that does not accept it, because it shuts down, is asked for nothing more.
     pub async fn post_anywhere(&self, random: &mut Random, message: &Value) -> Reply {
-        self.post(random.below(self.nodes.len()), message).await
+        self.until_served(async || self.post(self.nodes.any(random), message).await).await
+    }
+
+    /// Waits and tries again while a node says that it cannot serve now.
+    async fn until_served(&self, mut attempt: impl AsyncFnMut() -> Reply) -> Reply {
+        for _ in 0..ATTEMPTS {
+            let reply = attempt().await;
+            if reply.status != 503 {
+                return reply;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        attempt().await
     }
 
     /// Opens the stream for messages outside a request, or resumes a stream.
@@ -235,7 +248,7 @@ impl Client {
         }
         let message = request(self.new_id(), method, params);
         let body: Full<Bytes> = message.to_string().into();
-        self.nodes.send(random.below(self.nodes.len()), head.body(body).unwrap()).await
+        self.nodes.send(self.nodes.any(random), head.body(body).unwrap()).await
     }
 }
 
@@ -281,7 +294,7 @@ impl Stream {
     /// Opens the stream for messages outside a request, at a random node.
     pub async fn standalone(client: &Arc<Client>, random: &mut Random) -> Outcome<Self> {
         let mut stream = Self::new(Arc::clone(client), None, random.fork());
-        let reply = client.get(random.below(client.nodes.len()), None).await;
+        let reply = client.get(client.nodes.any(random), None).await;
         if reply.status != 200 {
             return Err(refused("GET", &reply));
         }
@@ -341,7 +354,7 @@ impl Stream {
     async fn resume(&mut self) -> Outcome {
         let received = self.log.len() - self.again;
         let last = received.checked_sub(1).map(|index| self.log[index].0.clone());
-        let node = self.random.below(self.client.nodes.len());
+        let node = self.client.nodes.any(&mut self.random);
         let reply = self.client.get(node, last.as_deref()).await;
         if reply.status != 200 {
             return Err(Finding::new(

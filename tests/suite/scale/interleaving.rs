@@ -81,7 +81,9 @@ impl Model {
             }
             Step::Admit { request, stream } => self.admit(node, at, *request, *stream).await,
             Step::Release { request } => {
-                node.sessions.release(SESSION, &RequestId::from(*request), node.nodes.run()).await.unwrap();
+                let stream = self.in_flight.get(request).and_then(|placement| placement.stream);
+                let placement = Placement { run: node.nodes.run(), stream };
+                node.sessions.release(SESSION, &RequestId::from(*request), placement).await.unwrap();
                 self.in_flight.retain(|id, placement| id != request || placement.run != node.nodes.run());
             }
             Step::Subscribe { uri } | Step::Unsubscribe { uri } => {

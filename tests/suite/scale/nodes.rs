@@ -1,5 +1,6 @@
 //! Nodes of one server, in this process or behind sockets, and raw HTTP requests to them.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use duplexer_auth::AuthService;
 use duplexer_core::error::BoxError;
-use duplexer_http::{MemoryCluster, ShutdownHandle, StreamableHttp};
+use duplexer_http::{MemoryCluster, SharedStores, ShutdownHandle, StreamableHttp};
 use duplexer_server::subscriptions::MemoryBus;
 use duplexer_tests::scale::{Ledger, auth, server, service};
 use http::{Request, Response};
@@ -20,13 +21,25 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
+use super::client::Random;
+
+/// Idle time of sessions.
+pub const IDLE: Duration = Duration::from_secs(30 * 60);
+
 /// The lines that tools have written.
 pub type Lines = Arc<Mutex<Vec<String>>>;
 
+/// The nodes of a server, and a balancer that chooses one of them at random.
+pub struct Nodes {
+    targets: Targets,
+    /// Nodes that the balancer does not choose, because they are not ready.
+    unready: Mutex<BTreeSet<usize>>,
+}
+
 /// Where requests go.
-pub enum Nodes {
+enum Targets {
     /// To services in this process, without sockets: with the paused clock a run depends on its seed only.
-    Here(Vec<AuthService<StreamableHttp>>),
+    Here(Vec<Mutex<AuthService<StreamableHttp>>>),
     /// To ports of another process.
     Ports(Vec<SocketAddr>),
 }
@@ -35,46 +48,89 @@ pub enum Nodes {
 pub struct Cluster {
     pub nodes: Arc<Nodes>,
     pub lines: Lines,
-    handles: Vec<ShutdownHandle>,
+    handles: Mutex<Vec<ShutdownHandle>>,
+    shared: Box<dyn Fn() -> SharedStores + Send + Sync>,
+    bus: MemoryBus,
 }
 
 impl Cluster {
     pub fn start(count: usize) -> Self {
-        let (stores, bus) = (MemoryCluster::new(Duration::from_secs(30 * 60)), MemoryBus::new());
-        let lines = Lines::default();
-        let services: Vec<StreamableHttp> = (0..count)
-            .map(|_| {
-                let ledger = Ledger::Memory(Arc::clone(&lines));
-                service(server(&ledger, Arc::new(bus.clone()), &[7; 32]).unwrap(), stores.node()).unwrap()
-            })
-            .collect();
-        let handles = services.iter().map(StreamableHttp::handle).collect();
-        let nodes = services.into_iter().map(|service| auth().unwrap().protect(service)).collect();
-        Self { nodes: Arc::new(Nodes::Here(nodes)), lines, handles }
+        let stores = MemoryCluster::new(IDLE);
+        Self::with(count, move || stores.node())
     }
 
-    /// Ends one node, as a termination signal does.
+    /// Starts nodes with the stores that a function returns for each of them.
+    pub fn with(count: usize, shared: impl Fn() -> SharedStores + Send + Sync + 'static) -> Self {
+        let mut cluster = Self {
+            nodes: Arc::new(Nodes::new(Targets::Here(Vec::new()))),
+            lines: Lines::default(),
+            handles: Mutex::default(),
+            shared: Box::new(shared),
+            bus: MemoryBus::new(),
+        };
+        let services: Vec<StreamableHttp> = (0..count).map(|_| cluster.service()).collect();
+        cluster.handles = Mutex::new(services.iter().map(StreamableHttp::handle).collect());
+        let targets = services.into_iter().map(|service| Mutex::new(auth().unwrap().protect(service)));
+        cluster.nodes = Arc::new(Nodes::new(Targets::Here(targets.collect())));
+        cluster
+    }
+
+    fn service(&self) -> StreamableHttp {
+        let ledger = Ledger::Memory(Arc::clone(&self.lines));
+        let server = server(&ledger, Arc::new(self.bus.clone()), &[7; 32]).unwrap();
+        service(server, (self.shared)()).unwrap()
+    }
+
+    /// Ends one node, as a termination signal does. The balancer notices at once.
     pub async fn stop(&self, node: usize) {
-        self.handles[node].shutdown().await;
+        self.nodes.unready.lock().unwrap().insert(node);
+        let handle = self.handles.lock().unwrap()[node].clone();
+        handle.shutdown().await;
+    }
+
+    /// Starts a node in place of one that has ended.
+    pub fn restart(&self, node: usize) {
+        let service = self.service();
+        self.handles.lock().unwrap()[node] = service.handle();
+        let Targets::Here(targets) = &self.nodes.targets else { return };
+        *targets[node].lock().unwrap() = auth().unwrap().protect(service);
+        self.nodes.unready.lock().unwrap().remove(&node);
     }
 }
 
 impl Nodes {
+    fn new(targets: Targets) -> Self {
+        Self { targets, unready: Mutex::default() }
+    }
+
+    /// Returns the nodes at these addresses.
+    pub fn at(ports: Vec<SocketAddr>) -> Self {
+        Self::new(Targets::Ports(ports))
+    }
+
     pub fn len(&self) -> usize {
-        match self {
-            Self::Here(nodes) => nodes.len(),
-            Self::Ports(ports) => ports.len(),
+        match &self.targets {
+            Targets::Here(nodes) => nodes.len(),
+            Targets::Ports(ports) => ports.len(),
         }
+    }
+
+    /// Chooses a node that is ready.
+    pub fn any(&self, random: &mut Random) -> usize {
+        let unready = self.unready.lock().unwrap();
+        let ready: Vec<usize> = (0..self.len()).filter(|node| !unready.contains(node)).collect();
+        ready[random.below(ready.len())]
     }
 
     /// Sends a request to one node, on a connection of its own.
     pub async fn send(&self, node: usize, request: Request<Full<Bytes>>) -> Reply {
-        match self {
-            Self::Here(nodes) => {
-                let response = nodes[node].clone().call(request).await.unwrap();
+        match &self.targets {
+            Targets::Here(nodes) => {
+                let mut service = nodes[node].lock().unwrap().clone();
+                let response = service.call(request).await.unwrap();
                 Reply::new(response.map(|body| body.map_err(Into::into).boxed_unsync()), None)
             }
-            Self::Ports(ports) => {
+            Targets::Ports(ports) => {
                 let stream = TcpStream::connect(ports[node]).await.unwrap();
                 let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
                 let mut driver = JoinSet::new();
@@ -150,7 +206,8 @@ impl Events {
             }
             let frame = self.reply.body.frame().await?.ok()?;
             if let Ok(data) = frame.into_data() {
-                self.text.extend_from_slice(&data);
+                // Lines end with CRLF or LF. Messages have neither.
+                self.text.extend(data.iter().filter(|byte| **byte != b'\r'));
             }
         }
     }

@@ -41,7 +41,7 @@ async fn start(ledger: &std::path::Path) -> (Child, Arc<Nodes>) {
         while let Some(line) = timeout(TIMEOUT, lines.next_line()).await.expect("a start").unwrap() {
             ports.push(line.parse().unwrap());
             if ports.len() == NODES {
-                return (child, Arc::new(Nodes::Ports(ports)));
+                return (child, Arc::new(Nodes::at(ports)));
             }
         }
     }

@@ -131,6 +131,11 @@ pub(super) fn overloaded() -> Reply {
     unavailable(None, "Too many requests in flight")
 }
 
+/// Returns the response to a request that arrives after the shutdown has begun.
+pub(super) fn shutting_down() -> Reply {
+    unavailable(None, "The server is shutting down")
+}
+
 /// Returns the response at the limit of open sessions.
 pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Reply {
     unavailable(id, "Too many open sessions")

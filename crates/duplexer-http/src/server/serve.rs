@@ -59,6 +59,8 @@ const MAX_CONNECTIONS: usize = 8192;
 const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for connections to close after the shutdown of the service.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
+/// Time for the requests of a connection that arrives during the shutdown.
+const LATE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl StreamableHttp {
     /// Starts the server, listens, and serves until the process receives a termination signal, like
@@ -185,37 +187,57 @@ impl<L: Listener, S> HttpServer<L, S> {
 
     /// Serves until `signal` resolves, then shuts down. The future that `cut` returns ends the grace.
     async fn run<T, C: Future<Output = ()>>(self, signal: impl Future<Output = T>, cut: impl FnOnce(T) -> C) {
-        let Self { service, layered, mut listener, health_routes, connections, .. } = self;
-        let state = Arc::clone(&service.0);
-        let epoch = Instant::now();
-        let mut open = Connections::new(connections);
-        let mut accepted = None;
-        let mut signal = pin!(signal);
-        let signalled = loop {
+        let state = Arc::clone(&self.service.0);
+        let mut open = Connections::new(self.connections);
+        let mut accepting = Accepting { server: self, accepted: None, epoch: Instant::now() };
+        let signalled = accepting.run(&mut open, signal).await;
+        let shutdown = state.shutdown_until(cut(signalled));
+        if state.accepts_until_the_end() {
+            accepting.run(&mut open, shutdown).await;
+        } else {
+            drop(accepting);
+            shutdown.await;
+        }
+        let gone = async { while open.next_end().await.is_some() {} };
+        if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
+            tracing::debug!(connections = open.len(), "connections are closed");
+        }
+    }
+}
+
+/// A server that accepts connections.
+struct Accepting<L: Listener, S> {
+    server: HttpServer<L, S>,
+    /// A connection that waits until there are fewer.
+    accepted: Option<L::Io>,
+    epoch: Instant,
+}
+
+impl<L: Listener, S> Accepting<L, S> {
+    /// Accepts connections until a future resolves.
+    async fn run<T>(&mut self, open: &mut Connections, until: impl Future<Output = T>) -> T {
+        let Self { server, accepted, epoch } = self;
+        let state = &server.service.0;
+        let mut until = pin!(until);
+        loop {
             tokio::select! {
-                signalled = &mut signal => break signalled,
+                done = &mut until => return done,
                 Some(()) = open.next_end() => {}
-                io = listener.accept(), if accepted.is_none() => accepted = Some(io),
+                io = server.listener.accept(), if accepted.is_none() => *accepted = Some(io),
                 () = sleep(EVICTION_INTERVAL), if accepted.is_some() => {}
             }
             if accepted.is_some() && open.is_full() {
                 open.evict();
             } else if let Some(io) = accepted.take() {
-                let connection_state = Arc::new(ConnectionState::new(epoch));
+                let connection_state = Arc::new(ConnectionState::new(*epoch));
                 let service = ConnectionService {
-                    service: PathService::new(service.clone()),
-                    layered: layered.clone(),
-                    health_routes,
+                    service: PathService::new(server.service.clone()),
+                    layered: server.layered.clone(),
+                    health_routes: server.health_routes,
                     state: Arc::clone(&connection_state),
                 };
-                open.spawn(connection_state, connection(io, Arc::clone(&state), service));
+                open.spawn(connection_state, connection(io, Arc::clone(state), service));
             }
-        };
-        drop((listener, accepted));
-        state.shutdown_until(cut(signalled)).await;
-        let gone = async { while open.next_end().await.is_some() {} };
-        if timeout(CLOSE_TIMEOUT, gone).await.is_err() {
-            tracing::debug!(connections = open.len(), "connections are closed");
         }
     }
 }
@@ -244,7 +266,16 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
     let io = TokioIo::new(TimedIo::new(io, limits, Arc::clone(&service.state)));
     let builder = builder();
     let mut connection = pin!(builder.serve_connection(io, service_fn(move |request| service.call(request))));
-    let mut closing = pin!(state.closing.cancelled());
+    // A connection that arrives during the shutdown gets a response that says so.
+    let is_late = state.closing.is_cancelled();
+    let closing = async {
+        if is_late {
+            sleep(LATE_TIMEOUT).await;
+        } else {
+            state.closing.cancelled().await;
+        }
+    };
+    let mut closing = pin!(closing);
     let mut waits_for_closing = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
@@ -252,7 +283,7 @@ async fn connection<I: listener::Io>(io: I, state: Arc<ServiceState>, service: C
         }
         // Waiting takes a lock that all connections share. The waker of a task does not change, so it is registered
         // once.
-        let is_closing = if waits_for_closing {
+        let is_closing = if waits_for_closing && !is_late {
             state.closing.is_cancelled()
         } else {
             closing.as_mut().poll(cx).is_ready()

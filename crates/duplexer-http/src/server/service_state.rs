@@ -179,6 +179,12 @@ impl ServiceState {
         }
     }
 
+    /// Returns whether connections are accepted during the shutdown: while the balancer learns of it, and where other
+    /// nodes serve what is refused here.
+    pub(super) fn accepts_until_the_end(&self) -> bool {
+        self.config.sessions.shared.is_some() || !self.config.timing.shutdown_notice.is_zero()
+    }
+
     /// Returns whether a balancer can send requests.
     pub(super) fn is_ready(&self) -> bool {
         let is_connected = |shared: &SharedStores| shared.nodes.health() != Health::Disconnected;

@@ -197,6 +197,14 @@ impl MemoryEventStore {
         attached
     }
 
+    /// Removes the stream of a writer, if it has had no events.
+    pub(super) fn remove_unused(&self, key: &StreamKey, writer: RunId) {
+        let mut state = lock(&self.state);
+        if state.log(key).is_some_and(|log| log.is_unused_by(writer)) {
+            state.drop_stream(key);
+        }
+    }
+
     /// Removes a session. Nothing is written under its id for some time.
     pub(super) fn remove(&self, session: &str) {
         let mut state = lock(&self.state);

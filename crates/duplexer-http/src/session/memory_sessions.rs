@@ -254,6 +254,9 @@ impl SessionStore for MemorySessionStore {
         placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.remove_request(id, request, |known| *known == placement);
+        if let Some(stream) = placement.stream {
+            self.events.remove_unused(&StreamKey::new(id.into(), stream), placement.run);
+        }
         Box::pin(ready(Ok(())))
     }
 

@@ -51,8 +51,8 @@ pub trait SessionStore: Send + Sync + 'static {
         request: &'a RequestId,
     ) -> BoxFuture<'a, Result<Option<Placement>, StoreError>>;
 
-    /// Removes a request from those in flight, if it was admitted with this placement. The last event of a request's
-    /// stream does the same.
+    /// Removes a request from those in flight, if it was admitted with this placement, and its stream, if that has no
+    /// events. The last event of a request's stream removes the request too.
     fn release<'a>(
         &'a self,
         id: &'a str,

@@ -366,6 +366,40 @@ async fn all_nodes_write_to_the_stream_outside_requests() {
     assert!(third.next().await.is_some());
 }
 
+/// SCL-07: progress of a question at another node keeps the handler that asked waiting.
+#[tokio::test]
+async fn progress_at_another_node_reaches_the_handler_that_asked() {
+    let cluster = cluster();
+    let (a, b) = (node(&cluster), node(&cluster));
+    let session = open(&a.service, None).await;
+    let mut asking = a.events(&call_in(&session, 1, "question with progress")).await;
+    let question = asking.message().await.unwrap();
+    let token = &question["params"]["_meta"]["progressToken"];
+    assert_eq!(token, &question["id"]);
+    let report = json!({"progressToken": token, "progress": 1});
+    assert_eq!(b.status(&tell(&session, "notifications/progress", &report)).await, 202);
+    a.stage.until(&a.stage.sent, 1).await;
+    assert_eq!(b.status(&roots(&session, &question["id"], 1)).await, 202);
+    assert_eq!(text(&asking.message().await.unwrap()), "1 roots");
+}
+
+/// SCL-21: a session in use does not expire in the store, however long its call takes.
+#[tokio::test(start_paused = true)]
+async fn a_session_in_use_is_renewed() {
+    let cluster = MemoryCluster::new(Duration::from_secs(60));
+    let (a, b) = (node(&cluster), node(&cluster));
+    let session = open(&a.service, None).await;
+    let mut running = a.events(&call_in(&session, 1, "go")).await;
+    running.next().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(b.status(&call_in(&session, 2, "echo")).await, 200);
+    a.stage.go.notify_one();
+    assert_eq!(text(&running.message().await.unwrap()), "done");
+    drop(running);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(b.status(&call_in(&session, 3, "echo")).await, 404, "an idle one expires");
+}
+
 /// SCL-44, SCL-61: a node that is drained is seen by its clients as a reconnection.
 #[tokio::test(start_paused = true)]
 async fn a_drained_node_hands_its_clients_over() {

@@ -176,6 +176,19 @@ async fn call(cx: Context<Arc<Stage>>, params: CallToolParams) -> Result<CallToo
                 Err(error) => error.to_string(),
             }));
         }
+        "question with progress" => {
+            let heard = Arc::clone(&stage);
+            let options = CallOptions::new().on_progress(move |_| heard.count(&heard.sent));
+            let asked = cx.request::<methods::RootsList>(&EmptyParams::new(), options).await;
+            return Ok(CallToolResult::text(format!("{} roots", asked.map_or(0, |asked| asked.roots.len()))));
+        }
+        "questions" => {
+            let options = || CallOptions::new().timeout(Duration::from_secs(1));
+            let params = EmptyParams::new();
+            let ask = || cx.request::<methods::RootsList>(&params, options());
+            let (_, _, third) = tokio::join!(ask(), ask(), ask());
+            return Ok(CallToolResult::text(third.err().map_or_else(String::new, |error| error.to_string())));
+        }
         "question aside" => {
             let asked = cx.connection().list_roots().await;
             return Ok(CallToolResult::text(match asked {

@@ -238,6 +238,7 @@ laws! {
         a_stream_has_one_writer
         a_stream_belongs_to_its_session
         several_writers_share_one_numbering
+        changes_are_written_once_by_their_position
         a_stream_is_bounded_and_shows_its_hole
         an_unanswered_event_is_never_evicted
         a_lost_end_leaves_a_hole_and_no_number_is_used_twice

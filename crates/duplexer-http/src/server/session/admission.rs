@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use duplexer_core::error::StoreError;
 use duplexer_server::subscriptions::Position;
-use duplexer_server::{ConnectionSnapshot, Principal, RunningServer};
+use duplexer_server::{ConnectionSnapshot, RunningServer};
 use duplexer_types::error::{ErrorCode, ErrorObject};
 use duplexer_types::jsonrpc::RequestId;
 use http::StatusCode;
@@ -19,7 +19,7 @@ use crate::server::config::Responses;
 use crate::server::reply::{self, Reply};
 use crate::server::request::RequestContext;
 use crate::server::rpc_response::RpcResponse;
-use crate::server::service_state::{ServiceState, lock};
+use crate::server::service_state::lock;
 use crate::session::{
     Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionDigest,
     SessionRecord, StreamId,
@@ -226,7 +226,7 @@ pub(in crate::server) async fn admit(
                 session.refresh(&context.running, *record, revision);
                 Ok(session)
             }
-            None => restore(service, &context.running, id, *record, revision, principal),
+            None => restore(context, id, *record, revision),
         },
         Admitted::InFlight => Err(NotAdmitted::InFlight),
         Admitted::TooMany => Err(NotAdmitted::TooManyRequests),
@@ -242,25 +242,23 @@ pub(in crate::server) async fn admit(
 
 /// Adds a session to the cache.
 fn restore(
-    service: &Arc<ServiceState>,
-    running: &RunningServer,
+    context: &RequestContext,
     id: &str,
     record: SessionRecord,
     revision: Revision,
-    principal: Option<&Arc<Principal>>,
 ) -> Result<Arc<Session>, NotAdmitted> {
+    let service = context.service();
     let _permit =
         Sessions::reserve(service, record.principal.as_ref()).ok_or(NotAdmitted::TooManySessions)?;
     let id: Arc<str> = id.into();
-    let mut who = caller(&id, principal.cloned());
+    let mut who = caller(&id, context.request.caller.principal.clone());
     who.changes = change_delivery(service);
-    let shared = SharedSession::new(&id, record.clone(), revision);
-    let session = Session::new(service, id, record.principal.clone(), |channel| {
-        record.connection.restore(running, channel, who)
+    let session = Session::new(service, Arc::clone(&id), record.principal.clone(), |channel| {
+        record.connection.restore(&context.running, channel, who)
     });
-    let session =
-        session.ok_or_else(|| StoreError::Unreadable("an unknown revision of the protocol".into()))?;
-    let _ = session.shared.set(shared);
+    let unreadable = || StoreError::Unreadable("an unknown revision of the protocol".into());
+    let session = session.ok_or_else(unreadable)?;
+    let _ = session.shared.set(SharedSession::new(&id, record, revision));
     Ok(Sessions::insert(service, session))
 }
 

@@ -62,11 +62,11 @@ impl StreamRequest<'_> {
     async fn open_kept(self, stores: &Arc<Stores>) -> Result<Reply, Rejection> {
         let key = StreamKey::new(Arc::clone(&self.session.id), StreamId::STANDALONE);
         let attach = |takeover| stores.attach(&key, Attach::anew(stores.run(), takeover));
-        let mut attached = attach(Takeover::Never).await.map_err(failed)?;
+        let mut attached = attach(Takeover::Never).await.map_err(|error| failed(&error))?;
         if let Attached::Held(reader) = attached
             && !stores.is_alive(reader).await
         {
-            attached = attach(Takeover::Of(reader)).await.map_err(failed)?;
+            attached = attach(Takeover::Of(reader)).await.map_err(|error| failed(&error))?;
         }
         match attached {
             Attached::Reader { number, after, position } => {
@@ -92,7 +92,7 @@ impl StreamRequest<'_> {
         };
         let key = StreamKey::new(Arc::clone(&self.session.id), last.stream);
         let attach = Attach::after(stores.run(), last.sequence);
-        match stores.attach(&key, attach).await.map_err(failed)? {
+        match stores.attach(&key, attach).await.map_err(|error| failed(&error))? {
             Attached::Reader { number, after, position } => {
                 Ok(self.follow(&stores, key, number, after, position))
             }
@@ -140,6 +140,6 @@ fn conflict() -> Rejection {
     reply::invalid_request(StatusCode::CONFLICT, text).into()
 }
 
-fn failed(error: StoreError) -> Rejection {
-    reply::store_failed(None, &error).into()
+fn failed(error: &StoreError) -> Rejection {
+    reply::store_failed(None, error).into()
 }

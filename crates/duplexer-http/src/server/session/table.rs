@@ -21,6 +21,8 @@ use crate::session::{PrincipalKey, SessionDigest};
 /// expired at once.
 const SWEEPS_PER_TIMEOUT: u32 = 8;
 
+/// Longest interval at which the stored sessions that are in use are renewed.
+const RENEWAL: Duration = Duration::from_secs(20);
 /// Number of sessions that one operation renews.
 const MAX_RENEWED: usize = 256;
 /// Number of cached sessions that are considered when one must be evicted.
@@ -91,9 +93,10 @@ impl Sessions {
             let evicted = {
                 let mut table = lock(&service.sessions.table);
                 if table.by_principal.of(principal) >= max_per_principal {
-                    table.pop_half_open_of(principal)?
+                    let own = |session: &Session| session.principal.as_ref() == principal;
+                    table.pop_half_open_of(principal).or_else(|| table.find_cached(own))?
                 } else if table.open.len() + table.reserved >= max {
-                    table.pop_half_open().or_else(|| table.find_cached())?
+                    table.pop_half_open().or_else(|| table.find_cached(|_| true))?
                 } else {
                     table.reserved += 1;
                     table.by_principal.add(principal);
@@ -111,16 +114,17 @@ impl Sessions {
     pub(super) fn insert(service: &Arc<ServiceState>, session: Arc<Session>) -> Arc<Session> {
         let mut table = lock(&service.sessions.table);
         let session = table.add(session);
-        let SessionSettings { idle, half_open, .. } = service.config.sessions;
+        let half_open = service.config.sessions.half_open;
+        let interval = sweep_interval(&service.config.sessions);
         if session.is_half_open() {
             table.half_open.push_back(Arc::downgrade(&session));
             if std::mem::replace(&mut table.sweeping_half_open, Sweeping::On) == Sweeping::Off {
                 service.sessions.sweeper.spawn(sweep_half_open(Arc::downgrade(service), half_open));
             }
         }
-        if let (Some(idle), Sweeping::Off) = (idle, &table.sweeping) {
+        if let (Some(interval), Sweeping::Off) = (interval, &table.sweeping) {
             table.sweeping = Sweeping::On;
-            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), idle));
+            service.sessions.sweeper.spawn(sweep(Arc::downgrade(service), interval));
         }
         session
     }
@@ -220,9 +224,10 @@ impl Table {
     }
 
     /// Returns an idle session that the stores keep, so that it can be evicted without ending.
-    fn find_cached(&self) -> Option<Arc<Session>> {
+    fn find_cached(&self, is_candidate: impl Fn(&Session) -> bool) -> Option<Arc<Session>> {
         let is_evictable = |session: &&Arc<Session>| session.shared.get().is_some() && session.is_idle();
-        self.open.values().take(EVICTION_CANDIDATES).find(is_evictable).cloned()
+        let candidates = self.open.values().filter(|session| is_candidate(session));
+        candidates.take(EVICTION_CANDIDATES).find(is_evictable).cloned()
     }
 
     /// Takes the oldest half-open session of a principal that has no exchange in flight.
@@ -285,10 +290,19 @@ async fn conclude(
     }
 }
 
+/// Returns the interval of sweeps. With shared stores, whose timeout is their own, a sweep also renews sessions in use.
+fn sweep_interval(settings: &SessionSettings) -> Option<Duration> {
+    let ending = settings.idle.map(|idle| idle / SWEEPS_PER_TIMEOUT);
+    match settings.shared {
+        Some(_) => Some(ending.map_or(RENEWAL, |ending| ending.min(RENEWAL))),
+        None => ending,
+    }
+}
+
 /// Ends abandoned sessions, while there are sessions. The task does not keep the service alive.
-async fn sweep(service: Weak<ServiceState>, idle: Duration) {
+async fn sweep(service: Weak<ServiceState>, interval: Duration) {
     loop {
-        sleep(idle / SWEEPS_PER_TIMEOUT).await;
+        sleep(interval).await;
         let Some(service) = service.upgrade() else { return };
         let all: Vec<_> = lock(&service.sessions.table).open.values().cloned().collect();
         end_abandoned(&service, &all);

@@ -114,6 +114,10 @@ impl Log {
         Appended::UpTo { last: self.kept.last(), reader: self.reader().map(|reader| reader.run) }
     }
 
+    pub(super) fn is_unused_by(&self, writer: RunId) -> bool {
+        self.origin.writer == Some(writer) && self.kept.last() == 0
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.kept.bytes
     }

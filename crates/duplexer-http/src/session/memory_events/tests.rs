@@ -73,11 +73,11 @@ async fn a_stream_ends_once() {
     assert_eq!(append(&store, &one, 2, &last).await, up_to(2));
     assert_eq!(append(&store, &one, 2, &last).await, up_to(2), "a repetition is confirmed");
     assert_eq!(append(&store, &one, 3, &notes(&["late"])).await, Appended::Closed);
-    let lost = Bytes::from_static(b"lost");
-    assert_eq!(store.conclude(&one, A, &lost).await.unwrap(), Concluded::Already);
-    assert_eq!(store.conclude(&two, B, &lost).await.unwrap(), Concluded::Already, "another writer");
-    assert_eq!(store.conclude(&two, A, &lost).await.unwrap(), Concluded::Ended);
-    assert_eq!(store.conclude(&two, A, &lost).await.unwrap(), Concluded::Already);
+    let gone = Bytes::from_static(b"lost");
+    assert_eq!(store.conclude(&one, A, &gone).await.unwrap(), Concluded::Already);
+    assert_eq!(store.conclude(&two, B, &gone).await.unwrap(), Concluded::Already, "another writer");
+    assert_eq!(store.conclude(&two, A, &gone).await.unwrap(), Concluded::Ended);
+    assert_eq!(store.conclude(&two, A, &gone).await.unwrap(), Concluded::Already);
     for from in [2, 3] {
         assert_eq!(append(&store, &two, from, &last).await, Appended::Closed);
     }
@@ -87,7 +87,7 @@ async fn a_stream_ends_once() {
         "what was stored before is confirmed"
     );
     assert_eq!(texts(&store, &two, 0).await, Some((1, vec!["1".into(), "lost".into()], true)));
-    assert_eq!(store.conclude(&key("a", 3), A, &lost).await.unwrap(), Concluded::Unknown);
+    assert_eq!(store.conclude(&key("a", 3), A, &gone).await.unwrap(), Concluded::Unknown);
 }
 
 /// SCL-37: the store numbers the events of several writers; a batch that is repeated is noticed by its token.

@@ -7,7 +7,7 @@ use crate::testing::store_laws::NodeStores;
 
 async fn attach(node: &NodeStores, key: &StreamKey, attach: Attach) -> Result<(u64, u64), Reason> {
     match node.shared.events.attach(key, attach).await? {
-        Attached::Reader { number, after } => Ok((number, after)),
+        Attached::Reader { number, after, .. } => Ok((number, after)),
         other => Err(Reason(format!("a reader must be attached, and is not: {other:?}"))),
     }
 }

@@ -35,7 +35,8 @@ pub(super) async fn an_unknown_session_admits_nothing(stores: &dyn StoresUnderTe
     let updated = node.sessions.update(session, &[Change::Subscribed("file:///a".to_owned())]).await?;
     ensure_eq!(updated, None, "a change of an unknown session");
     ensure_eq!(node.sessions.locate(session, &id(1)).await?, None, "a request of an unknown session");
-    node.sessions.release(session, &id(1), node.nodes.run()).await?;
+    let placement = Placement { run: node.nodes.run(), stream: Some(stream) };
+    node.sessions.release(session, &id(1), placement).await?;
     node.sessions.touch(&[Arc::clone(&scene.session)]).await?;
     ensure_eq!(node.sessions.delete(session).await?, Vec::new(), "the requests of an unknown session");
     ensure_eq!(scene.record(&scene.b).await?, None, "the session after all these operations");
@@ -98,11 +99,19 @@ pub(super) async fn a_request_is_in_flight_once_in_all_nodes(stores: &dyn Stores
     ensure!(is_admitted(&again), "a repeated admission: {again:?}");
     let text = scene.admit(other, None, &RequestId::from("1"), None).await?;
     ensure!(is_admitted(&text), "the text \"1\" is another id than the number 1: {text:?}");
-    other.shared.sessions.release(&scene.session, &id(1), other.shared.nodes.run()).await?;
+    let placed = |run| Placement { run, stream: Some(StreamId(100 + winner)) };
+    let (run, other_run) = (own.shared.nodes.run(), other.shared.nodes.run());
+    for placement in [placed(other_run), Placement { stream: None, ..placed(run) }] {
+        other.shared.sessions.release(&scene.session, &id(1), placement).await?;
+    }
     let located = other.shared.sessions.locate(&scene.session, &id(1)).await?;
-    ensure_eq!(located.map(|it| it.run), Some(own.shared.nodes.run()), "a request that another run released");
+    ensure_eq!(
+        located.map(|it| it.run),
+        Some(run),
+        "a request that another run, or another admission, released"
+    );
     for _ in 0..2 {
-        own.shared.sessions.release(&scene.session, &id(1), own.shared.nodes.run()).await?;
+        own.shared.sessions.release(&scene.session, &id(1), placed(run)).await?;
     }
     ensure_eq!(other.shared.sessions.locate(&scene.session, &id(1)).await?, None, "a released request");
     let next = scene.admit(other, None, &id(1), Some(StreamId(200))).await?;
@@ -123,7 +132,8 @@ pub(super) async fn the_requests_in_flight_of_a_session_are_bounded(stores: &dyn
     ensure_eq!(above, Admitted::TooMany, "a request above the limit");
     let repeated = scene.admit(&scene.a, None, &id(0), None).await?;
     ensure!(is_admitted(&repeated), "a repetition at the limit: {repeated:?}");
-    scene.a.shared.sessions.release(&scene.session, &id(0), scene.a.shared.nodes.run()).await?;
+    let placement = Placement { run: scene.a.shared.nodes.run(), stream: None };
+    scene.a.shared.sessions.release(&scene.session, &id(0), placement).await?;
     let admitted = scene.admit(&scene.b, None, &id(limit), None).await?;
     ensure!(is_admitted(&admitted), "a request after another was released: {admitted:?}");
     Ok(())

@@ -10,6 +10,7 @@ use super::{NodeStores, Outcome, Reason, StoresUnderTest, ensure, ensure_eq};
 use crate::http::{
     Appended, Attach, Attached, Batch, EventKind, Numbering, StoredEvent, StreamId, StreamKey, Takeover,
 };
+use crate::server::subscriptions::Position;
 
 /// SCL-04.
 pub(super) async fn events_are_read_in_order_and_in_pages(stores: &dyn StoresUnderTest) -> Outcome {
@@ -87,7 +88,7 @@ pub(super) async fn several_writers_share_one_numbering(stores: &dyn StoresUnder
     let key = scene.key(StreamId::STANDALONE);
     let attach = Attach::anew(scene.a.shared.nodes.run(), Takeover::Never);
     let attached = scene.a.shared.events.attach(&key, attach).await?;
-    ensure_eq!(attached, Attached::Reader { number: 1, after: 0 }, "the first reader");
+    ensure_eq!(attached, Attached::Reader { number: 1, after: 0, position: None }, "the first reader");
     let mut writers = JoinSet::new();
     for number in 0..BATCHES {
         let (scene, key) = (Arc::clone(&scene), key.clone());
@@ -126,7 +127,7 @@ async fn next(
     token: u128,
     events: &[StoredEvent],
 ) -> Result<u64, Reason> {
-    let batch = Batch::new(node.shared.nodes.run(), Numbering::Next { token }, events);
+    let batch = Batch::new(node.shared.nodes.run(), Numbering::Next { token, position: None }, events);
     match node.shared.events.append(key, batch).await? {
         Appended::UpTo { last, .. } => Ok(last),
         other => Err(Reason(format!("a batch must be stored, and is not: {other:?}"))),
@@ -227,4 +228,33 @@ pub(super) async fn a_watcher_is_woken_by_another_node(stores: &dyn StoresUnderT
     store(&scene.a, &key, 2, &[event(EventKind::Final, "end")]).await?;
     ensure!(timeout(delay, woken).await.is_ok(), "the end of a stream must wake its watchers");
     Ok(())
+}
+
+/// SCL-10: changes that two nodes read from the bus are written once. Their position is what the next reader continues
+/// after.
+pub(super) async fn changes_are_written_once_by_their_position(stores: &dyn StoresUnderTest) -> Outcome {
+    let scene = Scene::with_session(stores).await?;
+    let key = scene.key(StreamId::STANDALONE);
+    let (a, b) = (scene.a.shared.nodes.run(), scene.b.shared.nodes.run());
+    scene.a.shared.events.attach(&key, Attach::anew(a, Takeover::Never)).await?;
+    for (node, position, text) in [
+        (&scene.a, 5, "5"),
+        (&scene.b, 5, "5 again"),
+        (&scene.b, 4, "4"),
+        (&scene.b, 7, "7"),
+        (&scene.a, 6, "6"),
+    ] {
+        let numbering = Numbering::Next { token: u128::from(random()), position: Some(Position(position)) };
+        let events = notes([text]);
+        let batch = Batch::new(node.shared.nodes.run(), numbering, &events);
+        let appended = node.shared.events.append(&key, batch).await?;
+        ensure!(matches!(appended, Appended::UpTo { .. }), "the change at {position}: {appended:?}");
+    }
+    next(&scene.a, &key, u128::from(random()), &notes(["no change"])).await?;
+    let attached = scene.b.shared.events.attach(&key, Attach::after(b, 0)).await?;
+    let Attached::Reader { position, .. } = attached else {
+        return Err(Reason(format!("a reader must be attached, and is not: {attached:?}")));
+    };
+    ensure_eq!(position, Some(Position(7)), "the position that a reader continues after");
+    holds(&scene.b, &key, 0, &["5", "7", "no change"]).await
 }

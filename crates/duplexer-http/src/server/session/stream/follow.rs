@@ -186,8 +186,8 @@ impl Follower {
             tokio::select! {
                 () = wake => look = Look::Always,
                 () = changed => look = Look::AsNeeded,
-                changes = next_changes(&mut self.changes) => {
-                    write_changes(&handle, changes).await.ok()?;
+                next = next_changes(&mut self.changes) => {
+                    write_changes(&handle, next).await.ok()?;
                     look = Look::Always;
                 }
                 () = sleep(POLL), if is_shared => look = Look::Always,

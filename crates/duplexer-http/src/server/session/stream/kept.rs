@@ -167,13 +167,18 @@ impl Kept {
         if due.is_some() || self.stores.shared().is_none() {
             return due;
         }
-        let page = self.stores.read(&self.key, 0, 0).await.ok()??;
-        let reader = page.reader?;
-        if reader.run == self.run || !self.stores.is_alive(reader.run).await {
-            return None;
+        // While the store is unavailable, nobody knows whether a client reads elsewhere.
+        if let Ok(page) = self.stores.read(&self.key, 0, 0).await {
+            let reader = page?.reader?;
+            if reader.run == self.run || !self.stores.is_alive(reader.run).await {
+                return None;
+            }
         }
-        lock(&self.state).reader.vacancy = Vacancy::Since(Instant::now());
-        Some(Instant::now() + limit)
+        let mut state = lock(&self.state);
+        if state.reader.vacancy == Vacancy::Abandoned {
+            state.reader.vacancy = Vacancy::Since(Instant::now());
+        }
+        state.reader.vacancy.due(limit)
     }
 
     /// Makes the reader with this number the one at this node.

@@ -33,6 +33,7 @@ pub(super) enum Fault {
     RepetitionIsAppended,
     AnyRunWrites,
     TokensAreIgnored,
+    PositionsAreIgnored,
     HolesAreHidden,
     QuestionsAreEvicted,
     NoWakeUps,
@@ -62,6 +63,7 @@ pub(super) const FAULTS: &[(Fault, &str)] = &[
     (Fault::RepetitionIsAppended, "a_repeated_batch_is_stored_once"),
     (Fault::AnyRunWrites, "a_stream_has_one_writer"),
     (Fault::TokensAreIgnored, "several_writers_share_one_numbering"),
+    (Fault::PositionsAreIgnored, "changes_are_written_once_by_their_position"),
     (Fault::HolesAreHidden, "a_stream_is_bounded_and_shows_its_hole"),
     (Fault::QuestionsAreEvicted, "an_unanswered_event_is_never_evicted"),
     (Fault::NoWakeUps, "a_watcher_is_woken_by_another_node"),
@@ -156,12 +158,12 @@ impl SessionStore for Faulty {
         &'a self,
         id: &'a str,
         request: &'a RequestId,
-        run: RunId,
+        placement: Placement,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let placement = self.inner.sessions.locate(id, request).await?;
-            let owner = placement.filter(|_| self.has(Fault::AnyRunReleases)).map(|placement| placement.run);
-            self.inner.sessions.release(id, request, owner.unwrap_or(run)).await
+            let known = self.inner.sessions.locate(id, request).await?;
+            let owner = known.filter(|_| self.has(Fault::AnyRunReleases));
+            self.inner.sessions.release(id, request, owner.unwrap_or(placement)).await
         })
     }
 
@@ -195,8 +197,12 @@ impl EventStore for Faulty {
                     let page = self.inner.events.read(stream, 0, 0).await?;
                     batch.writer = page.and_then(|page| page.writer).unwrap_or(batch.writer);
                 }
-                (Fault::TokensAreIgnored, Numbering::Next { .. }) => {
-                    batch.numbering = Numbering::Next { token: super::super::fresh::random().into() };
+                (Fault::TokensAreIgnored, Numbering::Next { position, .. }) => {
+                    let token = super::super::fresh::random().into();
+                    batch.numbering = Numbering::Next { token, position };
+                }
+                (Fault::PositionsAreIgnored, Numbering::Next { token, .. }) => {
+                    batch.numbering = Numbering::Next { token, position: None };
                 }
                 (Fault::QuestionsAreEvicted, _) => batch.unanswered = None,
                 _ => {}
