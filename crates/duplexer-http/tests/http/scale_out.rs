@@ -391,7 +391,11 @@ async fn a_session_in_use_is_renewed() {
     let session = open(&a.service, None).await;
     let mut running = a.events(&call_in(&session, 1, "go")).await;
     running.next().await.unwrap();
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    let long = tokio::time::sleep(Duration::from_secs(300));
+    tokio::select! {
+        message = running.message() => panic!("{message:?}"),
+        () = long => {}
+    }
     assert_eq!(b.status(&call_in(&session, 2, "echo")).await, 200);
     a.stage.go.notify_one();
     assert_eq!(text(&running.message().await.unwrap()), "done");

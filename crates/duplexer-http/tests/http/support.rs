@@ -846,8 +846,8 @@ impl Events {
     pub(crate) async fn next(&mut self) -> Option<SentEvent> {
         loop {
             if let Some((first, rest)) = self.pending.split_once("\r\n\r\n") {
-                let event = parse_event(first);
-                self.pending = rest.to_owned();
+                let (event, read) = (parse_event(first), self.pending.len() - rest.len());
+                self.pending.drain(..read);
                 match event {
                     Some(event) => return Some(event),
                     None => continue,
