@@ -28,72 +28,74 @@ pub fn stores(stores: &SharedStores) -> SharedStores {
 }
 
 /// Runs an operation until the store answers, for at most half a minute.
-async fn repeat<T>(mut operation: impl AsyncFnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let mut attempts = 0;
-    loop {
-        match operation().await {
-            Err(StoreError::Unavailable(_)) if attempts < 300 => attempts += 1,
-            outcome => return outcome,
+fn repeat<'a, T: 'a>(mut operation: impl FnMut() -> Answer<'a, T> + Send + 'a) -> Answer<'a, T> {
+    Box::pin(async move {
+        let mut attempts = 0;
+        loop {
+            match operation().await {
+                Err(StoreError::Unavailable(_)) if attempts < 300 => attempts += 1,
+                outcome => return outcome,
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    })
 }
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 impl SessionStore for Repeating<dyn SessionStore> {
     fn create<'a>(&'a self, id: &'a str, record: &'a SessionRecord) -> Answer<'a, Created> {
-        Box::pin(repeat(async || self.0.create(id, record).await))
+        repeat(move || self.0.create(id, record))
     }
 
     fn admit<'a>(&'a self, id: &'a str, admission: Admission<'a>) -> Answer<'a, Admitted> {
-        Box::pin(repeat(async move || self.0.admit(id, admission).await))
+        repeat(move || self.0.admit(id, admission))
     }
 
     fn update<'a>(&'a self, id: &'a str, changes: &'a [Change]) -> Answer<'a, Option<Revision>> {
-        Box::pin(repeat(async || self.0.update(id, changes).await))
+        repeat(move || self.0.update(id, changes))
     }
 
     fn locate<'a>(&'a self, id: &'a str, request: &'a RequestId) -> Answer<'a, Option<Placement>> {
-        Box::pin(repeat(async || self.0.locate(id, request).await))
+        repeat(move || self.0.locate(id, request))
     }
 
     fn release<'a>(&'a self, id: &'a str, request: &'a RequestId, placement: Placement) -> Answer<'a, ()> {
-        Box::pin(repeat(async move || self.0.release(id, request, placement).await))
+        repeat(move || self.0.release(id, request, placement))
     }
 
     fn touch<'a>(&'a self, ids: &'a [Arc<str>]) -> Answer<'a, ()> {
-        Box::pin(repeat(async || self.0.touch(ids).await))
+        repeat(move || self.0.touch(ids))
     }
 
     fn delete<'a>(&'a self, id: &'a str) -> Answer<'a, Vec<Placement>> {
-        Box::pin(repeat(async || self.0.delete(id).await))
+        repeat(move || self.0.delete(id))
     }
 }
 
 impl EventStore for Repeating<dyn EventStore> {
     fn append<'a>(&'a self, stream: &'a StreamKey, batch: Batch<'a>) -> Answer<'a, Appended> {
-        Box::pin(repeat(async move || self.0.append(stream, batch).await))
+        repeat(move || self.0.append(stream, batch))
     }
 
     fn read<'a>(&'a self, stream: &'a StreamKey, after: u64, at_most: usize) -> Answer<'a, Option<Page>> {
-        Box::pin(repeat(async move || self.0.read(stream, after, at_most).await))
+        repeat(move || self.0.read(stream, after, at_most))
     }
 
     fn attach<'a>(&'a self, stream: &'a StreamKey, attach: Attach) -> Answer<'a, Attached> {
-        Box::pin(repeat(async move || self.0.attach(stream, attach).await))
+        repeat(move || self.0.attach(stream, attach))
     }
 
     fn detach<'a>(&'a self, stream: &'a StreamKey, reader: u64, received: u64) -> Answer<'a, ()> {
-        Box::pin(repeat(async move || self.0.detach(stream, reader, received).await))
+        repeat(move || self.0.detach(stream, reader, received))
     }
 
     fn conclude<'a>(&'a self, stream: &'a StreamKey, writer: RunId, last: &'a Bytes) -> Answer<'a, Concluded> {
-        Box::pin(repeat(async move || self.0.conclude(stream, writer, last).await))
+        repeat(move || self.0.conclude(stream, writer, last))
     }
 
     fn forget<'a>(&'a self, session: &'a str) -> Answer<'a, ()> {
-        Box::pin(repeat(async || self.0.forget(session).await))
+        repeat(move || self.0.forget(session))
     }
 
     fn watch(&self, stream: &StreamKey) -> Wake {
@@ -107,7 +109,7 @@ impl Nodes for Repeating<dyn Nodes> {
     }
 
     fn send<'a>(&'a self, to: RunId, message: &'a NodeMessage) -> Answer<'a, Sent> {
-        Box::pin(repeat(async move || self.0.send(to, message).await))
+        repeat(move || self.0.send(to, message))
     }
 
     fn receive(&self, listener: Weak<dyn NodeListener>) {
@@ -115,7 +117,7 @@ impl Nodes for Repeating<dyn Nodes> {
     }
 
     fn is_alive(&self, run: RunId) -> Answer<'_, bool> {
-        Box::pin(repeat(async move || self.0.is_alive(run).await))
+        repeat(move || self.0.is_alive(run))
     }
 
     fn health(&self) -> Health {
@@ -123,13 +125,13 @@ impl Nodes for Repeating<dyn Nodes> {
     }
 
     fn leave(&self) -> Answer<'_, ()> {
-        Box::pin(repeat(async || self.0.leave().await))
+        repeat(move || self.0.leave())
     }
 }
 
 impl SubscriptionBus for Repeating<dyn SubscriptionBus> {
     fn publish(&self, event: Event) -> Answer<'_, Position> {
-        Box::pin(repeat(async move || self.0.publish(event.clone()).await))
+        repeat(move || self.0.publish(Event::clone(&event)))
     }
 
     fn subscribe(&self, listener: EventListener) -> Subscription {
@@ -137,7 +139,7 @@ impl SubscriptionBus for Repeating<dyn SubscriptionBus> {
     }
 
     fn since(&self, position: Position, at_most: usize) -> Answer<'_, Since> {
-        Box::pin(repeat(async move || self.0.since(position, at_most).await))
+        repeat(move || self.0.since(position, at_most))
     }
 
     fn latest(&self) -> Position {
