@@ -172,7 +172,7 @@ async fn end_session(
     let arguments = json!({"n": 60_000 / pace, "ms": pace, "tag": tag});
     let mut running = client.call(random, "count", &tag, arguments).await?;
     running.next().await?;
-    let status = client.delete(client.nodes.any(random)).await.status;
+    let status = client.delete_anywhere(random).await.status;
     ensure((200..300).contains(&status), Kind::Refused, || format!("DELETE: {status}"))?;
     let deleted = Instant::now();
     for node in 0..client.nodes.len() {

@@ -195,7 +195,7 @@ impl Action {
         ensure(status == 404, Kind::Misdelivered, || format!("{}: a stranger got {status}", self.tag))?;
         let other = Client::open(&self.client.nodes, "elsewhere", &mut self.random).await?;
         other.post_anywhere(&mut self.random, &reply).await;
-        other.delete(other.nodes.any(&mut self.random)).await;
+        other.delete_anywhere(&mut self.random).await;
         Ok(())
     }
 
@@ -280,16 +280,15 @@ impl Action {
         self.progress(&mut stream, 1).await?;
         let stranger = self.client.impersonated_by(&format!("stranger-to-{}", self.client.name));
         let id = stream.id.unwrap_or_default();
-        let nodes = Arc::clone(&stranger.nodes);
         let cancelled =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
         let called = request(id, "tools/call", json!({"name": "echo", "arguments": {"text": "x"}}));
         let replies = [
             stranger.post_anywhere(&mut self.random, &cancelled).await,
             stranger.post_anywhere(&mut self.random, &called).await,
-            stranger.get(nodes.any(&mut self.random), stream.last_id()).await,
-            stranger.get(nodes.any(&mut self.random), None).await,
-            stranger.delete(nodes.any(&mut self.random)).await,
+            stranger.get_anywhere(&mut self.random, stream.last_id()).await,
+            stranger.get_anywhere(&mut self.random, None).await,
+            stranger.delete_anywhere(&mut self.random).await,
         ];
         for reply in &replies {
             let status = reply.status;

@@ -128,34 +128,46 @@ impl Client {
         self.nodes.send(node, self.head("POST").body(message.to_string().into()).unwrap()).await
     }
 
-    /// Sends a message to a random node. One that does not accept it, because it shuts down, is asked for nothing more.
     pub async fn post_anywhere(&self, random: &mut Random, message: &Value) -> Reply {
-        self.until_served(async || self.post(self.nodes.any(random), message).await).await
+        let body = Bytes::from(message.to_string());
+        self.send_anywhere(random, &|| self.head("POST").body(body.clone().into()).unwrap()).await
     }
 
-    /// Waits and tries again while a node says that it cannot serve now.
-    async fn until_served(&self, mut attempt: impl AsyncFnMut() -> Reply) -> Reply {
+    /// Sends a request to a random node, and again elsewhere if that cannot serve now.
+    async fn send_anywhere(
+        &self,
+        random: &mut Random,
+        build: &(dyn Fn() -> Request<Full<Bytes>> + Sync),
+    ) -> Reply {
         for _ in 0..ATTEMPTS {
-            let reply = attempt().await;
+            let reply = self.nodes.send(self.nodes.any(random), build()).await;
             if reply.status != 503 {
                 return reply;
             }
             sleep(Duration::from_secs(1)).await;
         }
-        attempt().await
+        self.nodes.send(self.nodes.any(random), build()).await
     }
 
-    /// Opens the stream for messages outside a request, or resumes a stream.
-    pub async fn get(&self, node: usize, last: Option<&str>) -> Reply {
+    fn get_head(&self, last: Option<&str>) -> Request<Full<Bytes>> {
         let mut head = self.head("GET");
         if let Some(last) = last {
             head = head.header("last-event-id", last);
         }
-        self.nodes.send(node, head.body(Full::default()).unwrap()).await
+        head.body(Full::default()).unwrap()
     }
 
-    pub async fn delete(&self, node: usize) -> Reply {
-        self.nodes.send(node, self.head("DELETE").body(Full::default()).unwrap()).await
+    /// Opens the stream for messages outside a request, or resumes a stream.
+    pub async fn get(&self, node: usize, last: Option<&str>) -> Reply {
+        self.nodes.send(node, self.get_head(last)).await
+    }
+
+    pub async fn get_anywhere(&self, random: &mut Random, last: Option<&str>) -> Reply {
+        self.send_anywhere(random, &|| self.get_head(last)).await
+    }
+
+    pub async fn delete_anywhere(&self, random: &mut Random) -> Reply {
+        self.send_anywhere(random, &|| self.head("DELETE").body(Full::default()).unwrap()).await
     }
 
     /// Returns the same session as another principal sees it.
@@ -246,9 +258,9 @@ impl Client {
         if let Some(name) = params["name"].as_str() {
             head = head.header("mcp-name", name);
         }
-        let message = request(self.new_id(), method, params);
-        let body: Full<Bytes> = message.to_string().into();
-        self.nodes.send(self.nodes.any(random), head.body(body).unwrap()).await
+        let message = request(self.new_id(), method, params).to_string();
+        let request = head.body(Full::<Bytes>::from(message)).unwrap();
+        self.send_anywhere(random, &|| request.clone()).await
     }
 }
 
@@ -294,7 +306,7 @@ impl Stream {
     /// Opens the stream for messages outside a request, at a random node.
     pub async fn standalone(client: &Arc<Client>, random: &mut Random) -> Outcome<Self> {
         let mut stream = Self::new(Arc::clone(client), None, random.fork());
-        let reply = client.get(client.nodes.any(random), None).await;
+        let reply = client.get_anywhere(random, None).await;
         if reply.status != 200 {
             return Err(refused("GET", &reply));
         }
@@ -354,16 +366,10 @@ impl Stream {
     async fn resume(&mut self) -> Outcome {
         let received = self.log.len() - self.again;
         let last = received.checked_sub(1).map(|index| self.log[index].0.clone());
-        let node = self.client.nodes.any(&mut self.random);
-        let reply = self.client.get(node, last.as_deref()).await;
+        let reply = self.client.get_anywhere(&mut self.random, last.as_deref()).await;
         if reply.status != 200 {
-            return Err(Finding::new(
-                Kind::Lost,
-                format!(
-                    "request {:?} cannot be resumed after {last:?} at node {node}: {}",
-                    self.id, reply.status
-                ),
-            ));
+            let text = format!("request {:?} cannot be resumed after {last:?}: {}", self.id, reply.status);
+            return Err(Finding::new(Kind::Lost, text));
         }
         self.events = Some(reply.events());
         Ok(())

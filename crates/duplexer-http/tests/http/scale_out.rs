@@ -19,7 +19,7 @@ use duplexer_types::jsonrpc::RequestId;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{Events, Post, Stage, ask, call_in, mounted, open, text_of, told_in};
+use crate::support::{Client, Events, Post, Site, Stage, ask, call_in, mounted, open, text_of, told_in};
 
 struct Node {
     service: StreamableHttp,
@@ -269,7 +269,7 @@ async fn what_a_client_sets_holds_at_every_node() {
     let cluster = cluster();
     let bus = MemoryBus::new();
     let (a, b) = (subscribable(&cluster, &bus), subscribable(&cluster, &bus));
-    let reply = ask(&a, &crate::support::Client::handshake("2025-11-25"), None).await;
+    let reply = ask(&a, &Client::handshake("2025-11-25"), None).await;
     let session = reply.headers()["mcp-session-id"].to_str().unwrap().to_owned();
     let confirmed = tell(&session, "notifications/initialized", &json!({}));
     assert_eq!(ask(&b, &confirmed, None).await.status(), 202, "the handshake is confirmed at another node");
@@ -462,6 +462,31 @@ async fn a_drain_ends_what_takes_too_long() {
     assert_eq!(second.message().await, None);
 }
 
+/// SCL-44: a connection that arrives during the drain gets a response that says when to come back.
+#[tokio::test]
+async fn a_draining_node_answers_new_connections() {
+    let stores = cluster().node();
+    let mut site = Site::with(|builder| builder.scale_out(stores)).await;
+    let (session, running) = {
+        let client = Client::open(&site).await;
+        let running = client.stream(1, "go").await;
+        (client.id.clone(), running)
+    };
+    site.stage.until(&site.stage.started, 1).await;
+    site.end.take().unwrap().send(()).unwrap();
+    let refused = loop {
+        let reply = site.post(&call_in(&session, 2, "echo")).await;
+        if reply.status != 200 {
+            break reply;
+        }
+    };
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert!(refused.text().contains("The server is shutting down"));
+    site.stage.go.notify_one();
+    site.run.take().unwrap().await.unwrap();
+    drop(running);
+}
+
 /// MGR-04: a node whose cache is full makes room by dropping an idle session, which lives on in the store.
 #[tokio::test]
 async fn a_full_cache_loses_no_session() {
@@ -561,7 +586,7 @@ async fn a_store_that_is_away_is_no_dead_session() {
     let session = open(&service, None).await;
     switched.is_away.store(true, Ordering::SeqCst);
     let start = Instant::now();
-    let initialize = crate::support::Client::handshake("2025-11-25");
+    let initialize = Client::handshake("2025-11-25");
     let posts = [call_in(&session, 1, "echo"), get(&session), without_body(&session, "DELETE"), initialize];
     for post in &posts {
         let reply = ask(&service, post, None).await;

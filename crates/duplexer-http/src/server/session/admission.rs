@@ -35,11 +35,13 @@ pub(super) struct SharedSession {
 struct KnownRecord {
     record: SessionRecord,
     revision: Revision,
+    /// The revision after this node's last change. An earlier record does not contain that change.
+    written: Revision,
 }
 
 impl SharedSession {
     fn new(id: &str, record: SessionRecord, revision: Revision) -> Box<Self> {
-        let known = Mutex::new(KnownRecord { record, revision });
+        let known = Mutex::new(KnownRecord { record, revision, written: revision });
         Box::new(Self { digest: SessionDigest::of(id), known })
     }
 }
@@ -164,7 +166,7 @@ pub(in crate::server) async fn admit_call(
         return Ok((session, AdmittedCall { id: id.clone(), stream, shared: None }));
     };
     let placement = Placement { run: stores.run(), stream };
-    let (session, shared) = admit_placed(context, stores, session, id, placement).await?;
+    let (session, shared) = Box::pin(admit_placed(context, stores, session, id, placement)).await?;
     Ok((session, AdmittedCall { id: id.clone(), stream, shared: Some(shared) }))
 }
 
@@ -208,13 +210,26 @@ pub(in crate::server) async fn admit(
     id: &str,
     request: Option<NewRequest<'_>>,
 ) -> Result<Arc<Session>, NotAdmitted> {
-    let service = context.service();
-    let principal = context.request.caller.principal.as_ref();
-    let local = Sessions::find(service, id);
-    let Some((stores, shared)) = service.stores.as_ref().and_then(|stores| Some((stores, stores.shared()?)))
-    else {
-        return local.filter(|session| session.belongs_to(principal)).ok_or(NotAdmitted::Unknown);
-    };
+    let local = Sessions::find(context.service(), id);
+    match context.service().stores.as_ref().filter(|stores| stores.shared().is_some()) {
+        // Boxed, because requests without shared stores should not pay for its size.
+        Some(stores) => Box::pin(admit_shared(context, stores, local, id, request)).await,
+        None => {
+            let principal = context.request.caller.principal.as_ref();
+            local.filter(|session| session.belongs_to(principal)).ok_or(NotAdmitted::Unknown)
+        }
+    }
+}
+
+async fn admit_shared(
+    context: &RequestContext,
+    stores: &Stores,
+    local: Option<Arc<Session>>,
+    id: &str,
+    request: Option<NewRequest<'_>>,
+) -> Result<Arc<Session>, NotAdmitted> {
+    let Some(shared) = stores.shared() else { return Err(NotAdmitted::Unknown) };
+    let (service, principal) = (context.service(), context.request.caller.principal.as_ref());
     let key = principal.map(|principal| PrincipalKey::of(principal));
     let known = local.as_ref().and_then(|session| session.revision());
     let mut admission = Admission::new(key.as_ref(), known);
@@ -282,7 +297,13 @@ pub(super) async fn create(running: &RunningServer, session: &Session) -> Result
 
 /// Stores what a message has changed, field by field, if there are shared stores.
 pub(super) async fn update(session: &Session) -> Result<(), StoreError> {
-    let (Some(stores), Some(own)) = (&session.stores, session.shared.get()) else { return Ok(()) };
+    match (&session.stores, session.shared.get()) {
+        (Some(stores), Some(own)) => Box::pin(update_shared(session, stores, own)).await,
+        _ => Ok(()),
+    }
+}
+
+async fn update_shared(session: &Session, stores: &Stores, own: &SharedSession) -> Result<(), StoreError> {
     let (Some(shared), Some(connection)) = (stores.shared(), ConnectionSnapshot::of(&session.connection))
     else {
         return Ok(());
@@ -296,9 +317,12 @@ pub(super) async fn update(session: &Session) -> Result<(), StoreError> {
     for change in &changes {
         change.apply(&mut known.record.connection);
     }
-    // If another node has changed the record too, the next message brings it along.
-    if revision == Some(Revision(known.revision.0 + 1)) {
-        known.revision.0 += 1;
+    if let Some(revision) = revision {
+        known.written = known.written.max(revision);
+        // If another node has changed the record too, the next message brings it along.
+        if revision.0 == known.revision.0 + 1 {
+            known.revision = revision;
+        }
     }
     Ok(())
 }
@@ -317,9 +341,9 @@ impl Session {
     fn refresh(&self, running: &RunningServer, record: SessionRecord, revision: Revision) {
         let Some(shared) = self.shared.get() else { return };
         let mut known = lock(&shared.known);
-        if revision > known.revision {
+        if revision > known.revision && revision >= known.written {
             record.connection.refresh(&known.record.connection, running, &self.connection);
-            *known = KnownRecord { record, revision };
+            *known = KnownRecord { record, revision, written: revision };
         }
     }
 }

@@ -49,7 +49,7 @@ pub(in crate::server) async fn request(
     } else {
         let stream = session.new_stream(stream);
         if let Some(kept) = stream.as_kept() {
-            let opened = kept.stores().open(kept.key(), &id).await;
+            let opened = Box::pin(kept.stores().open(kept.key(), &id)).await;
             opened.map_err(|error| reply::store_failed(Some(&id), &error))?;
         }
         session.register_stream(&stream);

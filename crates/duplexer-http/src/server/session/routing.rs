@@ -46,7 +46,7 @@ impl Session {
         self.correlation.settle(id, result);
         if let (Some((stores, session, run)), Some(message)) = (elsewhere, message) {
             // A run that is gone waits for nothing.
-            stores.send(run, &NodeMessage::Response { session, message }).await?;
+            Box::pin(stores.send(run, &NodeMessage::Response { session, message })).await?;
         }
         Ok(())
     }
@@ -59,10 +59,10 @@ impl Session {
         }
         match message.known() {
             Some(Method::Cancelled) => match cancelled(message.params()) {
-                Some(request) => self.cancel_elsewhere(request).await,
+                Some(request) => Box::pin(self.cancel_elsewhere(request)).await,
                 None => Ok(()),
             },
-            Some(Method::Progress) => self.report_elsewhere(message).await,
+            Some(Method::Progress) => Box::pin(self.report_elsewhere(message)).await,
             _ => Ok(()),
         }
     }
