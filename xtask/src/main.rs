@@ -19,12 +19,14 @@ mod load;
 mod npm;
 mod platforms;
 mod process;
+mod python;
 mod requirements;
 mod scale;
 mod server;
 mod soak;
 mod test;
 mod tidy;
+mod valkey;
 mod weight;
 
 use std::process::ExitCode;
