@@ -184,6 +184,7 @@ const MANIFESTS: &[(&str, &[&str])] = &[
             "duplexer-oauth",
         ],
     ),
+    ("duplexer-redis", &["hyper", "reqwest", "duplexer-client", "duplexer-oauth", "duplexer-http-client"]),
     ("duplexer-http-client", &["hyper", "schemars", "duplexer-schema", "duplexer-server", "duplexer-http"]),
 ];
 
