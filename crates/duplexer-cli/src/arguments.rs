@@ -244,6 +244,17 @@ pub(crate) struct SessionArguments {
     pub(crate) trace: bool,
 }
 
+impl SessionArguments {
+    /// Returns the name of the option that gives a token.
+    pub(crate) fn token_option(&self) -> Option<&'static str> {
+        let in_header = || self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if self.login.token.is_some() {
+            return Some("--token");
+        }
+        in_header().then_some("--header")
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EraChoice {
     Auto,

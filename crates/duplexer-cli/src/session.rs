@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duplexer::client::{
-    Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, PinnedVersion, ServerNotification,
-    TaskOptions,
+    Call, Client, ClientBuilder, ClientError, ConnectError, Negotiation, OpenError, OpenWith as _,
+    PinnedVersion, ServerNotification, TaskOptions,
 };
 use duplexer::dispatch::{CallClock, CallOptions, lock};
 use duplexer::error::CallError;
+use duplexer::transport::FrameDirection;
 use duplexer::transport::child::{Child, ChildCommand};
-use duplexer::transport::{FrameDirection, Tap, Transport};
 use duplexer::types::json::Json;
 use duplexer::types::logging::{LoggingLevel, LoggingMessageParams};
 use duplexer::types::methods;
@@ -70,7 +70,7 @@ impl Session {
         let (client, child) = match target {
             Target::Url(url) => (Box::pin(over_http(url, arguments, builder, terminal)).await?, None),
             Target::Command(words) => {
-                let (client, child) = with_program(words, arguments, builder, terminal).await?;
+                let (client, child) = with_program(words, arguments, builder).await?;
                 (client, Some(child))
             }
         };
@@ -168,6 +168,10 @@ fn client_builder(
         .on_log(move |message| log.show(&logged(&message)))
         // A full queue drops the notification; the next change is shown.
         .on_notification(move |notification| drop(sender.try_send(notification)));
+    if arguments.trace {
+        let trace = Arc::clone(terminal);
+        builder = builder.on_frame(move |direction, frame| trace.show(&traced(direction, frame)));
+    }
     if let Some(limit) = arguments.timeout {
         builder = builder.timeout(limit).handshake_timeout(limit);
     }
@@ -219,22 +223,28 @@ async fn over_http(
     let headers = arguments.headers.iter();
     let mut transport =
         headers.fold(HttpTransport::builder(url), |transport, (name, value)| transport.header(name, value));
-    let has_token = arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let given = arguments.token_option();
     if let Some(token) = &arguments.login.token {
         transport = transport.bearer(token);
-    } else if !has_token && let Some(oauth) = login::authorization(url, &arguments.login, terminal).await? {
+    } else if given.is_none()
+        && let Some(oauth) = login::authorization(url, &arguments.login, terminal).await?
+    {
         transport = transport.authorization(Arc::new(oauth));
     }
     let transport = transport.build().map_err(|error| Failure::usage(error.to_string()))?;
-    let opened = connect(transport, arguments, builder, terminal).await?;
-    opened.map_err(|error| diagnosis::of_http(url, &error).unwrap_or_else(|| refused(error, arguments.era)))
+    match in_time(arguments, Box::pin(builder.open(transport))).await? {
+        Ok(client) => Ok(client),
+        Err(OpenError::Connect(error)) => {
+            Err(diagnosis::of_http(url, given, &error).unwrap_or_else(|| refused(error, arguments.era)))
+        }
+        Err(error) => Err(Failure::usage(error.to_string())),
+    }
 }
 
 async fn with_program(
     words: &[OsString],
     arguments: &SessionArguments,
     builder: ClientBuilder,
-    terminal: &Arc<Terminal>,
 ) -> Result<(Client, Child), Failure> {
     if !arguments.headers.is_empty() {
         return Err(Failure::usage("--header is for servers at a URL; a program gets --env"));
@@ -249,7 +259,7 @@ async fn with_program(
     let (transport, child) = started.spawn().map_err(|error| {
         Failure::new(Exit::Connect, error.to_string()).hint("is it installed, and its name or path right?")
     })?;
-    let failure = match connect(transport, arguments, builder, terminal).await {
+    let failure = match in_time(arguments, builder.connect(transport)).await {
         Ok(Ok(client)) => return Ok((client, child)),
         Ok(Err(error)) => refused(error, arguments.era),
         Err(failure) => failure,
@@ -268,24 +278,8 @@ fn traced(direction: FrameDirection, frame: &str) -> Text {
     line
 }
 
-/// Opens a session over a transport, and traces its messages if requested. Fails by itself only at the time limit.
-async fn connect(
-    transport: impl Transport,
-    arguments: &SessionArguments,
-    builder: ClientBuilder,
-    terminal: &Arc<Terminal>,
-) -> Result<Result<Client, ConnectError>, Failure> {
-    let trace = Arc::clone(terminal);
-    let opening = async {
-        if arguments.trace {
-            let shown = Tap::new(transport, move |passing, frame| {
-                trace.show(&traced(passing, frame));
-            });
-            builder.connect(shown).await
-        } else {
-            builder.connect(transport).await
-        }
-    };
+/// Waits for a session to open, up to the time limit.
+async fn in_time<T>(arguments: &SessionArguments, opening: impl Future<Output = T>) -> Result<T, Failure> {
     timeout(arguments.timeout.unwrap_or(Duration::MAX), opening).await.map_err(|_| {
         Failure::new(Exit::Timeout, "the session did not open in time").hint("--timeout gives it more")
     })

@@ -32,6 +32,7 @@ pub mod roots;
 pub mod sampling;
 pub mod subscription;
 pub mod task;
+pub mod text;
 pub mod tool;
 pub mod version;
 pub mod wire;

@@ -66,9 +66,9 @@ pub(crate) fn run_with<W: AsRef<str>>(words: &[W], input: &str) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Folder in which the program stores tokens.
+/// Folder in which the program stores tokens: of this run, below the folder of the build, which is cleaned as a whole.
 pub(crate) fn data_folder() -> std::path::PathBuf {
-    std::env::temp_dir().join(format!("duplexer-cli-{}", std::process::id()))
+    std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("duplexer-cli-{}", std::process::id()))
 }
 
 pub(crate) fn spawn<W: AsRef<str>>(words: &[W], stdin: Stdio) -> Child {
