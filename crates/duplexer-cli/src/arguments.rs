@@ -176,10 +176,14 @@ pub(crate) struct CallArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskVerb {
     /// Show the state of a task
-    #[command(override_usage = "duplexer task get [OPTIONS] URL ID\n       duplexer task get [OPTIONS] ID -- COMMAND...")]
+    #[command(
+        override_usage = "duplexer task get [OPTIONS] URL ID\n       duplexer task get [OPTIONS] ID -- COMMAND..."
+    )]
     Get(Request),
     /// Wait for the end of a task, answer its questions, and show its result
-    #[command(override_usage = "duplexer task wait [OPTIONS] URL ID\n       duplexer task wait [OPTIONS] ID -- COMMAND...")]
+    #[command(
+        override_usage = "duplexer task wait [OPTIONS] URL ID\n       duplexer task wait [OPTIONS] ID -- COMMAND..."
+    )]
     Wait(Request),
     /// Cancel a task
     #[command(
@@ -187,7 +191,9 @@ pub(crate) enum TaskVerb {
     )]
     Cancel(Request),
     /// List your tasks (revision 2025-11-25 only)
-    #[command(override_usage = "duplexer task list [OPTIONS] URL\n       duplexer task list [OPTIONS] -- COMMAND...")]
+    #[command(
+        override_usage = "duplexer task list [OPTIONS] URL\n       duplexer task list [OPTIONS] -- COMMAND..."
+    )]
     List(Request),
 }
 

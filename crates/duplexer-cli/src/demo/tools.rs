@@ -87,7 +87,8 @@ pub(super) async fn report(
         cx.progress(step).total(20).await;
         sleep(pause).await;
     }
-    let Length { chapters } = cx.elicit("length", "The research is done. How long shall it be?").await?.accepted()?;
+    let Length { chapters } =
+        cx.elicit("length", "The research is done. How long shall it be?").await?.accepted()?;
     for step in 11..=20 {
         cx.progress(step).total(20).await;
         sleep(pause).await;

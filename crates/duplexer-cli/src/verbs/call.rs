@@ -60,9 +60,7 @@ impl Call {
         if asks && self.runs_as_task(session).await? {
             return Ok(match call.started().await? {
                 Started::Task(task) => Answer::Task(task.id().to_owned()),
-                Started::Done(result) => {
-                    Answer::Result(Json::encode(&result).map_err(CallError::Encode)?)
-                }
+                Started::Done(result) => Answer::Result(Json::encode(&result).map_err(CallError::Encode)?),
                 _ => return Err(CallError::Closed.into()),
             });
         }

@@ -48,7 +48,8 @@ impl Task {
     }
 
     async fn get(&self, session: &Session, output: &Output) -> Result<(), Failure> {
-        let raw = session.ask(session.client.request::<TasksGet>(GetTaskParams::new(self.id.as_str()))).await?;
+        let raw =
+            session.ask(session.client.request::<TasksGet>(GetTaskParams::new(self.id.as_str()))).await?;
         if output.is_json() {
             return output.json(&raw);
         }
@@ -112,7 +113,8 @@ async fn list(session: &Session, output: &Output) -> Result<(), Failure> {
 /// Describes a task in a few lines.
 fn described(state: &DetailedTask) -> Text {
     let task = &state.task;
-    let mut first = Text::new().then(Style::Name, &task.task_id).then(Style::Plain, format!(" {}", task.status));
+    let mut first =
+        Text::new().then(Style::Name, &task.task_id).then(Style::Plain, format!(" {}", task.status));
     if let Some(message) = &task.status_message {
         first.push(Style::Plain, &format!(": {message}"));
     }
@@ -131,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_task_is_described_with_its_questions() {
-        let task = task::Task::new("t-1", TaskStatus::InputRequired, "then", "now", 5_u64).status_message("asking");
+        let task =
+            task::Task::new("t-1", TaskStatus::InputRequired, "then", "now", 5_u64).status_message("asking");
         let requests = [("sure".to_owned(), duplexer::types::input::InputRequest::ListRoots)];
         let state = DetailedTask::input_required(task, requests.into_iter().collect());
         assert_eq!(

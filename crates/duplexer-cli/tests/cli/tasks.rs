@@ -31,7 +31,9 @@ fn a_task_is_waited_for_or_left_alone() {
 /// TSK-D27: only 2025-11-25 lists tasks; elsewhere the error says so.
 #[test]
 fn tasks_are_listed_in_one_revision_only() {
-    Place::stdio("envelope").run(&["task", "list"]).failed(5, "does not exist in protocol revision 2026-07-28");
+    Place::stdio("envelope")
+        .run(&["task", "list"])
+        .failed(5, "does not exist in protocol revision 2026-07-28");
     assert_eq!(Place::stdio("handshake").run(&["task", "list"]).ok(), "There are no tasks.\n");
     run(&["task", "get", "http://127.0.0.1:1/mcp"]).failed(2, "which task?");
 }

@@ -70,7 +70,7 @@ async fn refuses() -> Result<String, McpError> {
 }
 
 #[tool(task)]
-#[allow(unreachable_code)]
+#[allow(unreachable_code, reason = "the macro converts what it returns")]
 async fn panics() -> String {
     tokio::task::yield_now().await;
     panic!("secret")
@@ -215,7 +215,7 @@ async fn a_call_that_ends_at_once_is_answered_directly() {
     client.close().await;
 }
 
-/// TSK-12, P-TASK-1, TSK-13, P-TASK-2, TSK-19, P-TASK-10, TSK-26, P-TASK-14, TSK-51, TSK-52, TSK-54, TSK-55, EXF-04: who has no tasks gets none; a tool that requires them says
+/// EXF-01, TSK-12, P-TASK-1, TSK-13, P-TASK-2, TSK-19, P-TASK-10, TSK-26, P-TASK-14, TSK-51, TSK-52, TSK-54, TSK-55, EXF-04: who has no tasks gets none; a tool that requires them says
 /// so before its function runs.
 #[tokio::test(start_paused = true)]
 async fn clients_without_tasks_are_told_what_is_missing() {
@@ -366,7 +366,7 @@ async fn a_task_is_cancelled() {
     client.close().await;
 }
 
-/// TSK-20, P-TASK-11, TSK-21, P-TASK-12, TSK-22, TSK-24: partial answers, unknown keys and answers of the wrong kind.
+/// EXF-06, TSK-20, P-TASK-11, TSK-21, P-TASK-12, TSK-22, TSK-24: partial answers, unknown keys and answers of the wrong kind.
 #[tokio::test(start_paused = true)]
 async fn questions_of_a_task_are_answered_by_updates() {
     let client = connect(Era::Envelope).await;
@@ -464,8 +464,7 @@ async fn changes_of_a_task_are_pushed_to_listeners() {
         }
         tokio::task::yield_now().await;
     }
-    let seen = seen.lock().unwrap();
-    let (method, last) = seen.last().unwrap();
+    let (method, last) = seen.lock().unwrap().last().unwrap().clone();
     assert_eq!(method, "notifications/tasks");
     assert_eq!(
         (&last["taskId"], &last["result"]["content"][0]["text"]),
