@@ -21,6 +21,7 @@ mod results;
 mod server_requests;
 mod stdio;
 mod subscriptions;
+mod tasks;
 mod wire;
 
 /// The newest revision of the handshake era.

@@ -25,13 +25,13 @@ use std::process::ExitCode;
 
 use duplexer::types::version::ProtocolVersion;
 
-use crate::arguments::{CommandLine, Request, SkillsVerb, Verb};
+use crate::arguments::{CommandLine, Request, SkillsVerb, TaskVerb, Verb};
 use crate::failure::{Exit, Failure};
 use crate::login::Account;
 use crate::show::Details;
 use crate::terminal::{Terminal, print};
 use crate::text::Text;
-use crate::verbs::Word;
+use crate::verbs::{Action, Ending, Word};
 
 /// Can return memory to the system after a peak, which the C library's allocator does not: see `docs/performance.md`.
 #[global_allocator]
@@ -48,7 +48,19 @@ fn main() -> ExitCode {
             let details = if list.schema { Details::Schemas } else { Details::Description };
             ask(Word::List(details), &list.request)
         }
-        Some(Verb::Call(request)) => ask(Word::Call, &request),
+        Some(Verb::Call(call)) => {
+            let ending = if call.detach { Ending::Detach } else { Ending::Wait };
+            ask(Word::Call(ending), &call.request)
+        }
+        Some(Verb::Task(verb)) => {
+            let (action, request) = match verb {
+                TaskVerb::Get(request) => (Action::Get, request),
+                TaskVerb::Wait(request) => (Action::Wait, request),
+                TaskVerb::Cancel(request) => (Action::Cancel, request),
+                TaskVerb::List(request) => (Action::List, request),
+            };
+            ask(Word::Task(action), &request)
+        }
         Some(Verb::Read(request)) => ask(Word::Read, &request),
         Some(Verb::Prompt(request)) => ask(Word::Prompt, &request),
         Some(Verb::Complete(request)) => ask(Word::Complete, &request),

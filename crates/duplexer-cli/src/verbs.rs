@@ -9,6 +9,7 @@ mod ping;
 mod prompt;
 mod read;
 mod skills;
+mod task;
 mod unknown;
 
 use std::sync::Arc;
@@ -24,14 +25,17 @@ use crate::show::Details;
 use crate::target::Target;
 use crate::terminal::Terminal;
 
+pub(crate) use call::Ending;
 pub(crate) use list::Kind;
+pub(crate) use task::Action;
 use unknown::unknown;
 
 /// Kind of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     List(Details),
-    Call,
+    Call(Ending),
+    Task(Action),
     Read,
     Prompt,
     Complete,
@@ -46,6 +50,7 @@ pub(crate) enum Word {
 enum Job {
     List(list::List),
     Call(call::Call),
+    Task(task::Task),
     Read(read::Read),
     Prompt(prompt::Prompt),
     Complete(prompt::Complete),
@@ -58,7 +63,8 @@ impl Job {
     fn parse(word: Word, words: &[String]) -> Result<Self, Failure> {
         Ok(match word {
             Word::List(details) => Self::List(list::List::parse(words, details)?),
-            Word::Call => Self::Call(call::Call::parse(words)?),
+            Word::Call(ending) => Self::Call(call::Call::parse(words, ending)?),
+            Word::Task(action) => Self::Task(task::Task::parse(words, action)?),
             Word::Read => Self::Read(read::Read::parse(words)?),
             Word::Prompt => Self::Prompt(prompt::Prompt::parse(words)?),
             Word::Complete => Self::Complete(prompt::Complete::parse(words)?),
@@ -77,6 +83,7 @@ impl Job {
         match self {
             Self::List(job) => job.run(session, output).await,
             Self::Call(job) => job.run(session, output).await,
+            Self::Task(job) => job.run(session, output).await,
             Self::Read(job) => job.run(session, output).await,
             Self::Prompt(job) => job.run(session, output).await,
             Self::Complete(job) => job.run(session, output).await,
@@ -118,6 +125,7 @@ pub(crate) async fn run(word: Word, request: &Request) -> Result<(), Failure> {
         done = job.run(&mut session, &output) => done,
         () = signals.next() => {
             terminal.interrupted();
+            session.cancel_awaited_task().await;
             job.interrupted()
         }
     };

@@ -19,5 +19,7 @@ mod screen;
 mod skills;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/tasks.rs"]
+mod tasks;
 #[path = "cli/verbs.rs"]
 mod verbs;

@@ -32,18 +32,26 @@ use duplexer_core::error::{BoxError, CallError};
 ///
 /// Awaiting fails with the reasons of [`ClientError`].
 ///
-/// ```no_run
-/// # use duplexer_client::{Client, ClientError};
-/// # async fn example(client: Client) -> Result<(), ClientError> {
+/// ```
 /// use std::time::Duration;
 /// use serde_json::json;
 ///
+/// # use duplexer::client::prelude::*;
+/// # /// Indexes.
+/// # #[duplexer::tool]
+/// # async fn index(path: String) -> String { path }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let server = duplexer::Server::builder("indexer", "1.0.0").tool(index).build()?.in_process();
+/// # let client = Client::builder("my-agent", "1.0").connect(server).await?;
 /// let result = client
 ///     .call_tool("index", json!({"path": "/work"}))
 ///     .timeout(Duration::from_secs(60))
 ///     .on_progress(|report| println!("{}", report.progress))
 ///     .await?;
-/// # Ok(()) }
+/// # assert_eq!(result.to_text(), "/work");
+/// # Ok(())
+/// # }
 /// ```
 #[must_use = "a request is sent when it is awaited"]
 pub struct Call<M: Request> {
@@ -57,6 +65,23 @@ pub struct Call<M: Request> {
 }
 
 /// Response to one round of a request.
+///
+/// ```
+/// use duplexer::client::{CallResponse, prelude::*};
+/// use duplexer::{Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let server = Server::builder("greeter", "1.0.0").tool(Tool::new("hello", || async { "Hello!" })).build()?;
+/// let client = Client::builder("my-agent", "1.0").connect(server.in_process()).await?;
+/// match client.call_tool("hello", ()).once().await? {
+///     CallResponse::Complete(result) => assert_eq!(result.to_text(), "Hello!"),
+///     CallResponse::InputRequired(questions) => println!("the server asks: {questions:?}"),
+///     _ => {}
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CallResponse<R> {
@@ -69,6 +94,24 @@ pub enum CallResponse<R> {
 /// Validator of final results, for example of a tool's result against its output schema.
 ///
 /// Set it with [`ClientBuilder::result_validator`](super::ClientBuilder::result_validator).
+///
+/// ```
+/// use duplexer::client::{Client, CompletedCall, ResultValidator};
+/// use duplexer::dispatch::BoxFuture;
+/// use duplexer::BoxError;
+///
+/// /// Refuses results that are too long for a model.
+/// struct AtMost(usize);
+///
+/// impl ResultValidator for AtMost {
+///     fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>> {
+///         let fits = call.result.len() <= self.0;
+///         Box::pin(async move { if fits { Ok(()) } else { Err("the result is too long".into()) } })
+///     }
+/// }
+///
+/// let client = Client::builder("my-agent", "1.0").result_validator(AtMost(100_000));
+/// ```
 pub trait ResultValidator: Send + Sync + 'static {
     /// Accepts a result or rejects it with a reason. The call then fails with [`ClientError::Validation`].
     fn validate<'a>(&'a self, call: CompletedCall<'a>) -> BoxFuture<'a, Result<(), BoxError>>;

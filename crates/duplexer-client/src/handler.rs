@@ -28,6 +28,16 @@ use duplexer_core::error::McpError;
 ///
 /// Progress notifications go to the callback of their call, and cancellations cancel the request's callback; neither
 /// appears here.
+///
+/// ```
+/// use duplexer::client::{Client, ServerNotification};
+///
+/// let client = Client::builder("my-agent", "1.0").on_notification(|notification| match notification {
+///     ServerNotification::ToolsListChanged => println!("other tools"),
+///     ServerNotification::ResourceUpdated(resource) => println!("{} has changed", resource.uri),
+///     _ => {}
+/// });
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ServerNotification {

@@ -226,9 +226,18 @@ impl TaskHandle {
     /// Fails with the error that the task ended with, with [`ClientError::TaskCancelled`] or [`ClientError::UnknownTask`], if a
     /// question cannot be answered (the task is cancelled then), and like every request.
     pub async fn result(&self) -> Result<CallToolResult, ClientError> {
-        let options = self.client.0.callbacks.tasks.clone().unwrap_or_default();
-        let text = Polling::new(&self.client, &self.id, &options).finish().await?;
+        let text = self.raw_result().await?;
         Ok(decode_result(text.as_str(), self.client.0.session.result_revision)?)
+    }
+
+    /// Waits like [`TaskHandle::result`] and returns the result verbatim.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`TaskHandle::result`].
+    pub async fn raw_result(&self) -> Result<Json, ClientError> {
+        let options = self.client.0.callbacks.tasks.clone().unwrap_or_default();
+        Polling::new(&self.client, &self.id, &options).finish().await
     }
 
     /// Waits until the state of the task differs from `earlier`, and returns it. Polls at the interval of the server.

@@ -27,5 +27,7 @@ mod macros;
 mod prompts;
 #[path = "server/resources.rs"]
 mod resources;
+#[path = "server/tasks.rs"]
+mod tasks;
 #[path = "server/tools.rs"]
 mod tools;

@@ -33,6 +33,7 @@ pub mod sampling;
 pub mod skill;
 pub mod subscription;
 pub mod task;
+pub mod text;
 pub mod tool;
 pub mod version;
 pub mod wire;

@@ -8,6 +8,15 @@ use std::str::FromStr;
 /// Published [revision](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning) of the protocol.
 ///
 /// The variants are in order of publication, so `<` means "older than".
+///
+/// ```
+/// use duplexer_types::version::{Era, ProtocolVersion};
+///
+/// let version: ProtocolVersion = "2025-11-25".parse()?;
+/// assert_eq!(version.era(), Era::Handshake);
+/// assert!(version < ProtocolVersion::LATEST_ENVELOPE);
+/// # Ok::<_, duplexer_types::version::UnknownVersion>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProtocolVersion {
@@ -105,6 +114,14 @@ impl FromStr for ProtocolVersion {
 }
 
 /// Inclusive range of revisions, such as those that have a feature.
+///
+/// ```
+/// use duplexer_types::version::{ProtocolVersion, Window};
+///
+/// let window = Window::since(ProtocolVersion::V2025_06_18);
+/// assert!(ProtocolVersion::V2025_11_25.has(window));
+/// assert!(!ProtocolVersion::V2025_03_26.has(window));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     first: ProtocolVersion,

@@ -29,6 +29,9 @@ pub mod skills {}
 #[doc = include_str!("../guide/asking.md")]
 pub mod asking {}
 
+#[doc = include_str!("../guide/long_tasks.md")]
+pub mod long_tasks {}
+
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 

@@ -44,7 +44,7 @@
 //! | `http-client` | `http_client` | its client side |
 //! | `auth` | `auth` | OAuth 2.1: protected servers, scopes of tools, a small authorization server |
 //! | `oauth` | `oauth` | OAuth 2.1 for clients: login, refresh, step-up, machine grants, DPoP |
-//! | `oauth` | `keyring` | credentials of clients in the keyring of the platform |
+//! | `keyring` | `oauth` | credentials of clients in the keyring of the platform |
 //! | `schema` | `client` | clients validate results of tools against their output schemas |
 //! | `skills` | `skills`, `client` | skills: servers offer directories of instructions, clients verify what they read of them |
 //! | `otel` | `otel` | OpenTelemetry spans, with trace context in `_meta` |

@@ -14,6 +14,7 @@ use super::ClientBuilder;
 use crate::extension::{ClientExtension, DeclaredExtension};
 use crate::handler::ServerNotification;
 use duplexer_core::error::McpError;
+use duplexer_core::transport::FrameDirection;
 
 /// Callbacks and capabilities.
 impl ClientBuilder {
@@ -100,6 +101,14 @@ impl ClientBuilder {
     #[doc(alias("log", "logging"))]
     pub fn on_log(mut self, callback: impl Fn(LoggingMessageParams) + Send + Sync + 'static) -> Self {
         self.callbacks.log = Some(Arc::new(callback));
+        self
+    }
+
+    /// Sets the callback for every message on the wire, in both directions, for logs of a session over a transport. It must not
+    /// block.
+    #[doc(alias("trace", "wire", "debug"))]
+    pub fn on_frame(mut self, callback: impl Fn(FrameDirection, &str) + Send + Sync + 'static) -> Self {
+        self.on_frame = Some(Arc::new(callback));
         self
     }
 

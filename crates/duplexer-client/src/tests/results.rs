@@ -48,7 +48,7 @@ async fn a_result_of_an_unknown_type_is_an_error() {
     let result = json!({"resultType": "zzz", "content": [], "tools": []});
     let call = client.call_tool("t", ());
     let error = answered(&mut server, call, result).await.unwrap_err();
-    let text = "`tools/call` was answered with a result of the unknown type `zzz`; `raw()` returns it";
+    let text = "`tools/call` was answered with a result of the unknown type `zzz`";
     assert_eq!(error.to_string(), text);
     let result = json!({"resultType": "input_required", "tools": [], "requestState": "s"});
     let error = answered(&mut server, client.list_tools(), result).await.unwrap_err();

@@ -6,6 +6,14 @@ use crate::registry::capabilities;
 use duplexer_core::error::BoxError;
 
 /// Error of [`ServerBuilder::build`](super::ServerBuilder::build). Its text says what to change.
+///
+/// ```
+/// use duplexer::{BuildError, Server, Tool};
+///
+/// let twice = || Tool::new("add", || async {});
+/// let error = Server::builder("calculator", "1.0.0").tool(twice()).tool(twice()).build().unwrap_err();
+/// assert_eq!(error.to_string(), "there are two tools 'add': rename one of them");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -5,6 +5,27 @@ use duplexer_types::json::Json;
 use duplexer_types::version::Window;
 
 /// A protocol extension. Added with [`ServerBuilder::extend`].
+///
+/// ```
+/// use duplexer::server::Extension;
+/// use duplexer::{Json, Server, ServerBuilder, Tool};
+///
+/// /// Adds receipts to a shop.
+/// struct Receipts;
+///
+/// impl<S: Send + Sync + 'static> Extension<S> for Receipts {
+///     fn id(&self) -> &str {
+///         "com.example/receipts"
+///     }
+///
+///     fn install(self, builder: ServerBuilder<S>) -> ServerBuilder<S> {
+///         builder.tool(Tool::new("receipt", || async { "Paid." }))
+///     }
+/// }
+///
+/// let server = Server::builder("shop", "1.0.0").extend(Receipts).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 pub trait Extension<S> {
     /// Returns the id: `prefix/name`, where the prefix is a reversed domain. An invalid or repeated id fails the build.
     fn id(&self) -> &str;

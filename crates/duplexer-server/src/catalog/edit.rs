@@ -19,6 +19,31 @@ use crate::catalog::tool::IntoTool;
 /// Edit of a catalog, applied as a whole: no request sees a part of it.
 ///
 /// Added items get the state of the handler whose context the catalog was taken from.
+///
+/// ```
+/// use duplexer::{Context, Server, Tool, ToolError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// async fn unlock(cx: Context) -> Result<(), ToolError> {
+///     let catalog = cx.catalog()?;
+///     // Clients see both changes at once.
+///     catalog
+///         .edit(|edit| {
+///             edit.add_tool(Tool::new("users", || async { "ada" }))?;
+///             edit.add_tool(Tool::new("rooms", || async { 3 }))
+///         })
+///         .await?;
+///     Ok(())
+/// }
+///
+/// let server = Server::builder("house", "1.0.0").dynamic().tool(Tool::new("unlock", unlock)).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # client.call_tool("unlock", ()).await?.into_result()?;
+/// # assert_eq!(client.all_tools().await?.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct CatalogEdit<S> {
     snapshot: Snapshot,

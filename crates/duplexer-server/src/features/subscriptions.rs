@@ -28,6 +28,16 @@ use duplexer_core::error::McpError;
 pub use bus::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus};
 
 /// Limits of the subscriptions of clients.
+///
+/// ```
+/// use duplexer::server::subscriptions::{MemoryBus, SubscriptionLimits};
+///
+/// let limits = SubscriptionLimits::default().streams(1000).uris(50);
+/// let server = duplexer::Server::builder("clock", "1.0.0")
+///     .subscriptions_within(MemoryBus::new(), limits)
+///     .build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscriptionLimits {

@@ -119,6 +119,26 @@ impl Scope {
 }
 
 /// The states of a server's lifespans, by type.
+///
+/// ```
+/// use duplexer::dispatch::Message;
+/// use duplexer::middleware::Next;
+/// use duplexer::server::Outcome;
+/// use duplexer::{Context, McpError, Server};
+///
+/// struct Name(&'static str);
+///
+/// /// Middleware sees the states of all parts of a server.
+/// async fn announce(cx: Context, message: Message, next: Next) -> Result<Outcome, McpError> {
+///     if let Some(Name(name)) = cx.state().get::<Name>() {
+///         println!("{name} is called");
+///     }
+///     next.run(cx, message).await
+/// }
+///
+/// let server = Server::builder("part", "1.0.0").state(Name("part")).middleware(announce).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct StateMap(pub(crate) Vec<(SlotId, Arc<dyn Any + Send + Sync>)>);
 

@@ -11,6 +11,15 @@ use super::Registry;
 use crate::features::tasks;
 
 /// The lists whose changes a server of the handshake era reports.
+///
+/// ```
+/// use duplexer::server::NotificationOptions;
+///
+/// let mut reported = NotificationOptions::default();
+/// reported.tools_changed = true;
+/// let server = duplexer::Server::builder("archive", "1.0.0").notification_options(reported).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotificationOptions {

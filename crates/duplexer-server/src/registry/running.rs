@@ -28,6 +28,22 @@ use duplexer_core::error::{BoxError, McpError};
 const SHUTDOWN_BUDGET: Duration = Duration::from_secs(5);
 
 /// A started server. Drivers serve connections with it. Cheap to clone.
+///
+/// ```
+/// use duplexer::client::Client;
+/// use duplexer::testing::in_process;
+/// use duplexer::Server;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// let running = Server::builder("calculator", "1.0.0").build()?.start().await?;
+/// let client = in_process(&running, Client::builder("program", "1")).await?;
+/// assert_eq!(client.server_info().unwrap().name, "calculator");
+/// client.close().await?;
+/// running.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct RunningServer(Arc<Inner>);
 

@@ -11,6 +11,15 @@ use duplexer_core::dispatch::{BoxFuture, lock};
 use duplexer_core::error::BoxError;
 
 /// A change. Serialisable, for buses that span processes.
+///
+/// ```
+/// use duplexer::server::subscriptions::Event;
+///
+/// let event = Event::resource_updated("clock://now");
+/// let text = serde_json::to_string(&event)?;
+/// assert_eq!(serde_json::from_str::<Event>(&text)?, event);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -57,6 +66,29 @@ pub type EventListener = Arc<dyn Fn(&Event) + Send + Sync>;
 ///
 /// A bus that spans processes uses a [`MemoryBus`] for its local listeners: it sends what it publishes to the other
 /// processes, and publishes everything it receives, its own events included, on the local bus.
+///
+/// ```
+/// use duplexer::dispatch::BoxFuture;
+/// use duplexer::server::subscriptions::{Event, EventListener, MemoryBus, Subscription, SubscriptionBus};
+/// use duplexer::{BoxError, Server};
+///
+/// /// Writes each event to a log before it is delivered.
+/// struct Logged(MemoryBus);
+///
+/// impl SubscriptionBus for Logged {
+///     fn publish(&self, event: Event) -> BoxFuture<'_, Result<(), BoxError>> {
+///         eprintln!("{event:?}");
+///         self.0.publish(event)
+///     }
+///
+///     fn subscribe(&self, listener: EventListener) -> Subscription {
+///         self.0.subscribe(listener)
+///     }
+/// }
+///
+/// let server = Server::builder("clock", "1.0.0").subscriptions(Logged(MemoryBus::new())).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 pub trait SubscriptionBus: Send + Sync + 'static {
     /// Sends an event to all listeners. Resolves when the event has been handed over.
     ///

@@ -222,11 +222,8 @@ impl TaskCall {
         Ok(id)
     }
 
-    /// Reports progress as the status text of the task. Does nothing before the call is a task.
+    /// Reports progress as the status text of the task. What is reported before the call is a task is its first text.
     pub(crate) fn report(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        if self.task().is_none() {
-            return;
-        }
         let text = match (message, total) {
             (Some(text), _) => text.to_owned(),
             (None, Some(total)) => format!("{progress} of {total}"),

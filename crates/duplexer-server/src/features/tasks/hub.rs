@@ -8,7 +8,9 @@ use duplexer_core::dispatch::lock;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::engine::Engine;
 use super::record::TaskId;
+use super::time::UnixMillis;
 use crate::features::subscriptions::{Event, SubscriptionBus};
 
 /// Longest time that a change waits for a bus. Who misses it reads the record later.
@@ -18,6 +20,7 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct Hub {
     watched: Mutex<HashMap<TaskId, Weak<Notify>>>,
     buses: Mutex<Vec<Weak<dyn SubscriptionBus>>>,
+    engines: Mutex<Vec<Weak<Engine>>>,
 }
 
 impl Hub {
@@ -28,6 +31,19 @@ impl Hub {
         if !buses.iter().any(|known| known.ptr_eq(&Arc::downgrade(bus))) {
             buses.push(Arc::downgrade(bus));
         }
+    }
+
+    /// Adds an engine that takes tasks of the others over.
+    pub(crate) fn join(&self, engine: &Arc<Engine>) {
+        let mut engines = lock(&self.engines);
+        engines.retain(|known| known.strong_count() > 0);
+        engines.push(Arc::downgrade(engine));
+    }
+
+    /// Has every engine look after leases at this time, if it would do so later.
+    pub(crate) fn upkeep_at(&self, time: UnixMillis) {
+        let engines: Vec<_> = lock(&self.engines).iter().filter_map(Weak::upgrade).collect();
+        engines.iter().for_each(|engine| engine.upkeep_at(time));
     }
 
     /// Returns what is notified of every change of a task.

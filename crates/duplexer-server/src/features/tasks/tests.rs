@@ -77,7 +77,7 @@ async fn end(running: &RunningServer, connection: &Arc<Connection>, id: &str) ->
     }
 }
 
-/// TSK-08, TSK-80, TSK-81: a task is seen by equal principals only, on any connection; for everybody else it does not exist,
+/// TSK-08, P-TASK-9, TSK-69, TSK-80, P-TASK-18, TSK-81, TSK-85: a task is seen by equal principals only, on any connection; for everybody else it does not exist,
 /// and nobody learns why.
 #[tokio::test]
 async fn a_task_belongs_to_the_principal_that_created_it() {
@@ -102,7 +102,7 @@ async fn a_task_belongs_to_the_principal_that_created_it() {
     }
 }
 
-/// TSK-D16, TSK-84: more tasks of one owner than the limit are refused, and others are not affected.
+/// TSK-D16, TSK-70, TSK-84: more tasks of one owner than the limit are refused, and others are not affected.
 #[tokio::test]
 async fn an_owner_has_a_limited_number_of_tasks() {
     let limits = TaskLimits { per_owner: 2, ..TaskLimits::default() };

@@ -73,7 +73,7 @@ fn any_change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
-    /// TSK-01, TSK-02, TSK-23: any sequence of changes leaves no final state, never reuses a key, and counts revisions.
+    /// TSK-01, P-TASK-8, TSK-02, TSK-23, P-TASK-13: any sequence of changes leaves no final state, never reuses a key, and counts revisions.
     #[test]
     fn no_change_leaves_a_final_state(changes in proptest::collection::vec(any_change(), 0..40)) {
         let mut now = record("t");

@@ -45,6 +45,7 @@ impl Engine {
         match stored.await {
             Ok(TaskCreation::Stored) => {
                 self.upkeep_at(self.clock.now().after(self.renewal()));
+                self.plan.hub.upkeep_at(created.record.lease.until);
                 tracing::debug!(task = %created.record.id, tool = created.record.call.tool, "a task is created");
                 Ok(created)
             }

@@ -28,6 +28,7 @@ const STOP_TIME: Duration = Duration::from_millis(800);
 impl Engine {
     /// Starts the upkeep. It ends with the engine.
     pub(crate) fn start_upkeep(self: &Arc<Self>) {
+        self.plan.hub.join(self);
         let engine = Arc::downgrade(self);
         self.work.tracker.spawn(upkeep(engine));
     }
@@ -71,7 +72,9 @@ impl Engine {
         let due = within(store.sweep(now, BATCH)).await?;
         let held = self.work.held.load(Ordering::Acquire) > 0;
         let renewal = held.then(|| now.after(self.renewal()));
-        Ok([due, renewal]
+        // Tasks that other processes create are not announced.
+        let others = store.spans_processes().then(|| now.after(lease));
+        Ok([due, renewal, others]
             .into_iter()
             .flatten()
             .min()
