@@ -4,6 +4,7 @@
 pub mod authored;
 pub mod protected;
 pub mod scale;
+pub mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -22,6 +22,7 @@ mod scale;
 mod server_requests;
 mod stdio;
 mod subscriptions;
+mod tasks;
 mod wire;
 
 /// The newest revision of the handshake era.

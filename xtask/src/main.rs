@@ -82,8 +82,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "compare",
-        usage: "compare [--seconds N] [--beside S=CMD] [scenario ..]",
-        about: "the server under load, compared with a floor without any protocol and with other servers",
+        usage: "compare [client] [--seconds N] [--beside S=CMD] [scenario ..]",
+        about: "the server under load, compared with a floor without any protocol and with other servers; or clients",
         run: compare::command,
     },
     Command {

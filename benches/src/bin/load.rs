@@ -1,4 +1,4 @@
-//! The load generator: `load [--seconds N] [--beside NAME[:KIND]=COMMAND].. [scenario..]`. See `duplexer_bench::load`.
+//! The load generator: `load [--seconds N] [--beside NAME[:KIND]=COMMAND].. [scenario..]`, `load client ..`. See `duplexer_bench::load`.
 
 use std::process::ExitCode;
 

@@ -54,13 +54,20 @@ pub use service_state::ShutdownHandle;
 /// The server's lifespan starts with the first request (or before the first connection, if the service listens itself)
 /// and ends with [`ShutdownHandle::shutdown`].
 ///
-/// ```no_run
-/// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
+/// ```
 /// use duplexer_http::StreamableHttp;
+/// use duplexer_server::Server;
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let address = "127.0.0.1:8000";
+/// # let address = "127.0.0.1:0";
 /// // http://127.0.0.1:8000/mcp, until Ctrl-C or SIGTERM.
-/// StreamableHttp::new(server).serve("127.0.0.1:8000").await?;
-/// # Ok(()) }
+/// let serving = StreamableHttp::new(server).serve(address);
+/// # tokio::select! { biased; ended = serving => ended?, () = tokio::task::yield_now() => {} }
+/// # Ok(())
+/// # }
 /// ```
 #[doc(alias("session", "sse", "http server"))]
 #[derive(Clone, Debug)]

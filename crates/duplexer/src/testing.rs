@@ -79,14 +79,18 @@ impl TestClient {
 
     /// Starts the server and connects a client to it, for example one of the handshake era.
     ///
-    /// ```no_run
+    /// ```
     /// # use duplexer::{BoxError, Server, testing::TestClient};
-    /// # async fn example(server: Server) -> Result<(), BoxError> {
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let server = Server::builder("demo", "1.0.0").build()?;
     /// use duplexer::client::{Client, Negotiation};
     ///
     /// let older = Client::builder("older", "1").negotiation(Negotiation::Handshake);
     /// let client = TestClient::connect(&server, older).await?;
-    /// # Ok(()) }
+    /// assert_eq!(client.protocol_version().as_str(), "2025-11-25");
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// # Errors

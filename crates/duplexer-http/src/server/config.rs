@@ -18,6 +18,15 @@ pub use builder::StreamableHttpBuilder;
 pub use error::HttpConfigError;
 
 /// Form of the responses to requests.
+///
+/// ```
+/// use duplexer_http::{Responses, StreamableHttp};
+/// use duplexer_server::Server;
+///
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let service = StreamableHttp::builder(server).responses(Responses::JsonOnly).build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Responses {
@@ -29,6 +38,16 @@ pub enum Responses {
 }
 
 /// How requests of the handshake era are served.
+///
+/// ```
+/// use duplexer_http::{Handshake, StreamableHttp};
+/// use duplexer_server::Server;
+///
+/// // Any node can serve any request.
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let service = StreamableHttp::builder(server).handshake(Handshake::Stateless).build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Handshake {
@@ -42,6 +61,18 @@ pub enum Handshake {
 }
 
 /// Whether scripts of other origins can read the responses.
+///
+/// ```
+/// use duplexer_http::{Cors, StreamableHttp};
+/// use duplexer_server::Server;
+///
+/// let server = Server::builder("calculator", "1.0.0").build()?;
+/// let service = StreamableHttp::builder(server)
+///     .allow_origin("https://app.example.com")
+///     .cors(Cors::AllowedOrigins)
+///     .build()?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cors {

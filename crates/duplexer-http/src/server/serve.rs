@@ -100,12 +100,19 @@ impl StreamableHttp {
 
 /// A service with its layers (`S`) and its listener (`L`).
 ///
-/// ```no_run
-/// # async fn example(server: duplexer_server::Server) -> Result<(), Box<dyn std::error::Error>> {
-/// let server = duplexer_http::StreamableHttp::new(server).bind("127.0.0.1:0").await?.health_routes();
+/// ```
+/// use duplexer_http::StreamableHttp;
+/// use duplexer_server::Server;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let service = StreamableHttp::new(Server::builder("notes", "1.0.0").build()?);
+/// let server = service.bind("127.0.0.1:0").await?.health_routes();
 /// println!("listening on {}", server.local_addr()?);
-/// server.serve().await?;
-/// # Ok(()) }
+/// // `serve()` runs until Ctrl-C or SIGTERM.
+/// server.serve_until(async { /* the program is to end */ }).await;
+/// # Ok(())
+/// # }
 /// ```
 #[must_use = "nothing is served until it runs"]
 pub struct HttpServer<L, S = PathService> {
@@ -244,6 +251,10 @@ impl<L: Listener, S> Accepting<L, S> {
 
 impl<S> HttpServer<TcpListener, S> {
     /// Returns the address of the listener.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the operating system does not report it.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }

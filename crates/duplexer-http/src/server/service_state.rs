@@ -265,6 +265,23 @@ impl Drop for RequestPermit {
 }
 
 /// Shuts a service down. Clones shut down the same service.
+///
+/// ```
+/// use axum::Router;
+/// use duplexer_http::StreamableHttp;
+/// use duplexer_server::Server;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mcp = StreamableHttp::new(Server::builder("calculator", "1.0.0").build()?);
+/// let handle = mcp.handle();
+/// let app = Router::new().route_service("/mcp", mcp);
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// // Calls in flight end, then the lifespan, then axum. `on_signal` waits for Ctrl-C or SIGTERM first.
+/// axum::serve(listener, app).with_graceful_shutdown(async move { handle.shutdown().await }).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ShutdownHandle(Arc<ServiceState>);
 

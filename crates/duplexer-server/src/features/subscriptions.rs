@@ -37,6 +37,16 @@ pub use feed::{ChangeDelivery, ChangeFeed, Changes};
 pub use memory_bus::MemoryBus;
 
 /// Limits of the subscriptions of clients.
+///
+/// ```
+/// use duplexer::server::subscriptions::{MemoryBus, SubscriptionLimits};
+///
+/// let limits = SubscriptionLimits::default().streams(1000).uris(50);
+/// let server = duplexer::Server::builder("clock", "1.0.0")
+///     .subscriptions_within(MemoryBus::new(), limits)
+///     .build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscriptionLimits {

@@ -25,6 +25,26 @@ pub(crate) use close::{CLOSE_BUDGET, contained};
 pub use snapshot::ConnectionSnapshot;
 
 /// One connection to a client.
+///
+/// ```
+/// use duplexer::{Context, Server, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), duplexer::BoxError> {
+/// /// Counts the calls of one client.
+/// async fn count(cx: Context) -> u32 {
+///     let connection = cx.connection();
+///     let calls = connection.state::<u32>().map_or(1, |calls| *calls + 1);
+///     connection.set_state(calls);
+///     calls
+/// }
+///
+/// let server = Server::builder("counter", "1.0.0").tool(Tool::new("count", count)).build()?;
+/// # let client = duplexer::testing::TestClient::new(&server).await?;
+/// # assert_eq!(client.call_tool("count", ()).text().await?, "1");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Connection {
     opening: Opening,
     initialized: AtomicBool,
@@ -55,6 +75,15 @@ enum Opening {
 }
 
 /// The caller, as the transport knows it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use duplexer::server::{Caller, Principal};
+///
+/// let mut caller = Caller::default();
+/// caller.principal = Some(Arc::new(Principal::new("ada")));
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Caller {

@@ -83,6 +83,10 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space follows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is more text.
     pub fn end(&mut self) -> Result<(), NotJson> {
         if self.peek().is_none() { Ok(()) } else { Err(NotJson) }
     }

@@ -12,6 +12,15 @@ use duplexer_core::dispatch::catch_unwind;
 use duplexer_core::error::StoreError;
 
 /// A change. Serialisable, for buses that span processes.
+///
+/// ```
+/// use duplexer::server::subscriptions::Event;
+///
+/// let event = Event::resource_updated("clock://now");
+/// let text = serde_json::to_string(&event)?;
+/// assert_eq!(serde_json::from_str::<Event>(&text)?, event);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -27,6 +36,12 @@ pub enum Event {
         /// Its URI, exactly as clients know it.
         #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
         uri: Arc<str>,
+    },
+    /// A task has changed.
+    TaskChanged {
+        /// Its id.
+        #[serde(serialize_with = "write_text", deserialize_with = "read_text")]
+        id: Arc<str>,
     },
 }
 
@@ -109,6 +124,40 @@ pub enum Since {
 /// A bus has a log. A running server subscribes once and distributes what it receives to its clients. A transport whose
 /// clients were disconnected reads the log instead. All operations can be repeated: an event that is published twice is
 /// two events, which tell a client the same.
+///
+/// ```
+/// use duplexer::dispatch::BoxFuture;
+/// use duplexer::error::StoreError;
+/// use duplexer::server::subscriptions::{
+///     Event, EventListener, MemoryBus, Position, Since, Subscription, SubscriptionBus,
+/// };
+/// use duplexer::Server;
+///
+/// /// Writes each event to a log before it is delivered.
+/// struct Logged(MemoryBus);
+///
+/// impl SubscriptionBus for Logged {
+///     fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>> {
+///         eprintln!("{event:?}");
+///         self.0.publish(event)
+///     }
+///
+///     fn subscribe(&self, listener: EventListener) -> Subscription {
+///         self.0.subscribe(listener)
+///     }
+///
+///     fn since(&self, position: Position, at_most: usize) -> BoxFuture<'_, Result<Since, StoreError>> {
+///         self.0.since(position, at_most)
+///     }
+///
+///     fn latest(&self) -> Position {
+///         self.0.latest()
+///     }
+/// }
+///
+/// let server = Server::builder("clock", "1.0.0").subscriptions(Logged(MemoryBus::new())).build()?;
+/// # Ok::<_, duplexer::BuildError>(())
+/// ```
 pub trait SubscriptionBus: Send + Sync + 'static {
     /// Appends an event to the log and has it delivered to all listeners. Returns its position when the log has it.
     ///

@@ -210,7 +210,9 @@ impl ConnectionListener {
             while let (Some(event), Some(connection)) = (self.next(), self.connection.upgrade()) {
                 let send =
                     |method: &str, params: &dyn Body| connection.outbound().notify(method, Some(params));
-                notification(&event, connection.version(), None, send).await;
+                if let Some(sent) = notification(&event, connection.version(), None, send) {
+                    sent.await;
+                }
             }
         };
         tokio::select! {
@@ -236,6 +238,8 @@ impl ListenerState {
             Event::PromptsChanged => advertised.prompts,
             Event::ResourcesChanged => advertised.resources.list,
             Event::ResourceUpdated { uri } => self.uris.contains(uri),
+            // Clients of 2025-11-25 poll; the notification is optional there.
+            Event::TaskChanged { .. } => false,
         }
     }
 }

@@ -220,7 +220,7 @@ impl std::fmt::Debug for Feed {
 fn render(event: &Event, version: ProtocolVersion) -> Option<ByteString> {
     let mut out = Vec::with_capacity(128);
     let write = |method: &str, params: &dyn Body| jsonrpc::write_notification(&mut out, method, Some(params));
-    if let Err(error) = notification(event, version, None, write) {
+    if let Err(error) = notification(event, version, None, write)? {
         tracing::warn!(%error, "a notification could not be written and is dropped");
         return None;
     }

@@ -113,6 +113,7 @@ impl Uris {
 pub(super) struct EventFilter {
     lists: AdvertisedEvents,
     uris: Uris,
+    tasks: HashSet<Arc<str>>,
 }
 
 impl EventFilter {
@@ -143,7 +144,14 @@ impl EventFilter {
             prompts: advertised.prompts && yes(requested.prompts_list_changed),
             resources,
         };
-        Ok(Self { lists, uris: if resources.each { uris } else { Uris::default() } })
+        let uris = if resources.each { uris } else { Uris::default() };
+        Ok(Self { lists, uris, tasks: HashSet::new() })
+    }
+
+    /// Adds the tasks that the caller may see.
+    pub(super) fn with_tasks(mut self, ids: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.tasks.extend(ids);
+        self
     }
 
     /// Returns the filter for the acknowledgement: only what is true and not empty, the URIs in the order of
@@ -155,6 +163,8 @@ impl EventFilter {
         acknowledged.resources_list_changed = self.lists.resources.list.then_some(true);
         acknowledged.resource_subscriptions =
             requested.resource_subscriptions.filter(|_| self.lists.resources.each);
+        let seen = |ids: Vec<String>| ids.into_iter().filter(|id| self.tasks.contains(id.as_str())).collect();
+        acknowledged.task_ids = requested.task_ids.map(seen).filter(|ids: &Vec<String>| !ids.is_empty());
         acknowledged
     }
 
@@ -164,16 +174,19 @@ impl EventFilter {
             Event::PromptsChanged => self.lists.prompts,
             Event::ResourcesChanged => self.lists.resources.list,
             Event::ResourceUpdated { uri } => self.uris.contains(uri),
+            Event::TaskChanged { id } => self.tasks.contains(id),
         }
     }
 
     /// Returns everything that is included.
     pub(super) fn events(&self) -> impl Iterator<Item = Event> {
-        self.lists.list_events().chain(self.uris.events())
+        let tasks = self.tasks.iter().map(|id| Event::TaskChanged { id: Arc::clone(id) });
+        self.lists.list_events().chain(self.uris.events()).chain(tasks)
     }
 
-    pub(super) fn uris(&self) -> &Uris {
-        &self.uris
+    /// Returns the URIs of the resources and the ids of the tasks.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.uris.iter().chain(&self.tasks)
     }
 }
 

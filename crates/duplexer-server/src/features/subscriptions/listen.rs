@@ -12,6 +12,7 @@ use duplexer_types::progress::CancelledParams;
 use duplexer_types::subscription::{
     SubscriptionsAcknowledgedParams, SubscriptionsListenParams, SubscriptionsListenResult,
 };
+use duplexer_types::task::EXTENSION;
 use tokio::sync::Notify;
 
 use super::backlog::{Backlog, Pushed};
@@ -19,7 +20,8 @@ use super::bus::{BusMessage, Event, Position};
 use super::filter::{AdvertisedEvents, EventFilter};
 use super::notification::{ShapedParams, notification};
 use super::router::{ChangeListener, RouteId};
-use super::{StreamPermit, Subscriptions};
+use super::{StreamPermit, SubscriptionLimits, Subscriptions};
+use crate::features::tasks::TaskId;
 use crate::kernel::context::{Context, StateMap};
 use crate::kernel::outcome::Outcome;
 use duplexer_core::dispatch::{NotifyFuture, lock};
@@ -37,7 +39,9 @@ pub(super) async fn listen(cx: Context<StateMap>) -> Result<Outcome, McpError> {
     };
     let advertised =
         AdvertisedEvents::from_capabilities(&cx.server().server().capabilities(cx.protocol_version()));
-    let filter = EventFilter::new(&requested, advertised, service.limits())?;
+    let tasks =
+        admitted_tasks(&cx, requested.task_ids.as_deref().unwrap_or_default(), service.limits()).await?;
+    let filter = EventFilter::new(&requested, advertised, service.limits())?.with_tasks(tasks);
     let acknowledged = filter.acknowledged(requested);
     let permit = service
         .acquire_stream()
@@ -54,6 +58,30 @@ pub(super) async fn listen(cx: Context<StateMap>) -> Result<Outcome, McpError> {
         () = serve(&cx, &stream, &sender, registration) => conclude(&cx, &sender, id).await,
     }
     Ok(Outcome::of(SubscriptionsListenResult::new().meta(sender.meta)))
+}
+
+/// Returns the tasks that the caller may listen to: those that it created. Without tasks in the server there are none.
+async fn admitted_tasks(
+    cx: &Context<StateMap>,
+    requested: &[String],
+    limits: &SubscriptionLimits,
+) -> Result<Vec<Arc<str>>, McpError> {
+    let Some(engine) = cx.server().tasks().filter(|_| !requested.is_empty()) else { return Ok(Vec::new()) };
+    cx.require_extension(EXTENSION)?;
+    let bytes: usize = requested.iter().map(String::len).sum();
+    if requested.len() > limits.uris || bytes > limits.uri_bytes {
+        let text =
+            format!("taskIds may hold at most {} ids of {} bytes together", limits.uris, limits.uri_bytes);
+        return Err(McpError::new(ErrorCode::INVALID_PARAMS, text));
+    }
+    let mut admitted = Vec::new();
+    for id in requested {
+        let found = engine.find(&TaskId::from(id.as_str()), cx.principal()).await;
+        if found.map_err(McpError::internal)?.is_some() {
+            admitted.push(id.as_str().into());
+        }
+    }
+    Ok(admitted)
 }
 
 /// Sends events until the stream is to end, then the events that still wait.
@@ -108,9 +136,27 @@ impl<'a> EventSender<'a> {
     }
 
     async fn send(&self, event: &Event) {
+        if let Event::TaskChanged { id } = event {
+            return self.send_task(id).await;
+        }
         let version = self.cx.protocol_version();
         let send = |method: &str, params: &dyn Body| self.cx.notify_raw(method, Some(params));
-        notification(event, version, Some(&self.meta), send).await;
+        if let Some(sent) = notification(event, version, Some(&self.meta), send) {
+            sent.await;
+        }
+    }
+
+    /// Sends a task as it is now: of several changes that wait, the client gets the last.
+    async fn send_task(&self, id: &str) {
+        let Some(engine) = self.cx.server().tasks() else { return };
+        match engine.find(&TaskId::from(id), self.cx.principal()).await {
+            Ok(Some(record)) => {
+                let task = engine.detailed(&record, self.cx.protocol_version().era());
+                self.notify::<methods::Tasks>(&task).await;
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "a listener misses the change of a task"),
+        }
     }
 }
 
@@ -124,14 +170,14 @@ struct Registration<'a> {
 impl<'a> Registration<'a> {
     fn new(service: &'a Subscriptions, stream: &'a Arc<ListenStream>) -> Self {
         let listener = Arc::clone(stream) as Arc<dyn ChangeListener>;
-        let route = service.router.add(Arc::downgrade(&listener), stream.filter.uris().iter());
+        let route = service.router.add(Arc::downgrade(&listener), stream.filter.keys());
         Self { service, stream, route }
     }
 }
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        self.service.router.remove(self.route, self.stream.filter.uris().iter());
+        self.service.router.remove(self.route, self.stream.filter.keys());
     }
 }
 

@@ -10,16 +10,17 @@ use duplexer_types::wire::{self, WireObject};
 
 use super::bus::Event;
 
-/// Calls `send` with the method and the params of the notification.
+/// Calls `send` with the method and the params of the notification. Returns `None` for a task, whose notification is made of
+/// its record.
 pub(super) fn notification<R>(
     event: &Event,
     version: ProtocolVersion,
     meta: Option<&JsonObject>,
     send: impl FnOnce(&str, &dyn Body) -> R,
-) -> R {
+) -> Option<R> {
     let nothing = EmptyParams::new();
     let list = ShapedParams { params: &nothing, version, meta };
-    match event {
+    Some(match event {
         Event::ToolsChanged => send(Method::ToolsListChanged.name(), &list),
         Event::PromptsChanged => send(Method::PromptsListChanged.name(), &list),
         Event::ResourcesChanged => send(Method::ResourcesListChanged.name(), &list),
@@ -27,7 +28,8 @@ pub(super) fn notification<R>(
             let params = ResourceUpdatedParams::new(&**uri);
             send(Method::ResourcesUpdated.name(), &ShapedParams { params: &params, version, meta })
         }
-    }
+        Event::TaskChanged { .. } => return None,
+    })
 }
 
 /// Params in the shape of a revision, with their `_meta`.

@@ -1,5 +1,5 @@
 //! The listeners of one running server. The server subscribes to its bus once; each event goes to the listeners that it
-//! concerns: a change of a list to all, a change of a resource to those that are registered for its URI.
+//! concerns: a change of a list to all, a change of a resource or a task to those that are registered for its URI or id.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
@@ -144,8 +144,8 @@ impl Routes {
 
     fn concerned(&self, message: BusMessage<'_>) -> Vec<Weak<dyn ChangeListener>> {
         match message {
-            BusMessage::Event(Event::ResourceUpdated { uri }, _) => {
-                let ids = self.by_uri.get(uri).into_iter().flatten();
+            BusMessage::Event(Event::ResourceUpdated { uri: key } | Event::TaskChanged { id: key }, _) => {
+                let ids = self.by_uri.get(key).into_iter().flatten();
                 ids.filter_map(|id| self.listeners.get(id).cloned()).collect()
             }
             BusMessage::Event(..) | BusMessage::Missed(_) => self.listeners.values().cloned().collect(),

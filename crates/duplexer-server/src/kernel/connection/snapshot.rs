@@ -6,7 +6,6 @@ use duplexer_types::json::Json;
 use duplexer_types::lifecycle::InitializeParams;
 use duplexer_types::logging::LoggingLevel;
 use duplexer_types::version::ProtocolVersion;
-use duplexer_types::wire;
 use serde::{Deserialize, Serialize};
 
 use super::{Caller, ClientProfile, Connection, Negotiated};
@@ -86,10 +85,8 @@ impl ConnectionSnapshot {
 
 fn initialize_params(agreed: &Negotiated) -> Option<Json> {
     let (info, capabilities) = (agreed.client.info.clone()?, agreed.client.capabilities.clone()?);
-    let params = InitializeParams::new(agreed.version.as_str(), capabilities, info);
-    let mut text = Vec::new();
-    wire::write_params(&mut text, &params, agreed.version, None).ok()?;
-    Json::parse(std::str::from_utf8(&text).ok()?).ok()
+    // In full: what the client declared beyond its revision must not be lost either.
+    Json::encode(&InitializeParams::new(agreed.version.as_str(), capabilities, info)).ok()
 }
 
 #[cfg(test)]
@@ -99,13 +96,14 @@ mod tests {
     use crate::registry::Server;
     use duplexer_core::dispatch::NoChannel;
 
-    /// A snapshot survives serialisation, and a restored connection has the same state.
+    /// EXF-D1: a snapshot survives serialisation, and a restored connection has the same state: the client's extensions
+    /// too.
     #[tokio::test]
     async fn a_connection_is_restored_with_its_state() {
         let running = Server::builder("x", "0").build().unwrap().start().await.unwrap();
         let first = Connection::handshake(ProtocolVersion::LATEST_HANDSHAKE, Arc::new(NoChannel));
         assert!(ConnectionSnapshot::of(&first).is_none());
-        let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}"#;
+        let params = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{},"extensions":{"a.b/c":{"d":1}}},"clientInfo":{"name":"c","version":"1"}}"#;
         let params: InitializeParams = serde_json::from_str(params).unwrap();
         let client = ClientProfile::new(Some(params.client_info), Some(params.capabilities));
         first.agree(Negotiated::new("2025-06-18".parse().unwrap(), client));
@@ -119,6 +117,7 @@ mod tests {
         assert!(second.is_open() && second.is_initialized());
         assert_eq!(second.version().as_str(), "2025-06-18");
         assert!(second.client().supports(&ClientCapability::Roots));
+        assert!(second.client().supports(&ClientCapability::Extension("a.b/c".into())));
         assert_eq!(ConnectionSnapshot::of(&second), Some(snapshot.clone()));
         let changed = ConnectionSnapshot { log_level: LoggingLevel::Error, ..snapshot.clone() };
         changed.refresh(&snapshot, &running, &second);
