@@ -98,17 +98,14 @@ impl<'a> Scanner<'a> {
 
     /// Returns the name of the next member and consumes its colon; `None` at the end of the object.
     pub(crate) fn next_name(&mut self, object: &mut Object) -> Result<Option<Cow<'a, str>>, NotJson> {
-        let first = std::mem::replace(&mut object.first, false);
-        match self.peek() {
-            Some(b'}') => {
-                self.at += 1;
-                return Ok(None);
-            }
-            Some(b',') if !first => self.at += 1,
-            Some(_) if first => {}
-            _ => return Err(NotJson),
+        match self.text.as_bytes().get(self.at..) {
+            // Without white space, as nearly every peer writes it.
+            Some([b'"', ..]) if object.first => self.at += 1,
+            Some([b',', b'"', ..]) if !object.first => self.at += 2,
+            _ if self.ends(object)? => return Ok(None),
+            _ => {}
         }
-        self.expect(b'"')?;
+        object.first = false;
         let start = self.at;
         let escapes = self.string_rest()?;
         let inner = self.text.get(start..self.at - 1).ok_or(NotJson)?;
@@ -118,6 +115,21 @@ impl<'a> Scanner<'a> {
         };
         self.expect(b':')?;
         Ok(Some(name))
+    }
+
+    /// Consumes the end of an object, or else what stands before the text of its next name.
+    fn ends(&mut self, object: &Object) -> Result<bool, NotJson> {
+        match self.peek() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(true);
+            }
+            Some(b',') if !object.first => self.at += 1,
+            Some(_) if object.first => {}
+            _ => return Err(NotJson),
+        }
+        self.expect(b'"')?;
+        Ok(false)
     }
 
     /// Reads an object. `visit` is called with the name of each member and must consume its value.
