@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use duplexer_core::dispatch::BoxFuture;
 use duplexer_core::error::StoreError;
-use duplexer_core::run::RunId;
 use duplexer_http::{
     Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionRecord,
     SessionStore, StreamId,
@@ -283,7 +282,8 @@ fn digest_of(fields: &[(String, String)]) -> String {
 
 /// Returns the first 128 bits as hexadecimal digits.
 fn hex(digest: &[u8]) -> String {
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    let bits = digest.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte));
+    format!("{bits:032x}")
 }
 
 fn write_placement(Placement { run, stream }: Placement) -> String {
