@@ -17,6 +17,7 @@ mod matrix;
 mod middleware;
 mod notifications;
 mod public_api;
+mod redis;
 mod results;
 mod scale;
 mod server_requests;

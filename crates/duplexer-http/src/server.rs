@@ -113,7 +113,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let response = route::handle(Arc::clone(&self.0), request);
-        Box::pin(async move { Ok(response.await) })
+        Box::pin(route::handle(Arc::clone(&self.0), request))
     }
 }

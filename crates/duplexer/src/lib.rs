@@ -98,6 +98,10 @@ pub use duplexer_oauth as oauth;
 #[cfg_attr(docsrs, doc(cfg(feature = "otel")))]
 #[doc(inline)]
 pub use duplexer_otel as otel;
+#[cfg(feature = "redis")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
+#[doc(inline)]
+pub use duplexer_redis as redis;
 pub use duplexer_server::prompt::Prompt;
 pub use duplexer_server::resource::{AsJson, Resource, ResourceError};
 // Its items are not ours, and would be found in our search.

@@ -67,7 +67,10 @@ impl ConnectionService {
                     (response, is_last)
                 }
                 // The service itself closes the connection where that is required.
-                Target::Service(state, request) => (route::handle(state, request).await, false),
+                Target::Service(state, request) => {
+                    let Ok(reply) = route::handle(state, request).await;
+                    (reply, false)
+                }
             };
             if is_last {
                 response = reply::close_connection(response);

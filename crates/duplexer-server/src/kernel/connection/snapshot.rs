@@ -30,6 +30,12 @@ pub struct ConnectionSnapshot {
 }
 
 impl ConnectionSnapshot {
+    /// Creates the snapshot of a connection about which only the revision is known.
+    pub fn new(version: String) -> Self {
+        let (log_level, subscriptions) = (LoggingLevel::Debug, Vec::new());
+        Self { version, initialize: None, initialized: false, log_level, subscriptions }
+    }
+
     /// Takes a snapshot. Returns `None` before the handshake, and in the envelope era.
     pub fn of(connection: &Connection) -> Option<Self> {
         let agreed = connection.agreed()?;
