@@ -112,8 +112,8 @@ pub fn server(ledger: &Ledger, bus: Arc<dyn SubscriptionBus>, secret: &[u8]) -> 
         .tool(Tool::new("touch", move || {
             let bus = Arc::clone(&publisher);
             async move {
-                let published = bus.publish(Event::resource_updated(TOUCHED)).await;
-                published.map(|_| "touched").map_err(|error| ToolError::new(error.to_string()))
+                let change = bus.publish(Event::resource_updated(TOUCHED)).await;
+                change.map(|_| "touched").map_err(|error| ToolError::new(error.to_string()))
             }
         }));
     Ok(server.build()?)

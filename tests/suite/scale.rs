@@ -264,8 +264,8 @@ fn an_answer_at_another_node_reaches_the_handler_that_asked() {
     paused(async {
         let (_cluster, client, _) = two_nodes().await;
         let mut questions = Vec::new();
-        for (node, tag) in [(0, "a"), (1, "b")] {
-            let mut stream = call_at(&client, node, 20 + node as i64, "ask", json!({"tag": tag})).await;
+        for (node, id, tag) in [(0, 20, "a"), (1, 21, "b")] {
+            let mut stream = call_at(&client, node, id, "ask", json!({"tag": tag})).await;
             let question = stream.next().await.unwrap();
             assert_eq!(question["method"], "elicitation/create");
             questions.push((node, tag, stream, question["id"].clone()));

@@ -265,7 +265,9 @@ impl Client {
 }
 
 pub fn request(id: i64, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    let mut request = json!({"jsonrpc": "2.0", "id": id, "method": method});
+    request["params"] = params;
+    request
 }
 
 pub fn refused(what: &str, reply: &Reply) -> Finding {

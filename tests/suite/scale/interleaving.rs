@@ -30,8 +30,8 @@ fn step() -> impl Strategy<Value = (usize, Step)> {
     let step = prop_oneof![
         2 => Just(Step::Create),
         // No two requests have the same stream: real ones are random.
-        6 => (0..3_u128, 1..4_u128).prop_map(|(request, stream)| {
-            Step::Admit { request: request as i64, stream: 10 * request + stream }
+        6 => (0..3_u8, 1..4_u128).prop_map(|(request, stream)| {
+            Step::Admit { request: i64::from(request), stream: 10 * u128::from(request) + stream }
         }),
         3 => requests().prop_map(|request| Step::Release { request }),
         3 => (0..4_u8).prop_map(|uri| Step::Subscribe { uri }),

@@ -66,7 +66,7 @@ async fn start_on(store: &Store, ledger: &std::path::Path) -> (Vec<Child>, Arc<N
             children.push(child);
         }
     }
-    (children, Arc::new(Nodes::Ports(ports)))
+    (children, Arc::new(Nodes::at(ports)))
 }
 
 /// SCL-03, SCL-04: three processes on one Redis or Valkey.

@@ -114,8 +114,8 @@ pub(super) async fn several_writers_share_one_numbering(stores: &dyn StoresUnder
     ensure_eq!(texts.len(), 2 * BATCHES, "the number of stored events");
     for (number, last) in last_numbers.into_iter().enumerate() {
         let at = usize::try_from(last).unwrap_or_default();
-        let stored = at.checked_sub(2).and_then(|from| texts.get(from..at)).unwrap_or_default();
-        ensure_eq!(stored, [format!("{number}a"), format!("{number}b")], "the batch up to number {last}");
+        let batch = at.checked_sub(2).and_then(|from| texts.get(from..at)).unwrap_or_default();
+        ensure_eq!(batch, [format!("{number}a"), format!("{number}b")], "the batch up to number {last}");
     }
     Ok(())
 }
