@@ -36,7 +36,7 @@ async fn behaves(client: &Client, gate: Option<&Gate>) {
     let published = client.call_tool("publish", ()).await.unwrap();
     assert_eq!(published.to_text(), "published: true", "{which}");
     if let Some(gate) = gate {
-        // Held: looked at, left alone, and taken up again by its id.
+        // Held: inspected, left alone, and resumed by its id.
         let task = started(client, "render", json!({"page": 7})).await;
         let mut now = task.status().await.unwrap();
         while now.task.status_message.as_deref() != Some("drawing") {
@@ -92,7 +92,7 @@ async fn tasks_behave_the_same_over_http() {
     for revision in [HANDSHAKE, ENVELOPE] {
         let client = client(revision).connect(HttpTransport::new(&url).unwrap()).await.unwrap();
         behaves(&client, Some(&gate)).await;
-        // TSK-D26: without authorization callers cannot be told apart, so nothing is listed.
+        // TSK-D26: without authorization callers cannot be distinguished, so nothing is listed.
         let tasks = client.server_capabilities().tasks.as_ref();
         assert!(tasks.is_none_or(|tasks| tasks.get("list").is_none()));
         client.close().await.unwrap();
