@@ -27,14 +27,14 @@ pub fn finished() -> Option<Kernel> {
         let running = server.start().await.ok()?;
         let message =
             Message::new("tools/call", Some(format!(r#"{{"name":"echo","_meta":{{{META}}}}}"#).into()));
-        let served = duplexer_server::driver::serve_envelope(
+        let answer = duplexer_server::driver::serve_envelope(
             &running,
             call_context(),
             Arc::new(message),
             None,
             duplexer_server::Caller::default(),
         );
-        let outcome = served.await.ok()?.into_outcome();
+        let outcome = answer.await.ok()?.into_outcome();
         // Ends when the task has ended.
         running.shutdown().await;
         Some(outcome.into_typed::<CreateTaskResult>().ok()?.task.task_id)

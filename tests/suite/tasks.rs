@@ -228,7 +228,7 @@ async fn ten_thousand_tasks_end_with_their_own_results() {
 async fn a_node_that_stood_still_does_not_end_its_task_again() {
     let tasks = Tasks::new().lease(Duration::from_millis(300)).limits(many());
     let (gate, shared) = (Gate::closed(), tasks.clone());
-    let (resume, stopped) = mpsc::channel::<()>();
+    let (resume, stopped) = mpsc::sync_channel::<()>(1);
     let (send_id, id) = tokio::sync::oneshot::channel();
     let first = std::thread::spawn({
         let gate = gate.clone();

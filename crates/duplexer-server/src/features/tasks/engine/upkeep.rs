@@ -29,9 +29,10 @@ impl Engine {
     /// Starts the upkeep. It ends with the engine.
     pub(crate) fn start_upkeep(self: &Arc<Self>) {
         self.plan.hub.join(self);
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(self.work.tracker.spawn_on(upkeep(Arc::downgrade(self)), &runtime)),
-            Err(_) => tracing::warn!("outside of a runtime tasks of other nodes are not taken over"),
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.work.tracker.spawn_on(upkeep(Arc::downgrade(self)), &runtime);
+        } else {
+            tracing::warn!("outside of a runtime tasks of other nodes are not taken over");
         }
     }
 
