@@ -36,7 +36,7 @@ async fn behaves(client: &Client, gate: Option<&Gate>) {
     let published = client.call_tool("publish", ()).await.unwrap();
     assert_eq!(published.to_text(), "published: true", "{which}");
     if let Some(gate) = gate {
-        // Held: looked at, left alone, and taken up again by its id.
+        // Held: inspected, left alone, and resumed by its id.
         let task = started(client, "render", json!({"page": 7})).await;
         let mut now = task.status().await.unwrap();
         while now.task.status_message.as_deref() != Some("drawing") {
@@ -92,7 +92,7 @@ async fn tasks_behave_the_same_over_http() {
     for revision in [HANDSHAKE, ENVELOPE] {
         let client = client(revision).connect(HttpTransport::new(&url).unwrap()).await.unwrap();
         behaves(&client, Some(&gate)).await;
-        // TSK-D26: without authorization callers cannot be told apart, so nothing is listed.
+        // TSK-D26: without authorization callers cannot be distinguished, so nothing is listed.
         let tasks = client.server_capabilities().tasks.as_ref();
         assert!(tasks.is_none_or(|tasks| tasks.get("list").is_none()));
         client.close().await.unwrap();
@@ -228,7 +228,7 @@ async fn ten_thousand_tasks_end_with_their_own_results() {
 async fn a_node_that_stood_still_does_not_end_its_task_again() {
     let tasks = Tasks::new().lease(Duration::from_millis(300)).limits(many());
     let (gate, shared) = (Gate::closed(), tasks.clone());
-    let (resume, stopped) = mpsc::channel::<()>();
+    let (resume, stopped) = mpsc::sync_channel::<()>(1);
     let (send_id, id) = tokio::sync::oneshot::channel();
     let first = std::thread::spawn({
         let gate = gate.clone();

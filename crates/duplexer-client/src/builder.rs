@@ -3,6 +3,7 @@
 //! The builder checks nothing while it is filled. Its faults are reported by `connect`.
 
 mod callbacks;
+mod results;
 
 use std::fmt;
 use std::sync::Arc;
@@ -375,30 +376,6 @@ impl ClientBuilder {
     /// Sets limits and hooks of the dispatcher. They apply to sessions over a transport.
     pub fn dispatch(mut self, options: DispatchOptions) -> Self {
         self.dispatch = options;
-        self
-    }
-
-    /// Sets the maximum number of pages that [`Client::all_tools`] and its siblings read: 1000 by default.
-    pub fn max_pages(mut self, pages: usize) -> Self {
-        self.max_pages = pages;
-        self
-    }
-
-    /// Sets the cache of results. Default: a cache of the session's own.
-    pub fn cache(mut self, cache: Cache) -> Self {
-        self.cache = Some(cache);
-        self
-    }
-
-    /// Sets how often a request is sent again with input that the server requests: up to 10 times by default.
-    pub fn max_input_rounds(mut self, rounds: u32) -> Self {
-        self.callbacks.input_rounds = rounds;
-        self
-    }
-
-    /// Validates every final result of a typed request before the caller gets it.
-    pub fn result_validator(mut self, validator: impl ResultValidator) -> Self {
-        self.validator = Some(Arc::new(validator));
         self
     }
 }

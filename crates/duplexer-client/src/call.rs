@@ -1,5 +1,7 @@
 //! One request with its options, and its response.
 
+mod later;
+
 #[cfg(feature = "schema")]
 use std::any::Any;
 use std::any::type_name;
@@ -15,7 +17,7 @@ use duplexer_types::methods::{Method, Request};
 use duplexer_types::page::PaginatedParams;
 #[cfg(feature = "schema")]
 use duplexer_types::tool::CallToolParams;
-use duplexer_types::wire::{ForRevision, Shape, result_type, result_type_of};
+use duplexer_types::wire::{result_type, result_type_of};
 use serde::ser::Error as _;
 
 use super::cache::CacheMode;
@@ -24,7 +26,7 @@ use super::input::{self, Retry};
 #[cfg(feature = "schema")]
 use super::output_schemas::OutputSchemas;
 use super::session::{decode_result, merge_headers};
-use super::tasks::{self, Wish};
+use super::tasks::Wish;
 use super::{Client, ClientError};
 use duplexer_core::dispatch::{BoxFuture, CallOptions, OutboundRequest, Progress};
 use duplexer_core::error::{BoxError, CallError};
@@ -261,53 +263,6 @@ impl<M: Request> Call<M> {
             outcome => outcome?,
         };
         Ok((self.decode(&text)?, text.len()))
-    }
-
-    /// Waits for the task that a call of 2025-11-25 has asked for.
-    async fn awaited_task(&self, text: &str) -> Result<ByteString, ClientError> {
-        let Some(created) = tasks::created(text)? else {
-            // The server answers directly, because it does not have tasks.
-            self.validate_own(text).await?;
-            return Ok(text.into());
-        };
-        let options = self.client.0.callbacks.tasks.clone().unwrap_or_default();
-        let text = ByteString::from(tasks::finish(&self.client, created, &options).await?.as_str());
-        self.validate_own(&text).await?;
-        Ok(text)
-    }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(super) fn params(&self) -> &M::Params {
-        &self.params
-    }
-
-    pub(super) fn params_mut(&mut self) -> &mut M::Params {
-        &mut self.params
-    }
-
-    /// Has the extension that claims a result finish it.
-    async fn claimed(&self, claimed: ClaimedResult<'_>) -> Result<ByteString, ClientError> {
-        let version = self.client.0.session.version;
-        let mut active = self.client.0.callbacks.extensions.iter().filter(|it| it.window().contains(version));
-        let Some(extension) = active.find(|it| it.claims(claimed.method, &claimed.result_type)) else {
-            return Err(claimed.unfinished());
-        };
-        let text = ByteString::from(extension.finish(claimed).await?.as_str());
-        self.validate_own(&text).await?;
-        Ok(text)
-    }
-
-    /// Gives a result that came later to the validator, with the params of the call.
-    async fn validate_own(&self, text: &str) -> Result<(), ClientError> {
-        let shape = Shape::new(self.client.0.session.version);
-        let params = Json::encode(&ForRevision(&self.params, shape)).map_err(CallError::Encode)?;
-        match self.validation(Some(&params), text)? {
-            Some(validation) => validation.await.map_err(ClientError::Validation),
-            None => Ok(()),
-        }
     }
 
     /// Sends the request once.

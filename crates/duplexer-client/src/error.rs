@@ -198,7 +198,7 @@ pub enum ClientError {
     /// The task was cancelled. Holds its id.
     #[error("the task `{0}` was cancelled")]
     TaskCancelled(String),
-    /// The server does not know the task: it never existed, has expired, or belongs to somebody else.
+    /// The server does not know the task: it never existed, has expired, or belongs to another user.
     #[error("the server does not know the task `{id}`: {reason}")]
     UnknownTask {
         /// The id.

@@ -91,7 +91,7 @@ pub struct ClaimedResult<'a> {
 }
 
 impl ClaimedResult<'_> {
-    /// Returns the error of a result that nobody finishes.
+    /// Returns the error of a result that no extension finishes.
     pub(super) fn unfinished(self) -> ClientError {
         let Self { method, result_type, result, .. } = self;
         ClientError::ResultType { method, result_type, result }

@@ -136,7 +136,7 @@ impl Call<ToolsCall> {
     /// # use duplexer_client::{Client, ClientError, Started};
     /// # async fn example(client: Client) -> Result<(), ClientError> {
     /// match client.call_tool("render", ()).started().await? {
-    ///     Started::Task(task) => println!("{} is under way", task.id()),
+    ///     Started::Task(task) => println!("{} runs", task.id()),
     ///     Started::Done(result) => println!("{}", result.to_text()),
     ///     _ => {}
     /// }

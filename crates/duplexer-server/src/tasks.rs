@@ -83,14 +83,14 @@ impl Tasks {
         self
     }
 
-    /// Sets the polling interval that clients are told: one second by default.
+    /// Sets the polling interval that clients get: one second by default.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.plan.settings.poll_interval = interval;
         self
     }
 
-    /// Returns a task that was handed over, for whoever does its work ([`Context::hand_over`](crate::Context::hand_over)).
+    /// Returns a task that was handed over, for the program that does its work ([`Context::hand_over`](crate::Context::hand_over)).
     pub fn of(&self, id: impl Into<TaskId>) -> TaskRemote {
         TaskRemote::new(self.plan.clone(), id.into())
     }

@@ -57,7 +57,7 @@ impl Task {
         output.text(&described(&state.task))
     }
 
-    /// Ctrl-C leaves the task alone: it was started by somebody else.
+    /// Ctrl-C leaves the task alone: another command has started it.
     async fn wait(&self, session: &Session, output: &Output) -> Result<(), Failure> {
         let raw = session.client.task(self.id.as_str()).raw_result().await;
         session.terminal.clear();

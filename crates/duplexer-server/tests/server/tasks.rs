@@ -218,7 +218,7 @@ async fn a_call_that_ends_at_once_is_answered_directly() {
 /// EXF-01, TSK-12, P-TASK-1, TSK-13, P-TASK-2, TSK-19, P-TASK-10, TSK-26, P-TASK-14, TSK-51, TSK-52, TSK-54, TSK-55, EXF-04: who has no tasks gets none; a tool that requires them says
 /// so before its function runs.
 #[tokio::test(start_paused = true)]
-async fn clients_without_tasks_are_told_what_is_missing() {
+async fn clients_without_tasks_learn_what_is_missing() {
     let server = jobs(Tasks::new());
     let plain_client = TestClient::connect(&server, options(Era::Envelope)).await.unwrap();
     let missing = json!({"requiredCapabilities": {"extensions": {EXTENSION: {}}}});
@@ -301,10 +301,10 @@ fn silent() -> duplexer::dispatch::CallContext {
     CallContext::new(Some(1_i64.into()), transport, Arc::new(Silent(Cancellation::new())))
 }
 
-/// TSK-07, TSK-16, P-TASK-4, TSK-17, P-TASK-6, TSK-18, P-TASK-7, TSK-48, TSK-60, TSK-68, TSK-D10: how a task ends is told in the words of each revision; a
+/// TSK-07, TSK-16, P-TASK-4, TSK-17, P-TASK-6, TSK-18, P-TASK-7, TSK-48, TSK-60, TSK-68, TSK-D10: how a task ends is written in the terms of each revision; a
 /// panic is an error without detail.
 #[tokio::test(start_paused = true)]
-async fn an_end_is_told_in_the_words_of_the_revision() {
+async fn an_end_is_written_in_the_terms_of_the_revision() {
     for era in [Era::Envelope, Era::Handshake] {
         let client = connect(era).await;
         let task = start(&client, "fails").await;
@@ -513,7 +513,7 @@ async fn tasks_are_declared_and_listed() {
 
 /// TSK-D19: work that is done elsewhere.
 #[tokio::test(start_paused = true)]
-async fn work_that_is_handed_over_is_ended_by_somebody_else() {
+async fn work_that_is_handed_over_is_ended_by_another_program() {
     let tasks = Tasks::new();
     let client = TestClient::connect(&jobs(tasks.clone()), with_tasks(Era::Envelope)).await.unwrap();
     let task = start(&client, "elsewhere").await;
@@ -556,10 +556,10 @@ async fn dropping_a_call_cancels_its_task_and_dropping_a_handle_does_not() {
 
 /// TSK-41, TSK-D20: without tasks a task is an invalid response; a question without a callback cancels the task.
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_cancels_the_task() {
+async fn a_question_without_an_answer_cancels_the_task() {
     let refuses = options(Era::Envelope)
         .tasks(TaskOptions::new())
-        .on_elicitation(|_| async { Err(McpError::internal("nobody is there")) });
+        .on_elicitation(|_| async { Err(McpError::internal("no user is there")) });
     let client = TestClient::connect(&jobs(Tasks::new()), refuses).await.unwrap();
     let task = start(&client, "asks").await;
     let error = task.result().await.unwrap_err();

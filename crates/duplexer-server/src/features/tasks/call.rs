@@ -202,7 +202,7 @@ impl TaskCall {
         limit
     }
 
-    /// Leaves the end of the task to somebody else.
+    /// Leaves the end of the task to another program.
     pub(super) async fn hand_over(&self, time: Duration) -> Result<TaskId, McpError> {
         self.enter_background().await;
         let Some((id, epoch)) = self.task() else { return Err(McpError::internal("the call is not a task")) };

@@ -32,7 +32,7 @@ pub(crate) enum Change {
 /// Whose change it is. The run that works on a task must still hold its lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// The client, or whoever finishes work that was handed over.
+    /// The client, or the program that finishes work that was handed over.
     Anyone,
     /// The run that works on the task, in this epoch.
     Run(RunId, u64),
@@ -99,7 +99,7 @@ impl TaskRecord {
             }
             Change::RequestCancel => {
                 if self.lease.run.is_none() {
-                    // The work was handed over: nobody here can stop it, and its result is no longer wanted.
+                    // The work was handed over: this server cannot stop it, and its result is no longer needed.
                     self.end(TaskOutcome::Cancelled, now);
                 } else if self.state.cancel_requested {
                     return Ok(Applied::Unchanged);
@@ -211,7 +211,7 @@ fn bounded(outcome: TaskOutcome, limits: &TaskLimits) -> TaskOutcome {
     }
 }
 
-/// Returns the outcome of work that nobody continues.
+/// Returns the outcome of work that is not continued.
 pub(crate) fn lost(text: &'static str) -> TaskOutcome {
     TaskOutcome::Error(ErrorObject::new(ErrorCode::INTERNAL_ERROR, text))
 }

@@ -35,8 +35,8 @@ impl<S> Context<S> {
         }
     }
 
-    /// Leaves the rest of the task to somebody else: a queue, a webhook, another process with the same store. What the function
-    /// returns afterwards is ignored. Whoever has the returned id ends the task with
+    /// Leaves the rest of the task to another program: a queue, a webhook, another process with the same store. What the function
+    /// returns afterwards is ignored. The program that has the returned id ends the task with
     /// [`Tasks::of`](crate::tasks::Tasks::of), within a day.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod upkeep;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use duplexer_core::dispatch::{BoxFuture, Cancellation, Channel, lock};
@@ -99,7 +100,7 @@ impl From<Unchanged> for McpError {
     }
 }
 
-/// The one error for tasks that do not exist, have expired, or belong to somebody else.
+/// The one error for tasks that do not exist, have expired, or belong to another principal.
 pub(crate) fn unknown() -> McpError {
     McpError::new(ErrorCode::INVALID_PARAMS, "Unknown task")
 }
@@ -262,7 +263,12 @@ pub(super) async fn update(
 }
 
 /// Bounds an operation of a store: one that hangs has failed.
-pub(super) async fn within<T>(operation: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
+pub(super) async fn within<T>(mut operation: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
+    // Operations in memory are ready at once, and need no timer.
+    let at_once = |cx: &mut std::task::Context<'_>| Poll::Ready(operation.as_mut().poll(cx));
+    if let Poll::Ready(done) = std::future::poll_fn(at_once).await {
+        return done;
+    }
     match timeout(STORE_TIMEOUT, operation).await {
         Ok(done) => done,
         Err(_) => Err(StoreError::Unavailable("the store did not respond in time".into())),

@@ -63,7 +63,7 @@ pub(crate) fn capability() -> JsonObject {
     JsonObject::new().with("list", empty()).with("cancel", empty()).with("requests", Json::from(requests))
 }
 
-/// Returns whether tasks can be listed: only where callers can be told apart, by their principal or because the caller is a
+/// Returns whether tasks can be listed: only where callers can be distinguished, by their principal or because the caller is a
 /// process of the same user.
 pub(crate) fn can_list(cx: &Context) -> bool {
     cx.principal().is_some() || cx.transport().trust() == Trust::LocalProcess

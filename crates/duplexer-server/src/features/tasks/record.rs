@@ -26,7 +26,7 @@ use crate::kernel::principal::Principal;
 pub struct TaskId(String);
 
 impl TaskId {
-    /// Creates an identifier that nobody can guess. Fails if the system has no randomness.
+    /// Creates an identifier that cannot be guessed. Fails if the system has no randomness.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 24];
         getrandom::fill(&mut bytes)?;
@@ -221,7 +221,7 @@ pub struct TaskLease {
     pub attempt: u32,
     /// Whether the work can be run again from the start.
     pub resumable: bool,
-    /// Whether the work was handed over: somebody else ends the task, until the deadline.
+    /// Whether the work was handed over: another program ends the task, until the deadline.
     pub handed_over: bool,
 }
 

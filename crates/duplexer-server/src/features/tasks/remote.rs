@@ -17,7 +17,7 @@ use super::view;
 use crate::features::input_rounds;
 use crate::kernel::outcome::Outcome;
 
-/// A task that was handed over ([`Context::hand_over`](crate::Context::hand_over)), for whoever does its work. Returned by
+/// A task that was handed over ([`Context::hand_over`](crate::Context::hand_over)), for the program that does its work. Returned by
 /// [`Tasks::of`](crate::tasks::Tasks::of).
 #[derive(Clone)]
 pub struct TaskRemote {

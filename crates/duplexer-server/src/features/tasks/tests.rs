@@ -78,7 +78,7 @@ async fn end(running: &RunningServer, connection: &Arc<Connection>, id: &str) ->
 }
 
 /// TSK-08, P-TASK-9, TSK-69, TSK-80, P-TASK-18, TSK-81, TSK-85: a task is seen by equal principals only, on any connection; for everybody else it does not exist,
-/// and nobody learns why.
+/// and the error does not say why.
 #[tokio::test]
 async fn a_task_belongs_to_the_principal_that_created_it() {
     let running = running(Tasks::new()).await;
@@ -94,11 +94,7 @@ async fn a_task_belongs_to_the_principal_that_created_it() {
                 assert_eq!(foreign.code, ErrorCode::INVALID_PARAMS);
             }
         }
-        assert_eq!(
-            status(&running, &client(owner), &id).await,
-            TaskStatus::Working,
-            "nobody has cancelled it"
-        );
+        assert_eq!(status(&running, &client(owner), &id).await, TaskStatus::Working, "it is not cancelled");
     }
 }
 
@@ -114,7 +110,7 @@ async fn an_owner_has_a_limited_number_of_tasks() {
     let refused = start(&running, &ada, "wait").await.unwrap_err().to_wire("");
     assert_eq!(
         (refused.code, &*refused.message),
-        (ErrorCode::INTERNAL_ERROR, "Too many tasks are under way")
+        (ErrorCode::INTERNAL_ERROR, "Too many tasks are in flight")
     );
     start(&running, &client(Some("eve")), "wait").await.unwrap();
 }

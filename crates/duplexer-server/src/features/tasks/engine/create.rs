@@ -51,7 +51,7 @@ impl Engine {
             }
             Ok(TaskCreation::TooMany) => {
                 created.forget();
-                Err(McpError::new(ErrorCode::INTERNAL_ERROR, "Too many tasks are under way"))
+                Err(McpError::new(ErrorCode::INTERNAL_ERROR, "Too many tasks are in flight"))
             }
             Err(error) => Err(McpError::internal(error)),
         }

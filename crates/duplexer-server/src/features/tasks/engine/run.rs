@@ -23,7 +23,7 @@ pub(crate) type Work = BoxFuture<'static, Result<Outcome, McpError>>;
 /// Why the work of a task is over.
 enum Ended {
     With(TaskOutcome),
-    /// Somebody else ends the task.
+    /// Another program ends the task.
     HandedOver,
     /// Another run has the task, or it has ended already.
     Lost,

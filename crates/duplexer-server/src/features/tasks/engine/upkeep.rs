@@ -29,8 +29,11 @@ impl Engine {
     /// Starts the upkeep. It ends with the engine.
     pub(crate) fn start_upkeep(self: &Arc<Self>) {
         self.plan.hub.join(self);
-        let engine = Arc::downgrade(self);
-        self.work.tracker.spawn(upkeep(engine));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            self.work.tracker.spawn_on(upkeep(Arc::downgrade(self)), &runtime);
+        } else {
+            tracing::warn!("outside of a runtime tasks of other nodes are not taken over");
+        }
     }
 
     /// Has the upkeep run at this time, if it would run later.
@@ -147,7 +150,7 @@ async fn upkeep(engine: Weak<Engine>) {
         }
         let next = UnixMillis(engine.work.next_upkeep.load(Ordering::Acquire));
         let (left, notify) = (next.since(engine.clock.now()), Arc::clone(&engine.work.upkeep));
-        // An engine that nobody uses ends meanwhile, and notifies.
+        // An engine that is no longer used ends meanwhile, and notifies.
         drop(engine);
         tokio::select! {
             () = notify.notified() => {}
