@@ -42,8 +42,11 @@ pub fn is_hidden(name: &str) -> bool {
     name.starts_with('.') && name != "." && name != ".."
 }
 
-/// Resolves `relative` below `base` and follows links. A path that is outside, hidden or does not exist is not found,
-/// whether it is named so or a link leads to it.
+/// Resolves `relative` below `base` and follows links.
+///
+/// # Errors
+///
+/// A path that is outside, hidden or does not exist is not found, whether it is named so or a link leads to it.
 pub fn resolve(base: &Path, relative: &str) -> io::Result<PathBuf> {
     let not_found = || io::Error::from(io::ErrorKind::NotFound);
     if escape(relative).is_some() || relative.split(['/', '\\']).any(is_hidden) {

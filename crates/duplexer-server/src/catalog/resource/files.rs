@@ -109,7 +109,11 @@ fn open_regular(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_found()) }
 }
 
-/// Opens a regular file below `base`. A path that is outside, hidden or does not exist is not found.
+/// Opens a regular file below `base`.
+///
+/// # Errors
+///
+/// A path that is outside, hidden or does not exist is not found.
 pub fn open_below(base: &Path, relative: &str) -> io::Result<File> {
     let file = open_regular(&resolve(base, relative)?)?;
     // A part of the path can become a link out of the base between the two calls. The file is below the base if a path
