@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 
 use duplexer::Server;
 use duplexer::prelude::run_stdio;
-use duplexer::shutdown_signal::ShutdownSignals;
 use duplexer::skills::Skills;
 
 use crate::arguments::ServeArguments;
@@ -36,18 +35,11 @@ fn on_http(server: Server, address: SocketAddr) -> Result<(), Failure> {
     runtime.block_on(async {
         let bound = service(server, address.ip())?.bind(address).await;
         let bound = bound.map_err(|error| not_listening(address, &error, "skills serve DIR"))?;
-        let mut signals = ShutdownSignals::listen().map_err(broken)?;
         let address = bound.local_addr().map_err(broken)?;
-        let terminal = Terminal::new();
-        terminal.note(&format!(
+        Terminal::new().note(&format!(
             "The skills are served at http://{address}/mcp. Changes are seen within two seconds. Ctrl-C ends it.\n\n\
              Try it:\n  duplexer skills list http://{address}/mcp"
         ));
-        let end = async move {
-            signals.next().await;
-            terminal.interrupted();
-        };
-        bound.serve_until(end).await;
-        Ok(())
+        bound.serve().await.map_err(|error| Failure::new(Exit::Connect, chain(&error)))
     })
 }
