@@ -39,7 +39,8 @@ fn program() -> Result<Option<PathBuf>, String> {
 fn installed() -> Result<PathBuf, String> {
     let requirements = root().join("interop").join("valkey").join("requirements.txt");
     let libraries = python::environment("valkey", &requirements)?.join("lib");
-    let entries = std::fs::read_dir(&libraries).map_err(|error| format!("{}: {error}", libraries.display()))?;
+    let entries =
+        std::fs::read_dir(&libraries).map_err(|error| format!("{}: {error}", libraries.display()))?;
     let program = entries
         .filter_map(Result::ok)
         .map(|entry| entry.path().join(IN_PACKAGE))

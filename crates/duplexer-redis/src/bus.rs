@@ -79,7 +79,10 @@ impl SubscriptionBus for RedisBus {
     fn publish(&self, event: Event) -> BoxFuture<'_, Result<Position, StoreError>> {
         Box::pin(async move {
             let mut call = scripts::PUBLISH.key(self.node.keys.changes());
-            call.arg(value::json(&event)?).arg(self.node.settings.change_log).arg(millis(MAX_AGE)).arg(millis(EXPIRY));
+            call.arg(value::json(&event)?)
+                .arg(self.node.settings.change_log)
+                .arg(millis(MAX_AGE))
+                .arg(millis(EXPIRY));
             call.arg(self.node.keys.changes_channel());
             let id: String = self.node.connection.run(&call).await?;
             self.node.counters.changes_published.increment();
@@ -95,7 +98,8 @@ impl SubscriptionBus for RedisBus {
         Arc::make_mut(&mut state.listeners).insert(id, listener);
         let (node, local) = (Arc::clone(&self.node), Arc::downgrade(&self.local));
         Subscription::new(move || {
-            let removed = local.upgrade().and_then(|local| Arc::make_mut(&mut local.state().listeners).remove(&id));
+            let removed =
+                local.upgrade().and_then(|local| Arc::make_mut(&mut local.state().listeners).remove(&id));
             // A listener can own another subscription, so it is dropped without the lock.
             drop((removed, node));
         })

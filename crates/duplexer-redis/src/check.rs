@@ -84,7 +84,9 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 /// Returns the address of a client, without its credentials.
 pub(crate) fn address(client: &Client) -> String {
     match client.get_connection_info().addr() {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => format!("{host}:{port}"),
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            format!("{host}:{port}")
+        }
         ConnectionAddr::Unix(path) => path.display().to_string(),
         _ => "an unknown address".to_owned(),
     }

@@ -16,9 +16,7 @@ pub enum ConnectError {
     #[error("a `rediss://` URL needs the feature `rustls` of duplexer-redis")]
     NoTls,
     /// The namespace cannot be used.
-    #[error(
-        "the namespace `{0}` is not valid: it has 1 to 64 letters, digits, `-`, `_` and `.`"
-    )]
+    #[error("the namespace `{0}` is not valid: it has 1 to 64 letters, digits, `-`, `_` and `.`")]
     Namespace(String),
     /// No connection was made in time.
     #[error("no Redis or Valkey answers at {address}")]

@@ -55,7 +55,9 @@ impl EventStore for Events {
             let keys = self.0.keys.session(&stream.session);
             let mut call = scripts::READ.key(keys.stream(stream.stream));
             call.key(keys.events(stream.stream)).arg(after).arg(at_most);
-            let Some(answer) = self.0.connection.run::<Option<Vec<Value>>>(&call).await? else { return Ok(None) };
+            let Some(answer) = self.0.connection.run::<Option<Vec<Value>>>(&call).await? else {
+                return Ok(None);
+            };
             let page = read_page(answer, after)?;
             if page.first > after + 1 {
                 self.0.counters.events_gaps.increment();
@@ -73,7 +75,8 @@ impl EventStore for Events {
             let keys = self.0.keys.session(&stream.session);
             let mut call = scripts::ATTACH.key(keys.stream(stream.stream));
             call.key(keys.events(stream.stream)).key(keys.record()).key(keys.streams());
-            call.arg(attach.reader.to_string()).arg(attach.after.map(|after| after.to_string()).unwrap_or_default());
+            call.arg(attach.reader.to_string())
+                .arg(attach.after.map(|after| after.to_string()).unwrap_or_default());
             call.arg(replaced(attach.takeover)).arg(millis(self.0.settings.session_expiry));
             let opened = stream.stream == StreamId::STANDALONE;
             call.arg(if opened { stream.stream.to_string() } else { String::new() });

@@ -47,7 +47,8 @@ impl Lease {
     }
 
     pub(crate) fn health(&self) -> Health {
-        let age = self.start.elapsed().saturating_sub(Duration::from_millis(self.renewed.load(Ordering::Relaxed)));
+        let age =
+            self.start.elapsed().saturating_sub(Duration::from_millis(self.renewed.load(Ordering::Relaxed)));
         if age >= self.length {
             Health::Disconnected
         } else if age > self.length / 2 {

@@ -115,7 +115,6 @@ impl Node {
         Self { link, tasks: Mutex::new(tasks) }
     }
 
-
     /// Wakes the reader of a stream.
     pub(crate) fn wake_reader(&self, reader: Option<RunId>, stream: String) {
         self.link.wake(reader, stream, &self.tasks);

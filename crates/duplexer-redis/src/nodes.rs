@@ -43,11 +43,7 @@ impl Nodes for RedisNodes {
         self.node.lease.run()
     }
 
-    fn send<'a>(
-        &'a self,
-        to: RunId,
-        message: &'a NodeMessage,
-    ) -> BoxFuture<'a, Result<Sent, StoreError>> {
+    fn send<'a>(&'a self, to: RunId, message: &'a NodeMessage) -> BoxFuture<'a, Result<Sent, StoreError>> {
         Box::pin(async move {
             let keys = &self.node.keys;
             let mut call = scripts::SEND.key(keys.lease(to));

@@ -159,13 +159,17 @@ impl Sessions {
         let limits = &self.0.settings.limits;
         let stream = admission.request.and_then(|request| request.stream);
         let mut call = scripts::ADMIT.key(keys.record());
-        call.key(keys.in_flight()).key(keys.stream(stream.unwrap_or(StreamId::STANDALONE))).key(keys.streams());
+        call.key(keys.in_flight())
+            .key(keys.stream(stream.unwrap_or(StreamId::STANDALONE)))
+            .key(keys.streams());
         call.arg(LAYOUT).arg(principal_digest(admission.principal)?);
         call.arg(admission.known.map(|known| known.0.to_string()).unwrap_or_default()).arg(self.expiry());
         match admission.request {
             Some(NewRequest { id, run, stream }) => {
                 let text = stream.map(|stream| stream.to_string()).unwrap_or_default();
-                call.arg(value::json(id)?).arg(write_placement(Placement { run, stream })).arg(limits.requests);
+                call.arg(value::json(id)?)
+                    .arg(write_placement(Placement { run, stream }))
+                    .arg(limits.requests);
                 call.arg(text).arg(run.to_string());
             }
             None => {
@@ -235,7 +239,8 @@ fn read_record(
     mut fields: HashMap<String, String>,
     principal: Option<&PrincipalKey>,
 ) -> Result<(SessionRecord, Revision), StoreError> {
-    let mut field = |name: &'static str| fields.remove(name).ok_or_else(|| unreadable(format!("no field `{name}`")));
+    let mut field =
+        |name: &'static str| fields.remove(name).ok_or_else(|| unreadable(format!("no field `{name}`")));
     let (version, level, revision) = (field("ver")?, field("level")?, field("rev")?);
     let initialize = fields.remove("init").map(|text| Json::parse(&text)).transpose().map_err(unreadable)?;
     let mut subscriptions: Vec<String> =

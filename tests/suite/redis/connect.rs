@@ -48,13 +48,29 @@ async fn wrong_credentials_and_missing_rights_are_named() {
     let url = |password: &str| format!("redis://app:{password}@127.0.0.1:{}", store.port);
     // SCL-89: these rules are enough.
     let enough = [
-        "~dpx1:*", "&dpx1:*", "+@connection", "+@read", "+@write", "+@stream", "+@hash", "+@string", "+@list",
-        "+@sortedset", "+@scripting", "+@pubsub", "+info", "-@dangerous", "+info",
+        "~dpx1:*",
+        "&dpx1:*",
+        "+@connection",
+        "+@read",
+        "+@write",
+        "+@stream",
+        "+@hash",
+        "+@string",
+        "+@list",
+        "+@sortedset",
+        "+@scripting",
+        "+@pubsub",
+        "+info",
+        "-@dangerous",
+        "+info",
     ];
     acl(&enough).await;
     Shared::connect(url("hunter2")).await.unwrap();
     let text = refused(url("wrong")).await;
-    let expected = format!("the store at 127.0.0.1:{} rejects the user name or the password: set them in the URL", store.port);
+    let expected = format!(
+        "the store at 127.0.0.1:{} rejects the user name or the password: set them in the URL",
+        store.port
+    );
     assert_eq!(text, expected);
     let without: Vec<&str> = enough.iter().copied().filter(|rule| *rule != "+@scripting").collect();
     acl(&without).await;

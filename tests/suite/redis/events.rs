@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Appended, Attach, Attached, Batch, Concluded, EventKind, Numbering, SharedStores, StoredEvent,
-    StreamId, StreamKey, Takeover,
+    Appended, Attach, Attached, Batch, Concluded, EventKind, Numbering, SharedStores, StoredEvent, StreamId,
+    StreamKey, Takeover,
 };
 use duplexer_types::jsonrpc::RequestId;
 
@@ -99,10 +99,21 @@ async fn a_stream_has_one_reader() {
     assert_eq!(attach(Attach::anew(two, Takeover::Never)).await, Attached::Held(one));
     assert_eq!(attach(Attach::anew(two, Takeover::Of(WRITER))).await, Attached::Held(one));
     stores.events.detach(&key(), 1, 2).await.unwrap();
-    assert_eq!(attach(Attach::anew(two, Takeover::Never)).await, Attached::Held(one), "an earlier reader left");
+    assert_eq!(
+        attach(Attach::anew(two, Takeover::Never)).await,
+        Attached::Held(one),
+        "an earlier reader left"
+    );
     stores.events.detach(&key(), 2, 1).await.unwrap();
-    assert_eq!(attach(Attach::anew(two, Takeover::Never)).await, Attached::Reader { number: 3, after: 1, position: None });
-    assert_eq!(attach(Attach::after(one, 5)).await, Attached::Reader { number: 4, after: 5, position: None }, "the store lost events");
+    assert_eq!(
+        attach(Attach::anew(two, Takeover::Never)).await,
+        Attached::Reader { number: 3, after: 1, position: None }
+    );
+    assert_eq!(
+        attach(Attach::after(one, 5)).await,
+        Attached::Reader { number: 4, after: 5, position: None },
+        "the store lost events"
+    );
     assert_eq!(append(&stores, 3, &[notification("c")]).await, Appended::UpTo { last: 3, reader: Some(one) });
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use duplexer_core::run::RunId;
 use duplexer_http::{Health, NodeListener, NodeMessage, Sent, SessionDigest};
-use duplexer_server::subscriptions::{BusMessage, Event, EventListener, Position, Since, SubscriptionBus as _};
+use duplexer_server::subscriptions::{
+    BusMessage, Event, EventListener, Position, Since, SubscriptionBus as _,
+};
 use duplexer_types::jsonrpc::RequestId;
 use tokio::sync::mpsc;
 
@@ -57,7 +59,8 @@ async fn messages_reach_the_inbox_of_a_run() {
 #[tokio::test]
 async fn a_lost_lease_is_another_run() {
     let Some(store) = Store::start("leases").await else { return };
-    let (first, second) = (store.node().await, store.connect().lease(Duration::from_millis(400)).await.unwrap());
+    let (first, second) =
+        (store.node().await, store.connect().lease(Duration::from_millis(400)).await.unwrap());
     let (one, two) = (first.stores(), second.stores());
     let run = second.run();
     assert!(one.nodes.is_alive(run).await.unwrap());

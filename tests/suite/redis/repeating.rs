@@ -9,8 +9,8 @@ use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_http::{
     Admission, Admitted, Appended, Attach, Attached, Batch, Change, Concluded, Created, EventStore, Health,
-    NodeListener, NodeMessage, Nodes, Page, Placement, Revision, Sent, SessionRecord, SessionStore, SharedStores,
-    StreamKey, Wake,
+    NodeListener, NodeMessage, Nodes, Page, Placement, Revision, Sent, SessionRecord, SessionStore,
+    SharedStores, StreamKey, Wake,
 };
 use duplexer_server::subscriptions::{Event, EventListener, Position, Since, Subscription, SubscriptionBus};
 use duplexer_types::jsonrpc::RequestId;
@@ -90,7 +90,12 @@ impl EventStore for Repeating<dyn EventStore> {
         repeat(move || self.0.detach(stream, reader, received))
     }
 
-    fn conclude<'a>(&'a self, stream: &'a StreamKey, writer: RunId, last: &'a Bytes) -> Answer<'a, Concluded> {
+    fn conclude<'a>(
+        &'a self,
+        stream: &'a StreamKey,
+        writer: RunId,
+        last: &'a Bytes,
+    ) -> Answer<'a, Concluded> {
         repeat(move || self.0.conclude(stream, writer, last))
     }
 

@@ -3,8 +3,8 @@
 use duplexer_core::error::StoreError;
 use duplexer_core::run::RunId;
 use duplexer_http::{
-    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision,
-    SessionRecord, SharedStores, StreamId,
+    Admission, Admitted, Change, Created, NewRequest, Placement, PrincipalKey, Revision, SessionRecord,
+    SharedStores, StreamId,
 };
 use duplexer_server::{ConnectionSnapshot, Principal};
 use duplexer_types::jsonrpc::RequestId;
@@ -91,12 +91,16 @@ async fn two_nodes_change_different_fields() {
     let ready = [Change::Initialized, Change::Subscribed("b://2".into())];
     assert_eq!(two.sessions.update("s", &ready).await.unwrap(), Some(Revision(3)));
     assert_eq!(two.sessions.update("s", &ready).await.unwrap(), Some(Revision(3)), "a repetition");
-    let Admitted::Record(found, _) = one.sessions.admit("s", Admission::new(None, None)).await.unwrap() else {
+    let Admitted::Record(found, _) = one.sessions.admit("s", Admission::new(None, None)).await.unwrap()
+    else {
         panic!("admitted")
     };
     let connection = &found.connection;
     assert!(connection.initialized);
-    assert_eq!((connection.log_level, &*connection.subscriptions), (LoggingLevel::Error, &["b://2".to_owned()][..]));
+    assert_eq!(
+        (connection.log_level, &*connection.subscriptions),
+        (LoggingLevel::Error, &["b://2".to_owned()][..])
+    );
 }
 
 /// SCL-09: a deleted session stays unknown, and nothing brings it back.
@@ -114,7 +118,8 @@ async fn a_deleted_session_does_not_return() {
     assert_eq!(one.sessions.create("s", &record(None)).await.unwrap(), Created::Exists);
     one.sessions.touch(&["s".into()]).await.unwrap();
     let mut commands = store.commands().await;
-    let left: Vec<String> = redis::cmd("KEYS").arg("dpx1:test:{*}:[hfmoe]*").query_async(&mut commands).await.unwrap();
+    let left: Vec<String> =
+        redis::cmd("KEYS").arg("dpx1:test:{*}:[hfmoe]*").query_async(&mut commands).await.unwrap();
     assert_eq!(left, Vec::<String>::new());
 }
 
@@ -161,8 +166,12 @@ async fn unknown_fields_are_kept() {
     let keys: Vec<String> = redis::cmd("KEYS").arg("*:h").query_async(&mut commands).await.unwrap();
     let () = redis::cmd("HSET").arg(&keys[0]).arg("later").arg("x").query_async(&mut commands).await.unwrap();
     stores.sessions.update("s", &[Change::LogLevel(LoggingLevel::Error)]).await.unwrap();
-    assert!(matches!(stores.sessions.admit("s", Admission::new(None, None)).await.unwrap(), Admitted::Record(..)));
-    let kept: String = redis::cmd("HGET").arg(&keys[0]).arg("later").query_async(&mut commands).await.unwrap();
+    assert!(matches!(
+        stores.sessions.admit("s", Admission::new(None, None)).await.unwrap(),
+        Admitted::Record(..)
+    ));
+    let kept: String =
+        redis::cmd("HGET").arg(&keys[0]).arg("later").query_async(&mut commands).await.unwrap();
     assert_eq!(kept, "x");
 }
 

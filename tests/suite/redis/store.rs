@@ -40,7 +40,16 @@ impl Store {
         for _ in 0..10 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let process = Command::new(&program)
-                .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"])
+                .args([
+                    "--port",
+                    &port.to_string(),
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                    "--appendonly",
+                    "yes",
+                ])
                 .arg("--dir")
                 .arg(&folder)
                 .args(options)
@@ -107,7 +116,10 @@ fn program() -> Option<OsString> {
     let path = std::env::var_os("PATH")?;
     let mut folders = std::env::split_paths(&path);
     folders.find_map(|folder| {
-        let found = ["valkey-server", "redis-server"].map(|name| folder.join(name)).into_iter().find(|it| it.is_file());
+        let found = ["valkey-server", "redis-server"]
+            .map(|name| folder.join(name))
+            .into_iter()
+            .find(|it| it.is_file());
         found.map(Into::into)
     })
 }
