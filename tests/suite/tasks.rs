@@ -67,7 +67,7 @@ async fn started(client: &Client, tool: &str, arguments: serde_json::Value) -> T
     }
 }
 
-/// TSK-D1, TSK-D6, TSK-32, TSK-40, TSK-42, TSK-44, TSK-47, TSK-D21, TSK-D23: the same tools and the same assertions in memory.
+/// TSK-D1, TSK-D6, TSK-32, TSK-40, P-TASK-20, TSK-42, P-TASK-21, TSK-44, TSK-47, TSK-D21, TSK-D23: the same tools and the same assertions in memory.
 #[tokio::test]
 async fn tasks_behave_the_same_in_memory() {
     for revision in [HANDSHAKE, ENVELOPE] {
@@ -79,7 +79,7 @@ async fn tasks_behave_the_same_in_memory() {
     }
 }
 
-/// TSK-45, TSK-66: over HTTP too, where questions of 2025-11-25 use the stream of `tasks/result`.
+/// TSK-31, TSK-45, TSK-66: over HTTP too, where questions of 2025-11-25 use the stream of `tasks/result`.
 #[tokio::test]
 async fn tasks_behave_the_same_over_http() {
     let gate = Gate::closed();

@@ -262,7 +262,11 @@ impl Client {
         self.prompts().collect().await
     }
 
-    /// Returns the entries of all skills of the server. Fails like [`Client::all_tools`]. It reads nothing of a skill.
+    /// Returns the entries of all skills of the server. It reads nothing of a skill.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Client::all_tools`].
     pub async fn all_skills(&self) -> Result<Vec<Skill>, ClientError> {
         self.skills().collect().await
     }

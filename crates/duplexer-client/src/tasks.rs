@@ -28,11 +28,13 @@ use duplexer_core::error::CallError;
 
 pub(super) use known_tools::{KnownTools, Wish};
 
+type OnStatus = Arc<dyn Fn(&Task) + Send + Sync>;
+
 /// How a client waits for tasks. Given to [`ClientBuilder::tasks`].
 #[derive(Clone, Default)]
 pub struct TaskOptions {
     deadline: Option<Duration>,
-    on_status: Option<Arc<dyn Fn(&Task) + Send + Sync>>,
+    on_status: Option<OnStatus>,
 }
 
 impl TaskOptions {

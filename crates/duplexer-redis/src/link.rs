@@ -17,7 +17,7 @@ use crate::wakes::Wakes;
 /// Bounds and times of what is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// Expiry of a session that nobody uses.
+    /// Expiry of an unused session.
     pub(crate) session_expiry: Duration,
     /// How long the id of a deleted session stays unusable.
     pub(crate) deleted: Duration,

@@ -143,7 +143,7 @@ impl Connect {
         self
     }
 
-    /// Sets how long a session that nobody uses is kept. Default: 30 minutes.
+    /// Sets how long an unused session is kept. Default: 30 minutes.
     pub fn session_expiry(mut self, expiry: Duration) -> Self {
         self.settings.session_expiry = expiry;
         self

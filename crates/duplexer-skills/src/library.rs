@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use duplexer_core::dispatch::lock;
+use duplexer_core::stderr_log;
 use duplexer_server::subscriptions::Event;
 use duplexer_server::{CatalogEdit, CatalogError, RunContext};
 use tokio::sync::{Notify, watch};
@@ -101,6 +102,7 @@ impl Library {
         let mut reported = lock(&self.reported);
         for fault in faults.iter().filter(|fault| !reported.contains(fault)) {
             tracing::warn!(%fault, "a skill is left out");
+            stderr_log::error(format_args!("a skill is left out: {fault}"));
         }
         *reported = faults;
     }

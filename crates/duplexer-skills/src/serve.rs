@@ -16,6 +16,7 @@ use duplexer_types::resource::{ReadResourceParams, ResourceContents};
 use duplexer_types::skill::{
     GetSkillParams, GetSkillResult, ListSkillsResult, ReadDirectoryParams, ReadDirectoryResult,
 };
+use duplexer_types::wire::CacheScope;
 use serde::Deserialize;
 
 use crate::library::Library;
@@ -51,7 +52,8 @@ pub(crate) fn list<S>(
     let mut visible = rest.filter(|(uri, _)| cx.sees_resource(uri)).map(|(_, skill)| skill.entry.clone());
     let skills: Vec<_> = visible.by_ref().take(SKILLS_PER_PAGE).collect();
     let next = visible.next().and_then(|_| skills.last().map(|last| last.uri.clone()));
-    let mut page = ListSkillsResult::new(skills);
+    // Which skills a caller sees can depend on the caller.
+    let mut page = ListSkillsResult::new(skills).cache_scope(CacheScope::Private);
     page.next_cursor = next;
     Ok(page)
 }
@@ -65,7 +67,7 @@ pub(crate) fn get<S>(
     let snapshot = library.snapshot();
     let skill = snapshot.skill(&params.uri).filter(|_| cx.sees_resource(&params.uri));
     let skill = skill.ok_or_else(|| invalid(format!("Unknown skill: {}", params.uri)))?;
-    Ok(GetSkillResult::new(skill.entry.clone()))
+    Ok(GetSkillResult::new(skill.entry.clone()).cache_scope(CacheScope::Private))
 }
 
 /// Returns one page of the children of a directory.

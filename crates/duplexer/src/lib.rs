@@ -58,7 +58,7 @@
 //! go to standard error.
 //!
 //! This crate re-exports the `duplexer-*` crates. Its own are [`testing`], which needs server and client, the parts of
-//! [`client`] that need several transports (targets, groups and `mcp.json`), and `log_to_stderr`.
+//! [`client`] that need several transports (targets, groups, `mcp.json` and skills), and `log_to_stderr`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

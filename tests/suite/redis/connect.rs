@@ -18,7 +18,6 @@ async fn a_wrong_url_is_named() {
     assert!(text.starts_with("the URL of the store is not valid"), "{text}");
     let text = Shared::connect("redis://localhost").namespace("a b").await.unwrap_err().to_string();
     assert!(text.starts_with("the namespace `a b` is not valid"), "{text}");
-    #[cfg(not(feature = "rustls"))]
     assert_eq!(
         refused("rediss://user:hunter2@localhost".to_owned()).await,
         "a `rediss://` URL needs the feature `rustls` of duplexer-redis"

@@ -23,25 +23,34 @@ const DELIVERIES: &[&str] = &[
     "a_listener_that_has_unsubscribed_hears_nothing",
 ];
 
+/// Laws that wait for sessions to expire, in real time.
+const EXPIRY: &[&str] = &[
+    "an_unused_session_expires",
+    "use_renews_a_session_and_a_stranger_does_not",
+    "an_expired_session_takes_its_streams_with_it",
+];
+
 struct OnStore {
     url: String,
     repeats: bool,
+    idle: Duration,
 }
 
-fn limits() -> StoreLimits {
+fn limits(idle: Duration) -> StoreLimits {
     StoreLimits {
-        idle: Duration::from_millis(1500),
+        idle,
         lease: Duration::from_secs(2),
-        delay: Duration::from_secs(5),
+        delay: Duration::from_secs(10),
         change_log: 64,
         ..StoreLimits::default()
     }
 }
 
-fn connect(url: &str) -> Connect {
-    let limits = limits();
+fn connect(url: &str, idle: Duration) -> Connect {
+    let limits = limits(idle);
     Shared::connect(url)
         .namespace("laws")
+        .response_timeout(Duration::from_secs(4))
         .session_expiry(limits.idle)
         .lease(limits.lease)
         .change_log(limits.change_log)
@@ -51,7 +60,7 @@ fn connect(url: &str) -> Connect {
 impl StoresUnderTest for OnStore {
     fn node(&self) -> BoxFuture<'_, Result<NodeStores, StoreError>> {
         Box::pin(async {
-            let connected = async || connect(&self.url).await;
+            let connected = async || connect(&self.url, self.idle).await;
             let mut shared = connected().await;
             while self.repeats && shared.is_err() {
                 shared = connected().await;
@@ -67,15 +76,24 @@ impl StoresUnderTest for OnStore {
     }
 
     fn limits(&self) -> StoreLimits {
-        limits()
+        limits(self.idle)
     }
 }
 
 #[tokio::test]
 async fn a_real_store_obeys_the_laws() {
     let Some(store) = Store::start("laws").await else { return };
-    let stores = OnStore { url: store.url(), repeats: false };
-    for law in LAWS {
+    let stores = OnStore { url: store.url(), repeats: false, idle: Duration::from_secs(60) };
+    for law in LAWS.iter().filter(|law| !EXPIRY.contains(&law.name())) {
+        law.check(&stores).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_real_store_obeys_the_laws_of_expiry() {
+    let Some(store) = Store::start("laws of expiry").await else { return };
+    let stores = OnStore { url: store.url(), repeats: false, idle: Duration::from_secs(2) };
+    for law in LAWS.iter().filter(|law| EXPIRY.contains(&law.name())) {
         law.check(&stores).await.unwrap();
     }
 }
@@ -84,9 +102,10 @@ async fn a_real_store_obeys_the_laws() {
 async fn operations_whose_answers_are_lost_obey_the_laws() {
     let Some(store) = Store::start("laws with lost answers").await else { return };
     let proxy = Proxy::start(store.port).await;
-    let stores = OnStore { url: proxy.url(), repeats: true };
+    let stores = OnStore { url: proxy.url(), repeats: true, idle: Duration::from_secs(60) };
     proxy.set(Fault::LoseAnswers);
-    for law in LAWS.iter().filter(|law| !DELIVERIES.contains(&law.name())) {
+    let exempt = |name| DELIVERIES.contains(&name) || EXPIRY.contains(&name);
+    for law in LAWS.iter().filter(|law| !exempt(law.name())) {
         law.check(&stores).await.unwrap();
     }
 }
@@ -96,11 +115,11 @@ async fn operations_whose_answers_are_lost_obey_the_laws() {
 async fn a_store_that_returns_is_used_again() {
     let Some(store) = Store::start("a store that returns").await else { return };
     let proxy = Proxy::start(store.port).await;
-    let stores = OnStore { url: proxy.url(), repeats: true };
+    let stores = OnStore { url: proxy.url(), repeats: true, idle: Duration::from_secs(60) };
     let node = stores.node().await.unwrap();
     for fault in [Fault::Cut, Fault::Swallow] {
         proxy.set(fault);
-        let direct = connect(&proxy.url()).await;
+        let direct = connect(&proxy.url(), stores.idle).await;
         assert!(direct.is_err(), "{fault:?}: {direct:?}");
         let publishing = node.bus.publish(duplexer_server::subscriptions::Event::ToolsChanged);
         proxy.set(Fault::None);

@@ -1,4 +1,4 @@
-//! A proxy between node and store that cuts connections, swallows what passes, and loses answers after execution.
+//! A proxy between node and store that cuts connections, holds back what passes, and loses answers after execution.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -8,6 +8,11 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+/// One of so many answers is lost. A node needs about fifteen in a row to connect.
+const LOST: u64 = 29;
+/// Interval at which connections look for a fault.
+const TICK: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// What the proxy does with its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -16,9 +21,9 @@ pub enum Fault {
     None,
     /// Connections are closed, and no new ones are accepted.
     Cut,
-    /// Connections stay open, and nothing passes.
-    Swallow,
-    /// Requests pass. One of five answers is lost, together with its connection.
+    /// Connections stay open, and nothing passes until the fault ends.
+    Hold,
+    /// Requests pass. Some answers are lost, each together with its connection.
     LoseAnswers,
 }
 
@@ -91,7 +96,7 @@ enum Direction {
 async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, direction: Direction) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let tick = tokio::time::sleep(std::time::Duration::from_millis(20));
+        let tick = tokio::time::sleep(TICK);
         let count = tokio::select! {
             read = from.read(&mut buffer) => match read {
                 Ok(count) if count > 0 => count,
@@ -102,12 +107,12 @@ async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, di
         if state.is(Fault::Cut) {
             return;
         }
-        if state.is(Fault::Swallow) {
-            continue;
+        while state.is(Fault::Hold) {
+            tokio::time::sleep(TICK).await;
         }
         let lost = direction == Direction::Answers
             && state.is(Fault::LoseAnswers)
-            && state.answers.fetch_add(1, Ordering::SeqCst) % 5 == 4;
+            && state.answers.fetch_add(1, Ordering::SeqCst) % LOST == LOST - 1;
         if lost || to.write_all(&buffer[..count]).await.is_err() {
             return;
         }

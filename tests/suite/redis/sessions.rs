@@ -59,7 +59,7 @@ async fn a_stranger_changes_nothing() {
     assert_eq!(stores.sessions.admit("s", known).await.unwrap(), Admitted::Current);
 }
 
-/// SCL-31: a request id is in flight once in the whole deployment. One of a node that has died blocks nobody.
+/// SCL-31: a request id is in flight once in the whole deployment. A request of a dead node blocks no other.
 #[tokio::test]
 async fn a_request_is_in_flight_once() {
     let Some(store) = Store::start("requests in flight").await else { return };

@@ -92,7 +92,7 @@ impl Store {
     }
 
     pub fn connect(&self) -> Connect {
-        Shared::connect(self.url()).namespace("test")
+        Shared::connect(self.url()).namespace("test").response_timeout(Duration::from_secs(4))
     }
 
     /// Returns a connection for commands of the test.

@@ -69,7 +69,7 @@ async fn start_on(store: &Store, ledger: &std::path::Path) -> (Vec<Child>, Arc<N
     (children, Arc::new(Nodes::Ports(ports)))
 }
 
-/// SCL-99, without faults: three processes on one Redis or Valkey.
+/// SCL-03, SCL-04: three processes on one Redis or Valkey.
 #[tokio::test]
 async fn processes_on_a_real_store_serve_every_message_at_a_random_one() {
     let Some(store) = Store::start("processes that share a store").await else { return };

@@ -48,7 +48,7 @@ pub(crate) fn loaded_skill(skill: &LoadedSkill, columns: Option<usize>) -> Text 
         None => all.push(Text::new().then(Style::Faint, "  made on demand")),
     }
     all.push(Text::new().then(Style::Heading, "Instructions"));
-    all.push(Text::plain(skill.instructions().trim_end()));
+    all.push(Text::plain(skill.instructions().trim_end().trim_start_matches(['\r', '\n'])));
     lines(all)
 }
 

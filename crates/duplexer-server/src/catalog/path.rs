@@ -44,6 +44,10 @@ pub fn is_hidden(name: &str) -> bool {
 
 /// Resolves `relative` below `base` and follows links. A path that is outside, hidden or does not exist is not found,
 /// whether it is named so or a link leads to it.
+///
+/// # Errors
+///
+/// Fails if it is not found, or if a part of it cannot be read.
 pub fn resolve(base: &Path, relative: &str) -> io::Result<PathBuf> {
     let not_found = || io::Error::from(io::ErrorKind::NotFound);
     if escape(relative).is_some() || relative.split(['/', '\\']).any(is_hidden) {

@@ -104,6 +104,8 @@ async fn resources_alone_can_change() {
         assert!(capabilities.tools.is_none() && capabilities.prompts.is_none());
         let filter = SubscriptionFilter::new().resources_list_changed(true);
         let mut changes = client.changes(filter).await.unwrap();
+        // The server has confirmed the handshake when it answers.
+        client.all_resources().await.unwrap();
         go.notify_one();
         assert_eq!(changes.next().await.unwrap().unwrap(), Change::Resources);
         assert_eq!(client.all_resources().await.unwrap()[0].uri, "page://new");

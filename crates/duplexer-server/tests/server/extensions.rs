@@ -38,7 +38,7 @@ impl Extension<()> for Echo {
     }
 }
 
-/// EXT-01, EXT-02, EXT-03: settings, tools and methods; ids are checked.
+/// EXF-05, EXT-01, EXT-02, EXT-03: settings, tools and methods; ids are checked.
 #[tokio::test]
 async fn an_extension_contributes_settings_tools_and_methods() {
     let server = Server::builder("test", "0").extend(Echo("com.example/echo")).build().unwrap();

@@ -70,7 +70,7 @@ async fn refuses() -> Result<String, McpError> {
 }
 
 #[tool(task)]
-#[allow(unreachable_code)]
+#[allow(unreachable_code, reason = "the macro converts what it returns")]
 async fn panics() -> String {
     tokio::task::yield_now().await;
     panic!("secret")
@@ -175,7 +175,7 @@ async fn until(task: &TaskHandle, status: TaskStatus) -> Value {
     panic!("the task never is {status}")
 }
 
-/// TSK-05, TSK-15, TSK-56, TSK-57, TSK-D2: the creation answer of each revision; the function runs once.
+/// TSK-03, TSK-04, TSK-05, TSK-15, P-TASK-3, P-TASK-5, TSK-56, TSK-57, TSK-D2: the creation answer of each revision; the function runs once.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_becomes_a_task() {
     let client = connect(Era::Envelope).await;
@@ -215,7 +215,7 @@ async fn a_call_that_ends_at_once_is_answered_directly() {
     client.close().await;
 }
 
-/// TSK-12, TSK-13, TSK-19, TSK-26, TSK-52, TSK-54, TSK-55, EXF-04: who has no tasks gets none; a tool that requires them says
+/// EXF-01, TSK-12, P-TASK-1, TSK-13, P-TASK-2, TSK-19, P-TASK-10, TSK-26, P-TASK-14, TSK-51, TSK-52, TSK-54, TSK-55, EXF-04: who has no tasks gets none; a tool that requires them says
 /// so before its function runs.
 #[tokio::test(start_paused = true)]
 async fn clients_without_tasks_are_told_what_is_missing() {
@@ -301,7 +301,7 @@ fn silent() -> duplexer::dispatch::CallContext {
     CallContext::new(Some(1_i64.into()), transport, Arc::new(Silent(Cancellation::new())))
 }
 
-/// TSK-07, TSK-16, TSK-17, TSK-18, TSK-48, TSK-60, TSK-68, TSK-D10: how a task ends is told in the words of each revision; a
+/// TSK-07, TSK-16, P-TASK-4, TSK-17, P-TASK-6, TSK-18, P-TASK-7, TSK-48, TSK-60, TSK-68, TSK-D10: how a task ends is told in the words of each revision; a
 /// panic is an error without detail.
 #[tokio::test(start_paused = true)]
 async fn an_end_is_told_in_the_words_of_the_revision() {
@@ -334,7 +334,7 @@ async fn an_end_is_told_in_the_words_of_the_revision() {
     }
 }
 
-/// TSK-25, TSK-61, TSK-63, TSK-D8: cancelling is asked for in one revision and done in the other; a finished task is
+/// TSK-25, P-TASK-22, P-TASK-23, TSK-61, TSK-63, TSK-D8: cancelling is asked for in one revision and done in the other; a finished task is
 /// acknowledged or refused.
 #[tokio::test(start_paused = true)]
 async fn a_task_is_cancelled() {
@@ -366,7 +366,7 @@ async fn a_task_is_cancelled() {
     client.close().await;
 }
 
-/// TSK-20, TSK-21, TSK-22, TSK-24: partial answers, unknown keys and answers of the wrong kind.
+/// EXF-06, TSK-20, P-TASK-11, TSK-21, P-TASK-12, TSK-22, TSK-24: partial answers, unknown keys and answers of the wrong kind.
 #[tokio::test(start_paused = true)]
 async fn questions_of_a_task_are_answered_by_updates() {
     let client = connect(Era::Envelope).await;
@@ -391,7 +391,7 @@ async fn questions_of_a_task_are_answered_by_updates() {
     client.close().await;
 }
 
-/// TSK-27, TSK-44, TSK-65, TSK-66, TSK-D4: an explicit tool asks in rounds first and in the task then; in 2025-11-25 its
+/// TSK-27, P-TASK-19, TSK-44, TSK-65, TSK-66, TSK-D4: an explicit tool asks in rounds first and in the task then; in 2025-11-25 its
 /// questions are requests that name the task.
 #[tokio::test(start_paused = true)]
 async fn an_explicit_tool_says_when_it_becomes_a_task() {
@@ -439,7 +439,7 @@ async fn progress_is_the_status_text() {
     }
 }
 
-/// TSK-28, TSK-29: a listener gets the state of the tasks that it may see, and no others.
+/// TSK-28, P-TASK-15, TSK-29, P-TASK-16: a listener gets the state of the tasks that it may see, and no others.
 #[tokio::test(start_paused = true)]
 async fn changes_of_a_task_are_pushed_to_listeners() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -464,8 +464,7 @@ async fn changes_of_a_task_are_pushed_to_listeners() {
         }
         tokio::task::yield_now().await;
     }
-    let seen = seen.lock().unwrap();
-    let (method, last) = seen.last().unwrap();
+    let (method, last) = seen.lock().unwrap().last().unwrap().clone();
     assert_eq!(method, "notifications/tasks");
     assert_eq!(
         (&last["taskId"], &last["result"]["content"][0]["text"]),

@@ -10,6 +10,7 @@ use duplexer::types::page::PaginatedParams;
 use duplexer::types::resource::ResourceContents;
 use duplexer::types::skill::{EXTENSION, ReadDirectoryParams, SkillResources};
 use duplexer::types::version::Era;
+use duplexer::types::wire::CacheScope;
 use duplexer::{Resource, Server};
 
 use super::common::{Folder, clients, code};
@@ -52,7 +53,8 @@ async fn skills_are_listed_and_found_by_their_uri() {
         assert_eq!(uris, ["skill://acme/billing/refunds/SKILL.md", "skill://pdf/SKILL.md"]);
         let pdf = client.get_skill("skill://pdf/SKILL.md").await.unwrap();
         assert_eq!(pdf.skill, skills[1]);
-        assert_eq!(pdf.ttl_ms.is_some(), client.era() == Era::Envelope);
+        let scope = (client.era() == Era::Envelope).then_some(CacheScope::Private);
+        assert_eq!((pdf.ttl_ms.is_some(), pdf.cache_scope), (scope.is_some(), scope));
         let SkillResources::Listed(files) = &pdf.skill.resources else { panic!("{pdf:?}") };
         assert_eq!((files.len(), files[1].size), (2, 5));
         for unknown in

@@ -211,14 +211,12 @@ pub(in crate::server) async fn admit(
     request: Option<NewRequest<'_>>,
 ) -> Result<Arc<Session>, NotAdmitted> {
     let local = Sessions::find(context.service(), id);
-    match context.service().stores.as_ref().filter(|stores| stores.shared().is_some()) {
+    if let Some(stores) = context.service().stores.as_ref().filter(|stores| stores.shared().is_some()) {
         // Boxed, because requests without shared stores should not pay for its size.
-        Some(stores) => Box::pin(admit_shared(context, stores, local, id, request)).await,
-        None => {
-            let principal = context.request.caller.principal.as_ref();
-            local.filter(|session| session.belongs_to(principal)).ok_or(NotAdmitted::Unknown)
-        }
+        return Box::pin(admit_shared(context, stores, local, id, request)).await;
     }
+    let principal = context.request.caller.principal.as_ref();
+    local.filter(|session| session.belongs_to(principal)).ok_or(NotAdmitted::Unknown)
 }
 
 async fn admit_shared(

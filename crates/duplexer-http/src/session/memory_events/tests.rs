@@ -1,3 +1,5 @@
+//! Tests of the event store in memory.
+
 use super::super::{Numbering, StreamReader, Takeover};
 use super::log::EVENT_OVERHEAD;
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the session store in memory.
+
 use super::super::{EventStore as _, NewRequest, PrincipalKey, StreamId};
 use super::*;
 use duplexer_server::Principal;

@@ -110,6 +110,10 @@ fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a regular file below `base`. A path that is outside, hidden or does not exist is not found.
+///
+/// # Errors
+///
+/// Fails if the file is not found, cannot be opened, or is not a regular file.
 pub fn open_below(base: &Path, relative: &str) -> io::Result<File> {
     let file = open_regular(&resolve(base, relative)?)?;
     // A part of the path can become a link out of the base between the two calls. The file is below the base if a path

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::{CallClock, Cancellation, Latch, lock};
 use duplexer_core::error::McpError;
-use duplexer_types::methods::Method;
 use duplexer_types::version::{ProtocolVersion, feature};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
@@ -177,10 +176,6 @@ impl TaskCall {
 
     fn is_experiment(&self) -> bool {
         self.client.version.has(feature::TASK_EXPERIMENT)
-    }
-
-    pub(super) fn method(&self) -> &'static str {
-        Method::ToolsCall.name()
     }
 
     pub(super) fn is_blocking(&self) -> bool {

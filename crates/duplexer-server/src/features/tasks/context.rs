@@ -43,13 +43,11 @@ impl<S> Context<S> {
     ///
     /// Fails if the call is not a task, because the client has none: use it in a tool that requires tasks. Fails if the store does.
     pub async fn hand_over(&self) -> Result<TaskId, McpError> {
-        match self.scope().task() {
-            Some(task) => task.hand_over(HAND_OVER_TIME).await,
-            None => {
-                let text = "Only a task can be handed over, and this call is none";
-                Err(McpError::new(ErrorCode::INTERNAL_ERROR, text))
-            }
-        }
+        let Some(task) = self.scope().task() else {
+            let text = "Only a task can be handed over, and this call is none";
+            return Err(McpError::new(ErrorCode::INTERNAL_ERROR, text));
+        };
+        task.hand_over(HAND_OVER_TIME).await
     }
 
     /// Returns the id of the task that this call is, once it is one.

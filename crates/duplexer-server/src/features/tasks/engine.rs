@@ -217,6 +217,11 @@ impl Engine {
         }
     }
 
+    /// Returns the cancellation that occurs when running tasks are dropped.
+    pub(super) fn stopping(&self) -> &Cancellation {
+        &self.work.stopping
+    }
+
     pub(super) fn renewal(&self) -> Duration {
         self.plan.settings.lease / 3
     }

@@ -43,7 +43,9 @@ impl Hub {
     /// Has every engine look after leases at this time, if it would do so later.
     pub(crate) fn upkeep_at(&self, time: UnixMillis) {
         let engines: Vec<_> = lock(&self.engines).iter().filter_map(Weak::upgrade).collect();
-        engines.iter().for_each(|engine| engine.upkeep_at(time));
+        for engine in engines {
+            engine.upkeep_at(time);
+        }
     }
 
     /// Returns what is notified of every change of a task.
@@ -74,7 +76,9 @@ impl Hub {
             all.extend(alive);
             kept
         });
-        all.iter().for_each(|notify| notify.notify_waiters());
+        for notify in all {
+            notify.notify_waiters();
+        }
     }
 
     /// Forgets tasks that nothing waits for.

@@ -22,6 +22,7 @@ use crate::kernel::context::Context;
 use crate::kernel::outcome::Outcome;
 
 /// A call of a task-capable tool.
+#[derive(Clone, Copy)]
 pub(crate) struct TaskStart<'a> {
     pub(crate) tool: &'a str,
     pub(crate) arguments: &'a str,

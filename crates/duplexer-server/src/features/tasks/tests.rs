@@ -26,8 +26,8 @@ use crate::tool::Tool;
 fn client(principal: Option<&str>) -> Arc<Connection> {
     let extensions: JsonObject = JsonObject::new().with(EXTENSION, Json::object());
     let profile = ClientProfile::new(None, Some(ClientCapabilities::new().extensions(extensions)));
-    let mut caller = Caller::default();
-    caller.principal = principal.map(|name| Arc::new(Principal::new(name)));
+    let principal = principal.map(|name| Arc::new(Principal::new(name)));
+    let caller = Caller { principal, ..Caller::default() };
     Arc::new(Connection::ready(ProtocolVersion::LATEST_ENVELOPE, profile).with_caller(caller))
 }
 
@@ -77,7 +77,7 @@ async fn end(running: &RunningServer, connection: &Arc<Connection>, id: &str) ->
     }
 }
 
-/// TSK-08, TSK-80, TSK-81: a task is seen by equal principals only, on any connection; for everybody else it does not exist,
+/// TSK-08, P-TASK-9, TSK-69, TSK-80, P-TASK-18, TSK-81, TSK-85: a task is seen by equal principals only, on any connection; for everybody else it does not exist,
 /// and nobody learns why.
 #[tokio::test]
 async fn a_task_belongs_to_the_principal_that_created_it() {
@@ -102,7 +102,7 @@ async fn a_task_belongs_to_the_principal_that_created_it() {
     }
 }
 
-/// TSK-D16, TSK-84: more tasks of one owner than the limit are refused, and others are not affected.
+/// TSK-D16, TSK-70, TSK-84: more tasks of one owner than the limit are refused, and others are not affected.
 #[tokio::test]
 async fn an_owner_has_a_limited_number_of_tasks() {
     let limits = TaskLimits { per_owner: 2, ..TaskLimits::default() };
@@ -260,4 +260,31 @@ async fn a_task_expires_after_its_end_and_not_before() {
     let gone = about(&running, &ada, Method::TasksGet, &short).await.unwrap_err().to_wire("");
     assert_eq!(&*gone.message, "Unknown task");
     assert_eq!(status(&running, &ada, &long).await, TaskStatus::Working);
+}
+
+/// TSK-82, TSK-83, TSK-D13: work that is run again has the identity of its creator, and the answers so far; the record has
+/// neither a claim nor a header.
+#[tokio::test(start_paused = true)]
+async fn work_is_run_again_as_its_owner() {
+    let store = MemoryTasks::new();
+    let mut ada = Principal::new("ada");
+    ada.scopes = vec!["write".into()];
+    ada.claims = JsonObject::new().with("secret", Json::from("claim"));
+    let mut lost = change::tests::record("lost");
+    lost.owner = Some(TaskOwner::of(&ada));
+    lost.call.tool = "who".into();
+    lost.lease.resumable = true;
+    assert!(!serde_json::to_string(&lost).unwrap().contains("claim"));
+    let _ = store.create(Arc::new(lost), TaskLimits::default()).await.unwrap();
+    let who = |cx: crate::Context| async move {
+        cx.principal().map(|it| format!("{} {:?}", it.client_id, it.scopes)).unwrap_or_default()
+    };
+    let who = Tool::new("who", who).task(TaskPolicy::new().resumable());
+    let server = Server::builder("jobs", "0").extend(Tasks::on(store)).tool(who).build().unwrap();
+    let running = server.start().await.unwrap();
+    let ada = client(Some("ada"));
+    assert_eq!(end(&running, &ada, "lost").await, TaskStatus::Completed);
+    let got = about(&running, &ada, Method::TasksGet, "lost").await.unwrap();
+    let result = got.into_typed::<GetTaskResult>().unwrap().task.result.unwrap();
+    assert!(result.as_str().contains(r#"ada [\"write\"]"#), "{result}");
 }

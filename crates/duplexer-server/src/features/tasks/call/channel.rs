@@ -22,8 +22,9 @@ impl Channel for TaskCall {
         &self.cancellation
     }
 
+    /// A task does not notice the end of its connection, only that of its server.
     fn closing(&self) -> &Cancellation {
-        &self.engine.work.stopping
+        self.engine.stopping()
     }
 }
 
@@ -56,7 +57,7 @@ impl Outbound for TaskCall {
             return channel.notify(method, Some(&Related { id: &id, params }));
         }
         if Method::parse(method) == Some(Method::LoggingMessage) {
-            let text = params.and_then(|params| text_of(params)).unwrap_or_default();
+            let text = params.and_then(text_of).unwrap_or_default();
             tracing::info!(task = %id, message = text, "a log message of a task");
         }
         NotifyFuture::done()

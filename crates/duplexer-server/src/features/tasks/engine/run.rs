@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use duplexer_core::dispatch::{BoxFuture, CatchUnwind};
 use duplexer_core::error::McpError;
+use duplexer_types::methods::Method;
 use tokio::time::{Instant, sleep};
 
 use super::create::Created;
@@ -34,6 +35,14 @@ enum Ended {
 enum News {
     Cancelled,
     Lost,
+}
+
+/// Returns how work has ended by itself.
+fn ended(call: &TaskCall, outcome: Result<Result<Outcome, McpError>, McpError>) -> Ended {
+    if call.is_handed_over() && outcome.is_ok() {
+        return Ended::HandedOver;
+    }
+    Ended::With(view::outcome(outcome.and_then(|outcome| outcome), Method::ToolsCall.name()))
 }
 
 impl Engine {
@@ -85,7 +94,7 @@ impl Engine {
         }
         tokio::select! {
             biased;
-            outcome = &mut work => self.outcome(call, outcome),
+            outcome = &mut work => ended(call, outcome),
             news = news => self.cancelled(call, work, news).await,
             limit = call.timed_out() => {
                 Ended::With(view::tool_error(&too_long(limit)))
@@ -93,13 +102,6 @@ impl Engine {
             () = self.work.stopping.cancelled() => Ended::Stopped,
             () = self.write_messages(id, author, call) => Ended::Lost,
         }
-    }
-
-    fn outcome(&self, call: &TaskCall, outcome: Result<Result<Outcome, McpError>, McpError>) -> Ended {
-        if call.is_handed_over() && outcome.is_ok() {
-            return Ended::HandedOver;
-        }
-        Ended::With(view::outcome(outcome.and_then(|outcome| outcome), call.method()))
     }
 
     /// Ends cancelled work: at once, or after the time that its tool gives it.
@@ -114,7 +116,7 @@ impl Engine {
             None => None,
             Some(grace) => tokio::select! {
                 biased;
-                outcome = &mut work => Some(self.outcome(call, outcome)),
+                outcome = &mut work => Some(ended(call, outcome)),
                 () = sleep(grace) => None,
                 () = self.work.stopping.cancelled() => None,
             },

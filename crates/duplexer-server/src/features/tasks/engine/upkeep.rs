@@ -62,7 +62,7 @@ impl Engine {
             let taken = within(store.take_over(Taker { run, until: until(now) }, now, BATCH)).await?;
             let is_last = taken.len() < BATCH;
             for record in taken {
-                self.continue_task(record);
+                self.continue_task(&record);
             }
             if is_last {
                 break;
@@ -82,9 +82,9 @@ impl Engine {
     }
 
     /// Continues a task of a run that is gone: runs it again, or ends it with the reason.
-    fn continue_task(self: &Arc<Self>, record: Arc<TaskRecord>) {
+    fn continue_task(self: &Arc<Self>, record: &Arc<TaskRecord>) {
         let lease = &record.lease;
-        let created = Created::new(self, Arc::clone(&record));
+        let created = Created::new(self, Arc::clone(record));
         let outcome = if record.state.cancel_requested {
             TaskOutcome::Cancelled
         } else if lease.handed_over {
@@ -97,7 +97,7 @@ impl Engine {
             let server = lock(&self.server).upgrade();
             let Some(server) = server else { return self.conclude(created, Change::Release) };
             tracing::info!(task = %record.id, attempt = lease.attempt, "a task is run again");
-            let (call, work) = rerun::start(self, &server, &record);
+            let (call, work) = rerun::start(self, &server, record);
             return self.spawn(created, call, work);
         };
         tracing::info!(task = %record.id, "a task of a node that is gone is ended");

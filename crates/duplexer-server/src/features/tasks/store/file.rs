@@ -78,17 +78,17 @@ impl Inner {
         &self.writing[hash % self.writing.len()]
     }
 
-    fn create(&self, record: Arc<TaskRecord>, limits: &TaskLimits) -> Result<TaskCreation, StoreError> {
+    fn create(&self, record: &Arc<TaskRecord>, limits: &TaskLimits) -> Result<TaskCreation, StoreError> {
         let _writing = lock(self.writing(&record.id));
         {
             // Counted before it is written, so that tasks that are created at once respect the limits too.
             let mut index = lock(&self.index);
-            if index.admits(&record, limits) == TaskCreation::TooMany {
+            if index.admits(record, limits) == TaskCreation::TooMany {
                 return Ok(TaskCreation::TooMany);
             }
-            index.insert(Arc::clone(&record));
+            index.insert(Arc::clone(record));
         }
-        if let Err(error) = self.directory.write(&record) {
+        if let Err(error) = self.directory.write(record) {
             lock(&self.index).remove(&record.id);
             return Err(error);
         }
@@ -112,17 +112,17 @@ impl Inner {
         most: usize,
     ) -> Result<Vec<Arc<TaskRecord>>, StoreError> {
         let expired = lock(&self.index).expired(now, most);
-        let mut taken = Vec::with_capacity(expired.len());
+        let mut continued = Vec::with_capacity(expired.len());
         for record in expired {
             let next = Arc::new(record.taken_over(taker));
             let _writing = lock(self.writing(&next.id));
             if lock(&self.index).accepts(&next) == TaskReplacement::Stored {
                 self.directory.write(&next)?;
                 lock(&self.index).taken_over(Arc::clone(&next), taker);
-                taken.push(next);
+                continued.push(next);
             }
         }
-        Ok(taken)
+        Ok(continued)
     }
 
     fn sweep(&self, now: UnixMillis, most: usize) -> Result<Option<UnixMillis>, StoreError> {
@@ -156,7 +156,7 @@ impl TaskStore for FileTasks {
         record: Arc<TaskRecord>,
         limits: TaskLimits,
     ) -> BoxFuture<'_, Result<TaskCreation, StoreError>> {
-        self.blocking(move |inner| inner.create(record, &limits))
+        self.blocking(move |inner| inner.create(&record, &limits))
     }
 
     fn get<'a>(&'a self, id: &'a TaskId) -> BoxFuture<'a, Result<Option<Arc<TaskRecord>>, StoreError>> {

@@ -75,11 +75,12 @@ impl TaskStore for MemoryTasks {
     ) -> BoxFuture<'_, Result<Vec<Arc<TaskRecord>>, StoreError>> {
         let mut index = lock(&self.0);
         let expired = index.expired(now, most);
-        let taken: Vec<_> = expired.into_iter().map(|record| Arc::new(record.taken_over(taker))).collect();
-        for record in &taken {
+        let continued: Vec<_> =
+            expired.into_iter().map(|record| Arc::new(record.taken_over(taker))).collect();
+        for record in &continued {
             index.taken_over(Arc::clone(record), taker);
         }
-        ready(taken)
+        ready(continued)
     }
 
     fn sweep(&self, now: UnixMillis, most: usize) -> BoxFuture<'_, Result<Option<UnixMillis>, StoreError>> {

@@ -94,15 +94,15 @@ async fn a_store_refuses_more_tasks_than_its_limits() {
 async fn a_task_is_taken_over_when_its_lease_has_ended() {
     for_all_stores(async |store| {
         let _ = create(&*store, record("a")).await;
-        let taker = Taker { run: B, until: UnixMillis(90_000) };
+        let second = Taker { run: B, until: UnixMillis(90_000) };
         let lost = store.renew(A, UnixMillis(50_000)).await.unwrap();
         assert!(lost.is_empty());
-        assert!(store.take_over(taker, UnixMillis(40_000), 9).await.unwrap().is_empty());
-        let taken = store.take_over(taker, UnixMillis(50_000), 9).await.unwrap();
+        assert!(store.take_over(second, UnixMillis(40_000), 9).await.unwrap().is_empty());
+        let taken = store.take_over(second, UnixMillis(50_000), 9).await.unwrap();
         assert_eq!(taken.len(), 1);
         let lease = &taken[0].lease;
         assert_eq!((lease.run, lease.epoch, lease.attempt), (Some(B), 2, 2));
-        assert!(store.take_over(taker, UnixMillis(50_000), 9).await.unwrap().is_empty(), "only once");
+        assert!(store.take_over(second, UnixMillis(50_000), 9).await.unwrap().is_empty(), "only once");
         assert_eq!(store.renew(A, UnixMillis(99_000)).await.unwrap(), [TaskId::from("a")]);
         assert!(store.renew(A, UnixMillis(99_000)).await.unwrap().is_empty());
     })
@@ -165,8 +165,8 @@ async fn files_are_read_again_and_damaged_ones_set_aside() {
     let store = scratch.open();
     let found = store.get(&TaskId::from("ended")).await.unwrap().unwrap();
     assert_eq!(found.state.outcome, Some(TaskOutcome::Cancelled));
-    let taker = Taker { run: B, until: UnixMillis(90_000) };
-    let taken = store.take_over(taker, UnixMillis(1), 9).await.unwrap();
+    let second = Taker { run: B, until: UnixMillis(90_000) };
+    let taken = store.take_over(second, UnixMillis(1), 9).await.unwrap();
     assert_eq!(taken.iter().map(|record| record.id.as_str()).collect::<Vec<_>>(), ["running"]);
     assert!(scratch.0.join("damaged.unreadable").exists() && scratch.0.join("later.unreadable").exists());
     assert!(!scratch.0.join("half.new").exists());
