@@ -138,7 +138,8 @@ fn compare(
     }
     let first: Vec<f64> = programs[0].slices.iter().map(Slice::cpu_per_unit).collect();
     for program in &programs {
-        println!("{}", stats::row(scenario, &program.name, &program.slices, &first));
+        let medians = stats::Medians::of(&program.slices, &first);
+        println!("{}", stats::row(scenario, &program.name, &medians));
     }
     Ok(())
 }

@@ -62,9 +62,9 @@ pub(super) struct Medians {
     pub(super) cpu: Option<f64>,
     /// CPU time relative to the first server.
     pub(super) ratio: Option<f64>,
-    rate: Option<f64>,
+    pub(super) rate: Option<f64>,
     pub(super) p50: Option<f64>,
-    p99: Option<f64>,
+    pub(super) p99: Option<f64>,
 }
 
 impl Medians {

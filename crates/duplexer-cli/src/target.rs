@@ -68,7 +68,7 @@ mod tests {
 
     fn request(line: &str) -> Request {
         match CommandLine::try_parse_from(line.split_whitespace()).unwrap().verb {
-            Some(Verb::Call(request)) => request,
+            Some(Verb::Call(call)) => call.request,
             other => panic!("{other:?}"),
         }
     }

@@ -26,6 +26,9 @@ pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
 /// Maximum received messages that wait for the reader half.
 const MAX_WAITING: usize = 64;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time that a connection is kept without a request. Common servers close theirs after 5 s, and a request that is sent at
+/// that moment is lost: whether it ran cannot be known.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Settings that make no valid transport.
 #[derive(Debug, thiserror::Error)]
@@ -236,7 +239,10 @@ pub(crate) fn default_client() -> Result<Client, InvalidEndpoint> {
     // TLS needs a library for cryptography. The one that the program has installed, if any, applies.
     #[cfg(feature = "rustls")]
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(redirect::Policy::none());
+    let builder = Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .redirect(redirect::Policy::none());
     builder.build().map_err(InvalidEndpoint::Client)
 }
 

@@ -192,13 +192,11 @@ fn whole_set(revision: &Revision, packages: &Packages, client: &Path) -> Result<
             SKILLS.iter().map(|name| scope.spawn(move || alone(revision, packages, client, name))).collect();
         runs.into_iter().find_map(|run| run.join().unwrap_or(Err("a run panicked".into())).err())
     });
-    match failed {
-        Some(reason) => Err(reason),
-        None => {
-            println!("{}: {} scenarios of skills passed", revision.name, SKILLS.len());
-            Ok(())
-        }
+    if let Some(reason) = failed {
+        return Err(reason);
     }
+    println!("{}: {} scenarios of skills passed", revision.name, SKILLS.len());
+    Ok(())
 }
 
 /// Succeeds if everything has passed, and nothing else was run.
